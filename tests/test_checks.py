@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ringlet
-from ringlet.helpers.equality import all_equal
+from ringlet.rank_zero.equality import all_equal
 
 
 def test_all_equal_is_among_the_checks():

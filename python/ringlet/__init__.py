@@ -29,14 +29,14 @@ _PUBLIC = {
     # strategies and what they hand out
     "DistributedValues": "values",
     "MirroredStrategy": "strategy",
-    "MultiWorkerMirroredStrategy": "strategy.multi_worker",
+    "MultiWorkerMirroredStrategy": "strategy.multi_worker.multi_worker_strategy",
     "OneDeviceStrategy": "strategy",
-    "ParameterServerStrategy": "strategy.parameter_server",
+    "ParameterServerStrategy": "strategy.parameter_server.parameter_server_strategy",
     "ReplicaContext": "strategy",
     "RunOptions": "strategy",
     "Strategy": "strategy",
     "StrategyExtended": "strategy",
-    "TPUStrategy": "strategy.tpu",
+    "TPUStrategy": "strategy.tpu.tpu_strategy",
     # variables
     "IndexedSlices": "values",
     "Variable": "values",
@@ -49,7 +49,7 @@ _PUBLIC = {
     "has_strategy": "strategy",
     "in_cross_replica_context": "strategy",
     # programs that were written for tf.function
-    "function": "functions",
+    "function": "tf_function",
     # what strategies make of datasets
     "DistributedDataset": "data",
     "DistributedIterator": "data",
@@ -65,16 +65,16 @@ _PUBLIC = {
     "ReductionToOneDevice": "strategy",
     "RingAllReduce": "strategy",
     # habits of programs that run many times over
-    "ChiefLogFilter": "helpers",
-    "is_chief": "helpers",
-    "once_per_host": "helpers",
-    "print0": "helpers",
-    "progress": "helpers",
+    "ChiefLogFilter": "rank_zero",
+    "is_chief": "rank_zero",
+    "once_per_host": "rank_zero",
+    "print0": "rank_zero",
+    "progress": "rank_zero",
     # memory that processes share
     "empty_shared": "collectives",
     # starting worker processes
     "Server": "coordinator.server",
-    "launch": "launcher.launching",
+    "launch": "launcher.launch",
     # the machine
     "set_logical_devices": "devices",
     "show_config": "config",
@@ -111,4 +111,4 @@ def __dir__() -> list[str]:
 
 
 if "RINGLET_UNCAUGHT" in os.environ:  # a worker of `ringlet run`
-    importlib.import_module("ringlet.processes.uncaught").report_uncaught(os.environ["RINGLET_UNCAUGHT"])
+    importlib.import_module("ringlet.ipc.uncaught_exceptions").report_uncaught(os.environ["RINGLET_UNCAUGHT"])

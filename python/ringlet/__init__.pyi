@@ -23,13 +23,12 @@ from ringlet.data import InputContext as InputContext
 from ringlet.data import InputOptions as InputOptions
 from ringlet.data import InputReplicationMode as InputReplicationMode
 from ringlet.devices import set_logical_devices as set_logical_devices
-from ringlet.functions import function as function
-from ringlet.helpers import ChiefLogFilter as ChiefLogFilter
-from ringlet.helpers import is_chief as is_chief
-from ringlet.helpers import once_per_host as once_per_host
-from ringlet.helpers import print0 as print0
-from ringlet.helpers import progress as progress
-from ringlet.launcher.launching import launch as launch
+from ringlet.launcher.launch import launch as launch
+from ringlet.rank_zero import ChiefLogFilter as ChiefLogFilter
+from ringlet.rank_zero import is_chief as is_chief
+from ringlet.rank_zero import once_per_host as once_per_host
+from ringlet.rank_zero import print0 as print0
+from ringlet.rank_zero import progress as progress
 from ringlet.strategy import CrossDeviceOps as CrossDeviceOps
 from ringlet.strategy import DirectAllReduce as DirectAllReduce
 from ringlet.strategy import HierarchicalCopyAllReduce as HierarchicalCopyAllReduce
@@ -47,9 +46,14 @@ from ringlet.strategy import get_replica_context as get_replica_context
 from ringlet.strategy import get_strategy as get_strategy
 from ringlet.strategy import has_strategy as has_strategy
 from ringlet.strategy import in_cross_replica_context as in_cross_replica_context
-from ringlet.strategy.multi_worker import MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy
-from ringlet.strategy.parameter_server import ParameterServerStrategy as ParameterServerStrategy
-from ringlet.strategy.tpu import TPUStrategy as TPUStrategy
+from ringlet.strategy.multi_worker.multi_worker_strategy import (
+    MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy,
+)
+from ringlet.strategy.parameter_server.parameter_server_strategy import (
+    ParameterServerStrategy as ParameterServerStrategy,
+)
+from ringlet.strategy.tpu.tpu_strategy import TPUStrategy as TPUStrategy
+from ringlet.tf_function import function as function
 from ringlet.values import DistributedValues as DistributedValues
 from ringlet.values import IndexedSlices as IndexedSlices
 from ringlet.values import Variable as Variable

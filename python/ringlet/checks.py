@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ringlet.helpers.equality import all_equal
+from ringlet.rank_zero.equality import all_equal
 
 __all__ = ["all_equal"]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from ringlet.cluster.gce import GCEClusterResolver
-from ringlet.cluster.kubernetes import KubernetesClusterResolver, KubernetesExecutableLocation
-from ringlet.cluster.local import LocalClusterResolver
-from ringlet.cluster.resolver import ClusterResolver
-from ringlet.cluster.sagemaker import SageMakerClusterResolver
-from ringlet.cluster.simple import SimpleClusterResolver
-from ringlet.cluster.slurm import SlurmClusterResolver
-from ringlet.cluster.tf_config import TFConfigClusterResolver
-from ringlet.cluster.tpu import TPUClusterResolver
-from ringlet.cluster.union import UnionResolver
+from ringlet.cluster.resolvers.base_resolver import ClusterResolver
+from ringlet.cluster.resolvers.gce_resolver import GCEClusterResolver
+from ringlet.cluster.resolvers.kubernetes_resolver import KubernetesClusterResolver, KubernetesExecutableLocation
+from ringlet.cluster.resolvers.local_resolver import LocalClusterResolver
+from ringlet.cluster.resolvers.sagemaker_resolver import SageMakerClusterResolver
+from ringlet.cluster.resolvers.simple_resolver import SimpleClusterResolver
+from ringlet.cluster.resolvers.slurm_resolver import SlurmClusterResolver
+from ringlet.cluster.resolvers.tf_config_resolver import TFConfigClusterResolver
+from ringlet.cluster.resolvers.tpu_resolver import TPUClusterResolver
+from ringlet.cluster.resolvers.union_resolver import UnionResolver
 
 __all__ = [
     "ClusterResolver",

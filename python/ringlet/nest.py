@@ -14,8 +14,8 @@ from typing import Any
 import optree
 from optree import PyTreeSpec
 
-from ringlet.known_shapes import dictionary_shape, row_shape
-from ringlet.node_kinds import Kind, composite_kind, container_kind
+from ringlet.pytree_nodes import Kind, composite_kind, container_kind
+from ringlet.structure_cache import dictionary_shape, row_shape
 
 __all__ = [
     "PLAIN_TYPES",

@@ -12,7 +12,7 @@ import os
 import pytest
 
 from ringlet.cluster import ClusterResolver, ClusterSpec, SimpleClusterResolver, UnionResolver
-from ringlet.cluster.multi_worker import check_workers, id_in_cluster
+from ringlet.cluster.cluster_queries import check_workers, id_in_cluster
 
 
 class ResolverContract:

@@ -6,8 +6,8 @@ import pytest
 
 from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.cluster.connecting import experimental_connect_to_cluster, experimental_connect_to_host
-from ringlet.cluster.simple import SimpleClusterResolver
-from ringlet.cluster.tpu import TPUClusterResolver
+from ringlet.cluster.resolvers.simple_resolver import SimpleClusterResolver
+from ringlet.cluster.resolvers.tpu_resolver import TPUClusterResolver
 
 SPEC = ClusterSpec({"worker": ["a:1", "b:1"]})
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.collectives.array_kinds import ArrayKind, register_kind
+from ringlet.collectives.adapters.array_adapters import ArrayKind, register_kind
 
 
 class Written:

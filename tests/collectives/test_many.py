@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringlet.collectives import Algorithm, Group, Member, Op
-from ringlet.collectives.arguments import pass_ends
+from ringlet.collectives.argument_parsing import pass_ends
 from ringlet.errors import CollectiveMismatchError, InvalidArgumentError
 from ringlet.testing import reduce_in_tree_order, run_on_ranks
 from tests.collectives.contract import assert_same, inputs_of, outcomes_of

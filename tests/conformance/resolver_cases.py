@@ -9,7 +9,8 @@ from typing import Any
 
 import ringlet
 from ringlet import cluster_resolver as resolvers
-from ringlet.cluster import ClusterSpec, multi_worker, slurm_lists
+from ringlet.cluster import ClusterSpec, cluster_queries
+from ringlet.cluster.resolvers import slurm_lists
 from tests.conformance.common import decode
 
 
@@ -212,7 +213,7 @@ def gce(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def utility(name: str) -> Callable[[dict[str, Any]], Any]:
-    function = getattr(multi_worker, name)
+    function = getattr(cluster_queries, name)
     return lambda given: function(*given.values())
 
 
@@ -266,7 +267,7 @@ RUNNERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "util/is_chief": utility("is_chief"),
     "util/id_in_cluster": utility("id_in_cluster"),
     "util/collective_leader": utility("collective_leader"),
-    "util/worker_count": lambda given: multi_worker.worker_count(given["cluster"], given["task_type"]),
+    "util/worker_count": lambda given: cluster_queries.worker_count(given["cluster"], given["task_type"]),
     "mwms/local": multi_worker_strategy,
     "mwms/bad": multi_worker_strategy,
     "mwms/bad_options": multi_worker_strategy,

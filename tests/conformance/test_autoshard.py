@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from ringlet.data import AutoShardPolicy, Dataset
-from ringlet.data.auto_shard import Sharding, auto_shard
-from ringlet.data.batch_size import batch_size_of
-from ringlet.data.chunks import batch_sizes_for_worker
-from ringlet.data.distribute import distribute_dataset
+from ringlet.data.distribution.auto_shard import Sharding, auto_shard
+from ringlet.data.distribution.batch_size import batch_size_of
+from ringlet.data.distribution.distribute import distribute_dataset
+from ringlet.data.distribution.replica_rows import batch_sizes_for_worker
 from ringlet.data.operations.legacy_rebatch import LegacyRebatch, legacy_rebatch
 from ringlet.data.operations.prefetch import Prefetch
 from ringlet.data.operations.rebatch import Rebatch

@@ -80,7 +80,7 @@ def link_model(number: int | str, given: dict[str, Any]) -> float:
 
 def topology_cost(topology: Topology, collective: str, nbytes: float, **options: Any) -> Any:
     """What a collective over all devices of a topology costs."""
-    from ringlet.tpu.cost import collective_cost
+    from ringlet.tpu.cost.collective_cost import collective_cost
 
     return collective_cost(topology, collective, nbytes, **options)
 

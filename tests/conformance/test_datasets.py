@@ -27,7 +27,7 @@ from ringlet.data import (
     InputReplicationMode,
     Optional,
 )
-from ringlet.data.distribute import distribute_dataset, distribute_datasets_from_function
+from ringlet.data.distribution.distribute import distribute_dataset, distribute_datasets_from_function
 from ringlet.errors import OutOfRangeError
 from tests.conformance.pipelines import build, encode, load, local_results, written
 

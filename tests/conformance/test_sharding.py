@@ -14,7 +14,7 @@ import pytest
 
 from ringlet.errors import ShardingError
 from ringlet.sharding import Mesh, PartitionSpec, Sharding
-from ringlet.sharding.layout_of import layout_of, sharding_of
+from ringlet.sharding.layout.layout_of import layout_of, sharding_of
 
 GOLDEN = Path(__file__).parent / "golden"
 HLO = json.loads((GOLDEN / "hlo_sharding.json").read_text())

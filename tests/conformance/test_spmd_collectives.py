@@ -21,7 +21,7 @@ from ringlet.errors import GatherWarning
 from ringlet.sharding import Mesh, PartitionSpec, explain, shard
 from ringlet.sharding.halo.conv import conv_general
 from ringlet.sharding.halo.pooling import max_pool
-from ringlet.sharding.movement import settled
+from ringlet.sharding.resharding.reshard import settled
 from ringlet.sharding.sharded_array import ShardedArray
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "spmd_collectives_shardy.json").read_text(encoding="utf-8"))

@@ -18,8 +18,8 @@ import pytest
 import ringlet
 from ringlet.compat import tf
 from ringlet.sharding import Sharding
-from ringlet.sharding.partition import check_partition
-from ringlet.tpu.system_metadata import cores_by_host, cores_per_host
+from ringlet.sharding.layout.partition import check_partition
+from ringlet.tpu.topology.system_metadata import cores_by_host, cores_per_host
 from tests.conformance.common import assert_same, assert_same_error, case_id, decode_components, is_incidental, load
 
 CASES = load("tpu")

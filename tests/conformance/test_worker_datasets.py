@@ -13,7 +13,7 @@ import pytest
 
 from ringlet import nest
 from ringlet.data import Dataset, InputContext, InputOptions, InputReplicationMode
-from ringlet.data.distribute import distribute_dataset, distribute_datasets_from_function
+from ringlet.data.distribution.distribute import distribute_dataset, distribute_datasets_from_function
 from ringlet.errors import OutOfRangeError
 from tests.conformance.pipelines import build, encode, load
 from tests.conformance.test_datasets import assert_error, assert_same

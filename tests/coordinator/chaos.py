@@ -23,7 +23,7 @@ import ringlet
 import ringlet.coordinator
 import ringlet.data
 from ringlet.errors import DeadlineExceededError, PSUnavailableError
-from ringlet.strategy.parameter_servers import ParameterServers
+from ringlet.strategy.parameter_server.parameter_server_client import ParameterServers
 from tests.coordinator.in_forks import ForkTasks, Spring
 from tests.coordinator.in_servers import Servers
 from tests.processes.forked import Job, footprint

@@ -14,15 +14,15 @@ from collections.abc import Iterator
 
 import ringlet
 from ringlet.coordinator import ClusterCoordinator
-from ringlet.engine import Channel, LocalChannel
 from ringlet.errors import FailedPreconditionError
-from ringlet.processes.workers import ending_text
-from ringlet.strategy.parameter_servers import ParameterServers
+from ringlet.ipc import Channel, LocalChannel
+from ringlet.ipc.worker_process import ending_text
+from ringlet.strategy.parameter_server.parameter_server_client import ParameterServers
 
 
 def spring(orders: socket.socket) -> None:
     """Fork a task for each connection that comes, and tell its number; at the end of a task, tell how it ended."""
-    from ringlet.coordinator.task import serve
+    from ringlet.coordinator.task_main import serve
 
     while True:
         text, descriptors, _, _ = socket.recv_fds(orders, 100, 1)

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 
 import ringlet
 from ringlet.coordinator import ClusterCoordinator
-from ringlet.coordinator.task import serve
-from ringlet.engine import Channel, LocalChannel
+from ringlet.coordinator.task_main import serve
 from ringlet.errors import FailedPreconditionError
-from ringlet.strategy.parameter_server import ParameterServerStrategy
-from ringlet.strategy.parameter_servers import ParameterServers
+from ringlet.ipc import Channel, LocalChannel
+from ringlet.strategy.parameter_server.parameter_server_client import ParameterServers
+from ringlet.strategy.parameter_server.parameter_server_strategy import ParameterServerStrategy
 
 
 class ThreadTasks:

@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
+from ringlet.coordinator.argument_codec import Payload, SentFunction
 from ringlet.coordinator.closure_queue import ClosureQueue
 from ringlet.coordinator.closures import Closure
 from ringlet.coordinator.remote_value import RemoteValue
-from ringlet.coordinator.sending import Payload, SentFunction
 from ringlet.errors import CancelledError
 from tests.coordinator.in_threads import wait_for
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from ringlet.coordinator.argument_codec import Payload, SentFunction
 from ringlet.coordinator.closures import Closure
 from ringlet.coordinator.remote_value import RemoteValue
-from ringlet.coordinator.sending import Payload, SentFunction
-from ringlet.engine import pack
 from ringlet.errors import CancelledError
+from ringlet.ipc import pack
 
 FUNCTION = SentFunction(Payload(b""), "step", "")
 

@@ -11,15 +11,15 @@ import weakref
 import pytest
 
 from ringlet.coordinator import get_current_worker_index
-from ringlet.coordinator import link as link_module
+from ringlet.coordinator import worker_connection as link_module
+from ringlet.coordinator.argument_codec import SentFunction, pack_arguments, pack_value
 from ringlet.coordinator.closures import Closure
 from ringlet.coordinator.dispatcher import Dispatcher
-from ringlet.coordinator.orders import Batch, Order, Report, items_of
+from ringlet.coordinator.protocol import Batch, Order, Report, items_of
 from ringlet.coordinator.remote_value import RemoteValue
-from ringlet.coordinator.resources import Resource
-from ringlet.coordinator.sending import SentFunction, pack_arguments, pack_value
-from ringlet.engine import LocalChannel
+from ringlet.coordinator.worker_resource import Resource
 from ringlet.errors import CancelledError, DeadlineExceededError, FailedPreconditionError, WorkerLostError
+from ringlet.ipc import LocalChannel
 from tests.coordinator.in_threads import ThreadTasks, coordinator_of, status_in_child, tasks_of, wait_for
 
 

@@ -18,7 +18,7 @@ import pytest
 import ringlet
 from ringlet.coordinator import ClusterCoordinator, get_current_worker_index
 from ringlet.errors import FailedPreconditionError, PSUnavailableError
-from ringlet.strategy.parameter_servers import ParameterServers
+from ringlet.strategy.parameter_server.parameter_server_client import ParameterServers
 from tests.coordinator.in_forks import ForkTasks, Spring, coordinator_of
 from tests.processes.harness import descriptors_of, eventually, threads_of
 

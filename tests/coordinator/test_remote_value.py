@@ -10,9 +10,9 @@ import pytest
 
 from ringlet.coordinator import remote_value
 from ringlet.coordinator.remote_value import ABORTED, RemoteFailure, RemoteValue, RemoteValueStatus
-from ringlet.engine import pack
 from ringlet.errors import CancelledError, FailedPreconditionError
-from ringlet.processes.failures import failure_of
+from ringlet.ipc import pack
+from ringlet.ipc.remote_exception import failure_of
 from tests.coordinator.in_threads import status_in_child
 
 

@@ -13,8 +13,8 @@ import ringlet
 from ringlet.cluster import ClusterSpec, ServerDef, SimpleClusterResolver, start_tasks
 from ringlet.compat import tf
 from ringlet.coordinator.server import Server
-from ringlet.engine import ChannelClosed
 from ringlet.errors import ClusterConfigError, DeadlineExceededError, FailedPreconditionError, NotFoundError
+from ringlet.ipc import ChannelClosed
 from tests.processes.harness import PATIENCE_SECONDS, Processes, eventually
 
 CLUSTER = {"worker": ["localhost:2222", "localhost:2223"], "ps": ["localhost:2224"], "chief": ["localhost:2225"]}

@@ -12,15 +12,16 @@ import numpy as np
 import pytest
 
 import ringlet
-from ringlet.coordinator import orders
+from ringlet.coordinator import protocol
 from ringlet.coordinator import worker as worker_module
-from ringlet.coordinator.orders import Batch, Item, Order, Report, items_of
-from ringlet.coordinator.sending import pack_value
+from ringlet.coordinator.argument_codec import pack_value
+from ringlet.coordinator.protocol import Batch, Item, Order, Report, items_of
 from ringlet.coordinator.worker import Worker
-from ringlet.engine import ChannelClosed, LocalChannel, pack, unpack
-from ringlet.processes.failures import exception_of
-from ringlet.values import ShardedVariable, table_variable
-from ringlet.values.table_variable import attach_table, forget_tables
+from ringlet.ipc import ChannelClosed, LocalChannel, pack, unpack
+from ringlet.ipc.remote_exception import exception_of
+from ringlet.values import ShardedVariable
+from ringlet.values.variables import table_variable
+from ringlet.values.variables.table_variable import attach_table, forget_tables
 from tests.coordinator import in_threads
 
 
@@ -246,8 +247,8 @@ def test_variables_are_let_go_when_they_are_forgotten_and_in_the_end(worker, mon
         handed.append((descriptor, os.fstat(descriptor).st_ino))
         attach_table(key, descriptor)
 
-    def do(*orders):
-        for order, number, content, file in orders:
+    def do(*protocol):
+        for order, number, content, file in protocol:
             worker.batch.add(order, number, content, file=file)
         worker.tell(Order.CALL, 0, (0, None))
         worker.send()
@@ -287,7 +288,7 @@ def test_variables_that_are_returned_go_back_as_their_values(worker):
 
 
 def test_a_result_that_is_too_much_for_a_message_is_an_error_of_its_function(worker, monkeypatch):
-    monkeypatch.setattr(orders, "_MOST_BUFFERS", 2)
+    monkeypatch.setattr(protocol, "_MOST_BUFFERS", 2)
     worker.define(0, lambda: [np.zeros(1) for _ in range(3)])
     worker.tell(Order.CALL, 1, (0, None))
     worker.send()

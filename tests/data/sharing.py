@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from ringlet.data import Dataset
-from ringlet.data.node import Run, Stream
+from ringlet.data.graph.node import Run, Stream
 from ringlet.data.readers.file_reader import FileReader
-from ringlet.data.spec import TensorSpec
+from ringlet.data.tensor_spec import TensorSpec
 
 
 class Sum:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringlet.data import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, TensorSpec
-from ringlet.data.iterable import iterable_source
+from ringlet.data.graph.iterable import iterable_source
 
 
 def plain(element):

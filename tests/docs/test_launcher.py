@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ringlet.launcher import run_command, supervisor
-from ringlet.launcher.last_words import HOLD_SECONDS
+from ringlet.launcher.traceback_buffer import HOLD_SECONDS
 
 DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "launcher.md").read_text(encoding="utf-8")
 SESSIONS = [

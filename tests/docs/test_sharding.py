@@ -11,7 +11,7 @@ import pytest
 
 from ringlet.errors import GatherWarning
 from ringlet.sharding import Sharding, shard
-from ringlet.sharding.functions import implementations, numpy_function
+from ringlet.sharding.execution.array_function_table import implementations, numpy_function
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "sharding.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (.*) \| (.*) \|$", PAGE, re.MULTILINE)

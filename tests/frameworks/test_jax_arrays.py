@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ringlet.collectives import Group, Member, Op
-from ringlet.collectives.array_kinds import kind_of, result_memory
+from ringlet.collectives.adapters.array_adapters import kind_of, result_memory
 from ringlet.errors import InvalidArgumentError
 from ringlet.testing import run_on_ranks
 from tests.frameworks.libraries import library

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ringlet.sharding import Sharding
-from ringlet.sharding.tile_assignment import SUBGROUPS
+from ringlet.sharding.layout.tile_assignment import SUBGROUPS
 from tests.frameworks.libraries import library
 
 xla_client = library("jaxlib.xla_client")

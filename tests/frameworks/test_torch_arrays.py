@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ringlet.collectives import Group, Member, Op
-from ringlet.collectives.array_kinds import kind_of
-from ringlet.collectives.controller import plan_all_reduce_all
+from ringlet.collectives.adapters.array_adapters import kind_of
+from ringlet.collectives.single_controller import plan_all_reduce_all
 from ringlet.errors import CollectiveMismatchError, InvalidArgumentError
 from ringlet.testing import run_on_ranks
 from tests.frameworks.libraries import library
@@ -64,7 +64,7 @@ def test_a_result_is_written_once_and_handed_over_without_a_copy() -> None:
             core_wrote_to.append(outs[0].ctypes.data)
             return results
 
-    from ringlet.collectives.reductions import Algorithm, _all_reduce
+    from ringlet.collectives.reduction_collectives import Algorithm, _all_reduce
 
     core = Watched(alone()._core)
     (result,) = _all_reduce(core, [torch.ones(1000)], Op.SUM, Algorithm.AUTO, None)  # type: ignore[arg-type]

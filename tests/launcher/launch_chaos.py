@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import ringlet
-import ringlet.launcher.launched  # loaded once for all jobs
+import ringlet.launcher.launch_job  # loaded once for all jobs
 from ringlet.errors import DeadlineExceededError, WorkerLostError
 from tests.processes.forked import Job, footprint
 from tests.processes.harness import eventually

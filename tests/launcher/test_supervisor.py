@@ -9,9 +9,9 @@ import time
 
 import pytest
 
-from ringlet.launcher.output import OutputChannel
+from ringlet.ipc.worker_process import Keeper, Worker
+from ringlet.launcher.output_relay import OutputChannel
 from ringlet.launcher.supervisor import Supervisor
-from ringlet.processes.workers import Keeper, Worker
 
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); time.sleep(300)"
 

@@ -136,7 +136,9 @@ def test_ctrl_c_is_heard_in_a_split(processes, name):
 
 # Rank 1 has met the other, and waits for a word before it makes the group.
 MAKE = """
-from ringlet.cluster import Deadline, Job, meet
+from ringlet.rendezvous.job_key import Job
+from ringlet.rendezvous.rendezvous import meet
+from ringlet.ipc.deadline import Deadline
 from ringlet.collectives import process_group
 rank, name, seconds = int(sys.argv[1]), sys.argv[2], float(sys.argv[3])
 try:

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ringlet.sharding.layout import WHOLE, Cut, Layout
+from ringlet.sharding.layout.layout import WHOLE, Cut, Layout
 
 __all__ = ["MESHES", "layouts", "pairs"]
 

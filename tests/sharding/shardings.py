@@ -7,7 +7,7 @@ import math
 from hypothesis import strategies as st
 
 from ringlet.sharding import Sharding
-from ringlet.sharding.tile_assignment import SUBGROUPS
+from ringlet.sharding.layout.tile_assignment import SUBGROUPS
 
 __all__ = ["shardings", "tilings"]
 

@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from ringlet.errors import GatherWarning
-from ringlet.sharding.device_group import DeviceGroup
-from ringlet.sharding.layout import WHOLE, Cut, Layout
-from ringlet.sharding.modes import current_mode, mode
-from ringlet.sharding.movement import settled
+from ringlet.sharding.layout.device_group import DeviceGroup
+from ringlet.sharding.layout.layout import WHOLE, Cut, Layout
+from ringlet.sharding.memory_modes import current_mode, mode
+from ringlet.sharding.resharding.device_buffers import POISONED, fresh, spaces_for
+from ringlet.sharding.resharding.reshard import settled
 from ringlet.sharding.sharded_array import ShardedArray
-from ringlet.sharding.spaces import POISONED, fresh, spaces_for
 
 # All dtypes and all pairs of placements, where minutes do not count.
 NIGHTLY = bool(os.environ.get("RINGLET_CI_NIGHTLY"))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ringlet.sharding import Mesh, mode, shard, strict
-from ringlet.sharding.spaces import POISONED
+from ringlet.sharding.resharding.device_buffers import POISONED
 
 SIZE = 12
 IDENTITY = np.eye(SIZE)

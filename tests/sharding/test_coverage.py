@@ -15,7 +15,7 @@ from numpy.testing.overrides import get_overridable_numpy_array_functions, get_o
 
 from ringlet.errors import GatherWarning
 from ringlet.sharding import ShardedArray, Sharding, shard
-from ringlet.sharding.functions import _CREATORS, implementations
+from ringlet.sharding.execution.array_function_table import _CREATORS, implementations
 
 # Run on the gathered arrays, with a warning.
 _NAMES = """

@@ -8,8 +8,8 @@ import pytest
 from ringlet.errors import ShardingError
 from ringlet.sharding import Mesh, Sharding, creation, mode, shard
 from ringlet.sharding.creation import place
-from ringlet.sharding.device_group import DeviceGroup
-from ringlet.sharding.layout import WHOLE, Cut, Layout
+from ringlet.sharding.layout.device_group import DeviceGroup
+from ringlet.sharding.layout.layout import WHOLE, Cut, Layout
 from ringlet.testing import run_on_ranks
 
 ROWS = Sharding.tiled((2, 1))

@@ -9,8 +9,8 @@ import pytest
 
 import ringlet
 from ringlet.sharding import Mesh, Sharding, explain, shard
-from ringlet.sharding.collective import Collective
 from ringlet.sharding.explain import note, noted_as_one
+from ringlet.sharding.resharding.collective_record import Collective
 from ringlet.testing import run_on_ranks
 
 ROWS = shard(np.arange(8.0).reshape(4, 2), Sharding.tiled((2, 1)))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ringlet.sharding.collective import Collective
-from ringlet.sharding.layout import WHOLE, Cut, Layout
+from ringlet.sharding.layout.layout import WHOLE, Cut, Layout
 from ringlet.sharding.report import Operation, Placed, Report, collective_text
+from ringlet.sharding.resharding.collective_record import Collective
 
 HALVES = Placed((4, 2), "float32", Layout(2, (Cut(2, (0, 1)), WHOLE)))
 PLAIN = Placed((2, 8), "float32", None)

@@ -12,9 +12,9 @@ import pytest
 from ringlet.collectives import Op
 from ringlet.errors import PartitionError, ShardingError
 from ringlet.sharding import Mesh, ShardedArray, Sharding, mode, shard
-from ringlet.sharding.device_group import DeviceGroup
-from ringlet.sharding.layout import WHOLE, Cut, Layout
-from ringlet.sharding.spaces import empty
+from ringlet.sharding.layout.device_group import DeviceGroup
+from ringlet.sharding.layout.layout import WHOLE, Cut, Layout
+from ringlet.sharding.resharding.device_buffers import empty
 
 VALUES = np.arange(24, dtype=np.float32).reshape(4, 6)
 ROWS, COLUMNS, COPIES = Sharding.tiled((2, 1)), Sharding.tiled((1, 2)), Sharding.replicated(2)

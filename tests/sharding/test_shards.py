@@ -20,7 +20,7 @@ def test_a_shard_is_the_box_of_its_device(mesh, memory):
             continue
         with mode(memory):
             x = shard(VALUES, Sharding.replicated(layout.num_devices))
-            from ringlet.sharding.movement import redistribute
+            from ringlet.sharding.resharding.reshard import redistribute
 
             shards = redistribute(x, layout)._derive(lambda space: space, layout, is_view=False).shards
         for tile, box in zip(shards, layout.boxes(VALUES.shape), strict=True):

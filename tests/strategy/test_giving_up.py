@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import ringlet
-from ringlet.devices.blas import blas_limiter
+from ringlet.devices.blas_threads import blas_limiter
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError
-from ringlet.strategy.replica_run import ReplicaRun
+from ringlet.strategy.replica.step_execution import ReplicaRun
 from tests.strategy.replicas import SECONDS, all_reduce, assert_usable, mirrored, replica_id
 
 
@@ -139,13 +139,13 @@ def test_ctrl_c_in_replica_0_is_raised():
 
 
 POINTS = {
-    "claim": ("ringlet.strategy.replica_run", "ReplicaRun", "execute"),
-    "leave": ("ringlet.strategy.replica_run", "ReplicaRun", "_leave"),
-    "prepare": ("ringlet.strategy.crew", "Crew", "prepare"),
-    "acquire": ("ringlet.strategy.crew", "CrewPool", "acquire"),
-    "release": ("ringlet.strategy.crew", "CrewPool", "release"),
-    "enter": ("ringlet.devices.blas", "BlasLimiter", "enter"),
-    "leave BLAS": ("ringlet.devices.blas", "BlasLimiter", "leave"),
+    "claim": ("ringlet.strategy.replica.step_execution", "ReplicaRun", "execute"),
+    "leave": ("ringlet.strategy.replica.step_execution", "ReplicaRun", "_leave"),
+    "prepare": ("ringlet.strategy.replica.replica_threads", "Crew", "prepare"),
+    "acquire": ("ringlet.strategy.replica.replica_threads", "CrewPool", "acquire"),
+    "release": ("ringlet.strategy.replica.replica_threads", "CrewPool", "release"),
+    "enter": ("ringlet.devices.blas_threads", "BlasLimiter", "enter"),
+    "leave BLAS": ("ringlet.devices.blas_threads", "BlasLimiter", "leave"),
 }
 
 

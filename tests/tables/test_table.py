@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from ringlet import _core
-from ringlet.collectives.dtypes import is_known
+from ringlet.collectives.collective_dtypes import is_known
 from ringlet.errors import DeadlineExceededError, InvalidArgumentError, SharedMemoryFullError
 from tests.processes.harness import descriptors_of
 

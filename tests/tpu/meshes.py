@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from ringlet.tpu import Topology
-from ringlet.tpu.traffic import Network
+from ringlet.tpu.cost.link_traffic import Network
 
 __all__ = ["mesh", "networks"]
 

@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from ringlet.train import Checkpoint
+from ringlet.train.checkpoint_reader import open_file
 from ringlet.train.decoding import Malformed, children_of_node, decode, kind_of_node, rebuilt
-from ringlet.train.file_reader import open_file
-from ringlet.train.kinds import Kind
+from ringlet.train.trackable_types import Kind
 from tests.train.objects import Frozen, Point
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ringlet import _core
-from ringlet.values.creation import create_on_table
-from ringlet.values.sharded_variable import ShardedVariable
-from ringlet.values.table_storage import TableForm, TableStorage, new_table_key
-from ringlet.values.table_variable import TableVariable
-from ringlet.values.variable_spec import VariableRequest
+from ringlet.values.variables.sharded_variable import ShardedVariable
+from ringlet.values.variables.table_storage import TableForm, TableStorage, new_table_key
+from ringlet.values.variables.table_variable import TableVariable
+from ringlet.values.variables.variable_factory import create_on_table
+from ringlet.values.variables.variable_spec import VariableRequest
 
 DEVICE = "/job:ps/replica:0/task:0/device:CPU:0"
 

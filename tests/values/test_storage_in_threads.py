@@ -9,8 +9,8 @@ import threading
 import numpy as np
 import pytest
 
-from ringlet.values.changes import assign_add
-from ringlet.values.storage import Storage, replace
+from ringlet.values.variables.storage import Storage, replace
+from ringlet.values.variables.update_opcodes import assign_add
 
 
 @pytest.mark.usefixtures("_hasty_interpreter")
@@ -62,7 +62,7 @@ def test_no_addition_of_any_thread_is_lost():
 
 FORK_DURING_A_WRITE = """
 import os, signal, threading, numpy as np
-from ringlet.values.storage import Storage, replace
+from ringlet.values.variables.storage import Storage, replace
 
 storage, has_begun, may_end = Storage(np.arange(3.0), 2), threading.Event(), threading.Event()
 

@@ -8,42 +8,32 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ringlet.cluster.cluster_def import ClusterDef, JobDef
     from ringlet.cluster.cluster_spec import ClusterSpec
-    from ringlet.cluster.deadline import Deadline
-    from ringlet.cluster.gce import GCEClusterResolver
-    from ringlet.cluster.job import MOST_PROCESSES, Job
-    from ringlet.cluster.kubernetes import KubernetesClusterResolver, KubernetesExecutableLocation
-    from ringlet.cluster.local import LocalCluster, LocalClusterResolver
-    from ringlet.cluster.process_identity import ProcessIdentity
-    from ringlet.cluster.rendezvous import Meeting, Peer, meet
-    from ringlet.cluster.resolver import ClusterResolver
-    from ringlet.cluster.sagemaker import SageMakerClusterResolver
+    from ringlet.cluster.resolvers.base_resolver import ClusterResolver
+    from ringlet.cluster.resolvers.gce_resolver import GCEClusterResolver
+    from ringlet.cluster.resolvers.kubernetes_resolver import KubernetesClusterResolver, KubernetesExecutableLocation
+    from ringlet.cluster.resolvers.local_resolver import LocalCluster, LocalClusterResolver
+    from ringlet.cluster.resolvers.sagemaker_resolver import SageMakerClusterResolver
+    from ringlet.cluster.resolvers.simple_resolver import SimpleClusterResolver
+    from ringlet.cluster.resolvers.slurm_resolver import SlurmClusterResolver
+    from ringlet.cluster.resolvers.tf_config_resolver import TFConfigClusterResolver
+    from ringlet.cluster.resolvers.tpu_resolver import TPUClusterResolver
+    from ringlet.cluster.resolvers.union_resolver import UnionResolver
     from ringlet.cluster.server_def import ServerDef
-    from ringlet.cluster.servers_job import ServersJob
-    from ringlet.cluster.simple import SimpleClusterResolver
-    from ringlet.cluster.slurm import SlurmClusterResolver
-    from ringlet.cluster.starting import start_tasks
-    from ringlet.cluster.tasks import Tasks
-    from ringlet.cluster.tf_config import TFConfigClusterResolver
-    from ringlet.cluster.tpu import TPUClusterResolver
-    from ringlet.cluster.union import UnionResolver
-    from ringlet.cluster.workers_job import WorkersJob
+    from ringlet.cluster.server_job_key import ServersJob
+    from ringlet.cluster.task_pool import Tasks
+    from ringlet.cluster.task_start import start_tasks
+    from ringlet.cluster.worker_job_key import WorkersJob
 
 __all__ = [
-    "MOST_PROCESSES",
     "ClusterDef",
     "ClusterResolver",
     "ClusterSpec",
-    "Deadline",
     "GCEClusterResolver",
-    "Job",
     "JobDef",
     "KubernetesClusterResolver",
     "KubernetesExecutableLocation",
     "LocalCluster",
     "LocalClusterResolver",
-    "Meeting",
-    "Peer",
-    "ProcessIdentity",
     "SageMakerClusterResolver",
     "ServerDef",
     "ServersJob",
@@ -54,40 +44,32 @@ __all__ = [
     "Tasks",
     "UnionResolver",
     "WorkersJob",
-    "meet",
     "start_tasks",
 ]
 
 # Name -> module of this folder. Each is loaded on first use: reading a cluster needs no sockets, and meeting on one
 # needs no resolver.
 _HOME = {
-    "MOST_PROCESSES": "job",
     "ClusterDef": "cluster_def",
-    "ClusterResolver": "resolver",
+    "ClusterResolver": "resolvers.base_resolver",
     "ClusterSpec": "cluster_spec",
-    "Deadline": "deadline",
-    "GCEClusterResolver": "gce",
-    "Job": "job",
+    "GCEClusterResolver": "resolvers.gce_resolver",
     "JobDef": "cluster_def",
-    "KubernetesClusterResolver": "kubernetes",
-    "KubernetesExecutableLocation": "kubernetes",
-    "LocalCluster": "local",
-    "LocalClusterResolver": "local",
-    "Meeting": "rendezvous",
-    "Peer": "rendezvous",
-    "ProcessIdentity": "process_identity",
-    "SageMakerClusterResolver": "sagemaker",
+    "KubernetesClusterResolver": "resolvers.kubernetes_resolver",
+    "KubernetesExecutableLocation": "resolvers.kubernetes_resolver",
+    "LocalCluster": "resolvers.local_resolver",
+    "LocalClusterResolver": "resolvers.local_resolver",
+    "SageMakerClusterResolver": "resolvers.sagemaker_resolver",
     "ServerDef": "server_def",
-    "ServersJob": "servers_job",
-    "SimpleClusterResolver": "simple",
-    "SlurmClusterResolver": "slurm",
-    "TFConfigClusterResolver": "tf_config",
-    "TPUClusterResolver": "tpu",
-    "Tasks": "tasks",
-    "UnionResolver": "union",
-    "WorkersJob": "workers_job",
-    "meet": "rendezvous",
-    "start_tasks": "starting",
+    "ServersJob": "server_job_key",
+    "SimpleClusterResolver": "resolvers.simple_resolver",
+    "SlurmClusterResolver": "resolvers.slurm_resolver",
+    "TFConfigClusterResolver": "resolvers.tf_config_resolver",
+    "TPUClusterResolver": "resolvers.tpu_resolver",
+    "Tasks": "task_pool",
+    "UnionResolver": "resolvers.union_resolver",
+    "WorkersJob": "worker_job_key",
+    "start_tasks": "task_start",
 }
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ringlet.cluster.cluster_def import ClusterDef, JobDef
-from ringlet.cluster.faults import ABSENT, Fault, corrected, json_path, shown
-from ringlet.cluster.jobs import Jobs, read_jobs
+from ringlet.cluster.cluster_spec_parser import Jobs, read_jobs
+from ringlet.cluster.config_errors import ABSENT, Fault, corrected, json_path, shown
 from ringlet.errors import ClusterConfigError
 
 __all__ = ["ClusterSpec"]
@@ -38,7 +38,7 @@ class ClusterSpec:
     (['worker', 'ps'], 2, [1], 'b:2222')
     >>> ClusterSpec({"worker": "a:2222"})
     Traceback (most recent call last):
-    ringlet.cluster.faults.ClusterConfigTypeError: The tasks for job 'worker' must be a list or a dictionary from
+    ringlet.cluster.config_errors.ClusterConfigTypeError: The tasks for job 'worker' must be a list or a dictionary from
     integers to strings. ClusterSpec, at $.worker: found 'a:2222'; allowed: a list of addresses, as ["host:port"], or a
     dictionary from task indices to them, as {"0": "host:port"}. Corrected: ClusterSpec({'worker': ['a:2222']})
     """

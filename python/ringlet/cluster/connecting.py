@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 from ringlet.cluster.cluster_spec import ClusterSpec
-from ringlet.cluster.resolver import ClusterResolver
+from ringlet.cluster.resolvers.base_resolver import ClusterResolver
 
 __all__ = ["experimental_connect_to_cluster", "experimental_connect_to_host"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ringlet.collectives.communication import CollectiveHints, CommunicationImplementation, CommunicationOptions
-from ringlet.collectives.controller import all_reduce_buffers
+from ringlet.collectives.communication_options import CollectiveHints, CommunicationImplementation, CommunicationOptions
 from ringlet.collectives.group import Group
 from ringlet.collectives.member import Member
 from ringlet.collectives.op import Algorithm, Op, ReduceOp
-from ringlet.collectives.options import default_timeout_seconds
-from ringlet.collectives.shared import empty_shared
+from ringlet.collectives.shared_arrays import empty_shared
+from ringlet.collectives.single_controller import all_reduce_buffers
+from ringlet.collectives.timeouts import default_timeout_seconds
 
 if TYPE_CHECKING:
     from ringlet.collectives.process_group import init_process_group

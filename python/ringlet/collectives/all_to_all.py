@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ringlet import _core
-from ringlet.collectives.arguments import axis_in, counts_of, equal_counts
-from ringlet.collectives.array_kinds import in_kind_of
+from ringlet.collectives.adapters.array_adapters import in_kind_of
+from ringlet.collectives.argument_parsing import axis_in, counts_of, equal_counts
 from ringlet.collectives.buffers import Array, Output, as_buffer, read_first
 from ringlet.errors import InvalidArgumentError
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.collectives.arguments import axis_in
-from ringlet.collectives.array_kinds import kind_of
-from ringlet.collectives.dtypes import as_result, is_known, native, refuse_dtype
+from ringlet.collectives.adapters.array_adapters import kind_of
+from ringlet.collectives.argument_parsing import axis_in
+from ringlet.collectives.collective_dtypes import as_result, is_known, native, refuse_dtype
 from ringlet.collectives.op import Op
 from ringlet.errors import InvalidArgumentError
 

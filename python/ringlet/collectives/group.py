@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ringlet import _core
-from ringlet.collectives.arguments import as_sequence, as_text, whole_number, whole_number_of
+from ringlet.collectives.argument_parsing import as_sequence, as_text, whole_number, whole_number_of
 from ringlet.collectives.buffers import Array
-from ringlet.collectives.controller import all_reduce_all, plan_all_reduce_all
 from ringlet.collectives.member import Member
 from ringlet.collectives.op import Op
-from ringlet.collectives.options import resolve_timeout
+from ringlet.collectives.single_controller import all_reduce_all, plan_all_reduce_all
+from ringlet.collectives.timeouts import resolve_timeout
 from ringlet.errors import CollectiveAborted, InvalidArgumentError
 
 __all__ = ["Group"]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ringlet.collectives.arguments import as_text, whole_number_of
-from ringlet.collectives.closing import Closing
-from ringlet.collectives.from_root import FromRoot
-from ringlet.collectives.movement import Movement
-from ringlet.collectives.reductions import Reductions
+from ringlet.collectives.argument_parsing import as_text, whole_number_of
+from ringlet.collectives.data_movement import Movement
+from ringlet.collectives.reduction_collectives import Reductions
+from ringlet.collectives.rooted_collectives import FromRoot
+from ringlet.collectives.shutdown import Closing
 
 __all__ = ["Member"]
 

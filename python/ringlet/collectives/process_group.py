@@ -10,11 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, overload
 
 from ringlet import _core
-from ringlet.cluster import MOST_PROCESSES, Deadline, Job, Meeting, meet
-from ringlet.collectives.arguments import as_text, whole_number, whole_number_of
+from ringlet.collectives.argument_parsing import as_text, whole_number, whole_number_of
 from ringlet.collectives.member import Member
-from ringlet.collectives.options import resolve_timeout
+from ringlet.collectives.timeouts import resolve_timeout
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
+from ringlet.ipc.deadline import Deadline
+from ringlet.rendezvous.job_key import MOST_PROCESSES, Job
+from ringlet.rendezvous.membership import Meeting
+from ringlet.rendezvous.rendezvous import meet
 
 __all__ = ["MOST_RANKS", "init_process_group", "job_id", "join_job"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ringlet.coordinator.cluster_coordinator import ClusterCoordinator
 from ringlet.coordinator.current_worker import experimental_get_current_worker_index
-from ringlet.coordinator.per_worker import PerWorkerValues
+from ringlet.coordinator.per_worker_values import PerWorkerValues
 from ringlet.coordinator.remote_value import RemoteValue
 from ringlet.coordinator.server import Server
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from ringlet.coordinator.argument_codec import Payload, SentFunction
 from ringlet.coordinator.remote_value import CANCELLED, RemoteValue
-from ringlet.coordinator.sending import Payload, SentFunction
 from ringlet.errors import CancelledError
 
 __all__ = ["Closure"]

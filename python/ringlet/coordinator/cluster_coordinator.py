@@ -12,16 +12,16 @@ from typing import Any
 
 from ringlet import nest
 from ringlet.cluster import Tasks
+from ringlet.coordinator.argument_codec import Functions, Payload, SentFunction, pack_arguments, pack_value
 from ringlet.coordinator.closures import Closure
 from ringlet.coordinator.dispatcher import Dispatcher
-from ringlet.coordinator.per_worker import PerWorkerValues
 from ringlet.coordinator.per_worker_dataset import PerWorkerDataset
+from ringlet.coordinator.per_worker_values import PerWorkerValues
 from ringlet.coordinator.remote_value import RemoteValue
-from ringlet.coordinator.resources import Resource
-from ringlet.coordinator.sending import Functions, Payload, SentFunction, pack_arguments, pack_value
+from ringlet.coordinator.worker_resource import Resource
 from ringlet.errors import FailedPreconditionError
-from ringlet.processes.parcels import Unsendable
-from ringlet.strategy.parameter_server import ParameterServerStrategy
+from ringlet.ipc.call_codec import Unsendable
+from ringlet.strategy.parameter_server.parameter_server_strategy import ParameterServerStrategy
 
 __all__ = ["ClusterCoordinator"]
 

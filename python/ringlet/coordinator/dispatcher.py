@@ -15,15 +15,15 @@ import time
 from collections.abc import Callable
 
 from ringlet.cluster import Tasks
-from ringlet.collectives.options import default_timeout_seconds
+from ringlet.collectives.timeouts import default_timeout_seconds
+from ringlet.coordinator.argument_codec import Payload
 from ringlet.coordinator.closure_queue import MOST_QUEUED, ClosureQueue
 from ringlet.coordinator.closures import Closure
-from ringlet.coordinator.link import Link
 from ringlet.coordinator.remote_value import CANCELLED
-from ringlet.coordinator.sending import Payload
-from ringlet.engine import Channel, ChannelClosed
+from ringlet.coordinator.worker_connection import Link
 from ringlet.errors import CancelledError, DeadlineExceededError, FailedPreconditionError, WorkerLostError
-from ringlet.processes.sockets import pair
+from ringlet.ipc import Channel, ChannelClosed
+from ringlet.ipc.unix_sockets import pair
 
 __all__ = ["Dispatcher"]
 

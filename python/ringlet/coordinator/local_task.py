@@ -7,8 +7,8 @@ import os
 import resource
 import socket
 
-from ringlet.coordinator.task import serve
-from ringlet.engine import LocalChannel
+from ringlet.coordinator.task_main import serve
+from ringlet.ipc import LocalChannel
 
 __all__ = ["main"]
 

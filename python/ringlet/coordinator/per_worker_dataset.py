@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from ringlet.coordinator.current_worker import as_worker
-from ringlet.coordinator.per_worker import PerWorkerDistributedIterator, PerWorkerValues
-from ringlet.coordinator.resources import Resource
+from ringlet.coordinator.per_worker_values import PerWorkerDistributedIterator, PerWorkerValues
+from ringlet.coordinator.worker_resource import Resource
 from ringlet.data import Dataset, DistributedDataset
-from ringlet.processes.parcels import Unsendable
-from ringlet.strategy.parameter_server import refusing_variables
-from ringlet.strategy.per_worker_dataset import DatasetForWorkers
+from ringlet.ipc.call_codec import Unsendable
+from ringlet.strategy.parameter_server.dataset_for_workers import DatasetForWorkers
+from ringlet.strategy.parameter_server.parameter_server_strategy import refusing_variables
 
 if TYPE_CHECKING:
     from ringlet.coordinator.cluster_coordinator import ClusterCoordinator

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ringlet import nest
-from ringlet.engine import unpack
 from ringlet.errors import CancelledError, FailedPreconditionError
-from ringlet.processes.failures import Failure, exception_of
-from ringlet.processes.parcels import Unsendable
+from ringlet.ipc import unpack
+from ringlet.ipc.call_codec import Unsendable
+from ringlet.ipc.remote_exception import Failure, exception_of
 
 __all__ = ["ABORTED", "CANCELLED", "RemoteFailure", "RemoteValue", "RemoteValueStatus"]
 

@@ -8,13 +8,14 @@ import os
 import threading
 from typing import Any
 
-from ringlet.cluster import ClusterDef, ClusterResolver, ClusterSpec, Deadline, ServerDef, ServersJob
-from ringlet.cluster.doorway import knock
-from ringlet.cluster.servers_job import Task
-from ringlet.cluster.workers_job import task_name
-from ringlet.collectives.options import resolve_timeout
-from ringlet.coordinator.task import serve
+from ringlet.cluster import ClusterDef, ClusterResolver, ClusterSpec, ServerDef, ServersJob
+from ringlet.cluster.registration import knock
+from ringlet.cluster.server_job_key import Task
+from ringlet.cluster.worker_job_key import task_name
+from ringlet.collectives.timeouts import resolve_timeout
+from ringlet.coordinator.task_main import serve
 from ringlet.errors import ClusterConfigError, DeadlineExceededError, FailedPreconditionError, NotFoundError
+from ringlet.ipc.deadline import Deadline
 
 __all__ = ["Server"]
 

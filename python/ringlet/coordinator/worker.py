@@ -17,15 +17,15 @@ import numpy as np
 
 from ringlet.coordinator.code_digest import code_digest
 from ringlet.coordinator.current_worker import as_worker
-from ringlet.coordinator.orders import Batch, Item, Order, Report, check_size, items_of
-from ringlet.engine import Channel, ChannelClosed, pack, unpack
+from ringlet.coordinator.protocol import Batch, Item, Order, Report, check_size, items_of
 from ringlet.errors import ClosureInputError, FailedPreconditionError, OutOfRangeError
-from ringlet.processes.culprits import named
-from ringlet.processes.failures import Failure, failure_of
-from ringlet.processes.parcels import Unsendable
+from ringlet.ipc import Channel, ChannelClosed, pack, unpack
+from ringlet.ipc.call_codec import Unsendable
+from ringlet.ipc.pickle_diagnostics import named
+from ringlet.ipc.remote_exception import Failure, failure_of
 from ringlet.values import Variable
-from ringlet.values.sharded_variable import ShardedVariable
-from ringlet.values.table_variable import attach_table, forget_tables
+from ringlet.values.variables.sharded_variable import ShardedVariable
+from ringlet.values.variables.table_variable import attach_table, forget_tables
 
 __all__ = ["Worker"]
 

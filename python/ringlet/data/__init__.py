@@ -10,20 +10,20 @@ Examples
 
 from __future__ import annotations
 
-from ringlet.data.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.dataset import Dataset
+from ringlet.data.dataset_iterator import DatasetIterator
+from ringlet.data.dataset_options import DistributeOptions, OptimizationOptions, Options, ThreadingOptions
 from ringlet.data.dataset_spec import DatasetSpec
-from ringlet.data.distributed import DistributedDataset
-from ringlet.data.distributed_iterator import DistributedIterator
-from ringlet.data.explain import explain
+from ringlet.data.distribution.distributed_dataset import DistributedDataset
+from ringlet.data.distribution.distributed_iterator import DistributedIterator
+from ringlet.data.explain_dataset import explain
+from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.input_context import InputContext
 from ringlet.data.input_options import InputOptions, InputReplicationMode
-from ringlet.data.iterator import DatasetIterator
 from ringlet.data.operations.assert_cardinality import assert_cardinality
 from ringlet.data.operations.counts import AUTOTUNE
 from ringlet.data.operations.shard import SHARD_HINT
 from ringlet.data.optional import Optional
-from ringlet.data.options import DistributeOptions, OptimizationOptions, Options, ThreadingOptions
 from ringlet.data.policies import AutoShardPolicy, ExternalStatePolicy
 from ringlet.data.readers.example import decode_example, parse_example, parse_single_example
 from ringlet.data.readers.example_features import (
@@ -37,7 +37,7 @@ from ringlet.data.readers.fixed_length import FixedLengthRecordDataset
 from ringlet.data.readers.text_line import TextLineDataset
 from ringlet.data.readers.tfrecord import TFRecordDataset
 from ringlet.data.readers.tfrecord_writer import TFRecordWriter
-from ringlet.data.spec import PerReplicaSpec, TensorSpec
+from ringlet.data.tensor_spec import PerReplicaSpec, TensorSpec
 
 __all__ = [
     "AUTOTUNE",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ringlet.data.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-from ringlet.data.iterator import DatasetIterator, NumpyIterator
-from ringlet.data.node import Node
+from ringlet.data.dataset_iterator import DatasetIterator, NumpyIterator
+from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Node
 from ringlet.data.operations.apply import apply as _apply
 from ringlet.data.operations.batch import batch as _batch
 from ringlet.data.operations.bucket_by_sequence_length import (
@@ -51,7 +52,6 @@ from ringlet.data.operations.zip import zip as _zip
 from ringlet.data.readers.csv import from_csv as _from_csv
 from ringlet.data.readers.npy import from_npy as _from_npy
 from ringlet.data.readers.parquet import from_parquet as _from_parquet
-from ringlet.data.structure import Nest
 
 __all__ = ["Dataset"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.data.structure import Nest
+from ringlet.data.graph.element_structure import Nest
 
 __all__ = ["DatasetSpec"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from ringlet.data.graph.element_structure import Nest
 from ringlet.data.optional import Optional
-from ringlet.data.structure import Nest
 from ringlet.errors import OutOfRangeError
 from ringlet.values import regroup
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ringlet.input_modes import InputReplicationMode
+from ringlet.input_replication_mode import InputReplicationMode
 
 __all__ = ["InputOptions", "InputReplicationMode"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from ringlet.data.spec import TensorSpec
-from ringlet.data.structure import Nest, as_element
+from ringlet.data.graph.element_structure import Nest, as_element
+from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import map_structure
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ringlet.devices.cores import CoreCount, count_cores, visible_cores
-from ringlet.devices.logical import (
+from ringlet.devices.device_strings import Device, canonicalize, canonicalize_distinct, short_name
+from ringlet.devices.logical_devices import (
     LogicalDevices,
     logical_devices,
     logical_devices_reason,
     requested_devices,
     set_logical_devices,
 )
-from ringlet.devices.names import Device, canonicalize, canonicalize_distinct, short_name
 
 __all__ = [
     "CoreCount",

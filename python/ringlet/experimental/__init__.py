@@ -10,18 +10,26 @@ from ringlet.strategy import CentralStorageStrategy, ValueContext
 
 if TYPE_CHECKING:
     from ringlet.experimental import partitioners as partitioners
-    from ringlet.strategy.multi_worker import ExperimentalMultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy
-    from ringlet.strategy.parameter_server import ParameterServerStrategy
-    from ringlet.strategy.tpu import ExperimentalTPUStrategy as TPUStrategy
+    from ringlet.strategy.multi_worker.multi_worker_strategy import (
+        ExperimentalMultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy,
+    )
+    from ringlet.strategy.parameter_server.parameter_server_strategy import ParameterServerStrategy
+    from ringlet.strategy.tpu.tpu_strategy import ExperimentalTPUStrategy as TPUStrategy
 
 # The older name of the same enumeration.
 CollectiveCommunication = CommunicationImplementation
 
 # Loaded on first use: name -> module, and its name there; none for the module itself.
 _LATE = {
-    "MultiWorkerMirroredStrategy": ("ringlet.strategy.multi_worker", "ExperimentalMultiWorkerMirroredStrategy"),
-    "ParameterServerStrategy": ("ringlet.strategy.parameter_server", "ParameterServerStrategy"),
-    "TPUStrategy": ("ringlet.strategy.tpu", "ExperimentalTPUStrategy"),
+    "MultiWorkerMirroredStrategy": (
+        "ringlet.strategy.multi_worker.multi_worker_strategy",
+        "ExperimentalMultiWorkerMirroredStrategy",
+    ),
+    "ParameterServerStrategy": (
+        "ringlet.strategy.parameter_server.parameter_server_strategy",
+        "ParameterServerStrategy",
+    ),
+    "TPUStrategy": ("ringlet.strategy.tpu.tpu_strategy", "ExperimentalTPUStrategy"),
     "partitioners": ("ringlet.experimental.partitioners", ""),
 }
 

@@ -7,9 +7,9 @@ import errno
 import math
 
 from ringlet.launcher.command_line import CommandError
-from ringlet.launcher.environment import MOST_RANKS, MOST_WORKERS
-from ringlet.launcher.program import module_command, script_command
 from ringlet.launcher.run_workers import Job, run_workers
+from ringlet.launcher.worker_command import module_command, script_command
+from ringlet.launcher.worker_environment import MOST_RANKS, MOST_WORKERS
 
 __all__ = ["add_arguments", "execute"]
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from ringlet.processes.workers import Keeper, Worker
+from ringlet.ipc.worker_process import Keeper, Worker
 
 __all__ = ["Channel", "Supervisor"]
 

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from ringlet.collectives.array_kinds import register_kind
+from ringlet.collectives.adapters.array_adapters import register_kind
 from ringlet.errors import GatherError, GatherWarning
-from ringlet.sharding.array_kind import ShardedKind
 from ringlet.sharding.creation import shard
+from ringlet.sharding.execution.gather_fallback import strict
 from ringlet.sharding.explain import explain
-from ringlet.sharding.gathers import strict
 from ringlet.sharding.halo.conv import conv_general, conv_general_vjp
 from ringlet.sharding.halo.correlate import correlate, correlate_vjp
 from ringlet.sharding.halo.dimension_numbers import ConvDimensionNumbers
 from ringlet.sharding.halo.pooling import avg_pool, avg_pool_vjp, max_pool, max_pool_vjp
 from ringlet.sharding.halo.reduce_window import reduce_window, reduce_window_vjp
 from ringlet.sharding.halo.stencil import map_halo, map_halo_vjp
-from ringlet.sharding.mesh import Mesh, NamedSharding
-from ringlet.sharding.modes import mode
-from ringlet.sharding.partition_spec import PartitionSpec
+from ringlet.sharding.layout.mesh import Mesh, NamedSharding
+from ringlet.sharding.layout.partition_spec import PartitionSpec
+from ringlet.sharding.layout.sharding import Sharding
+from ringlet.sharding.layout.tile_views import tile_views
+from ringlet.sharding.memory_modes import mode
 from ringlet.sharding.report import Report
+from ringlet.sharding.sharded_adapter import ShardedKind
 from ringlet.sharding.sharded_array import ShardedArray
-from ringlet.sharding.sharding import Sharding
-from ringlet.sharding.tile_views import tile_views
 from ringlet.sharding.visualize import Visualization, visualize
 
 __all__ = [

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 if TYPE_CHECKING:
-    from ringlet.sharding.mesh import NamedSharding
+    from ringlet.sharding.layout.mesh import NamedSharding
+    from ringlet.sharding.layout.sharding import Sharding
     from ringlet.sharding.sharded_array import ShardedArray
-    from ringlet.sharding.sharding import Sharding
 
 __all__ = ["ArrayMethods"]
 
@@ -77,7 +77,7 @@ def _equality(ufunc: np.ufunc, compared: Callable[[Any, Any], Any]) -> Callable[
             # NumPy's name for the error of ufuncs that have no loop for such dtypes, which it has not made public.
             if type(error).__name__ != "UFuncTypeError":
                 raise
-        from ringlet.sharding.tilewise import tilewise
+        from ringlet.sharding.ops.pointwise import tilewise
 
         return tilewise(ufunc.__name__, compared, [self, other])
 
@@ -208,7 +208,7 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
         order : str
             Without effect.
         """
-        from ringlet.sharding.spaces import copies
+        from ringlet.sharding.resharding.device_buffers import copies
 
         made: ShardedArray = self._build(copies(self), self._layout, self._group, self._combine)
         return made
@@ -222,7 +222,7 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
         copy: bool = True,
     ) -> ShardedArray:
         """Convert the elements; parameters are those of ndarray's method."""
-        from ringlet.sharding.likeness import astype
+        from ringlet.sharding.ops.like_functions import astype
 
         converted: ShardedArray = astype(self, dtype, order, casting, subok, copy)
         return converted
@@ -252,7 +252,7 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
         >>> x.reshard(Sharding.tiled((1, 2))).shards[1].tolist()
         [[2, 3], [6, 7]]
         """
-        from ringlet.sharding.movement import reshard
+        from ringlet.sharding.resharding.reshard import reshard
 
         return reshard(self, sharding)
 
@@ -339,7 +339,7 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
 
     def _like_itself(self: Any) -> Any:
         """An array with no values yet."""
-        from ringlet.sharding.spaces import empty
+        from ringlet.sharding.resharding.device_buffers import empty
 
         return empty(self.shape, self.dtype, self._layout.without_parts(), self._group)
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ringlet.sharding.device_group import DeviceGroup
-from ringlet.sharding.layout import Layout
-from ringlet.sharding.layout_of import group_of, layout_of
-from ringlet.sharding.mesh import NamedSharding
-from ringlet.sharding.modes import current_mode
+from ringlet.sharding.layout.device_group import DeviceGroup
+from ringlet.sharding.layout.layout import Layout
+from ringlet.sharding.layout.layout_of import group_of, layout_of
+from ringlet.sharding.layout.mesh import NamedSharding
+from ringlet.sharding.layout.sharding import Sharding
+from ringlet.sharding.memory_modes import current_mode
+from ringlet.sharding.resharding.device_buffers import fresh, spaces_for
 from ringlet.sharding.sharded_array import ShardedArray
-from ringlet.sharding.sharding import Sharding
-from ringlet.sharding.spaces import fresh, spaces_for
 
 __all__ = ["place", "placed_with", "shard"]
 

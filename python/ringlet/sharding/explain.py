@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from ringlet.sharding.collective import Collective
 from ringlet.sharding.report import Operation, Report, placed_in
+from ringlet.sharding.resharding.collective_record import Collective
 
 __all__ = ["explain", "note", "noted_as_one", "unnoted"]
 

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ringlet.sharding.collective import Collective
-from ringlet.sharding.layout import Layout
+from ringlet.sharding.layout.layout import Layout
+from ringlet.sharding.resharding.collective_record import Collective
 from ringlet.tpu.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
-    from ringlet.sharding.sharding import Sharding
+    from ringlet.sharding.layout.sharding import Sharding
 
 __all__ = ["Operation", "Placed", "Report", "placed_in"]
 
@@ -42,7 +42,7 @@ class Placed:
     @property
     def sharding(self) -> Sharding | None:
         """Which device had which part; None for a plain array."""
-        from ringlet.sharding.layout_of import sharding_of  # written out where somebody looks
+        from ringlet.sharding.layout.layout_of import sharding_of  # written out where somebody looks
 
         return None if self.layout is None else sharding_of(self.layout)
 

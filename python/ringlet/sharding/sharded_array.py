@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.errors import ShardingError
+from ringlet.sharding.array_conversion import Conversions
 from ringlet.sharding.array_methods import ArrayMethods
-from ringlet.sharding.conversion import Conversions
-from ringlet.sharding.device_group import DeviceGroup
-from ringlet.sharding.layout import Layout
-from ringlet.sharding.layout_of import sharding_of
-from ringlet.sharding.mesh import NamedSharding
-from ringlet.sharding.sharding import Sharding
+from ringlet.sharding.layout.device_group import DeviceGroup
+from ringlet.sharding.layout.layout import Layout
+from ringlet.sharding.layout.layout_of import sharding_of
+from ringlet.sharding.layout.mesh import NamedSharding
+from ringlet.sharding.layout.sharding import Sharding
 
 __all__ = ["ShardedArray"]
 
@@ -199,7 +199,7 @@ class ShardedArray(ArrayMethods, Conversions):
 
     def _own(self) -> None:
         """Move to memory of this array's own."""
-        from ringlet.sharding.spaces import copies
+        from ringlet.sharding.resharding.device_buffers import copies
 
         spaces = copies(self)
         if self._spaces is None:
@@ -223,7 +223,7 @@ class ShardedArray(ArrayMethods, Conversions):
                 "Write to the array that they were taken from, x[1:3] = value, or to a copy, array.copy()"
             )
         if self._layout.is_partial:
-            from ringlet.sharding.movement import settled
+            from ringlet.sharding.resharding.reshard import settled
 
             known = settled(self)
             self._adopt(known)
@@ -277,23 +277,23 @@ class ShardedArray(ArrayMethods, Conversions):
     # NumPy's protocols
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from ringlet.sharding.ufuncs import call
+        from ringlet.sharding.ops.ufuncs import call
 
         return call(ufunc, method, inputs, kwargs)
 
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        from ringlet.sharding.functions import dispatch
+        from ringlet.sharding.execution.array_function_table import dispatch
 
         return dispatch(self, function, types, args, kwargs)
 
     def __getitem__(self, key: Any) -> Any:
-        from ringlet.sharding.indexing import get_item
+        from ringlet.sharding.ops.indexing import get_item
 
         return get_item(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        from ringlet.sharding.indexing import set_item
+        from ringlet.sharding.ops.indexing import set_item
 
         set_item(self, key, value)

@@ -25,7 +25,7 @@ def shards_of(x: ShardedArray) -> list[NDArray[Any]]:
     list of ndarray
         In order of the devices. Read-only where several devices have the same part, and where `x` is.
     """
-    from ringlet.sharding.movement import settled
+    from ringlet.sharding.resharding.reshard import settled
 
     x = settled(x)
     boxes = x._layout.boxes(x.shape)

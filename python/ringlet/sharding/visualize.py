@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from ringlet.sharding.layout_of import layout_of, sharding_of
-from ringlet.sharding.mesh import NamedSharding
-from ringlet.sharding.partition import whole_number
+from ringlet.sharding.layout.layout_of import layout_of, sharding_of
+from ringlet.sharding.layout.mesh import NamedSharding
+from ringlet.sharding.layout.partition import whole_number
+from ringlet.sharding.layout.sharding import Sharding
 from ringlet.sharding.sharded_array import ShardedArray
-from ringlet.sharding.sharding import Sharding
 
 if TYPE_CHECKING:
     from ringlet.sharding.drawing.tile_table import TileTable

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from ringlet.strategy.base import Strategy
-from ringlet.strategy.central_storage import CentralStorageStrategy
-from ringlet.strategy.cross_device_ops import (
+from ringlet.strategy.api.central_storage_strategy import CentralStorageStrategy
+from ringlet.strategy.api.cross_device_ops import (
     CrossDeviceOps,
     DirectAllReduce,
     HierarchicalCopyAllReduce,
     NcclAllReduce,
     RingAllReduce,
 )
-from ringlet.strategy.current import (
+from ringlet.strategy.api.current_strategy import (
     experimental_set_strategy,
     get_replica_context,
     get_strategy,
     has_strategy,
     in_cross_replica_context,
 )
-from ringlet.strategy.extended import StrategyExtended
-from ringlet.strategy.mirrored import MirroredStrategy
-from ringlet.strategy.one_device import OneDeviceStrategy
-from ringlet.strategy.reduction_to_one_device import ReductionToOneDevice
-from ringlet.strategy.replica_context import ReplicaContext
-from ringlet.strategy.run_options import RunOptions
-from ringlet.strategy.value_context import ValueContext
+from ringlet.strategy.api.extended import StrategyExtended
+from ringlet.strategy.api.mirrored_strategy import MirroredStrategy
+from ringlet.strategy.api.one_device_strategy import OneDeviceStrategy
+from ringlet.strategy.api.reduction_to_one_device import ReductionToOneDevice
+from ringlet.strategy.api.run_options import RunOptions
+from ringlet.strategy.api.strategy import Strategy
+from ringlet.strategy.api.value_context import ValueContext
+from ringlet.strategy.replica.replica_context import ReplicaContext
 
 __all__ = [
     "CentralStorageStrategy",

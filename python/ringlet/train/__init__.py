@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.train.checkpoint import Checkpoint
+from ringlet.train.checkpoint_manager import CheckpointManager
+from ringlet.train.checkpoint_options import CheckpointOptions
 from ringlet.train.latest import latest_checkpoint
-from ringlet.train.manager import CheckpointManager
-from ringlet.train.options import CheckpointOptions
-from ringlet.train.status import CheckpointLoadStatus, InitializationOnlyStatus
+from ringlet.train.load_status import CheckpointLoadStatus, InitializationOnlyStatus
 
 __all__ = [
     "Checkpoint",

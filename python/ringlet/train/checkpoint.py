@@ -12,21 +12,21 @@ import numpy as np
 
 from ringlet import context
 from ringlet.errors import CheckpointCorruptError, FailedPreconditionError
-from ringlet.train.agreement import joined, restored_together
+from ringlet.train.atomic_files import locked
+from ringlet.train.checkpoint_options import CheckpointOptions
+from ringlet.train.checkpoint_reader import open_file
 from ringlet.train.decoding import Node
 from ringlet.train.encoding import Path, name_of
-from ringlet.train.file_reader import open_file
-from ringlet.train.folder import locked
-from ringlet.train.kinds import Group, kind_of_object, refusal
 from ringlet.train.latest import SUFFIX, file_of, last_good, latest_checkpoint
-from ringlet.train.options import CheckpointOptions
+from ringlet.train.load_status import CheckpointLoadStatus, InitializationOnlyStatus, Matches
 from ringlet.train.restoring import Restoration, leaf_names
+from ringlet.train.save_consensus import joined, restored_together
 from ringlet.train.saving import Saving
 from ringlet.train.state_file import FolderState, write_state
-from ringlet.train.status import CheckpointLoadStatus, InitializationOnlyStatus, Matches
+from ringlet.train.trackable_types import Group, kind_of_object, refusal
 from ringlet.values import Variable
-from ringlet.values.creation import create_plain
-from ringlet.values.variable_spec import VariableRequest
+from ringlet.values.variables.variable_factory import create_plain
+from ringlet.values.variables.variable_spec import VariableRequest
 
 __all__ = ["Checkpoint"]
 

@@ -8,11 +8,11 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ringlet.collectives.array_kinds import ArrayKind, kind_of, result_memory
+from ringlet.collectives.adapters.array_adapters import ArrayKind, kind_of, result_memory
 from ringlet.errors import CheckpointCorruptError
-from ringlet.train.file_reader import CheckpointFile, Entry
-from ringlet.train.kinds import Kind, children_of, kind_of_object
-from ringlet.train.variables import SavedVariable, Sort
+from ringlet.train.checkpoint_reader import CheckpointFile, Entry
+from ringlet.train.saved_variables import SavedVariable, Sort
+from ringlet.train.trackable_types import Kind, children_of, kind_of_object
 
 __all__ = [
     "Malformed",
@@ -209,7 +209,7 @@ def _tensor(file: CheckpointFile, node: Node, like: Any) -> Any:
 def _kind_named(name: Any) -> ArrayKind | None:
     """The kind of that name, where its library was imported and can tell without an array of it."""
     if name == "torch.Tensor" and "torch" in sys.modules:
-        from ringlet.collectives.torch_arrays import TorchKind  # loaded where such an array was saved
+        from ringlet.collectives.adapters.torch_arrays import TorchKind  # loaded where such an array was saved
 
         return TorchKind()
     return None

@@ -1,7 +1,7 @@
 """What a checkpoint file says of objects: a tree that JSON can hold, and tensors for what is large.
 
 A node of the tree is None, a bool, a number or a text that stands for itself, or a list that begins with the name of a
-:class:`~ringlet.train.kinds.Kind`::
+:class:`~ringlet.train.trackable_types.Kind`::
 
     ["list", [node, ...]]                 and tuple, set, frozenset
     ["dict", [[key, node], ...]]          and group, namedtuple, dataclass; keys are nodes, too
@@ -25,13 +25,13 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.collectives.array_kinds import kind_of
-from ringlet.train.dtypes import Array
-from ringlet.train.file_writer import Tensor
-from ringlet.train.kinds import MOST_LEVELS, Kind, children_of, kind_of_object, refusal
-from ringlet.train.variables import sort_of
+from ringlet.collectives.adapters.array_adapters import kind_of
+from ringlet.train.checkpoint_writer import Tensor
+from ringlet.train.saved_variables import sort_of
+from ringlet.train.tensor_dtypes import Array
+from ringlet.train.trackable_types import MOST_LEVELS, Kind, children_of, kind_of_object, refusal
 from ringlet.values import Variable
-from ringlet.values.moment import read_at_one_moment
+from ringlet.values.variables.atomic_snapshot import read_at_one_moment
 
 __all__ = ["Node", "Path", "encode", "name_of", "refuse_depth"]
 

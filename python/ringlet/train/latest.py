@@ -8,7 +8,7 @@ import os
 from typing import Any
 
 from ringlet.errors import CheckpointCorruptError, InvalidArgumentError
-from ringlet.train.file_reader import open_file
+from ringlet.train.checkpoint_reader import open_file
 from ringlet.train.state_file import STATE_NAME, FolderState, read_state
 
 __all__ = ["SUFFIX", "Found", "checkpoints_in", "file_of", "known_state", "last_good", "latest_checkpoint"]

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ringlet.errors import InvalidArgumentError
-from ringlet.strategy.current_workers import current_workers
+from ringlet.strategy.multi_worker.ambient_worker_group import current_workers
+from ringlet.train.checkpoint_reader import CheckpointFile
 from ringlet.train.decoding import (
     Node,
     children_of_node,
@@ -24,12 +25,11 @@ from ringlet.train.decoding import (
     whole,
 )
 from ringlet.train.encoding import Path, name_of, refuse_depth
-from ringlet.train.file_reader import CheckpointFile
-from ringlet.train.kinds import Group, Kind, children_of, holds_state, is_state, kind_name, kind_of_object
-from ringlet.train.parts import SavedParts
-from ringlet.train.variables import SavedVariable, Sort
+from ringlet.train.per_worker_state import SavedParts
+from ringlet.train.saved_variables import SavedVariable, Sort
+from ringlet.train.trackable_types import Group, Kind, children_of, holds_state, is_state, kind_name, kind_of_object
 from ringlet.values import Variable
-from ringlet.values.moment import NewValue, write_at_one_moment
+from ringlet.values.variables.atomic_snapshot import NewValue, write_at_one_moment
 
 __all__ = ["Restoration", "leaf_names"]
 

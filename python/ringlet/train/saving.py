@@ -7,14 +7,14 @@ import time
 from types import TracebackType
 from typing import Any
 
-from ringlet.strategy.current_workers import Workers
-from ringlet.train.agreement import exchanged, folder_of, joined
+from ringlet.strategy.multi_worker.ambient_worker_group import Workers
+from ringlet.train.atomic_files import clean, make_folder, write_durably
+from ringlet.train.checkpoint_options import CheckpointOptions, call_back, wait_for_chief, writes
+from ringlet.train.checkpoint_writer import Tensor, write_file
 from ringlet.train.encoding import encode
-from ringlet.train.file_writer import Tensor, write_file
-from ringlet.train.folder import clean, make_folder, write_durably
 from ringlet.train.latest import SUFFIX
-from ringlet.train.options import CheckpointOptions, call_back, wait_for_chief, writes
-from ringlet.train.parts import noted, pack, parts_of, unpack
+from ringlet.train.per_worker_state import noted, pack, parts_of, unpack
+from ringlet.train.save_consensus import exchanged, folder_of, joined
 
 __all__ = ["Saving"]
 

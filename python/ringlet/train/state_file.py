@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ringlet import _core
 from ringlet.errors import CheckpointCorruptError
-from ringlet.train.folder import open_to_read, write_durably
+from ringlet.train.atomic_files import open_to_read, write_durably
 
 __all__ = ["STATE_NAME", "FolderState", "read_state", "write_state"]
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ringlet.values.base import DistributedValues
-from ringlet.values.grouping import as_variables, leaf_columns, regroup
-from ringlet.values.mirrored import Mirrored
+from ringlet.values.distributed_values import DistributedValues
+from ringlet.values.mirrored_value import Mirrored
 from ringlet.values.per_replica import PerReplica
-from ringlet.values.splitting import check_components, select_replica, split_arguments
+from ringlet.values.regroup import as_variables, leaf_columns, regroup
+from ringlet.values.select_replica import check_components, select_replica, split_arguments
 
 if TYPE_CHECKING:
-    from ringlet.values.aggregating_variable import AggregatingVariable
-    from ringlet.values.distributed_variable import DistributedVariable, MirroredVariable, SyncOnReadVariable
     from ringlet.values.indexed_slices import IndexedSlices
-    from ringlet.values.rows import embedding_lookup
-    from ringlet.values.sharded_variable import ShardedVariable
-    from ringlet.values.synchronization import VariableAggregation, VariableSynchronization
-    from ringlet.values.variable import Variable
+    from ringlet.values.variables.aggregating_variable import AggregatingVariable
+    from ringlet.values.variables.distributed_variable import DistributedVariable, MirroredVariable, SyncOnReadVariable
+    from ringlet.values.variables.row_lookup import embedding_lookup
+    from ringlet.values.variables.sharded_variable import ShardedVariable
+    from ringlet.values.variables.synchronization import VariableAggregation, VariableSynchronization
+    from ringlet.values.variables.variable import Variable
 
 __all__ = [
     "AggregatingVariable",
@@ -44,16 +44,16 @@ __all__ = [
 
 # What is loaded on first use, because programs without variables need not wait for it: its module.
 _VARIABLES = {
-    "AggregatingVariable": "aggregating_variable",
-    "DistributedVariable": "distributed_variable",
+    "AggregatingVariable": "variables.aggregating_variable",
+    "DistributedVariable": "variables.distributed_variable",
     "IndexedSlices": "indexed_slices",
-    "MirroredVariable": "distributed_variable",
-    "ShardedVariable": "sharded_variable",
-    "SyncOnReadVariable": "distributed_variable",
-    "Variable": "variable",
-    "VariableAggregation": "synchronization",
-    "VariableSynchronization": "synchronization",
-    "embedding_lookup": "rows",
+    "MirroredVariable": "variables.distributed_variable",
+    "ShardedVariable": "variables.sharded_variable",
+    "SyncOnReadVariable": "variables.distributed_variable",
+    "Variable": "variables.variable",
+    "VariableAggregation": "variables.synchronization",
+    "VariableSynchronization": "variables.synchronization",
+    "embedding_lookup": "variables.row_lookup",
 }
 
 

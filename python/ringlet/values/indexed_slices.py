@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.collectives import ReduceOp
-from ringlet.collectives.array_kinds import common_kind, in_kind_of, kind_of
+from ringlet.collectives.adapters.array_adapters import common_kind, in_kind_of, kind_of
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors import InvalidArgumentError
-from ringlet.values.conversion import as_value
-from ringlet.values.storage import quietly
+from ringlet.values.value_conversion import as_value
+from ringlet.values.variables.storage import quietly
 
 __all__ = ["SCATTERS", "IndexedSlices", "as_slices", "checked_indices", "checked_rows", "reduce_slices"]
 

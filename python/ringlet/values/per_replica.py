@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ringlet.values.base import DistributedValues
+from ringlet.values.distributed_values import DistributedValues
 
 __all__ = ["PerReplica"]
 

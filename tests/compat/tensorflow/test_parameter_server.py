@@ -9,10 +9,10 @@ import ringlet
 from ringlet.cluster_resolver import LocalClusterResolver, SimpleClusterResolver
 from ringlet.compat import tf
 from ringlet.data import InputOptions, InputReplicationMode
-from ringlet.strategy.parameter_server import reduce_strategy
-from ringlet.strategy.parameter_servers import ParameterServers
+from ringlet.strategy.parameter_server.parameter_server_client import ParameterServers
+from ringlet.strategy.parameter_server.parameter_server_strategy import reduce_strategy
 from ringlet.train import ClusterSpec
-from ringlet.values.table_variable import TableVariable
+from ringlet.values.variables.table_variable import TableVariable
 from tests.coordinator.in_threads import ThreadTasks
 
 V1 = tf.compat.v1.distribute.experimental.ParameterServerStrategy

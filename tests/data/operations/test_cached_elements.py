@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ringlet.data import Dataset
-from ringlet.data.node import Run
+from ringlet.data.graph.node import Run
 from ringlet.data.operations.cached_elements import CachedElements, CachedRows, Store, same_state
 from tests.data.state_cases import through_a_file
 

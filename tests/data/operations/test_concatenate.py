@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ringlet.data import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, TensorSpec
+from ringlet.data.graph.table import ArrayColumn
 from ringlet.data.operations.concatenate import JoinedColumn
-from ringlet.data.table import ArrayColumn
 
 KNOWN, ENDLESS, UNKNOWN = Dataset.range(3), Dataset.range(3).repeat(), Dataset.range(3).filter(lambda x: True)
 

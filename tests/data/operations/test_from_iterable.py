@@ -1,4 +1,4 @@
-"""Datasets of what iterables give; `tests/data/test_iterable.py` has the rules for elements."""
+"""Datasets of what iterables give; `tests/data/graph/test_iterable.py` has the rules for elements."""
 
 from __future__ import annotations
 

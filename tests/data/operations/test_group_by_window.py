@@ -8,8 +8,8 @@ import pytest
 import ringlet
 from ringlet.compat import tf
 from ringlet.data import UNKNOWN_CARDINALITY, Dataset, TensorSpec
-from ringlet.data.auto_shard import Sharding, auto_shard
-from ringlet.data.node import Run
+from ringlet.data.distribution.auto_shard import Sharding, auto_shard
+from ringlet.data.graph.node import Run
 from ringlet.errors import InvalidArgumentError
 from tests.data.state_cases import through_a_file
 

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from ringlet.data import Dataset
-from ringlet.data.iterable import iterable_source
+from ringlet.data.graph.iterable import iterable_source
 
 
 def elements(dataset):

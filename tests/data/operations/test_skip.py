@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ringlet.data import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
-from ringlet.data.iterable import iterable_source
+from ringlet.data.graph.iterable import iterable_source
 
 KINDS = [lambda d: d, lambda d: d.map(lambda x: x)]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ringlet.data import Dataset
+from ringlet.data.graph.table import row_count
 from ringlet.data.operations.table_source import TableRows
-from ringlet.data.table import row_count
 
 
 def test_rows_come_in_slices_until_they_end():

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from ringlet.data import AUTOTUNE, AutoShardPolicy, Dataset, Options
+from ringlet.data.graph.iteration_context import graph_nodes
 from ringlet.data.operations.map import Map
 from ringlet.data.operations.with_options import with_options_applied
-from ringlet.data.run import graph_nodes
 
 
 def made(**settings):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ringlet.data import Dataset, TFRecordWriter
-from ringlet.data.opened import Opened
+from ringlet.data.graph.pipeline_handle import Opened
 
 PACK: dict[str, Callable[[bytes], bytes]] = {"": bytes, "GZIP": gzip.compress, "ZLIB": zlib.compress}
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ringlet.data import Dataset
+from ringlet.data.graph.iteration_context import Run
 from ringlet.data.readers.file_names import name_list, names_node, text_name
-from ringlet.data.run import Run
 
 
 def names_of(filenames):

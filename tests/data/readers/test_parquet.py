@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ringlet.data import Dataset
-from ringlet.data.distribute import distribute_dataset
+from ringlet.data.distribution.distribute import distribute_dataset
 from ringlet.errors import DataLossError, InvalidArgumentError, NotFoundError
 from tests.data.readers.files import assert_restores, outcome, put
 

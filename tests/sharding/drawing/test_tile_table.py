@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ringlet.sharding import Mesh, Sharding
 from ringlet.sharding.drawing.tile_table import Cell, TileTable, numbers_in_words, shown
-from ringlet.sharding.layout_of import layout_of
+from ringlet.sharding.layout.layout_of import layout_of
 from tests.sharding.shardings import tilings
 
 CUBE = Mesh({"x": 2, "y": 2, "z": 2})

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ringlet.sharding.halo.windows import Window
-from ringlet.sharding.layout import Layout
-from ringlet.sharding.modes import mode
+from ringlet.sharding.layout.layout import Layout
+from ringlet.sharding.memory_modes import mode
 from tests.sharding.sweep import MESHES, assembled, placements, poisoned, tiled
 
 

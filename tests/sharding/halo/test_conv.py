@@ -14,7 +14,7 @@ from ringlet.sharding import (
     explain,
     shard,
 )
-from ringlet.sharding.layout import Cut, Layout
+from ringlet.sharding.layout.layout import Cut, Layout
 from tests.sharding.halo.reference import convolved, everywhere, run_tiled
 from tests.sharding.halo.test_windows import WINDOWS
 from tests.sharding.sweep import assembled, tiled

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringlet.sharding.halo.windows import Window, all_see, needs_of, per_dimension, seen_from, windows_of
-from ringlet.sharding.layout import tile_bounds
+from ringlet.sharding.layout.layout import tile_bounds
 
 WINDOWS = st.builds(
     Window,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ringlet.tpu import DeviceOrderMode
-from ringlet.tpu.drawing.layout import lay_out
 from ringlet.tpu.drawing.legend import legend_rows, ring_in_words, wraps_in_words
+from ringlet.tpu.drawing.panel_layout import lay_out
 from ringlet.tpu.drawing.rings import hops_of
 from ringlet.tpu.drawing.subject import rings_of, subject_of
 from tests.tpu.drawing.slices import assignment, degraded, some_loads, topology

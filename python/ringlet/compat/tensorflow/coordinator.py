@@ -9,7 +9,7 @@ import numpy as np
 from ringlet import coordinator
 from ringlet.compat.tensorflow.elements import as_tensors
 from ringlet.compat.tensorflow.strategies import StandsFor
-from ringlet.functions import Function
+from ringlet.tf_function import Function
 
 __all__ = ["ClusterCoordinator", "experimental_get_current_worker_index"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.values.conversion import as_dtype as ringlet_dtype
+from ringlet.values.value_conversion import as_dtype as ringlet_dtype
 
 __all__ = ["DTYPES", "DType", "as_dtype", "dtype_name"]
 

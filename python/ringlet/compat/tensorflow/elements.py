@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ringlet import data
-from ringlet.collectives.array_kinds import kind_of
+from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.compat.tensorflow.conversion import as_array
 from ringlet.compat.tensorflow.tensor import Tensor, as_tensor, tensor_of
 from ringlet.data import Dataset

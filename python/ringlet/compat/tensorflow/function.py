@@ -12,8 +12,8 @@ from ringlet.compat.tensorflow.basics import convert_to_tensor
 from ringlet.compat.tensorflow.elements import as_tensors
 from ringlet.compat.tensorflow.spec import TensorSpec
 from ringlet.errors import OutOfRangeError
-from ringlet.functions import Function
-from ringlet.functions import function as mark_function
+from ringlet.tf_function import Function
+from ringlet.tf_function import function as mark_function
 from ringlet.values import DistributedValues
 
 __all__ = ["TensorFunction", "function"]

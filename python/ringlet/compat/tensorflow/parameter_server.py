@@ -6,18 +6,19 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from ringlet.cluster import ClusterResolver, TFConfigClusterResolver
-from ringlet.cluster.multi_worker import is_chief
-from ringlet.cluster.workers_job import task_name
+from ringlet.cluster.cluster_queries import is_chief
+from ringlet.cluster.worker_job_key import task_name
 from ringlet.compat.tensorflow.strategies import StandsFor, StrategyV1, TensorCalls
-from ringlet.strategy import Strategy, StrategyExtended, parameter_server
-from ringlet.strategy.arguments import refuse_per_replica
-from ringlet.strategy.one_device import OneDeviceExtended
-from ringlet.strategy.reduction import parse_reduce_op
+from ringlet.strategy import Strategy, StrategyExtended
+from ringlet.strategy.api.argument_checks import refuse_per_replica
+from ringlet.strategy.api.one_device_strategy import OneDeviceExtended
+from ringlet.strategy.api.reduce_semantics import parse_reduce_op
+from ringlet.strategy.parameter_server import parameter_server_strategy
 
 __all__ = ["ParameterServerStrategy", "ParameterServerStrategyV1"]
 
 
-class ParameterServerStrategy(TensorCalls, parameter_server.ParameterServerStrategy, metaclass=StandsFor):
+class ParameterServerStrategy(TensorCalls, parameter_server_strategy.ParameterServerStrategy, metaclass=StandsFor):
     """:class:`ringlet.ParameterServerStrategy`, whose answers are tensors (``tf.distribute.ParameterServerStrategy``).
 
     Parameters
@@ -34,7 +35,7 @@ class ParameterServerStrategy(TensorCalls, parameter_server.ParameterServerStrat
     1
     """
 
-    _stands_for = parameter_server.ParameterServerStrategy
+    _stands_for = parameter_server_strategy.ParameterServerStrategy
 
 
 class ParameterServerStrategyV1(StrategyV1, TensorCalls):
@@ -99,7 +100,7 @@ class _ExtendedV1(OneDeviceExtended):
     def __init__(self, container_strategy: Strategy, resolver: ClusterResolver) -> None:
         spec, task_type, task_id = resolver.cluster_spec(), resolver.task_type, resolver.task_id
         self._is_chief = True
-        worker = parameter_server.COORDINATOR
+        worker = parameter_server_strategy.COORDINATOR
         self._parameter_devices: tuple[str, ...] = (worker,)
         if spec:
             if not task_type or task_id is None:

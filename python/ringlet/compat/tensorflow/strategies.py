@@ -13,10 +13,10 @@ from ringlet.cluster import ClusterResolver
 from ringlet.collectives import CommunicationImplementation, CommunicationOptions, ReduceOp
 from ringlet.compat.tensorflow.elements import TensorElements, as_tensors
 from ringlet.compat.tensorflow.tensor import as_tensor
-from ringlet.strategy import multi_worker
-from ringlet.strategy.mirrored import MirroredExtended
-from ringlet.strategy.per_worker_dataset import DatasetForWorkers
-from ringlet.strategy.reduction import parse_reduce_op
+from ringlet.strategy.api.mirrored_strategy import MirroredExtended
+from ringlet.strategy.api.reduce_semantics import parse_reduce_op
+from ringlet.strategy.multi_worker import multi_worker_strategy
+from ringlet.strategy.parameter_server.dataset_for_workers import DatasetForWorkers
 from ringlet.values import PerReplica, Variable
 
 __all__ = [
@@ -166,7 +166,7 @@ class CentralStorageStrategy(TensorCalls, strategies.CentralStorageStrategy, met
     _stands_for = strategies.CentralStorageStrategy
 
 
-class MultiWorkerMirroredStrategy(TensorCalls, multi_worker.MultiWorkerMirroredStrategy, metaclass=StandsFor):
+class MultiWorkerMirroredStrategy(TensorCalls, multi_worker_strategy.MultiWorkerMirroredStrategy, metaclass=StandsFor):
     """:class:`ringlet.MultiWorkerMirroredStrategy`, whose answers are tensors.
 
     Parameters
@@ -181,7 +181,7 @@ class MultiWorkerMirroredStrategy(TensorCalls, multi_worker.MultiWorkerMirroredS
     True
     """
 
-    _stands_for = multi_worker.MultiWorkerMirroredStrategy
+    _stands_for = multi_worker_strategy.MultiWorkerMirroredStrategy
 
 
 class MultiWorkerMirroredStrategyExperimental(MultiWorkerMirroredStrategy):
@@ -193,7 +193,7 @@ class MultiWorkerMirroredStrategyExperimental(MultiWorkerMirroredStrategy):
     cluster_resolver : ClusterResolver, optional
     """
 
-    _stands_for = multi_worker.MultiWorkerMirroredStrategy
+    _stands_for = multi_worker_strategy.MultiWorkerMirroredStrategy
 
     def __init__(
         self,

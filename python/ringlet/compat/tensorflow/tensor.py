@@ -8,7 +8,7 @@ from typing import Any, NoReturn, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ringlet.collectives.array_kinds import ArrayKind, kind_of, register_kind
+from ringlet.collectives.adapters.array_adapters import ArrayKind, kind_of, register_kind
 from ringlet.compat.tensorflow.conversion import as_array
 from ringlet.compat.tensorflow.dtypes import as_dtype, dtype_name
 from ringlet.compat.tensorflow.operators import BINARY, REFLECTED, UNARY, DtypeError, compute
@@ -16,9 +16,9 @@ from ringlet.devices import canonicalize
 from ringlet.errors import InvalidArgumentError
 from ringlet.sharding import ShardedArray
 from ringlet.values import DistributedValues
-from ringlet.values.operand import Operand
-from ringlet.values.reference import VariableReference
-from ringlet.values.stand_in import plain
+from ringlet.values.ndarray_protocol import Operand
+from ringlet.values.operator_proxy import plain
+from ringlet.values.variables.variable_handle import VariableReference
 
 __all__ = ["Tensor", "as_tensor", "check_dtype", "tensor_of"]
 

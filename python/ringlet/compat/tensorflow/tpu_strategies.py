@@ -10,14 +10,14 @@ import numpy as np
 from ringlet.compat.tensorflow.strategies import StandsFor, StrategyV1, TensorCalls
 from ringlet.compat.tensorflow.tensor import Tensor, as_tensor
 from ringlet.sharding import ShardedArray
-from ringlet.strategy import tpu
-from ringlet.strategy.tpu_extended import TPUExtended
+from ringlet.strategy.tpu import tpu_strategy
+from ringlet.strategy.tpu.tpu_extended import TPUExtended
 from ringlet.values import PerReplica
 
 __all__ = ["ExperimentalTPUStrategy", "TPUStrategy", "TPUStrategyV1"]
 
 
-class TPUStrategy(TensorCalls, tpu.TPUStrategy, metaclass=StandsFor):
+class TPUStrategy(TensorCalls, tpu_strategy.TPUStrategy, metaclass=StandsFor):
     """:class:`ringlet.TPUStrategy`, whose answers are tensors (``tf.distribute.TPUStrategy``).
 
     Parameters
@@ -35,7 +35,7 @@ class TPUStrategy(TensorCalls, tpu.TPUStrategy, metaclass=StandsFor):
     6.0
     """
 
-    _stands_for = tpu.TPUStrategy
+    _stands_for = tpu_strategy.TPUStrategy
 
     def experimental_split_to_logical_devices(self, tensor: Any, partition_dimensions: Sequence[int]) -> ShardedArray:
         """Cut a tensor into tiles, as :meth:`ringlet.TPUStrategy.experimental_split_to_logical_devices` does."""
@@ -50,7 +50,7 @@ class TPUStrategy(TensorCalls, tpu.TPUStrategy, metaclass=StandsFor):
         return super().experimental_replicate_to_logical_devices(_tensor(tensor))
 
 
-class ExperimentalTPUStrategy(TensorCalls, tpu.ExperimentalTPUStrategy, metaclass=StandsFor):
+class ExperimentalTPUStrategy(TensorCalls, tpu_strategy.ExperimentalTPUStrategy, metaclass=StandsFor):
     """``ringlet.experimental.TPUStrategy``, whose answers are tensors.
 
     Parameters
@@ -59,10 +59,10 @@ class ExperimentalTPUStrategy(TensorCalls, tpu.ExperimentalTPUStrategy, metaclas
     device_assignment : DeviceAssignment, optional
     """
 
-    _stands_for = tpu.ExperimentalTPUStrategy
+    _stands_for = tpu_strategy.ExperimentalTPUStrategy
 
 
-class TPUStrategyV1(StrategyV1, TensorCalls, tpu.TPUStrategyBase):
+class TPUStrategyV1(StrategyV1, TensorCalls, tpu_strategy.TPUStrategyBase):
     """``tf.compat.v1.distribute.experimental.TPUStrategy``.
 
     Parameters

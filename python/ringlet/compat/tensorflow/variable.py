@@ -11,9 +11,9 @@ from ringlet.compat.tensorflow.dtypes import as_dtype
 from ringlet.compat.tensorflow.tensor import Tensor, check_dtype
 from ringlet.sharding import ShardedArray
 from ringlet.values import Variable as RingletVariable
-from ringlet.values.synchronization import VariableAggregation, VariableSynchronization
-from ringlet.values.variable import VariableType, create_variable
-from ringlet.values.variable_spec import VariableRequest
+from ringlet.values.variables.synchronization import VariableAggregation, VariableSynchronization
+from ringlet.values.variables.variable import VariableType, create_variable
+from ringlet.values.variables.variable_spec import VariableRequest
 
 __all__ = ["Variable"]
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ringlet.cluster.connecting import experimental_connect_to_cluster, experimental_connect_to_host
 from ringlet.compat.tensorflow.absent import namespace, refuser
 from ringlet.devices import Device, logical_devices, set_logical_devices
-from ringlet.tpu.system import tpu_devices
+from ringlet.tpu.topology.tpu_system import tpu_devices
 
 __all__ = [
     "LogicalDevice",

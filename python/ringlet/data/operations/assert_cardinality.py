@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ringlet.data.cardinality import INFINITE_CARDINALITY
-from ringlet.data.node import Downstream, Run, State, Stream
-from ringlet.data.operations.rowless import Rowless
-from ringlet.data.structure import Nest
+from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Downstream, Run, State, Stream
+from ringlet.data.operations.element_transform import Rowless
 from ringlet.errors import FailedPreconditionError
 
 if TYPE_CHECKING:

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ringlet.collectives.array_kinds import kind_of
-from ringlet.data.called import Called
-from ringlet.data.kind_column import repeated_in_kind
-from ringlet.data.node import Downstream, Node, RowStream, Run, State, Stream, Transformation
+from ringlet.collectives.adapters.array_adapters import kind_of
+from ringlet.data.graph.adapter_column import repeated_in_kind
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.mapped_stream import Called
+from ringlet.data.graph.node import Downstream, Node, RowStream, Run, State, Stream, Transformation
+from ringlet.data.graph.stacking import stack
+from ringlet.data.graph.table import Rows, Table, row_numbers
+from ringlet.data.graph.thread_map import WORTH_A_THREAD_BYTES, count_calls
 from ringlet.data.operations.counts import check_parallel_calls, positive
-from ringlet.data.parallel import WORTH_A_THREAD_BYTES, count_calls
-from ringlet.data.saved_elements import load_elements, save_elements
-from ringlet.data.stacking import stack
-from ringlet.data.structure import Nest
-from ringlet.data.table import Rows, Table, row_numbers
+from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.nest import flatten, map_structure
 
 if TYPE_CHECKING:

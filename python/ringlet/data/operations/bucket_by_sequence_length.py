@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ringlet.data.graph.element_structure import Nest
 from ringlet.data.operations.group_by_window import GroupByWindow, Grouped, integer
 from ringlet.data.operations.user_function import check_callable
-from ringlet.data.structure import Nest
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import map_structure
 

@@ -6,12 +6,12 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ringlet.data.fingerprint import fingerprint
-from ringlet.data.node import RowStream, Run, Stream, Transformation
+from ringlet.data.graph.iteration_context import graph_nodes
+from ringlet.data.graph.node import RowStream, Run, Stream, Transformation
+from ringlet.data.graph.table import Table
 from ringlet.data.operations.cached_elements import CachedElements, CachedRows, Store
 from ringlet.data.operations.cached_file import FileCachedElements
-from ringlet.data.run import graph_nodes
-from ringlet.data.table import Table
+from ringlet.data.state.fingerprint import fingerprint
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset

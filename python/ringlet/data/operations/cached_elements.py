@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.data.node import RowStream, Run, State, Stream, Transformation
-from ringlet.data.structure import Nest
-from ringlet.data.table import Rows, row_count, row_numbers
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import RowStream, Run, State, Stream, Transformation
+from ringlet.data.graph.table import Rows, row_count, row_numbers
 
 __all__ = ["CachedElements", "CachedRows", "Store", "same_state"]
 

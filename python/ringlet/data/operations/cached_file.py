@@ -5,10 +5,10 @@ from __future__ import annotations
 import weakref
 from pathlib import Path
 
-from ringlet.data.cache_file import SUFFIX, CacheReader, CacheWriter
-from ringlet.data.node import Node, Run, State, Stream
-from ringlet.data.saved_elements import load_element, save_element
-from ringlet.data.structure import Nest
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Node, Run, State, Stream
+from ringlet.data.state.cache_file import SUFFIX, CacheReader, CacheWriter
+from ringlet.data.state.saved_elements import load_element, save_element
 from ringlet.errors import NotFoundError
 
 __all__ = ["FileCachedElements"]

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.collectives.array_kinds import in_kind_of
+from ringlet.collectives.adapters.array_adapters import in_kind_of
 from ringlet.collectives.buffers import as_ndarray
-from ringlet.data.node import Node
-from ringlet.data.spec import TensorSpec
-from ringlet.data.structure import Nest
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Node
+from ringlet.data.tensor_spec import TensorSpec
 from ringlet.nest import flatten, map_structure, unflatten
 
 __all__ = ["check_compatible", "common_spec", "doubled", "spec_of_answers", "without_sizes"]

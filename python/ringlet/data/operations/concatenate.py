@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ringlet.collectives.array_kinds import common_kind, in_kind_of
+from ringlet.collectives.adapters.array_adapters import common_kind, in_kind_of
 from ringlet.collectives.buffers import as_ndarray
-from ringlet.data.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-from ringlet.data.node import Node, RowStream, Run, State, Stream
+from ringlet.data.graph.batch_rows import join_rows
+from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Node, RowStream, Run, State, Stream
+from ringlet.data.graph.table import Column, Rows, Table, row_count, row_numbers
 from ringlet.data.operations.common_specs import check_compatible, common_spec
 from ringlet.data.operations.user_function import node_of
-from ringlet.data.rows import join_rows
-from ringlet.data.structure import Nest
-from ringlet.data.table import Column, Rows, Table, row_count, row_numbers
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
@@ -133,7 +133,7 @@ class JoinedColumn:
 
     Examples
     --------
-    >>> from ringlet.data.table import ArrayColumn
+    >>> from ringlet.data.graph.table import ArrayColumn
     >>> column = JoinedColumn(ArrayColumn(np.array([1, 2])), ArrayColumn(np.array([7, 8])), 2)
     >>> column.row(2), column.rows(np.array([3, 0]))
     (np.int64(7), array([8, 1]))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ringlet.data.node import Node, Run, State, Stream
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Node, Run, State, Stream
 from ringlet.data.operations.common_specs import common_spec
-from ringlet.data.spec import TensorSpec
-from ringlet.data.structure import Nest
+from ringlet.data.tensor_spec import TensorSpec
 from ringlet.nest import map_structure
 
 __all__ = ["Elements"]

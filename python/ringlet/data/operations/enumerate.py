@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ringlet.data.node import Downstream, RowStream, Run, State, Stream, Transformation
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Downstream, RowStream, Run, State, Stream, Transformation
+from ringlet.data.graph.table import RangeColumn, Table
 from ringlet.data.operations.table_source import TableRows
 from ringlet.data.operations.zip import zip_tables
-from ringlet.data.spec import TensorSpec
-from ringlet.data.structure import Nest
-from ringlet.data.table import RangeColumn, Table
+from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
 

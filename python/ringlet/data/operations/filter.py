@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ringlet.data.cardinality import UNKNOWN_CARDINALITY
-from ringlet.data.node import Downstream, Run, State, Stream
-from ringlet.data.operations.rowless import Rowless
+from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Downstream, Run, State, Stream
+from ringlet.data.operations.element_transform import Rowless
 from ringlet.data.operations.user_function import UserFunction, as_bool, check_callable, spread
-from ringlet.data.structure import Nest
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset

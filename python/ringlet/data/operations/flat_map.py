@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
-from ringlet.data.cardinality import UNKNOWN_CARDINALITY
-from ringlet.data.node import Node, Run, Stream
+from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Node, Run, Stream
 from ringlet.data.operations.common_specs import common_spec, doubled, without_sizes
-from ringlet.data.operations.inner import DatasetFunction, InnerElements
+from ringlet.data.operations.element_transform import Rowless
 from ringlet.data.operations.map import call
-from ringlet.data.operations.rowless import Rowless
+from ringlet.data.operations.nested_interleave import DatasetFunction, InnerElements
 from ringlet.data.operations.user_function import check_callable
-from ringlet.data.structure import Nest
 from ringlet.nest import flatten
 
 if TYPE_CHECKING:

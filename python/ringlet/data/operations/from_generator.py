@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ringlet.collectives.array_kinds import in_kind_of, kind_of
+from ringlet.collectives.adapters.array_adapters import in_kind_of, kind_of
 from ringlet.collectives.buffers import as_ndarray
-from ringlet.data.cardinality import UNKNOWN_CARDINALITY
-from ringlet.data.iteration import Iteration
-from ringlet.data.node import Node, Run, Stream
-from ringlet.data.rows import zeros_like_spec
-from ringlet.data.spec import TensorSpec
-from ringlet.data.structure import Nest, as_leaf, paths
+from ringlet.data.graph.batch_rows import zeros_like_spec
+from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
+from ringlet.data.graph.element_structure import Nest, as_leaf, paths
+from ringlet.data.graph.node import Node, Run, Stream
+from ringlet.data.graph.user_iteration import Iteration
+from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, map_structure, map_until, same_structure_leaves, unflatten
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ringlet.data.iterable import iterable_source
+from ringlet.data.graph.iterable import iterable_source
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset

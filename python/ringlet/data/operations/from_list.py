@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ringlet.data.iterable import IterableSource
+from ringlet.data.graph.element_structure import Nest, as_element, detached
+from ringlet.data.graph.iterable import IterableSource
+from ringlet.data.graph.stacking import stack
 from ringlet.data.operations.common_specs import common_spec
-from ringlet.data.spec import TensorSpec
-from ringlet.data.stacking import stack
-from ringlet.data.structure import Nest, as_element, detached
+from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, map_structure
 

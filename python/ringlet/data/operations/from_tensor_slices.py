@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ringlet.collectives.array_kinds import kind_of
-from ringlet.data.kind_column import KindColumn, array_column
+from ringlet.collectives.adapters.array_adapters import kind_of
+from ringlet.data.graph.adapter_column import KindColumn, array_column
+from ringlet.data.graph.element_structure import Nest, as_element, paths
+from ringlet.data.graph.table import ArrayColumn, Table
 from ringlet.data.operations.table_source import TableSource
-from ringlet.data.structure import Nest, as_element, paths
-from ringlet.data.table import ArrayColumn, Table
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ringlet.collectives.array_kinds import in_kind_of, kind_of
+from ringlet.collectives.adapters.array_adapters import in_kind_of, kind_of
 from ringlet.collectives.buffers import as_ndarray
-from ringlet.data.kind_column import array_column
+from ringlet.data.graph.adapter_column import array_column
+from ringlet.data.graph.element_structure import Array, Nest, as_element
+from ringlet.data.graph.table import Table
 from ringlet.data.operations.table_source import TableSource
-from ringlet.data.structure import Array, Nest, as_element
-from ringlet.data.table import Table
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ringlet.data.structure import Nest
+from ringlet.data.graph.element_structure import Nest
 from ringlet.errors import InvalidArgumentError
 
 if TYPE_CHECKING:

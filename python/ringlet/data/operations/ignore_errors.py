@@ -6,10 +6,10 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ringlet.data.cardinality import UNKNOWN_CARDINALITY
-from ringlet.data.node import Downstream, Run, Stream
-from ringlet.data.operations.rowless import Rowless
-from ringlet.data.structure import Nest
+from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Downstream, Run, Stream
+from ringlet.data.operations.element_transform import Rowless
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ringlet.data.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-from ringlet.data.node import Run, Stream
+from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from ringlet.data.graph.node import Run, Stream
+from ringlet.data.graph.thread_map import count_calls
 from ringlet.data.operations.counts import AUTOTUNE, check_parallel_calls, positive
 from ringlet.data.operations.flat_map import FlatMap
-from ringlet.data.operations.inner import DatasetFunction, InnerElements
+from ringlet.data.operations.nested_interleave import DatasetFunction, InnerElements
 from ringlet.data.operations.user_function import check_callable
-from ringlet.data.parallel import count_calls
 from ringlet.errors import InvalidArgumentError
 
 if TYPE_CHECKING:

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ringlet.data.cardinality import UNKNOWN_CARDINALITY
-from ringlet.data.chunks import chunk_slices
-from ringlet.data.node import Downstream, Node, RowStream, Run, State, Stream, Transformation
+from ringlet.data.distribution.replica_rows import chunk_slices
+from ringlet.data.graph.batch_rows import example_rows
+from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Downstream, Node, RowStream, Run, State, Stream, Transformation
+from ringlet.data.graph.table import Rows, row_count, row_numbers
 from ringlet.data.operations.batch import Batch
 from ringlet.data.operations.counts import positive
 from ringlet.data.operations.with_options import WithOptions
-from ringlet.data.rows import example_rows
-from ringlet.data.saved_elements import load_elements, save_elements
-from ringlet.data.spec import TensorSpec
-from ringlet.data.structure import Nest
-from ringlet.data.table import Rows, row_count, row_numbers
+from ringlet.data.state.saved_elements import load_elements, save_elements
+from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import map_structure
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ringlet.data.called import Called
-from ringlet.data.node import Node, Run, State, Stream, Transformation
-from ringlet.data.notes import add_note
+from ringlet.data.exception_notes import add_note
+from ringlet.data.graph.element_structure import Nest, as_element, detached
+from ringlet.data.graph.mapped_stream import Called
+from ringlet.data.graph.node import Node, Run, State, Stream, Transformation
+from ringlet.data.graph.thread_map import count_calls
 from ringlet.data.operations.common_specs import spec_of_answers
 from ringlet.data.operations.counts import check_parallel_calls
-from ringlet.data.parallel import count_calls
-from ringlet.data.saved_elements import load_elements, save_elements
-from ringlet.data.structure import Nest, as_element, detached
+from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
 
 if TYPE_CHECKING:

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ringlet.data.called import Called
-from ringlet.data.node import Run, State, Stream
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.mapped_stream import Called
+from ringlet.data.graph.node import Run, State, Stream
 from ringlet.data.operations.batch import Groups
 from ringlet.data.operations.common_specs import without_sizes
 from ringlet.data.operations.counts import positive
+from ringlet.data.operations.element_transform import Rowless
 from ringlet.data.operations.padding import Padding
-from ringlet.data.operations.rowless import Rowless
-from ringlet.data.saved_elements import load_elements, save_elements
-from ringlet.data.spec import TensorSpec
-from ringlet.data.structure import Nest
+from ringlet.data.state.saved_elements import load_elements, save_elements
+from ringlet.data.tensor_spec import TensorSpec
 from ringlet.nest import map_structure, unflatten
 
 if TYPE_CHECKING:

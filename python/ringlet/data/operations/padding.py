@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.collectives.array_kinds import common_kind, in_kind_of
+from ringlet.collectives.adapters.array_adapters import common_kind, in_kind_of
 from ringlet.collectives.buffers import as_ndarray
-from ringlet.data.spec import Shape, TensorSpec
-from ringlet.data.structure import Array, Nest
+from ringlet.data.graph.element_structure import Array, Nest
+from ringlet.data.tensor_spec import Shape, TensorSpec
 from ringlet.errors import DataLossError, InvalidArgumentError
 from ringlet.nest import PyTreeSpec, flatten, is_nested, same_structure_leaves, unflatten
 

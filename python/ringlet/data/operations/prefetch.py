@@ -10,12 +10,12 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ringlet.data.called import RestoredFailure
-from ringlet.data.node import Node, RowStream, Run, State, Stream, Transformation
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.mapped_stream import RestoredFailure
+from ringlet.data.graph.node import Node, RowStream, Run, State, Stream, Transformation
+from ringlet.data.graph.thread_map import DROPPED_SECONDS, WORTH_A_THREAD_BYTES, other_process
 from ringlet.data.operations.counts import AUTOTUNE, check_buffer_size
-from ringlet.data.parallel import DROPPED_SECONDS, WORTH_A_THREAD_BYTES, other_process
-from ringlet.data.saved_elements import load_elements, save_elements
-from ringlet.data.structure import Nest
+from ringlet.data.state.saved_elements import load_elements, save_elements
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset

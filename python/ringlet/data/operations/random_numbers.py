@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ringlet.data.cardinality import INFINITE_CARDINALITY
-from ringlet.data.node import Node, Run, State, Stream
-from ringlet.data.spec import TensorSpec
-from ringlet.data.structure import Nest
+from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Node, Run, State, Stream
+from ringlet.data.tensor_spec import TensorSpec
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ringlet.data.cardinality import UNKNOWN_CARDINALITY
-from ringlet.data.node import Downstream, Node, Run, State, Stream, Transformation
-from ringlet.data.padding import known_spec
-from ringlet.data.rows import empty_like_spec, example_rows, join_rows, num_rows
-from ringlet.data.saved_elements import load_elements, save_elements
-from ringlet.data.structure import Nest, paths
+from ringlet.data.distribution.empty_part import known_spec
+from ringlet.data.graph.batch_rows import empty_like_spec, example_rows, join_rows, num_rows
+from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
+from ringlet.data.graph.element_structure import Nest, paths
+from ringlet.data.graph.node import Downstream, Node, Run, State, Stream, Transformation
+from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, map_structure, unflatten
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ringlet.data.operations.folding import FoldedState
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.operations.carried_state import FoldedState
 from ringlet.data.operations.user_function import UserFunction, check_callable
-from ringlet.data.structure import Nest
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ringlet.data.cardinality import INFINITE_CARDINALITY
-from ringlet.data.node import Node, RowStream, Run, State, Stream, Transformation
+from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Node, RowStream, Run, State, Stream, Transformation
+from ringlet.data.graph.table import Rows, row_count, row_numbers
 from ringlet.data.operations.counts import count_or_all
-from ringlet.data.structure import Nest
-from ringlet.data.table import Rows, row_count, row_numbers
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ringlet.data.node import Downstream, Run, State, Stream
+from ringlet.data.graph.element_structure import Nest, as_element, detached
+from ringlet.data.graph.node import Downstream, Run, State, Stream
+from ringlet.data.operations.carried_state import FoldedState
 from ringlet.data.operations.common_specs import spec_of_answers
+from ringlet.data.operations.element_transform import Rowless
 from ringlet.data.operations.elements import Elements
-from ringlet.data.operations.folding import FoldedState
-from ringlet.data.operations.rowless import Rowless
 from ringlet.data.operations.user_function import UserFunction, check_callable
-from ringlet.data.saved_elements import load_element, save_element
-from ringlet.data.spec import TensorSpec
-from ringlet.data.structure import Nest, as_element, detached
+from ringlet.data.state.saved_elements import load_element, save_element
+from ringlet.data.tensor_spec import TensorSpec
 from ringlet.nest import map_structure
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ringlet.data.node import Downstream, RowStream, Run, State, Stream, Transformation
-from ringlet.data.structure import Nest
-from ringlet.data.table import Rows, Table
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Downstream, RowStream, Run, State, Stream, Transformation
+from ringlet.data.graph.table import Rows, Table
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 
 if TYPE_CHECKING:

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ringlet.data.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-from ringlet.data.node import Downstream, Node, RowStream, Run, State, Stream, Transformation
+from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Downstream, Node, RowStream, Run, State, Stream, Transformation
+from ringlet.data.graph.table import Rows, row_count, row_numbers
 from ringlet.data.operations.counts import positive
-from ringlet.data.saved_elements import load_elements, save_elements
-from ringlet.data.structure import Nest
-from ringlet.data.table import Rows, row_count, row_numbers
+from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
 
 if TYPE_CHECKING:

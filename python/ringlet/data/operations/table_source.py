@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ringlet.collectives.array_kinds import kind_of, own_copy
-from ringlet.data.node import Node, RowStream, Run, State, Stream
-from ringlet.data.rows import zeros_like_spec
-from ringlet.data.structure import Nest
-from ringlet.data.table import Rows, Table
+from ringlet.collectives.adapters.array_adapters import kind_of, own_copy
+from ringlet.data.graph.batch_rows import zeros_like_spec
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Node, RowStream, Run, State, Stream
+from ringlet.data.graph.table import Rows, Table
 from ringlet.nest import map_structure
 
 __all__ = ["TableRows", "TableSource"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ringlet.data.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-from ringlet.data.node import RowStream, Run, Stream, Transformation
-from ringlet.data.operations.counted import CountedElements, CountedRows
+from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import RowStream, Run, Stream, Transformation
+from ringlet.data.graph.table import Rows
+from ringlet.data.operations.countdown import CountedElements, CountedRows
 from ringlet.data.operations.counts import ALL, count_or_all
-from ringlet.data.structure import Nest
-from ringlet.data.table import Rows
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset

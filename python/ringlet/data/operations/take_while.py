@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ringlet.data.node import Run, Stream
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Run, Stream
 from ringlet.data.operations.filter import Filter, Tested
 from ringlet.data.operations.user_function import check_callable
-from ringlet.data.structure import Nest
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset

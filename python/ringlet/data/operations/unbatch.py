@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ringlet.data.cardinality import UNKNOWN_CARDINALITY
-from ringlet.data.node import Downstream, Node, Run, State, Stream
-from ringlet.data.operations.rowless import Rowless
-from ringlet.data.rows import zeros_like_spec
-from ringlet.data.saved_elements import load_element, save_element
-from ringlet.data.spec import TensorSpec
-from ringlet.data.structure import Nest, paths
+from ringlet.data.graph.batch_rows import zeros_like_spec
+from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
+from ringlet.data.graph.element_structure import Nest, paths
+from ringlet.data.graph.node import Downstream, Node, Run, State, Stream
+from ringlet.data.operations.element_transform import Rowless
+from ringlet.data.state.saved_elements import load_element, save_element
+from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import PyTreeSpec, flatten, map_structure, unflatten
 

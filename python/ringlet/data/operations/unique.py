@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ringlet.collectives.array_kinds import kind_of
+from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.collectives.buffers import as_ndarray
-from ringlet.data.cardinality import UNKNOWN_CARDINALITY
-from ringlet.data.node import Downstream, Node, Run, State, Stream
-from ringlet.data.operations.rowless import Rowless
-from ringlet.data.saved_elements import load_elements, save_elements
-from ringlet.data.structure import Nest
+from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Downstream, Node, Run, State, Stream
+from ringlet.data.operations.element_transform import Rowless
+from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
 
 if TYPE_CHECKING:

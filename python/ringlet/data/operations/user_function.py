@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.collectives.array_kinds import kind_of
+from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.collectives.buffers import as_ndarray
-from ringlet.data.node import Node
-from ringlet.data.notes import add_note
-from ringlet.data.structure import Nest
+from ringlet.data.exception_notes import add_note
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Node
 from ringlet.errors import InvalidArgumentError
 
 __all__ = ["UserFunction", "as_bool", "check_callable", "node_of", "spread"]

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringlet.data.dataset_spec import DatasetSpec
-from ringlet.data.kind_column import array_column
-from ringlet.data.node import Downstream, RowStream, Run, State, Stream
+from ringlet.data.graph.adapter_column import array_column
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Downstream, RowStream, Run, State, Stream
+from ringlet.data.graph.table import Rows, Table, row_numbers
 from ringlet.data.operations.counts import positive
+from ringlet.data.operations.element_transform import Rowless
 from ringlet.data.operations.elements import Elements
-from ringlet.data.operations.rowless import Rowless
 from ringlet.data.operations.table_source import TableSource
-from ringlet.data.saved_elements import load_elements, save_elements
-from ringlet.data.structure import Nest
-from ringlet.data.table import Rows, Table, row_numbers
+from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.nest import flatten, map_structure, unflatten
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ringlet.data.node import Node, RowStream, Run, Stream, Transformation
+from ringlet.data.dataset_options import Options
+from ringlet.data.graph.node import Node, RowStream, Run, Stream, Transformation
 from ringlet.data.operations.counts import AUTOTUNE
-from ringlet.data.options import Options
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ringlet.data.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-from ringlet.data.node import Node, RowStream, Run, State, Stream
+from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Node, RowStream, Run, State, Stream
+from ringlet.data.graph.table import Table
 from ringlet.data.operations.table_source import TableRows
 from ringlet.data.operations.user_function import node_of
-from ringlet.data.structure import Nest
-from ringlet.data.table import Table
 from ringlet.nest import PyTreeSpec, flatten, unflatten
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.data.structure import Array
+from ringlet.data.graph.element_structure import Array
 from ringlet.errors import InvalidArgumentError
 
 __all__ = ["column_array", "import_arrow"]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ringlet import _core
+from ringlet.data.graph.element_structure import Array
 from ringlet.data.readers.example_features import (
     BYTES,
     KIND_NAMES,
@@ -17,7 +18,6 @@ from ringlet.data.readers.example_features import (
     VarLenRows,
     feature_kind,
 )
-from ringlet.data.structure import Array
 from ringlet.errors import InvalidArgumentError
 
 __all__ = ["decode_example", "parse_example", "parse_single_example"]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ringlet.data.structure import Array
+from ringlet.data.graph.element_structure import Array
 from ringlet.errors import InvalidArgumentError
 
 __all__ = ["KIND_NAMES", "FixedLenFeature", "FixedLenSequenceFeature", "VarLenFeature", "VarLenRows", "feature_kind"]

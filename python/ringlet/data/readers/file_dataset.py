@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ringlet.data.dataset import Dataset
-from ringlet.data.node import Node
+from ringlet.data.graph.node import Node
 
 __all__ = ["FileDataset"]
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
-from ringlet.data.node import Node
+from ringlet.data.graph.node import Node
+from ringlet.data.graph.table import ArrayColumn, Table
 from ringlet.data.operations.table_source import TableSource
-from ringlet.data.spec import TensorSpec
-from ringlet.data.table import ArrayColumn, Table
+from ringlet.data.tensor_spec import TensorSpec
 from ringlet.nest import flatten
 
 if TYPE_CHECKING:

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.data.cardinality import UNKNOWN_CARDINALITY
-from ringlet.data.node import Downstream, Run, State, Stream, Transformation
+from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Downstream, Run, State, Stream, Transformation
+from ringlet.data.graph.thread_map import Calls
 from ringlet.data.operations.counts import AUTOTUNE
-from ringlet.data.parallel import Calls
-from ringlet.data.readers.blocks import FileBlocks
+from ringlet.data.readers.file_blocks import FileBlocks
 from ringlet.data.readers.file_names import text_name
-from ringlet.data.spec import TensorSpec
-from ringlet.data.structure import Nest
+from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
 
 __all__ = ["FileElements", "FileReader", "parallel_reads"]

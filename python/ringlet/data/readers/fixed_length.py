@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ringlet.data.readers.blocks import BlockBuffer, FileBlocks, buffer_bytes, no_negative
 from ringlet.data.readers.byte_stream import check_compression, open_bytes
+from ringlet.data.readers.file_blocks import BlockBuffer, FileBlocks, buffer_bytes, no_negative
 from ringlet.data.readers.file_dataset import FileDataset
 from ringlet.data.readers.file_names import FileNames, names_node
 from ringlet.data.readers.file_reader import FileReader, parallel_reads

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.data.structure import Array
+from ringlet.data.graph.element_structure import Array
 from ringlet.errors import InvalidArgumentError
 
 __all__ = ["RowBlock", "RowIterator", "join_rows"]

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from ringlet.data.graph.element_structure import Nest
 from ringlet.data.readers.arrow_columns import column_array
-from ringlet.data.readers.blocks import FileBlocks
+from ringlet.data.readers.file_blocks import FileBlocks
 from ringlet.data.readers.file_names import text_name
 from ringlet.data.readers.file_reader import FileReader
 from ringlet.data.readers.row_block import RowBlock, join_rows
-from ringlet.data.spec import TensorSpec
-from ringlet.data.structure import Nest
+from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import DataLossError, InvalidArgumentError
 
 __all__ = ["ArrowBlocks", "TableReader", "column_names"]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ringlet.data.readers.blocks import DEFAULT_BUFFER_BYTES, FileBlocks, buffer_bytes
 from ringlet.data.readers.byte_stream import check_compression, open_bytes
+from ringlet.data.readers.file_blocks import DEFAULT_BUFFER_BYTES, FileBlocks, buffer_bytes
 from ringlet.data.readers.file_dataset import FileDataset
 from ringlet.data.readers.file_names import FileNames, names_node
 from ringlet.data.readers.file_reader import FileReader, parallel_reads

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ringlet import _core
-from ringlet.data.readers.blocks import BlockBuffer, FileBlocks, buffer_bytes
 from ringlet.data.readers.byte_stream import COMPRESSIONS, open_bytes
+from ringlet.data.readers.file_blocks import BlockBuffer, FileBlocks, buffer_bytes
 from ringlet.data.readers.file_dataset import FileDataset
 from ringlet.data.readers.file_names import FileNames, names_node
 from ringlet.data.readers.file_reader import FileReader, parallel_reads

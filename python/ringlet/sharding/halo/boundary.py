@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.sharding.halo.windows import Ranges
-from ringlet.sharding.layout import Box
+from ringlet.sharding.layout.layout import Box
 
 __all__ = ["Boundary", "Piece", "boundary_of", "extended", "folded", "pieces", "ranges_of"]
 

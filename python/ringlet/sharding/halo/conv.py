@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from ringlet.sharding.halo.conv_kernel import convolve, kernel_gradient
 from ringlet.sharding.halo.convolution import Convolution, Options, Pass, convolution_of
-from ringlet.sharding.halo.seeing import SeeingKernel, apply_seeing, as_operand
+from ringlet.sharding.halo.halo_apply import SeeingKernel, apply_seeing, as_operand
 from ringlet.sharding.halo.windows import POINTWISE, Needs, Padding, Window, needs_of, seen_from
-from ringlet.sharding.layout import Box
-from ringlet.sharding.partition import whole_number
+from ringlet.sharding.layout.layout import Box
+from ringlet.sharding.layout.partition import whole_number
 
 __all__ = ["conv_general", "conv_general_vjp"]
 

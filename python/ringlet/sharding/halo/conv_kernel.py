@@ -17,7 +17,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from ringlet.sharding.halo.blocks import Block, blocks, filled, tap_slices, wide
+from ringlet.sharding.halo.cache_blocks import Block, blocks, filled, tap_slices, wide
 from ringlet.sharding.halo.windows import POINTWISE, Window
 
 __all__ = ["convolve", "kernel_gradient"]

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.collectives import Op
-from ringlet.sharding.factors import FactorMap, Labels
 from ringlet.sharding.halo.dimension_numbers import ConvDimensionNumbers, dimension_numbers_of
 from ringlet.sharding.halo.windows import Window, all_see, windows_of
-from ringlet.sharding.partition import whole_number
+from ringlet.sharding.layout.factors import FactorMap, Labels
+from ringlet.sharding.layout.partition import whole_number
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["Convolution", "Options", "Pass", "convolution_of"]

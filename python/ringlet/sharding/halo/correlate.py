@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.collectives import Op
-from ringlet.sharding.factors import FactorMap
-from ringlet.sharding.functions import implements
+from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.halo.conv_kernel import convolve, kernel_gradient
-from ringlet.sharding.halo.seeing import apply_seeing, as_operand
+from ringlet.sharding.halo.halo_apply import apply_seeing, as_operand
 from ringlet.sharding.halo.windows import Needs, Window, needs_of, seen_from
-from ringlet.sharding.layout import Box
+from ringlet.sharding.layout.factors import FactorMap
+from ringlet.sharding.layout.layout import Box
 
 __all__ = ["correlate", "correlate_vjp"]
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ringlet.sharding.partition import whole_number
+from ringlet.sharding.layout.partition import whole_number
 
 __all__ = ["ConvDimensionNumbers", "dimension_numbers_of"]
 

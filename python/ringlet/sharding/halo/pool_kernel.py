@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ringlet.sharding.halo.blocks import blocks, filled, tap_slices, wide
+from ringlet.sharding.halo.cache_blocks import blocks, filled, tap_slices, wide
 from ringlet.sharding.halo.windows import Window
 
 __all__ = ["choice_gradient", "identity_of", "reduce_windows"]

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.sharding.explain import noted_as_one
-from ringlet.sharding.halo.blocks import wide
+from ringlet.sharding.halo.cache_blocks import wide
+from ringlet.sharding.halo.halo_apply import as_operand
 from ringlet.sharding.halo.pool_kernel import reduce_windows
 from ringlet.sharding.halo.reduce_window import check_cotangent, gradient, reduced
-from ringlet.sharding.halo.seeing import as_operand
 from ringlet.sharding.halo.windows import POINTWISE, Padding, Window, per_dimension, windows_of
 
 __all__ = ["avg_pool", "avg_pool_vjp", "max_pool", "max_pool_vjp"]

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.collectives import Op
-from ringlet.sharding.factors import FactorMap
+from ringlet.sharding.halo.halo_apply import apply_seeing, as_operand
 from ringlet.sharding.halo.pool_kernel import choice_gradient, identity_of, reduce_windows
-from ringlet.sharding.halo.seeing import apply_seeing, as_operand
 from ringlet.sharding.halo.windows import (
     POINTWISE,
     Needs,
@@ -24,7 +23,8 @@ from ringlet.sharding.halo.windows import (
     seen_from,
     windows_of,
 )
-from ringlet.sharding.layout import Box
+from ringlet.sharding.layout.factors import FactorMap
+from ringlet.sharding.layout.layout import Box
 
 __all__ = ["check_cotangent", "gradient", "reduce_window", "reduce_window_vjp", "reduced"]
 

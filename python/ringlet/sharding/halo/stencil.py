@@ -9,10 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ringlet.sharding.engine import compute, prepare, unfilled
+from ringlet.sharding.execution.tile_execution import compute, prepare, unfilled
 from ringlet.sharding.explain import noted_as_one
-from ringlet.sharding.factors import FactorMap
-from ringlet.sharding.halo.blocks import blocks
 from ringlet.sharding.halo.boundary import (
     Boundaries,
     Boundary,
@@ -23,12 +21,14 @@ from ringlet.sharding.halo.boundary import (
     pieces,
     ranges_of,
 )
-from ringlet.sharding.halo.exchange import with_neighbours
-from ringlet.sharding.halo.seeing import apply_seeing, as_operand
+from ringlet.sharding.halo.cache_blocks import blocks
+from ringlet.sharding.halo.halo_apply import apply_seeing, as_operand
+from ringlet.sharding.halo.halo_exchange import with_neighbours
 from ringlet.sharding.halo.windows import POINTWISE, Needs
-from ringlet.sharding.layout import Box, tile_bounds
-from ringlet.sharding.messages import box_size
-from ringlet.sharding.partition import whole_number
+from ringlet.sharding.layout.factors import FactorMap
+from ringlet.sharding.layout.layout import Box, tile_bounds
+from ringlet.sharding.layout.partition import whole_number
+from ringlet.sharding.resharding.transfers import box_size
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["map_halo", "map_halo_vjp"]

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from ringlet.sharding.layout import Box, tile_bounds
-from ringlet.sharding.partition import whole_number
+from ringlet.sharding.layout.layout import Box, tile_bounds
+from ringlet.sharding.layout.partition import whole_number
 
 __all__ = [
     "POINTWISE",

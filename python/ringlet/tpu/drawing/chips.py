@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ringlet.tpu.drawing.colours import colour_styles, replica_colours
-from ringlet.tpu.drawing.layout import Layout
+from ringlet.tpu.drawing.panel_layout import Layout
 from ringlet.tpu.drawing.scene import (
     CHIP,
     HOST,

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from ringlet.tpu.drawing.chips import label_size
 from ringlet.tpu.drawing.colours import CATEGORIES, colour_styles, is_gradient
 from ringlet.tpu.drawing.hops import Hop, HopKind
-from ringlet.tpu.drawing.layout import Layout
 from ringlet.tpu.drawing.link_loads import busiest, chip_styles
+from ringlet.tpu.drawing.panel_layout import Layout
 from ringlet.tpu.drawing.rings import shows_rings
 from ringlet.tpu.drawing.scene import (
     CHIP,

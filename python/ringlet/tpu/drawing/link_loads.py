@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ringlet.tpu.drawing.chips import places, stub
-from ringlet.tpu.drawing.layout import Layout
+from ringlet.tpu.drawing.panel_layout import Layout
 from ringlet.tpu.drawing.scene import LOADS, Boxes, Item, Lines, Point, Style
 from ringlet.tpu.drawing.subject import Integers, Loads, Subject
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from numpy.typing import ArrayLike
 
 from ringlet.tpu.drawing import chips
-from ringlet.tpu.drawing.layout import Layout, chosen_slices, lay_out
 from ringlet.tpu.drawing.legend import draw_legend, legend_height, legend_rows
 from ringlet.tpu.drawing.link_loads import draw_chip_loads, draw_link_loads
+from ringlet.tpu.drawing.panel_layout import Layout, chosen_slices, lay_out
 from ringlet.tpu.drawing.rings import draw_rings, hops_of
 from ringlet.tpu.drawing.scene import INK, Item, Scene, Words
 from ringlet.tpu.drawing.subject import Drawn, Subject, rings_of, subject_of

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ringlet.tpu.drawing import chips
 from ringlet.tpu.drawing.hops import Coordinate, Hop, HopKind, ring_hops
-from ringlet.tpu.drawing.layout import Layout
+from ringlet.tpu.drawing.panel_layout import Layout
 from ringlet.tpu.drawing.scene import LONG, RING, Curves, Discs, Item, Lines, Point
 from ringlet.tpu.drawing.subject import Integers, Subject
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ringlet.tpu.accelerator_type import shape_text
-from ringlet.tpu.links import twist_of
-from ringlet.tpu.placed import topology_of
+from ringlet.tpu.topology.accelerator_type import shape_text
+from ringlet.tpu.topology.links import twist_of
+from ringlet.tpu.topology_of import topology_of
 
 if TYPE_CHECKING:
-    from ringlet.tpu.cost_results import CollectiveCost, StepCost
-    from ringlet.tpu.device_assignment import DeviceAssignment
-    from ringlet.tpu.topology import Topology
+    from ringlet.tpu.assignment.device_assignment import DeviceAssignment
+    from ringlet.tpu.cost.cost_results import CollectiveCost, StepCost
+    from ringlet.tpu.topology.topology import Topology
 
 __all__ = ["Drawn", "Loads", "Subject", "rings_of", "subject_of"]
 

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from ringlet.tpu.drawing.canvas import Canvas
 from ringlet.tpu.drawing.colours import CATEGORIES, colour_styles, is_gradient
 from ringlet.tpu.drawing.hops import Hop, HopKind
-from ringlet.tpu.drawing.layout import chosen_slices
 from ringlet.tpu.drawing.legend import loads_in_words, ring_in_words, wraps_in_words
+from ringlet.tpu.drawing.panel_layout import chosen_slices
 from ringlet.tpu.drawing.panels import ClosePanel, Panel, TinyPanel, WidePanel
 from ringlet.tpu.drawing.rings import hops_of
 from ringlet.tpu.drawing.subject import Drawn, Subject, rings_of, subject_of

@@ -1,0 +1,1 @@
+"""Cluster resolvers: one file for each environment that describes a cluster."""

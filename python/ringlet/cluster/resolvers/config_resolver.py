@@ -1,0 +1,166 @@
+"""What resolvers share that read a configuration of the form of ``TF_CONFIG``."""
+
+from __future__ import annotations
+
+import abc
+import os
+from collections.abc import Mapping
+
+from ringlet.cluster.cluster_spec import ClusterSpec
+from ringlet.cluster.config_errors import Fault
+from ringlet.cluster.resolvers.base_resolver import ClusterResolver, master_url
+from ringlet.cluster.tf_config_parser import TFConfig
+from ringlet.errors import ClusterConfigError
+
+__all__ = ["ConfigClusterResolver", "environ_or_own"]
+
+
+def environ_or_own(environ: Mapping[str, str] | None) -> Mapping[str, str]:
+    """Give an environment, by default that of the process, which may change."""
+    return os.environ if environ is None else environ
+
+
+class ConfigClusterResolver(ClusterResolver):
+    """A resolver whose answers stand in a configuration, which is read whenever something is asked.
+
+    Parameters
+    ----------
+    task_type, task_id, rpc_layer : optional
+        In place of those in the configuration.
+    environment : str, optional
+        What `environment` gives.
+    environ : mapping of str to str, optional
+        Environment to read, by default that of the process.
+    """
+
+    def __init__(
+        self,
+        task_type: str | None = None,
+        task_id: int | None = None,
+        rpc_layer: str | None = None,
+        environment: str | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self._task_type = task_type
+        self._task_id = task_id
+        self._rpc_layer = rpc_layer
+        self._environment = environment
+        self._environ = environ
+
+    @abc.abstractmethod
+    def _config(self) -> TFConfig:
+        """Read the configuration."""
+
+    def cluster_spec(self) -> ClusterSpec:
+        """Give the cluster.
+
+        Returns
+        -------
+        ClusterSpec
+            Empty if there is none.
+
+        Raises
+        ------
+        ClusterConfigError
+            If it cannot be read. Properties and other methods raise it alike.
+        """
+        return self._config().cluster_spec
+
+    @property
+    def task_type(self) -> str | None:
+        """Give the job that this process belongs to; None if neither was told."""
+        return self._config().task_type if self._task_type is None else str(self._task_type)
+
+    @task_type.setter
+    def task_type(self, task_type: str | None) -> None:
+        self._task_type = task_type
+
+    @property
+    def task_id(self) -> int | None:
+        """Give the index of this process in its job; None if neither was told."""
+        return self._config().task_id if self._task_id is None else int(self._task_id)
+
+    @task_id.setter
+    def task_id(self, task_id: int | None) -> None:
+        self._task_id = task_id
+
+    @property
+    def rpc_layer(self) -> str | None:
+        """Give the protocol to write in front of addresses; None for none."""
+        return self._config().text_of("rpc_layer") if self._rpc_layer is None else self._rpc_layer
+
+    @rpc_layer.setter
+    def rpc_layer(self, rpc_layer: str | None) -> None:
+        self._rpc_layer = rpc_layer
+
+    @property
+    def environment(self) -> str | None:
+        """Give the environment that was given; None for none."""
+        return self._environment
+
+    def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
+        """Give the address of a task, by default of this one.
+
+        Parameters
+        ----------
+        task_type, task_id : optional
+            Which task.
+        rpc_layer : str, optional
+            Protocol to write in front of it.
+
+        Returns
+        -------
+        str
+            ``session_master`` of the configuration if there is one; an empty text if the cluster has one task or none.
+
+        Raises
+        ------
+        ClusterConfigError
+            If the cluster has no such task.
+        """
+        config = self._config()
+        session_master = config.text_of("session_master")
+        if session_master is not None:
+            return session_master
+        spec = config.cluster_spec
+        if not spec.jobs or (len(spec.jobs) == 1 and spec.task_indices(spec.jobs[0]) == [0]):
+            return ""
+        return master_url(self._address(config, task_type, task_id), self.rpc_layer if rpc_layer is None else rpc_layer)
+
+    def num_accelerators(
+        self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
+    ) -> dict[str, int]:
+        """Give how many accelerators a task has, by kind: none, for devices are CPUs here.
+
+        Parameters
+        ----------
+        task_type, task_id : optional
+            Which task, by default this one.
+        config_proto : optional
+            Makes no difference.
+
+        Returns
+        -------
+        dict of str to int
+        """
+        task_type = self.task_type if task_type is None else task_type
+        task_id = self.task_id if task_id is None else task_id
+        return super().num_accelerators(task_type, task_id, config_proto)
+
+    def _error_of(self, fault: Fault) -> ClusterConfigError:
+        own = {"type": self._task_type, "index": self._task_id}
+        is_of_program = fault.keys[0] == "task" and any(own.get(str(key)) is not None for key in fault.keys[1:])
+        return super()._error_of(fault) if is_of_program else self._config().error_of(fault)
+
+    def _address(self, config: TFConfig, task_type: str | None, task_id: int | None) -> str:
+        named_type = self.task_type if task_type is None else task_type
+        named_id = self.task_id if task_id is None else task_id
+        try:
+            return config.cluster_spec.task_address(named_type, named_id)  # type: ignore[arg-type]
+        except ClusterConfigError as error:
+            # What the configuration says is its fault, and what the program says is the program's.
+            if named_type not in config.cluster_spec.jobs and task_type is None and self._task_type is None:
+                raise config.no_task(str(error), "type", named_type) from None
+            if named_type in config.cluster_spec.jobs and task_id is None and self._task_id is None:
+                raise config.no_task(str(error), "index", named_id) from None
+            raise

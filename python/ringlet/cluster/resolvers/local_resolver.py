@@ -1,0 +1,292 @@
+"""LocalClusterResolver: a cluster of processes of this machine, which its coordinator starts itself."""
+
+from __future__ import annotations
+
+import json
+import operator
+import os
+import socket
+import sys
+import threading
+import weakref
+from collections.abc import Mapping
+from typing import IO, Any
+
+from ringlet.cluster.child_processes import Crew, wait_for
+from ringlet.cluster.cluster_spec import ClusterSpec
+from ringlet.cluster.resolvers.base_resolver import ClusterResolver
+from ringlet.cluster.worker_job_key import task_name
+from ringlet.devices import visible_cores
+from ringlet.errors import InvalidArgumentError
+from ringlet.ipc import Channel, LocalChannel
+from ringlet.ipc.deadline import Deadline
+from ringlet.ipc.job_environment import blas_threads, new_job_id
+from ringlet.ipc.unix_sockets import pair
+from ringlet.ipc.worker_process import Worker, ending_text
+from ringlet.rendezvous.job_key import MOST_PROCESSES
+
+__all__ = ["LocalCluster", "LocalClusterResolver"]
+
+# What each process runs. By name: this folder is below the one that it is in.
+_MAIN = "ringlet.coordinator.local_task"
+# How long after its connection closed a process may take to end, so that its end can be told.
+_END_SECONDS = 0.5
+
+_Task = tuple[str, int]  # type and index
+
+
+class LocalCluster:
+    """The processes of a cluster on this machine, and a channel to each; it has the methods of `Tasks`.
+
+    The processes are fresh interpreters. They end with this object, at the latest with this process, however that ends.
+
+    Parameters
+    ----------
+    workers, ps : int
+    environment : mapping of str to str
+        Variables for all, besides those of this process.
+
+    Raises
+    ------
+    OSError
+        If the system cannot start so many processes; those that it could start are ended.
+    """
+
+    def __init__(self, workers: int, ps: int, environment: Mapping[str, str]) -> None:
+        self._cluster = local_tasks(workers, ps)
+        self._job_id = new_job_id()
+        variables = {**os.environ, **environment}
+        threads = blas_threads(variables, visible_cores().count, workers)
+        self._environment = {"PYTHONUNBUFFERED": "1", **variables, **threads, "RINGLET_JOB_ID": self._job_id}
+        self._crew = Crew()
+        self._channels: dict[_Task, LocalChannel] = {}
+        self._processes: dict[_Task, Worker] = {}
+        self._finalizer = weakref.finalize(self, _end, self._crew, self._channels, 2.0)
+        try:
+            for job, count in (("worker", workers), ("ps", ps)):
+                for index in range(count):
+                    self._start((job, index))
+        except BaseException:
+            self.stop(0.0)
+            raise
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether this is a forked child, which has no part in the processes."""
+        return self._crew.is_inherited
+
+    @property
+    def workers(self) -> list[Channel]:
+        """The channels to all workers, by index."""
+        return [channel for (job, _), channel in self._channels.items() if job == "worker"]
+
+    @property
+    def ps(self) -> list[Channel]:
+        """The channels to all parameter servers, by index."""
+        return [channel for (job, _), channel in self._channels.items() if job == "ps"]
+
+    def restart(self, task_type: str, task_id: int) -> Channel:
+        """Start a new process for a task, and give the channel to it. The old one is killed if it lives.
+
+        Raises
+        ------
+        FailedPreconditionError
+            If the cluster was stopped.
+        OSError
+            If the system cannot start a process.
+        """
+        task = (task_type, task_id)
+        self._channels[task].close()
+        self._crew.end(self._processes[task])
+        return self._start(task)
+
+    def ending_of(self, task_type: str, task_id: int) -> str:
+        """Say what happened to the process of a task whose channel has closed."""
+        worker = self._processes[task_type, task_id]
+        if not wait_for([worker], Deadline.after(_END_SECONDS)):
+            return "closed its connection, although it lives"
+        assert worker.status is not None
+        return ending_text(worker.status)
+
+    def pid_of(self, task_type: str, task_id: int) -> int:
+        """Give the number of the process of a task."""
+        return self._processes[task_type, task_id].process.pid
+
+    def stop(self, timeout_seconds: float = 2.0) -> None:
+        """End all processes: those that are idle by themselves, the others by force when three quarters are over."""
+        self._finalizer.detach()
+        _end(self._crew, self._channels, timeout_seconds)
+
+    def _start(self, task: _Task) -> LocalChannel:
+        ours, theirs = pair(socket.SOCK_STREAM)
+        place = {"cluster": self._cluster, "task": {"type": task[0], "index": task[1]}}
+        try:
+            with theirs, _paths_and_arguments() as file:
+                program = (
+                    f"import sys; sys.path[:], sys.argv[:] = eval(open({file.fileno()}).read()); "
+                    f"from {_MAIN} import main; main({theirs.fileno()}, {task[0]!r}, {task[1]})"
+                )
+                command = [sys.executable, "-c", program]
+                environment = {**self._environment, "TF_CONFIG": json.dumps(place)}
+                self._processes[task] = self._crew.start(command, environment, [theirs.fileno(), file.fileno()])
+        except BaseException:
+            ours.close()
+            raise
+        self._channels[task] = LocalChannel(ours, task_name(*task))
+        return self._channels[task]
+
+
+def _paths_and_arguments() -> IO[str]:
+    """Give a file that tells where modules are looked for, and what the program was given; a command has no room."""
+    file = os.fdopen(os.memfd_create("ringlet"), "w+", encoding="ascii")
+    file.write(ascii((list(filter(_is_text, sys.path)), sys.argv)))  # imports skip what is no text
+    file.seek(0)
+    return file
+
+
+def _end(crew: Crew, channels: Mapping[Any, LocalChannel], seconds: float) -> None:
+    if crew.is_inherited:
+        return
+    for channel in channels.values():
+        channel.close()
+    crew.end_all(seconds)
+    for channel in channels.values():  # of a task that was restarted meanwhile
+        channel.close()
+
+
+def local_tasks(workers: int, ps: int) -> dict[str, list[str]]:
+    """Give the tasks of a local cluster. Nobody listens anywhere: their addresses are names."""
+    counts = {"chief": 1, "worker": workers, "ps": ps}
+    return {job: [f"{job}-{index}" for index in range(count)] for job, count in counts.items()}
+
+
+class LocalClusterResolver(ClusterResolver):
+    """A cluster of processes on this machine, which the first strategy that needs them starts.
+
+    The calling process is its chief.
+
+    Parameters
+    ----------
+    workers : int
+        Number of processes that run functions.
+    ps : int
+        Number of parameter servers: processes that own variables.
+    environment : mapping of str to str, optional
+        Variables for these processes, besides those of this one.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If a number is out of its range, or a variable is no text.
+
+    Examples
+    --------
+    >>> resolver = LocalClusterResolver(workers=2, ps=1)
+    >>> resolver.cluster_spec()
+    ClusterSpec({'chief': ['chief-0'], 'ps': ['ps-0'], 'worker': ['worker-0', 'worker-1']})
+    >>> resolver.task_type, resolver.task_id
+    ('chief', 0)
+    """
+
+    def __init__(self, workers: int, ps: int, *, environment: Mapping[str, str] | None = None) -> None:
+        self._workers = _count("workers", workers, MOST_PROCESSES - 2)
+        self._ps = _count("ps", ps, MOST_PROCESSES - 1 - self._workers)
+        self._environment = _variables({} if environment is None else environment)
+        self._task_type, self._task_id = "chief", 0
+        self._lock = threading.RLock()  # a handler of signals may stop what its thread starts
+        self._cluster: LocalCluster | None = None
+
+    def cluster_spec(self) -> ClusterSpec:
+        """Give the tasks; their addresses are names, at which nobody listens.
+
+        Returns
+        -------
+        ClusterSpec
+        """
+        return ClusterSpec(local_tasks(self._workers, self._ps))
+
+    def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
+        """Give the name of a task, by default of the chief.
+
+        Parameters
+        ----------
+        task_type, task_id : optional
+            Which task.
+        rpc_layer : str, optional
+            Protocol to write in front of it.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        ClusterConfigError
+            If there is no such task.
+        """
+        return self._master_of(task_type, task_id, rpc_layer)
+
+    def start(self) -> LocalCluster:
+        """Start the processes, unless they have been started.
+
+        Returns
+        -------
+        LocalCluster
+            The same until it is stopped.
+
+        Raises
+        ------
+        OSError
+            If the system cannot start so many processes.
+        """
+        with self._lock:
+            if self._cluster is None or self._cluster.is_inherited:
+                self._cluster = LocalCluster(self._workers, self._ps, self._environment)
+            return self._cluster
+
+    def stop(self, timeout_seconds: float = 2.0) -> None:
+        """End the processes, if they were started, within that time whatever they do. They can be started again.
+
+        Parameters
+        ----------
+        timeout_seconds : float
+        """
+        with self._lock:
+            if self._cluster is not None:
+                self._cluster.stop(timeout_seconds)
+                self._cluster = None
+
+
+def _count(name: str, value: int, most: int) -> int:
+    try:
+        count = operator.index(value)
+    except TypeError:
+        count = 0
+    if isinstance(value, bool) or not 1 <= count <= most:
+        raise InvalidArgumentError(f"{name} is a whole number from 1 to {most} here, not {value!r}")
+    return count
+
+
+def _variables(environment: Mapping[str, str]) -> dict[str, str]:
+    if not isinstance(environment, Mapping):
+        raise InvalidArgumentError(f"environment maps names of variables to texts; {environment!r} does not")
+    for name, value in environment.items():
+        if not _is_text(name) or not _is_text(value):
+            raise InvalidArgumentError(f"environment[{name!r}] is {value!r}; variables are strings")
+        if not name or "=" in name or not _can_be_passed(name + value):
+            raise InvalidArgumentError(
+                f"the system has no variables like environment[{name!r}], {value!r}: names have at least one "
+                "character and no '=', and nothing has a NUL character, or any that cannot be encoded"
+            )
+    return dict(environment)
+
+
+def _is_text(entry: object) -> bool:
+    return isinstance(entry, str)
+
+
+def _can_be_passed(text: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False

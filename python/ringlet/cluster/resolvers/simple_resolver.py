@@ -1,0 +1,120 @@
+"""SimpleClusterResolver: everything is given."""
+
+from __future__ import annotations
+
+from ringlet.cluster.cluster_spec import ClusterSpec
+from ringlet.cluster.resolvers.base_resolver import ClusterResolver, master_url
+
+__all__ = ["SimpleClusterResolver"]
+
+
+class SimpleClusterResolver(ClusterResolver):
+    """A resolver that says what it was told (``tf.distribute.cluster_resolver.SimpleClusterResolver``).
+
+    Parameters
+    ----------
+    cluster_spec : ClusterSpec
+        The cluster.
+    master : str
+        What `master` gives where no task is named.
+    task_type : str, optional
+        Job of this process, such as ``"worker"``.
+    task_id : int, optional
+        Index of this process in its job.
+    environment : str
+        What `environment` gives.
+    num_accelerators : dict of str to int, optional
+        What `num_accelerators` gives.
+    rpc_layer : str, optional
+        Protocol to write in front of addresses.
+
+    Raises
+    ------
+    TypeError
+        If `cluster_spec` is no ClusterSpec, or `master` no text.
+
+    Examples
+    --------
+    >>> spec = ClusterSpec({"worker": ["localhost:2222", "localhost:2223"]})
+    >>> resolver = SimpleClusterResolver(spec, task_type="worker", task_id=1)
+    >>> resolver.task_type, resolver.task_id, resolver.master("worker", 0, rpc_layer="grpc")
+    ('worker', 1, 'grpc://localhost:2222')
+    """
+
+    def __init__(  # noqa: PLR0917 - as TensorFlow has them
+        self,
+        cluster_spec: ClusterSpec,
+        master: str = "",
+        task_type: str | None = None,
+        task_id: int | None = None,
+        environment: str = "",
+        num_accelerators: dict[str, int] | None = None,
+        rpc_layer: str | None = None,
+    ) -> None:
+        if not isinstance(cluster_spec, ClusterSpec):
+            raise TypeError(
+                f"cluster_spec must be a `tf.train.ClusterSpec`. It is {cluster_spec!r}: write "
+                "ringlet.train.ClusterSpec({'worker': ['host:port']})"
+            )
+        if not isinstance(master, str):
+            raise TypeError(f"master must be a string. It is {master!r}")
+        self._cluster_spec = cluster_spec
+        self._master = master
+        self._task_type = task_type
+        self._task_id = task_id
+        self._environment = environment
+        self._num_accelerators = num_accelerators
+        self._rpc_layer = rpc_layer
+
+    def cluster_spec(self) -> ClusterSpec:
+        """Give the cluster that was given.
+
+        Returns
+        -------
+        ClusterSpec
+        """
+        return self._cluster_spec
+
+    def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
+        """Give the address of a task, or the `master` that was given.
+
+        Parameters
+        ----------
+        task_type, task_id : optional
+            Which task; both, or neither counts.
+        rpc_layer : str, optional
+            Protocol to write in front of it.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        ClusterConfigError
+            If there is no such task.
+        """
+        named = task_type is not None and task_id is not None
+        address = self._cluster_spec.task_address(task_type, task_id) if named else self._master  # type: ignore[arg-type]
+        return master_url(address, rpc_layer or self.rpc_layer)
+
+    @property
+    def environment(self) -> str | None:
+        """Give the environment that was given."""
+        return self._environment
+
+    def num_accelerators(
+        self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
+    ) -> dict[str, int]:
+        """Give the numbers of accelerators that were given.
+
+        Parameters
+        ----------
+        task_type, task_id, config_proto : optional
+            Make no difference.
+
+        Returns
+        -------
+        dict of str to int
+        """
+        return {} if self._num_accelerators is None else self._num_accelerators

@@ -1,0 +1,241 @@
+"""SlurmClusterResolver: the tasks of a job step that ``srun`` started."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, MutableMapping
+
+from ringlet.cluster.cluster_spec import ClusterSpec
+from ringlet.cluster.resolvers.base_resolver import ClusterResolver
+from ringlet.cluster.resolvers.slurm_lists import expand_hostlist, expand_tasks_per_node
+
+__all__ = ["SlurmClusterResolver"]
+
+# Variables of the environment that are read. Slurm sets those of the step in every task of it.
+_RANK = "SLURM_PROCID"  # of this task in the step
+_NUM_TASKS = "SLURM_STEP_NUM_TASKS"
+_HOSTS = "SLURM_STEP_NODELIST"  # such as n[1-3]
+_TASKS_PER_HOST = "SLURM_STEP_TASKS_PER_NODE"  # such as 2(x3)
+# Read where the program does not say how many GPUs a node has, and written for this task.
+_GPUS = "CUDA_VISIBLE_DEVICES"
+
+
+class SlurmClusterResolver(ClusterResolver):
+    """The tasks of a job step of Slurm (``tf.distribute.cluster_resolver.SlurmClusterResolver``).
+
+    Hosts and jobs are taken in the order of their names, so that all tasks see one cluster. Which of its tasks this
+    process is, is known once `cluster_spec` was called.
+
+    Parameters
+    ----------
+    jobs : dict of str to int, optional
+        Number of tasks of each job; by default all tasks of the step are ``worker``.
+    port_base : int
+        Port of the first task of each host; the others follow.
+    gpus_per_node : int, optional
+        By default counted: ``CUDA_VISIBLE_DEVICES``, else ``nvidia-smi``, else none.
+    gpus_per_task : int, optional
+        By default as many for each task of the fullest host as there are.
+    tasks_per_node : int or dict of str to int, optional
+        Tasks of every host, or of each by name; by default what Slurm says.
+    auto_set_gpu : bool
+        Whether `cluster_spec` writes the GPUs of this task to ``CUDA_VISIBLE_DEVICES``; not done where there are none.
+    rpc_layer : str, optional
+        Protocol to write in front of addresses.
+    environ : mutable mapping of str to str, optional
+        Environment to read and to write to, by default that of the process.
+
+    Raises
+    ------
+    RuntimeError
+        If a variable of Slurm's is missing; if tasks need more GPUs than there are; if `jobs` has another number of
+        tasks than the step.
+    ValueError
+        If a variable of Slurm's cannot be read.
+
+    Examples
+    --------
+    >>> environ = {
+    ...     "SLURM_PROCID": "2",
+    ...     "SLURM_STEP_NUM_TASKS": "3",
+    ...     "SLURM_STEP_NODELIST": "n[1-2]",
+    ...     "SLURM_STEP_TASKS_PER_NODE": "2,1",
+    ... }
+    >>> resolver = SlurmClusterResolver(gpus_per_node=0, environ=environ)
+    >>> resolver.cluster_spec()
+    ClusterSpec({'worker': ['n1:8888', 'n1:8889', 'n2:8888']})
+    >>> resolver.get_task_info()
+    ('worker', 2)
+    """
+
+    def __init__(  # noqa: PLR0917 - as TensorFlow has them
+        self,
+        jobs: dict[str, int] | None = None,
+        port_base: int = 8888,
+        gpus_per_node: int | None = None,
+        gpus_per_task: int | None = None,
+        tasks_per_node: int | dict[str, int] | None = None,
+        auto_set_gpu: bool = True,
+        rpc_layer: str | None = "grpc",
+        *,
+        environ: MutableMapping[str, str] | None = None,
+    ) -> None:
+        self._environ = os.environ if environ is None else environ
+        self._rank = _number(self._environ, _RANK)
+        self._jobs = {"worker": _number(self._environ, _NUM_TASKS)} if jobs is None else jobs
+        self._port_base = port_base
+        self._tasks_on = _tasks_on_hosts(self._environ, tasks_per_node)
+        fullest = max(self._tasks_on.values())
+        self._gpus_per_node = _count_gpus(self._environ) if gpus_per_node is None else gpus_per_node
+        self._gpus_per_task = self._gpus_per_node // fullest if gpus_per_task is None else gpus_per_task
+        self._auto_set_gpu = auto_set_gpu
+        self._rpc_layer = rpc_layer
+        # GPUs of each task, in the order of ranks.
+        self._gpu_allocation: list[str] = []
+        if fullest * self._gpus_per_task > self._gpus_per_node:
+            raise RuntimeError(
+                f"Requested more GPUs per node than available. {fullest} tasks with {self._gpus_per_task} each are on "
+                f"one node, which has {self._gpus_per_node}: give other gpus_per_task= or gpus_per_node="
+            )
+        requested, assigned = sum(self._jobs.values()), sum(self._tasks_on.values())
+        if requested != assigned:
+            raise RuntimeError(
+                f"Requested {requested} tasks but only {assigned} were assigned. jobs= is {self._jobs}, and the step "
+                f"has {self._tasks_on}: give srun another --ntasks, or jobs= other numbers"
+            )
+
+    def cluster_spec(self) -> ClusterSpec:
+        """Give the cluster, and find out which of its tasks this process is.
+
+        Returns
+        -------
+        ClusterSpec
+
+        Raises
+        ------
+        RuntimeError
+            If the rank of this process is larger than the cluster.
+        """
+        addresses = [f"{host}:{self._port_base + place}" for host, place in self._places()]
+        if self._rank >= len(addresses):
+            raise RuntimeError(
+                f"{_RANK} is {self._rank}, but there are {len(addresses)} tasks: {self._tasks_on}. Give the resolver "
+                "the tasks that srun starts"
+            )
+        each = self._gpus_per_task
+        self._gpu_allocation = [
+            ",".join(map(str, range(place * each, (place + 1) * each))) for _, place in self._places()
+        ]
+        if self._auto_set_gpu and each:
+            self._environ[_GPUS] = self._gpu_allocation[self._rank]
+        return ClusterSpec(self._shared_out(addresses))
+
+    def get_task_info(self) -> tuple[str | None, int | None]:
+        """Give job and index of this process.
+
+        Returns
+        -------
+        tuple
+            ``(None, None)`` before `cluster_spec` was called.
+        """
+        return self.task_type, self.task_id
+
+    def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
+        """Give the address of a task, by default of this one.
+
+        Parameters
+        ----------
+        task_type, task_id : optional
+            Which task.
+        rpc_layer : str, optional
+            Protocol to write in front of it.
+
+        Returns
+        -------
+        str
+            Empty if it is not known which task this is: call `cluster_spec` first.
+        """
+        return self._master_of(task_type, task_id, rpc_layer)
+
+    def num_accelerators(
+        self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
+    ) -> dict[str, int]:
+        """Give how many GPUs each task has. They are Slurm's to give; devices are CPUs here all the same.
+
+        Parameters
+        ----------
+        task_type, task_id, config_proto : optional
+            Make no difference.
+
+        Returns
+        -------
+        dict of str to int
+        """
+        return {"GPU": self._gpus_per_task}
+
+    def _places(self) -> list[tuple[str, int]]:
+        """Give host, and place among the tasks of that host, of each rank."""
+        return [(host, place) for host, tasks in sorted(self._tasks_on.items()) for place in range(tasks)]
+
+    def _shared_out(self, addresses: list[str]) -> dict[str, list[str]]:
+        """Give each job its tasks, and note which of them this process is."""
+        shares, begin = {}, 0
+        for job, num_tasks in sorted(self._jobs.items()):
+            shares[job] = addresses[begin : begin + num_tasks]
+            if begin <= self._rank < begin + num_tasks:
+                self.task_type, self.task_id = job, self._rank - begin
+            begin += num_tasks
+        return shares
+
+
+def _variable(environ: Mapping[str, str], name: str) -> str:
+    if name in environ:
+        return environ[name]
+    present = ", ".join(sorted(key for key in environ if key.startswith("SLURM_"))) or "none"
+    raise RuntimeError(
+        f"{name} not found in environment. Not running inside a SLURM step? SLURM_* present: {present}. Launch with "
+        "srun, or pass a cluster spec to SimpleClusterResolver."
+    )
+
+
+def _number(environ: Mapping[str, str], name: str) -> int:
+    text = _variable(environ, name)
+    try:
+        number = int(text)
+    except ValueError as error:
+        raise ValueError(f"{name} is no number: {str(error)[:200]}") from None
+    if number < 0:
+        raise ValueError(f"{name} is {number}: expected 0 or more")
+    return number
+
+
+def _tasks_on_hosts(environ: Mapping[str, str], tasks_per_node: int | dict[str, int] | None) -> dict[str, int]:
+    if isinstance(tasks_per_node, dict):
+        tasks_on = dict(tasks_per_node)
+    else:
+        hosts = expand_hostlist(_variable(environ, _HOSTS))
+        if tasks_per_node is None:
+            counts = expand_tasks_per_node(_variable(environ, _TASKS_PER_HOST))
+            tasks_on = dict(zip(hosts, counts, strict=False))
+        else:
+            tasks_on = dict.fromkeys(hosts, int(tasks_per_node))
+    if not tasks_on:
+        raise ValueError(f"there are no hosts: {_HOSTS} is {environ.get(_HOSTS)!r}, tasks_per_node= {tasks_per_node!r}")
+    return tasks_on
+
+
+def _count_gpus(environ: Mapping[str, str]) -> int:
+    if _GPUS in environ:
+        return len(environ[_GPUS].split(","))  # an empty text counts as one, as TensorFlow has it
+    program = shutil.which("nvidia-smi", path=environ.get("PATH", ""))
+    if program is None:
+        return 0
+    try:
+        done = subprocess.run([program, "--list-gpus"], capture_output=True, text=True, timeout=60, check=True)
+    except (subprocess.SubprocessError, OSError) as error:
+        raise RuntimeError(
+            f"Could not get number of GPUs from nvidia-smi. {error}. Give gpus_per_node=, 0 for none."
+        ) from error
+    return sum(line.startswith("GPU ") for line in done.stdout.splitlines())

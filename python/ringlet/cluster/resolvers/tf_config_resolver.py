@@ -1,0 +1,55 @@
+"""TFConfigClusterResolver: the cluster that the environment variable ``TF_CONFIG`` describes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ringlet.cluster.resolvers.config_resolver import ConfigClusterResolver, environ_or_own
+from ringlet.cluster.tf_config_parser import TFConfig
+
+__all__ = ["TFConfigClusterResolver"]
+
+# The variable of the environment that is read: JSON, with the cluster and with the task that this process is.
+_VARIABLE = "TF_CONFIG"
+
+
+class TFConfigClusterResolver(ConfigClusterResolver):
+    """Reads ``TF_CONFIG`` from the environment (``tf.distribute.cluster_resolver.TFConfigClusterResolver``).
+
+    The variable is read whenever something is asked, not when the resolver is made. Without it there is one process:
+    the cluster is empty.
+
+    Parameters
+    ----------
+    task_type : str, optional
+        In place of the one in ``TF_CONFIG``.
+    task_id : int, optional
+        In place of the one in ``TF_CONFIG``.
+    rpc_layer : str, optional
+        In place of the one in ``TF_CONFIG``.
+    environment : str, optional
+        What `environment` gives.
+    environ : mapping of str to str, optional
+        Environment to read, by default that of the process.
+
+    Examples
+    --------
+    >>> environ = {"TF_CONFIG": '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}}'}
+    >>> resolver = TFConfigClusterResolver(environ=environ)
+    >>> resolver.task_type, resolver.task_id, resolver.cluster_spec(), resolver.master()
+    ('worker', 1, ClusterSpec({'worker': ['a:1', 'b:1']}), 'b:1')
+    """
+
+    def __init__(
+        self,
+        task_type: str | None = None,
+        task_id: int | None = None,
+        rpc_layer: str | None = None,
+        environment: str | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(task_type, task_id, rpc_layer, environment, environ)
+
+    def _config(self) -> TFConfig:
+        return TFConfig.of(environ_or_own(self._environ).get(_VARIABLE, "{}"))

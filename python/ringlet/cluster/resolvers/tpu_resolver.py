@@ -1,0 +1,294 @@
+"""TPUClusterResolver: the hosts of a TPU slice, real or modelled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from ringlet.cluster.cluster_spec import ClusterSpec
+from ringlet.cluster.connecting import experimental_connect_to_cluster
+from ringlet.cluster.resolvers.base_resolver import ClusterResolver, master_url
+from ringlet.cluster.resolvers.config_resolver import environ_or_own
+from ringlet.errors import ClusterConfigError
+from ringlet.tpu.topology.hardware_feature import HardwareFeatureMessage
+from ringlet.tpu.topology.system_metadata import TPUSystemMetadata, cores_by_host, cores_per_host, metadata_of
+from ringlet.tpu.topology.topology import Topology
+from ringlet.tpu.topology.tpu_system import initialize_tpu_system, slice_topology, tpu_devices
+
+__all__ = ["TPUClusterResolver"]
+
+# Environment variables that this file reads; those of ringlet.tpu.topology.tpu_system describe the slice itself.
+_NAME_VARIABLES = ("KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS", "TPU_NAME")
+_HOSTS_VARIABLE = "TPU_WORKER_HOSTNAMES"
+
+_LOCAL = "local"
+_PROTOCOL = "grpc"
+_PORT = 8470
+
+
+class TPUClusterResolver(ClusterResolver):
+    """Tells which hosts and devices a TPU slice has (``tf.distribute.cluster_resolver.TPUClusterResolver``).
+
+    On a TPU machine the slice is the one that the machine's variables describe; elsewhere it is a model, of the type
+    that `accelerator_type` or the variable ``TPU_ACCELERATOR_TYPE`` names, by default ``v4-16``. Either way no TPU is
+    touched: addresses are names, which nobody connects to.
+
+    Parameters
+    ----------
+    tpu : str, optional
+        Name of the slice, ``"grpc://host:port"`` with one or more addresses of its hosts, or ``"local"`` for one that
+        is in this process. Without one or with ``""``: the variables ``KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS`` and
+        ``TPU_NAME``, if they are set.
+    zone, project : str, optional
+        Accepted as TensorFlow accepts them.
+    job_name : str
+        The job of the hosts in the cluster.
+    coordinator_name, coordinator_address : str, optional
+        Job and address of this process, to be part of the cluster.
+    credentials, service, discovery_url : optional
+        Accepted as TensorFlow accepts them.
+    accelerator_type : str, optional
+        Which slice to model, such as ``"v5p-128"``; only by its name.
+    environ : mapping of str to str, optional
+        Environment to read, by default that of the process; only by its name.
+
+    Raises
+    ------
+    ValueError
+        If `tpu` is an empty list.
+    NotImplementedError
+        If it is a list of several.
+    TypeError
+        If it is something else.
+
+    Examples
+    --------
+    >>> resolver = TPUClusterResolver(accelerator_type="v4-16", environ={})
+    >>> resolver.cluster_spec()
+    ClusterSpec({'worker': ['localhost:8470', 'localhost:8471']})
+    >>> resolver.get_tpu_system_metadata().num_cores
+    16
+    """
+
+    def __init__(  # noqa: PLR0917  # TensorFlow's arguments
+        self,
+        tpu: Any = None,
+        zone: str | None = None,
+        project: str | None = None,
+        job_name: str = "worker",
+        coordinator_name: str | None = None,
+        coordinator_address: str | None = None,
+        credentials: Any = "default",
+        service: Any = None,
+        discovery_url: str | None = None,
+        *,
+        accelerator_type: str | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self._environ = environ
+        self._name = _name(tpu) or _name_in(environ_or_own(environ))
+        self._task_type = job_name
+        self._task_id = 0
+        self._coordinator_name = coordinator_name
+        self._coordinator_address = coordinator_address or (f"localhost:{_PORT - 1}" if coordinator_name else None)
+        self._accelerator_type = accelerator_type
+        self._serialized: bytes | None = None
+
+    @staticmethod
+    def connect(tpu: Any = None, zone: str | None = None, project: str | None = None) -> TPUClusterResolver:
+        """Make a resolver, connect to its cluster and begin with its TPUs.
+
+        Parameters
+        ----------
+        tpu, zone, project : optional
+            As for the class.
+
+        Returns
+        -------
+        TPUClusterResolver
+
+        Examples
+        --------
+        >>> import ringlet
+        >>> resolver = TPUClusterResolver.connect("a slice")
+        >>> sum(resolver.num_accelerators().values()) > 0
+        True
+        >>> ringlet.tpu.shutdown_tpu_system(resolver)
+        """
+        resolver = TPUClusterResolver(tpu, zone, project)
+        experimental_connect_to_cluster(resolver)
+        initialize_tpu_system(resolver)
+        return resolver
+
+    # The slice
+
+    @property
+    def tpu_name(self) -> str:
+        """What the slice is called; empty if it has no name."""
+        return self._name
+
+    @cached_property
+    def topology(self) -> Topology:
+        """The slice: where each device sits.
+
+        Raises
+        ------
+        ValueError
+            If there is no such slice, or it has another number of hosts than there are addresses.
+        """
+        addresses = self._given_addresses()
+        topology = slice_topology(
+            self._accelerator_type, environ_or_own(self._environ), len(addresses) if addresses else None
+        )
+        if addresses and len(addresses) != topology.num_tasks:
+            raise ClusterConfigError(
+                f"the TPU slice {topology.accelerator_type} has {topology.num_tasks} hosts, and {len(addresses)} "
+                f"addresses were given: {', '.join(addresses)}. Give one for each host, or name the slice that has "
+                "them, as accelerator_type or in TPU_ACCELERATOR_TYPE",
+                "$",
+            )
+        return topology
+
+    def get_tpu_system_metadata(self) -> TPUSystemMetadata:
+        """Tell which devices the slice has.
+
+        Returns
+        -------
+        TPUSystemMetadata
+        """
+        return metadata_of(self.topology, self._job_of_devices)
+
+    @property
+    def _job_of_devices(self) -> str:
+        return "localhost" if self._name == _LOCAL else str(self.task_type)
+
+    def num_accelerators(
+        self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
+    ) -> dict[str, int]:
+        """Give how many TPU devices each host has: none before ``initialize_tpu_system``.
+
+        Parameters
+        ----------
+        task_type, task_id, config_proto : optional
+            Make no difference.
+
+        Returns
+        -------
+        dict of str to int
+        """
+        cores = cores_by_host(tpu_devices(self._name))
+        return {"TPU": cores_per_host(cores.device_map) if cores.total_cores else 0}
+
+    def set_tpu_topology(self, serialized_tpu_topology: bytes) -> None:
+        """Keep a serialized ``TopologyProto``, which `tpu_hardware_feature` is read from.
+
+        Parameters
+        ----------
+        serialized_tpu_topology : bytes
+
+        Raises
+        ------
+        ValueError
+            If the bytes are no such message.
+        """
+        HardwareFeatureMessage.of_topology(serialized_tpu_topology)
+        self._serialized = bytes(serialized_tpu_topology)
+
+    @property
+    def tpu_hardware_feature(self) -> HardwareFeatureMessage | None:
+        """What the topology says of the hardware, for :class:`HardwareFeature`; None before there is one."""
+        return None if self._serialized is None else HardwareFeatureMessage.of_topology(self._serialized)
+
+    # The cluster
+
+    def cluster_spec(self) -> ClusterSpec:
+        """Give the hosts of the slice, and the coordinator if there is one; an empty cluster for ``"local"``."""
+        if self._name == _LOCAL:
+            return ClusterSpec({})
+        addresses = self._given_addresses() or [f"localhost:{_PORT + host}" for host in range(self.topology.num_tasks)]
+        jobs = {self.task_type: addresses}
+        if self._coordinator_address:
+            jobs[self._coordinator_name] = [self._coordinator_address]
+        return ClusterSpec(jobs)
+
+    def _given_addresses(self) -> list[str]:
+        """The addresses of the hosts, where somebody said them."""
+        hosts = environ_or_own(self._environ).get(_HOSTS_VARIABLE, "")
+        if self._name.startswith(f"{_PROTOCOL}://"):
+            hosts = self._name
+        elif self._name == _LOCAL or self._accelerator_type is not None:
+            return []
+        names = [host.strip().removeprefix(f"{_PROTOCOL}://") for host in hosts.split(",") if host.strip()]
+        return [name if ":" in name else f"{name}:{_PORT}" for name in names]
+
+    def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
+        """Give the address of a host, by default the first one; always with ``grpc://``, and empty for ``"local"``.
+
+        Parameters
+        ----------
+        task_type, task_id : optional
+            Which host.
+        rpc_layer : str, optional
+            Makes no difference.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        ValueError
+            If there is no such host.
+        """
+        if self._name == _LOCAL:
+            return ""
+        if task_type is None or task_id is None:
+            task_type, task_id = self.task_type, self.task_id
+        return master_url(self.cluster_spec().task_address(task_type or "", task_id or 0), _PROTOCOL)
+
+    def get_master(self) -> str:
+        """Give what `master` gives."""
+        return self.master()
+
+    def get_job_name(self) -> str | None:
+        """Give the job of the hosts."""
+        return self.task_type
+
+    def get_coordination_service_leader(self) -> str:
+        """Give the task that leads the others: the first host."""
+        return f"/job:{self.task_type}/task:0"
+
+    def __enter__(self) -> None:
+        """Do nothing: there is no connection to open."""
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TPUClusterResolver:
+        return self
+
+
+def _name(tpu: Any) -> str:
+    if isinstance(tpu, list):
+        if not tpu:
+            raise ValueError("At least one TPU must be specified: give its name, or none for that of the environment")
+        if len(tpu) != 1:
+            raise NotImplementedError(
+                f"Using multiple TPUs in a single session is not yet implemented: give one name, got {tpu}"
+            )
+        tpu = tpu[0]
+    if tpu is None:
+        return ""
+    if isinstance(tpu, bytes):
+        return tpu.decode()
+    if not isinstance(tpu, str):
+        raise TypeError(
+            f"tpu is the name of a slice or 'grpc://host:port', got {tpu!r} of type {type(tpu).__name__}: leave it out "
+            "for the slice of the environment"
+        )
+    return tpu
+
+
+def _name_in(environ: Mapping[str, str]) -> str:
+    return next((environ[name] for name in _NAME_VARIABLES if environ.get(name)), "")

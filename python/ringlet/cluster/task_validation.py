@@ -1,0 +1,130 @@
+"""Whether a cluster and a task of it can be meant: each fault with its place in a configuration like ``TF_CONFIG``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ringlet.cluster.cluster_spec import ClusterSpec
+from ringlet.cluster.config_errors import ABSENT, Fault, shown
+
+__all__ = ["TASK_TYPES", "check_complete", "check_given", "check_task", "num_tasks"]
+
+TASK_TYPES = ("chief", "worker", "evaluator", "ps", None)
+
+_KINDS = "'chief', 'worker', 'ps' and 'evaluator'"
+
+
+def num_tasks(spec: ClusterSpec, job: str | None) -> int:
+    """Give how many tasks a job has, 0 if there is no such job.
+
+    Examples
+    --------
+    >>> num_tasks(ClusterSpec({"worker": ["a:1"]}), "chief")
+    0
+    """
+    return spec.num_tasks(job) if job is not None and job in spec.jobs else 0
+
+
+def check_given(task_type: object, task_id: object) -> None:
+    """Check that it is known which task a process is.
+
+    Raises
+    ------
+    Fault
+        If it is not.
+    """
+    if task_type is not None and task_id is not None:
+        return
+    text = "When `cluster_spec` is given, you must also specify `task_type` and `task_id`"
+    if task_type is None:
+        allowed = 'a task such as {"type": "worker", "index": 0}; or set task_type and task_id on the resolver'
+        raise Fault(text, allowed, ["task"], instead={"type": "worker", "index": 0})
+    raise Fault(text, f"the number of this {task_type}, from 0", ["task", "index"], instead=0)
+
+
+def check_task(spec: ClusterSpec, task_type: str | None, task_id: int | None) -> None:
+    """Check a task and its cluster, as TensorFlow does; the job of an evaluator need not be in it.
+
+    Raises
+    ------
+    Fault
+        If the cluster has jobs of other kinds, has two chiefs or two evaluators, or has no such task.
+    TypeError
+        If the index of the task is not known.
+    """
+    _check_jobs(spec, task_type)
+    if task_type not in spec.jobs:
+        return
+    if task_id is None:
+        raise TypeError(f"`task_id` must be given with `task_type` {task_type!r}: it is None")
+    count = num_tasks(spec, task_type)
+    if task_id >= count:
+        allowed = _numbers(count)
+        text = f"The `task_id` {task_id} exceeds the maximum id of {task_type}"
+        raise Fault(text, allowed, ["task", "index"], found=task_id, instead=0 if count else ABSENT)
+
+
+def _check_jobs(spec: ClusterSpec, task_type: str | None) -> None:
+    other = next((job for job in spec.jobs if job not in TASK_TYPES), None)
+    if other is not None:
+        text = (
+            f"Disallowed task type found in cluster spec. Allowed types are {TASK_TYPES} and the cluster spec is "
+            f"{_short(spec)}"
+        )
+        raise Fault(text, _KINDS, ["cluster", other], found=other)
+    keys = ["task", "type"]
+    if task_type not in TASK_TYPES:
+        text = f"Unrecognized task_type: {task_type}, valid task types are: {TASK_TYPES}"
+        raise Fault(text, _KINDS, keys, found=task_type, instead=_first(spec))
+    if task_type and task_type not in spec.jobs and task_type != "evaluator":
+        text = f"`task_type` {task_type!r} not found in cluster_spec"
+        jobs = ", ".join(map(shown, spec.jobs)) or "none, for the cluster has no jobs"
+        raise Fault(text, jobs, keys, found=task_type, instead=_first(spec))
+    for job in ("chief", "evaluator"):
+        if num_tasks(spec, job) > 1:
+            found = spec.as_dict()[job]
+            raise Fault(f"There must be at most one {job!r} job", f"one {job}", ["cluster", job], found=found)
+
+
+def check_complete(spec: ClusterSpec, workers: list[tuple[str, int, str]]) -> None:
+    """Check that no worker is missing, and that each has an address of its own.
+
+    Parameters
+    ----------
+    spec : ClusterSpec
+        The cluster.
+    workers : list of tuple
+        Job, index and address of each worker.
+
+    Raises
+    ------
+    Fault
+        If that is not so.
+    """
+    for job in ("chief", "worker"):
+        present = spec.task_indices(job) if job in spec.jobs else []
+        missing = next((i for i, index in enumerate(present) if i != index), None)
+        if missing is not None:
+            text = f"{job} {missing} is missing: give every worker the address of every worker"
+            raise Fault(text, f"the tasks {_numbers(present[-1] + 1)}", ["cluster", job], found=spec.as_dict()[job])
+    holders: dict[Any, str] = {}
+    for job, index, address in workers:
+        name = f"{job} {index}"
+        other = holders.setdefault(address, name)
+        if other != name:
+            text = f"{other} and {name} have one address: give each task one of its own, such as another port"
+            allowed = "any other port: on one machine ports are names, nobody listens on them"
+            raise Fault(text, allowed, ["cluster", job, index], found=address)
+
+
+def _numbers(count: int) -> str:
+    return f"0 to {count - 1}" if count > 1 else "0" if count else "none, for there are no tasks"
+
+
+def _first(spec: ClusterSpec) -> Any:
+    return next((job for job in ("worker", "chief") if num_tasks(spec, job)), ABSENT)
+
+
+def _short(spec: ClusterSpec) -> str:
+    text = repr(spec)
+    return text if len(text) <= 500 else f"{text[:400]}...{text[-97:]}"

@@ -1,0 +1,258 @@
+"""The text of the environment variable ``TF_CONFIG``: read once, and checked with the place of every fault."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from ringlet.cluster.cluster_spec import ClusterSpec
+from ringlet.cluster.cluster_spec_parser import read_jobs
+from ringlet.cluster.config_errors import (
+    ABSENT,
+    ClusterConfigJSONError,
+    ClusterConfigTypeError,
+    Fault,
+    corrected,
+    shown,
+)
+from ringlet.errors import ClusterConfigError
+
+__all__ = ["TFConfig"]
+
+_EXAMPLE = {
+    "cluster": {"worker": ["localhost:2222", "localhost:2223"]},
+    "task": {"type": "worker", "index": 0},
+}
+_LONGEST_EXAMPLE = 400  # characters of a configuration that is shown corrected; of longer ones an example is shown
+
+
+class TFConfig:
+    """What one text of ``TF_CONFIG`` says. Made by `TFConfig.of`.
+
+    Each question checks what it needs of the text and nothing else, as TensorFlow does: a wrong task does not hide the
+    cluster.
+
+    Examples
+    --------
+    >>> config = TFConfig.of('{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": "1"}}')
+    >>> config.cluster_spec, config.task_type, config.task_id
+    (ClusterSpec({'worker': ['a:1', 'b:1']}), 'worker', 1)
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._whole = self._parsed()
+
+    @staticmethod
+    @functools.lru_cache(maxsize=4)
+    def of(text: str) -> TFConfig:
+        """Read a text; the last few are remembered.
+
+        Parameters
+        ----------
+        text : str
+            Value of ``TF_CONFIG``.
+
+        Returns
+        -------
+        TFConfig
+
+        Raises
+        ------
+        ClusterConfigError
+            If it is no JSON object.
+        """
+        return TFConfig(text)
+
+    @functools.cached_property
+    def cluster_spec(self) -> ClusterSpec:
+        """Give the cluster; an empty one if the text has none."""
+        if "cluster" not in self._whole:
+            return ClusterSpec({})
+        try:
+            jobs = read_jobs(self._whole["cluster"])
+        except Fault as fault:
+            raise self.error_of(fault.below("cluster")) from None
+        return ClusterSpec._of(jobs)
+
+    @functools.cached_property
+    def task_type(self) -> str | None:
+        """Give the job of the task; None if the text has none."""
+        value = self._task().get("type")
+        if value is None:
+            return None
+        if isinstance(value, (str, int, float)) and not isinstance(value, bool):
+            return str(value)
+        raise self._type_error("a job is named by a text", '"worker", for example', ["task", "type"], value)
+
+    @functools.cached_property
+    def task_id(self) -> int | None:
+        """Give the index of the task; None if the text has none."""
+        value = self._task().get("index")
+        keys = ["task", "index"]
+        allowed = "a whole number: 0, 1, 2 and so on for the tasks of a job"
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+            raise self._type_error("the index of a task is a number", allowed, keys, value)
+        try:
+            index = int(value)
+        except (ValueError, OverflowError) as error:
+            raise self.error_of(Fault(str(error)[:100], allowed, keys, found=value, instead=0)) from None
+        if index != value and not isinstance(value, str):
+            raise self.error_of(Fault(f"there is no task {value}", allowed, keys, found=value, instead=index))
+        return index
+
+    def text_of(self, key: str) -> str | None:
+        """Give a value that is a text, such as ``rpc_layer`` or ``session_master``; None if there is none.
+
+        Parameters
+        ----------
+        key : str
+            Its name.
+
+        Returns
+        -------
+        str or None
+        """
+        value = self._whole.get(key)
+        if value is None or isinstance(value, str):
+            return value
+        raise self._type_error(f"{key} is a text", "a text", [key], value)
+
+    def no_task(self, message: str, key: str, found: object) -> ClusterConfigError:
+        """Make the error about a task that the cluster does not have.
+
+        Parameters
+        ----------
+        message : str
+            What the cluster says.
+        key : str
+            ``"type"`` or ``"index"``: what names no task.
+        found : object
+            What it is; None if it is missing.
+
+        Returns
+        -------
+        ClusterConfigError
+        """
+        spec = self.cluster_spec
+        if key == "type":
+            options: list[Any] = spec.jobs
+        else:
+            options = spec.task_indices(str(self.task_type))
+        names = ", ".join(shown(option) for option in options[:8]) or "nothing, for there are no tasks"
+        more = f" and {len(options) - 8} more" if len(options) > 8 else ""
+        fault = Fault(
+            message,
+            names + more,
+            ["task", key],
+            found=ABSENT if found is None else found,
+            instead=options[0] if options else ABSENT,
+        )
+        return self.error_of(fault)
+
+    def error_of(self, fault: Fault) -> ClusterConfigError:
+        """Make the error about a fault of this configuration, with a corrected text if there is one that is short.
+
+        Parameters
+        ----------
+        fault : Fault
+            With its place in the whole of the configuration.
+
+        Returns
+        -------
+        ClusterConfigError
+        """
+        better = corrected(self._whole, fault) if hasattr(self, "_whole") else ABSENT
+        if better is ABSENT or len(self._text) > _LONGEST_EXAMPLE:
+            return fault.as_error("TF_CONFIG", f"For example: {_shown(_EXAMPLE)}")
+        return fault.as_error("TF_CONFIG", f"Corrected: {_shown(better)}")
+
+    def _task(self) -> dict[str, Any]:
+        return self._as_object(self._whole.get("task", {}), ["task"])
+
+    def _parsed(self) -> dict[str, Any]:
+        repeated: list[str] = []
+        try:
+            whole = json.loads(self._text, object_pairs_hook=functools.partial(_as_dict, repeated))
+        except json.JSONDecodeError as error:
+            raise ClusterConfigJSONError(error.msg, error.doc, error.pos, self._json_advice(error.pos)) from None
+        except (RecursionError, ValueError) as error:
+            raise ClusterConfigError(
+                f"TF_CONFIG, at $: {str(error)[:100]}; allowed: an object with a cluster and a task. {_shown(_EXAMPLE)}"
+            ) from None
+        whole = self._as_object(whole, [])
+        if repeated:
+            raise self._repeated(whole, repeated[0])
+        return whole
+
+    def _as_object(self, value: object, keys: Sequence[object]) -> dict[str, Any]:
+        """Check that a value is an object; an empty list is an empty one, as TensorFlow takes it."""
+        if value == []:
+            return {}
+        if isinstance(value, dict):
+            return value
+        what = "a task" if keys else "the configuration"
+        allowed = '{"type": "worker", "index": 0}, for example' if keys else 'an object with "cluster" and "task"'
+        raise self._type_error(f"{what} is an object", allowed, keys, value)
+
+    def _type_error(self, text: str, allowed: str, keys: Sequence[object], found: object) -> ClusterConfigError:
+        example: Any = _EXAMPLE
+        for key in keys:
+            example = example.get(key, "grpc")
+        fault = Fault(
+            text, allowed, keys, found="null" if found is None else found, instead=example, kind=ClusterConfigTypeError
+        )
+        return self.error_of(fault)
+
+    def _json_advice(self, position: int) -> str:
+        if not self._text.strip():
+            return f"TF_CONFIG is empty: unset it for a program of one process. For example: {_shown(_EXAMPLE)}"
+        near = self._text[max(0, position - 20) : position + 20]
+        quotes = "; JSON has double quotes" if "'" in near else ""
+        return (
+            f"TF_CONFIG, at $: found {near!r} there; allowed: JSON, with a cluster and a task{quotes}. "
+            f"For example: {_shown(_EXAMPLE)}"
+        )
+
+    def _repeated(self, whole: dict[str, Any], name: str) -> ClusterConfigError:
+        keys = _place_of(whole, name)
+        fault = Fault(
+            f"the name {shown(name)} stands twice in one object, so that one of its values would be lost",
+            "each name once",
+            keys,
+            found=name,
+        )
+        return fault.as_error("TF_CONFIG", f"For example: {_shown(_EXAMPLE)}")
+
+
+class _Repeating(dict[str, Any]):
+    """An object of JSON in which a name stands twice."""
+
+
+def _as_dict(repeated: list[str], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    names = [name for name, _ in pairs]
+    repeated.append(next(name for i, name in enumerate(names) if name in names[:i]))
+    return _Repeating(found)
+
+
+def _place_of(whole: object, name: str) -> list[object]:
+    """Find the object in which a name stands twice: the way to it and the name."""
+    waiting: list[tuple[list[object], object]] = [([], whole)]
+    while waiting:
+        keys, value = waiting.pop()
+        if isinstance(value, _Repeating) and name in value:
+            return [*keys, name]
+        inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        waiting += [([*keys, key], item) for key, item in inner]
+    return [name]
+
+
+def _shown(config: object) -> str:
+    return f"TF_CONFIG='{json.dumps(config)}'"

@@ -1,0 +1,1 @@
+"""Adapters for arrays of other libraries."""

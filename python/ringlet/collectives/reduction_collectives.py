@@ -1,0 +1,386 @@
+"""The collectives that combine values: how a member calls them.
+
+A call tries the core with the arguments as they are, so that the usual case costs nothing. Where the core cannot use
+them (`_core.Unusable`), they are converted and the call is made again; no rank has taken notice of the first attempt.
+There, enumerations are read by `_value_`, which costs a tenth of `value`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ringlet import _core
+from ringlet.collectives.adapters.adapter_outputs import KindOutputs, outputs_for
+from ringlet.collectives.adapters.array_adapters import in_kind_of
+from ringlet.collectives.argument_parsing import (
+    as_sequence,
+    axis_in,
+    equal_counts,
+    pass_ends,
+    refuse_selection,
+    root_of,
+    root_only,
+)
+from ringlet.collectives.buffers import Array, Output, Outputs, as_buffer, as_buffers, read_first
+from ringlet.collectives.collective_dtypes import as_result, check_pair, check_pairs
+from ringlet.collectives.member_base import MemberBase
+from ringlet.collectives.op import Algorithm, Op
+from ringlet.collectives.persistent_all_reduce import make_plan
+from ringlet.errors import InvalidArgumentError
+
+__all__ = ["Reductions"]
+
+
+class Reductions(MemberBase):
+    """Calls of a member that combine values."""
+
+    __slots__ = ()
+
+    def all_reduce(
+        self, x: Any, op: Op = Op.SUM, *, algorithm: Algorithm = Algorithm.AUTO, out: Array | None = None
+    ) -> Array:
+        """Combine the arrays of all ranks and give every rank the result.
+
+        Parameters
+        ----------
+        x : array-like
+            This rank's array, of one shape and dtype on all ranks, of any memory layout.
+        op : Op
+            Which dtypes an operation takes is told there.
+        algorithm : Algorithm
+            Same on all ranks.
+        out : ndarray, optional
+            Where to put the result, of the shape of `x`; may be `x` itself. All ranks give one or none does.
+
+        Returns
+        -------
+        ndarray
+            `out`, or a read-only array. The memory of read-only results is shared by all ranks and reused when the
+            last view of it dies.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the operation does not take the dtype, or `out` does not fit.
+
+        Notes
+        -----
+        Elements are combined in the order ((0+1)+(2+3))+((4+5)+...), whatever the size, so results repeat bit for bit;
+        RING has the order of the ring. For S bytes on each of P ranks: DIRECT takes one step, in which all together
+        read P·S bytes and write S, or P·S with `out`. RING takes 2(P-1) steps, each rank moving 2S(P-1)/P bytes.
+
+        Examples
+        --------
+        >>> from ringlet.testing import run_on_ranks
+        >>> run_on_ranks(2, lambda member: member.all_reduce([member.rank, 5], Op.MAX))[0]
+        array([1, 5])
+        """
+        if type(op) is not Op or type(algorithm) is not Algorithm:
+            refuse_selection(op, algorithm)
+        try:
+            return self._core.all_reduce((x,), op._value_, algorithm._value_, None if out is None else (out,))[0]
+        except _core.Unusable:  # the usual case costs nothing
+            pass
+        except InvalidArgumentError:
+            check_pairs((x,), op)
+            raise
+        return _all_reduce(self._core, [x], op, algorithm, None if out is None else [out])[0]
+
+    def all_reduce_many(
+        self,
+        arrays: Sequence[Any],
+        op: Op = Op.SUM,
+        *,
+        algorithm: Algorithm = Algorithm.AUTO,
+        outs: Sequence[Array] | None = None,
+        bytes_per_pack: int = 0,
+    ) -> list[Array]:
+        """Combine many arrays, of any mixture of dtypes: as :meth:`all_reduce` of each, in one pass or few.
+
+        Parameters
+        ----------
+        arrays : sequence of array-like
+            As many, in the same order, on all ranks.
+        op, algorithm
+            As for :meth:`all_reduce`.
+        outs : sequence of ndarray, optional
+            One for each array.
+        bytes_per_pack : int
+            Consecutive arrays are packed into passes of at most so many bytes; a larger array has a pass of its own.
+            0 means one pass of all; otherwise the ranks first compare their passes, in a step of its own. Same on all
+            ranks. The bits of the results do not depend on it.
+
+        Returns
+        -------
+        list of ndarray
+            In the order of `arrays`.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the operation does not take a dtype, or `outs` do not fit.
+
+        Examples
+        --------
+        >>> from ringlet.collectives import Group
+        >>> Group(1).member(0).all_reduce_many([[1, 2], 3.0], Op.MEAN)
+        [array([1., 2.]), array(3.)]
+        """
+        if type(op) is not Op or type(algorithm) is not Algorithm:
+            refuse_selection(op, algorithm)
+        arrays = as_sequence(arrays, "arrays")
+        if outs is not None:
+            outs = as_sequence(outs, "outs")
+        if bytes_per_pack == 0:
+            try:
+                return self._core.all_reduce(arrays, op._value_, algorithm._value_, outs)
+            except _core.Unusable:
+                pass
+            except InvalidArgumentError:
+                check_pairs(arrays, op)
+                raise
+            return _all_reduce(self._core, arrays, op, algorithm, outs)
+        buffers, outputs = _converted(arrays, op, outs)
+        ends = pass_ends([buffer.nbytes for buffer in buffers], bytes_per_pack)
+        # Passes of ranks that give other arrays may look alike, so that one would take another's for its own.
+        self._core.barrier(f"all_reduce_many({len(buffers)} arrays, bytes_per_pack={bytes_per_pack})")
+        results: list[Array] = []
+        for begin, end in zip([0, *ends], ends, strict=False):
+            places = None if outputs is None else outputs.direct[begin:end]
+            results += self._core.all_reduce(buffers[begin:end], op.value, algorithm.value, places)
+        return _in_kinds_of(arrays, results) if outputs is None else outputs.store()
+
+    def reduce(self, x: Any, op: Op = Op.SUM, root: int = 0, *, out: Array | None = None) -> Array | None:
+        """Combine the arrays of all ranks and give one rank the result.
+
+        Parameters
+        ----------
+        x : array-like
+            This rank's array, of one shape and dtype on all ranks, of any memory layout.
+        op : Op
+            Which dtypes an operation takes is told there.
+        root : int
+            The rank that receives.
+        out : ndarray, optional
+            Where to put the result, given by the root alone; may be its `x`.
+
+        Returns
+        -------
+        ndarray or None
+            On the root `out` or a read-only array, with the bits of :meth:`all_reduce`; None on other ranks.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the operation does not take the dtype, there is no rank `root`, another rank gives `out`, or it does not
+            fit.
+
+        Notes
+        -----
+        One step, in which all ranks together read P·S bytes and write S.
+
+        Examples
+        --------
+        >>> from ringlet.testing import run_on_ranks
+        >>> run_on_ranks(3, lambda member: member.reduce(np.full(2, member.rank), root=1))
+        [None, array([3, 3]), None]
+        """
+        if type(op) is not Op:
+            refuse_selection(op)
+        root = root_of(root, self.num_ranks)
+        if out is not None and root != self.rank:
+            root_only("out", self.rank, root)
+        core = self._core
+        result: Array | None = _alike(x, op, out, lambda array, place: core.reduce(array, op._value_, root, place))
+        return result
+
+    def reduce_scatter(self, x: Any, op: Op = Op.SUM, *, axis: int = 0, out: Array | None = None) -> Array:
+        """Combine the arrays of all ranks and give each rank its block of the result.
+
+        Parameters
+        ----------
+        x : array-like
+            This rank's array, of one shape and dtype on all ranks, of any memory layout.
+        op : Op
+            Which dtypes an operation takes is told there.
+        axis : int
+            Along which the result is cut into equal blocks, same on all ranks; negative ones count from the last. Axis
+            0 needs no copy; others cost one, and a step in which the ranks compare their axes.
+        out : ndarray, optional
+            Where this rank wants its block. Along axis 0 it may be this rank's block of `x` itself.
+
+        Returns
+        -------
+        ndarray
+            `out`, or a read-only array: block `rank` of what :meth:`all_reduce` gives, of the shape of `x` but for
+            ``x.shape[axis] // num_ranks`` along `axis`.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the operation does not take the dtype, there is no such axis, it is no multiple of the number of ranks,
+            or `out` does not fit.
+
+        Notes
+        -----
+        One step, in which all ranks together read P·S bytes and write S.
+
+        Examples
+        --------
+        >>> from ringlet.testing import run_on_ranks
+        >>> run_on_ranks(2, lambda member: member.reduce_scatter(np.arange(4)))
+        [array([0, 2]), array([4, 6])]
+        """
+        if type(op) is not Op:
+            refuse_selection(op)
+        if type(axis) is int and axis == 0 and type(x) is np.ndarray and x.ndim:
+            try:
+                return self._core.reduce_scatter(x, op._value_, out)
+            except _core.Unusable:
+                pass
+            except InvalidArgumentError:
+                check_pair(x.dtype, op)
+                equal_counts(x.shape, 0, self.num_ranks)
+                raise
+        result: Array = _reduce_scatter(self._core, x, op, axis, out)
+        return result
+
+    def exclusive_scan(self, x: Any, op: Op = Op.SUM, *, out: Array | None = None) -> Array:
+        """Combine the arrays of the ranks before each rank.
+
+        Parameters
+        ----------
+        x : array-like
+            This rank's array, of one shape and dtype on all ranks, of any memory layout.
+        op : Op
+            Any but MEAN.
+        out : ndarray, optional
+            Where this rank wants its result; may be `x` itself.
+
+        Returns
+        -------
+        ndarray
+            `out`, or a read-only array: the combination of ranks 0 to ``rank - 1``, from left to right. Rank 0 gets
+            what changes nothing: 0 for SUM, OR and XOR, 1 for PROD, all bits (or True) for AND, the largest value
+            (infinity where there is one) for MIN, the smallest for MAX.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the operation is MEAN or does not take the dtype, or `out` does not fit.
+
+        Examples
+        --------
+        >>> from ringlet.testing import run_on_ranks
+        >>> run_on_ranks(3, lambda member: member.exclusive_scan(np.int32(10 + member.rank)).item())
+        [0, 10, 21]
+        """
+        if type(op) is not Op:
+            refuse_selection(op)
+        if op is Op.MEAN:
+            raise InvalidArgumentError("there is no exclusive_scan of MEAN: use SUM, and divide by the rank.")
+        core = self._core
+        result: Array = _alike(x, op, out, lambda array, place: core.exclusive_scan(array, op._value_, place))
+        return result
+
+    def plan_all_reduce(
+        self, x: Any, op: Op = Op.SUM, *, algorithm: Algorithm = Algorithm.AUTO, out: Array | None = None
+    ) -> Callable[[], Array]:
+        """Prepare an all-reduce of one array that is to be run many times.
+
+        All arguments are looked at once, which is most of the cost of small calls.
+
+        Parameters
+        ----------
+        x : ndarray, or object with the buffer protocol, ``__array__`` or ``__dlpack__``
+            What each run combines, with the values that it has then. Its memory stays in use as long as the plan.
+        op, algorithm
+            As for :meth:`all_reduce`.
+        out : ndarray, optional
+            Where each run puts its result; may be `x` itself.
+
+        Returns
+        -------
+        callable
+            Takes no argument. A run gives what :meth:`all_reduce` would: `out`, or another read-only array each time.
+            All ranks run it, or make the same call in another way.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If `x` is no array, the operation does not take the dtype, or `out` does not fit.
+
+        Examples
+        --------
+        >>> from ringlet.collectives import Group
+        >>> x = np.zeros(2)
+        >>> plan = Group(1).member(0).plan_all_reduce(x)
+        >>> x += 1
+        >>> plan()
+        array([1., 1.])
+        """
+        if type(op) is not Op or type(algorithm) is not Algorithm:
+            refuse_selection(op, algorithm)
+        return make_plan(self._core, x, op, algorithm, out)
+
+
+def _all_reduce(
+    core: _core.Member, arrays: Sequence[Any], op: Op, algorithm: Algorithm, outs: Sequence[Any] | None
+) -> list[Array]:
+    buffers, outputs = _converted(arrays, op, outs)
+    if outputs is None:
+        return _in_kinds_of(arrays, core.all_reduce(buffers, op.value, algorithm.value, None))
+    core.all_reduce(buffers, op.value, algorithm.value, outputs.direct)
+    return outputs.store()
+
+
+def _in_kinds_of(arrays: Sequence[Any], results: list[Array]) -> list[Any]:
+    """Results that all ranks share, as arrays of the libraries of the inputs."""
+    return [in_kind_of(array, result) for array, result in zip(arrays, results, strict=True)]
+
+
+def _converted(
+    arrays: Sequence[Any], op: Op, outs: Sequence[Any] | None
+) -> tuple[list[Array], Outputs | KindOutputs | None]:
+    """Inputs and outputs as the core can use them."""
+    buffers = as_buffers(arrays)
+    check_pairs(buffers, op)
+    return buffers, outputs_for(arrays, buffers, op, outs)
+
+
+def _alike(x: Any, op: Op, out: Array | None, call: Callable[[Any, Array | None], Any]) -> Any:
+    """A call whose result has the shape of its input."""
+    try:
+        return call(x, out)
+    except _core.Unusable:
+        pass
+    except InvalidArgumentError:
+        check_pairs((x,), op)
+        raise
+    buffer = as_buffer(x)
+    check_pair(buffer.dtype, op)
+    if out is None:
+        result = call(buffer, None)
+        return None if result is None else in_kind_of(x, result, is_own=True)
+    output = Output(out, buffer.shape, as_result(buffer.dtype, op))
+    call(read_first(output.direct, buffer), output.direct)
+    return output.store()
+
+
+def _reduce_scatter(core: _core.Member, x: Any, op: Op, axis: int, out: Array | None) -> Any:
+    buffer = as_buffer(x)
+    check_pair(buffer.dtype, op)
+    axis = axis_in(buffer.ndim, axis)
+    size = equal_counts(buffer.shape, axis, core.num_ranks)
+    shape = (*buffer.shape[:axis], size, *buffer.shape[axis + 1 :])
+    output = None if out is None else Output(out, shape, as_result(buffer.dtype, op), axis=axis)
+    if axis:  # which the core will not see
+        core.barrier(f"reduce_scatter(axis={axis})")
+    front = np.ascontiguousarray(np.moveaxis(buffer, axis, 0))
+    if output is None:
+        return in_kind_of(x, np.moveaxis(core.reduce_scatter(front, op.value, None), 0, axis), is_own=True)
+    core.reduce_scatter(read_first(output.direct, front), op.value, output.direct)
+    return output.store()

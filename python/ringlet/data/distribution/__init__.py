@@ -1,0 +1,1 @@
+"""Distribution of datasets to workers and replicas."""

@@ -1,0 +1,215 @@
+"""Each worker's share of a dataset, by rewriting its graph.
+
+FILE puts a `Shard` in front of what reads files, so that a worker opens only its own; DATA puts it at the end, so that
+a worker makes all elements and keeps its own; HINT fills in the numbers of ``shard(SHARD_HINT, SHARD_HINT)``. AUTO is
+FILE where that can be done, else DATA.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from ringlet.data.graph.iteration_context import graph_nodes
+from ringlet.data.graph.node import Node
+from ringlet.data.operations.from_generator import GeneratorSource
+from ringlet.data.operations.legacy_rebatch import LegacyRebatch
+from ringlet.data.operations.rebatch import Rebatch
+from ringlet.data.operations.shard import Shard
+from ringlet.data.operations.shuffle import Shuffle
+from ringlet.data.operations.table_source import TableSource
+from ringlet.data.operations.with_options import options_of
+from ringlet.data.policies import AutoShardPolicy
+from ringlet.data.readers.file_reader import FileReader
+from ringlet.errors import NotFoundError
+
+__all__ = ["Sharded", "Sharding", "auto_shard", "reads_files"]
+
+# Behind a reader of files, these keep the policy FILE possible; all others end the search for it, as in TensorFlow.
+_SEEN_THROUGH = frozenset(
+    {
+        *("Batch", "Cache", "Filter", "FlatMap", "Interleave", "LegacyRebatch", "Map", "PaddedBatch", "Prefetch"),
+        *("Rebatch", "Repeat", "Shard", "Shuffle", "Skip", "Take", "Unbatch", "Window", "WithOptions"),
+    }
+)
+_SEVERAL_INPUTS = frozenset(["Concatenate", "Zip"])
+_OPENS_DATASETS = frozenset(["FlatMap", "Interleave"])
+_AT_THE_END = frozenset(["Prefetch", "WithOptions"])
+
+
+class Sharding(NamedTuple):
+    """What to shard for: one worker of several, all of which read the same dataset.
+
+    With `fills_all`, a worker that has data makes sure, at its first element, that all other workers have some.
+    """
+
+    num_workers: int
+    worker_index: int
+    num_replicas_in_sync: int
+    fills_all: bool = True
+
+
+class Sharded(NamedTuple):
+    """A worker's graph, the policy that made it (never AUTO), and why it is that one."""
+
+    node: Node
+    policy: AutoShardPolicy
+    reason: str
+
+
+def auto_shard(node: Node, sharding: Sharding) -> Sharded:
+    """Give a worker's share of a dataset, by the policy that its options name.
+
+    Parameters
+    ----------
+    node : Node
+    sharding : Sharding
+
+    Returns
+    -------
+    Sharded
+        Under DATA, a `Rebatch` at the end has become a `LegacyRebatch`, whose parts alone can be dealt to workers.
+
+    Raises
+    ------
+    NotFoundError
+        If the policy is FILE with several workers, and no files are found.
+
+    References
+    ----------
+    tensorflow/tensorflow, ``_AutoShardDataset`` in ``tensorflow/python/data/experimental/ops/distribute.py``.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> sharded = auto_shard(Dataset.range(9).batch(2).node, Sharding(2, 1, 2))
+    >>> sharded.policy.name, sharded.reason
+    ('DATA', 'AUTO, and TableSource is not read from files')
+    >>> [x.tolist() for x in Dataset(sharded.node)]
+    [[2, 3], [6, 7]]
+    """
+    policy = options_of(node).experimental_distribute.auto_shard_policy
+    if policy is AutoShardPolicy.OFF:
+        return Sharded(node, policy, "asked for by the options")
+    if policy is AutoShardPolicy.HINT:
+        return Sharded(_by_hint(node, sharding), policy, "asked for by the options")
+    if policy is AutoShardPolicy.DATA:
+        return Sharded(_by_data(node, sharding), policy, "asked for by the options")
+    if policy is AutoShardPolicy.FILE and sharding.num_workers == 1:
+        return Sharded(node, policy, "asked for by the options; the only worker reads everything")
+    try:
+        by_file = _by_file(node, sharding)
+    except _NoFiles as reason:
+        if policy is AutoShardPolicy.FILE:
+            raise _not_found(reason) from None
+        return Sharded(_by_data(node, sharding), AutoShardPolicy.DATA, f"AUTO, and {reason}")
+    is_chosen = policy is AutoShardPolicy.AUTO
+    has_readers = any(map(reads_files, graph_nodes(node)))
+    found = "it is read from files" if has_readers else "what it opens datasets for is dealt like files"
+    return Sharded(by_file, AutoShardPolicy.FILE, f"AUTO, and {found}" if is_chosen else "asked for by the options")
+
+
+class _NoFiles(Exception):
+    """Why the policy FILE does not apply."""
+
+
+def _not_found(reason: _NoFiles) -> NotFoundError:
+    return NotFoundError(
+        f"Found an unshardable source dataset: the policy FILE deals files to workers, and {reason}. Set "
+        "options.experimental_distribute.auto_shard_policy to DATA or AUTO to deal elements, or to OFF."
+    )
+
+
+def reads_files(node: Node) -> bool:
+    """Tell whether a node opens the files that its input names: a reader, or a flat_map or interleave over readers.
+
+    A function of the user is called for it, on an example. One that fails there is taken for one without files: what is
+    wrong with it will show when the dataset is read.
+    """
+    if isinstance(node, FileReader):
+        return True
+    try:
+        inner = getattr(node, "inner_example", None)
+    except Exception:
+        return False
+    return inner is not None and _holds_reader(inner)
+
+
+def _holds_reader(node: Node) -> bool:
+    return reads_files(node) or any(map(_holds_reader, node.inputs))
+
+
+def _lists_what_to_open(node: Node) -> bool:
+    """Tell whether TensorFlow takes elements for a list of files, where datasets are opened for them.
+
+    These are the elements of a generator, and of a flat_map or interleave directly over arrays.
+    """
+    if isinstance(node, GeneratorSource):
+        return True
+    source = node.inputs[0] if type(node).__name__ in _OPENS_DATASETS else None
+    return isinstance(source, TableSource) and source.rows.is_memory
+
+
+def _by_file(node: Node, sharding: Sharding, is_opened: bool = False) -> Node:
+    """Put a Shard where files are read; `is_opened` says that datasets are opened for the elements of this node."""
+    kind = type(node).__name__
+    if kind in _SEVERAL_INPUTS:
+        return node.with_inputs(*[_by_file(source, sharding) for source in node.inputs])
+    if reads_files(node):
+        names, *others = node.inputs
+        return node.with_inputs(_shard_names(names, sharding), *others)
+    if is_opened and _lists_what_to_open(node):
+        return node if sharding.num_workers == 1 else _shard(node, sharding)
+    if not node.inputs:
+        raise _NoFiles(f"{kind} is not read from files")
+    if kind not in _SEEN_THROUGH:
+        raise _NoFiles(f"{kind} hides whether it is read from files")
+    source, *others = node.inputs
+    return node.with_inputs(_by_file(source, sharding, is_opened or kind in _OPENS_DATASETS), *others)
+
+
+def _shard_names(names: Node, sharding: Sharding) -> Node:
+    """Shard the names of files; a shuffle of them comes after, since every worker draws an order of its own."""
+    if sharding.num_workers == 1:
+        return names
+    names, shuffles = _without_shuffles(names)
+    names = _shard(names, sharding)
+    for shuffle in reversed(shuffles):
+        names = shuffle.with_inputs(names)
+    return names
+
+
+def _without_shuffles(node: Node) -> tuple[Node, list[Node]]:
+    shuffles: list[Node] = []
+    inputs = []
+    for source in node.inputs:
+        bare, found = _without_shuffles(source)
+        inputs.append(bare)
+        shuffles += found
+    if isinstance(node, Shuffle):
+        return inputs[0], [node, *shuffles]
+    is_same = all(new is old for new, old in zip(inputs, node.inputs, strict=True))
+    return (node if is_same else node.with_inputs(*inputs)), shuffles
+
+
+def _by_data(node: Node, sharding: Sharding) -> Node:
+    if type(node).__name__ in _AT_THE_END:
+        return node.with_inputs(_by_data(node.inputs[0], sharding))
+    if isinstance(node, Rebatch):
+        node = LegacyRebatch(node.input, sharding.num_replicas_in_sync)
+    if isinstance(node, LegacyRebatch) and node.kept is None and node.num_replicas % sharding.num_workers == 0:
+        # The same parts as behind a Shard, without making those of other workers.
+        kept = range(sharding.worker_index, node.num_replicas, sharding.num_workers)
+        return node if sharding.num_workers == 1 else replace(node, kept=tuple(kept))
+    return node if sharding.num_workers == 1 else _shard(node, sharding)
+
+
+def _by_hint(node: Node, sharding: Sharding) -> Node:
+    inputs = [_by_hint(source, sharding) for source in node.inputs]
+    if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
+        node = node.with_inputs(*inputs)
+    return _shard(node.input, sharding) if isinstance(node, Shard) and node.is_hint else node
+
+
+def _shard(node: Node, sharding: Sharding) -> Shard:
+    return Shard(node, sharding.num_workers, sharding.worker_index, sharding.fills_all)

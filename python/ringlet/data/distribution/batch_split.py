@@ -1,0 +1,149 @@
+"""One global batch after another, cut into a part for each replica.
+
+TensorFlow's rule for sources that are not files: a batch of ``size`` rows is cut into as many chunks as there are
+replicas, in order, each of ``ceil(size / replicas)`` rows, the last ones short or empty: 5 rows over 4 replicas are 2,
+2, 1, 0. Every array of an element is cut by its own size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from ringlet.data.distribution.replica_rows import chunk_slices
+from ringlet.data.graph.element_structure import Nest, paths
+from ringlet.data.graph.node import Node, PassedOn, Run, Stream
+from ringlet.data.tensor_spec import PerReplicaSpec, TensorSpec
+from ringlet.errors import InvalidArgumentError
+from ringlet.nest import flatten, map_structure, unflatten
+from ringlet.values import PerReplica
+
+__all__ = ["CutBatches", "CutStream", "check_rows", "nothing_to_cut"]
+
+
+@dataclass(frozen=True, eq=False)
+class CutBatches:
+    """A plan of distribution: each element is a global batch, and a step cuts one for the replicas of the only worker.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If elements have no first dimension to cut, as far as that is known before the first of them.
+    """
+
+    node: Node
+    num_replicas: int
+
+    def __post_init__(self) -> None:
+        check_rows(self.node, self.num_replicas)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The dataset."""
+        return (self.node,)
+
+    @property
+    def carried(self) -> Node:
+        """The dataset: each step is one of its elements, for any number of replicas."""
+        return self.node
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the steps depend on."""
+        return {"num_replicas": self.num_replicas}
+
+    @property
+    def cardinality(self) -> int:
+        """Number of steps."""
+        return self.node.cardinality
+
+    @property
+    def element_spec(self) -> Nest:
+        """A PerReplicaSpec for each array; sizes are known where all replicas have the same."""
+        return map_structure(self._cut_spec, self.node.element_spec)
+
+    def _cut_spec(self, spec: TensorSpec) -> PerReplicaSpec:
+        if spec.shape == ():
+            raise nothing_to_cut("an element", self.num_replicas)
+        size = spec.shape[0] if spec.shape else None
+        part = None if size is None or size % self.num_replicas else size // self.num_replicas
+        return PerReplicaSpec(*[spec.with_rows(part)] * self.num_replicas)
+
+    def open(self, run: Run) -> Stream:
+        """Start a run: a stream of one nest of PerReplica for each step."""
+        return CutStream(self.node.open(run), self.num_replicas)
+
+
+class CutStream(PassedOn):
+    """The elements of another stream, each cut into views for the replicas."""
+
+    __slots__ = ("_num_replicas", "_size", "_slices_of", "_take_parts")
+
+    def __init__(
+        self,
+        source: Stream,
+        num_replicas: int,
+        slices_of: Callable[[int, int], tuple[slice, ...]] = chunk_slices,
+    ) -> None:
+        super().__init__(source)
+        self._num_replicas = num_replicas
+        self._slices_of = slices_of
+        # Nearly all batches have one size: the places of its chunks are kept.
+        self._size = -1
+        self._take_parts: Callable[[Any], Any] = tuple
+
+    def __next__(self) -> Nest:
+        return self.cut(next(self._input))
+
+    def cut(self, element: Nest) -> Nest:
+        """Cut one element."""
+        # Nearly all elements are an array or a tuple of some, which need no walk.
+        if type(element) is np.ndarray:
+            return self._cut(element)
+        if type(element) is tuple:
+            return tuple([self._cut(part) if type(part) is np.ndarray else self.cut(part) for part in element])
+        leaves, shape = flatten(element)
+        return unflatten(shape, [self._cut(leaf) for leaf in leaves])
+
+    def _cut(self, array: Any) -> PerReplica[Any]:
+        try:
+            size = array.shape[0]
+        except (AttributeError, IndexError):
+            raise nothing_to_cut(f"an element holds the scalar {array!r}", self._num_replicas) from None
+        if size != self._size:
+            self._take_parts = _part_taker(self._slices_of(size, self._num_replicas))
+            self._size = size
+        return PerReplica(self._take_parts(array))
+
+
+def _part_taker(slices: tuple[slice, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    """Give what takes all parts of an array in one call."""
+    return itemgetter(*slices) if len(slices) > 1 else lambda array: (array[slices[0]],)
+
+
+def check_rows(node: Node, num_replicas: int) -> None:
+    """Refuse a dataset whose elements cannot be cut, as far as that is known before the first of them.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If they hold scalars.
+    """
+    # The spec of a function of the user is known once it has been called, not earlier.
+    if node.runs_user_code or node.cardinality == 0:
+        return
+    for path, spec in zip(paths(node.element_spec), flatten(node.element_spec)[0], strict=True):
+        if spec.shape == ():
+            raise nothing_to_cut(f"element{path} is a scalar", num_replicas)
+
+
+def nothing_to_cut(what: str, num_replicas: int) -> InvalidArgumentError:
+    """Make the error about elements without rows."""
+    return InvalidArgumentError(
+        f"cannot cut elements into parts for {num_replicas} replicas: {what}, which has no batch dimension. Call "
+        "dataset.batch(global_batch_size) before you distribute the dataset."
+    )

@@ -1,0 +1,155 @@
+"""What strategies call to distribute datasets: the options are checked here, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ringlet.data.dataset import Dataset
+from ringlet.data.distribution.distributed_dataset import DistributedDataset
+from ringlet.data.distribution.distribution_plan import Uneven
+from ringlet.data.input_context import InputContext
+from ringlet.data.input_options import InputOptions, InputReplicationMode
+
+__all__ = ["distribute_dataset", "distribute_datasets_from_function"]
+
+
+def distribute_dataset(
+    dataset: Dataset | Iterable[Any],
+    num_replicas: int,
+    options: InputOptions | None = None,
+    *,
+    num_workers: int = 1,
+    worker_index: int = 0,
+    sum_over_workers: Callable[[int], int] | None = None,
+    exchange: Callable[[bytes], list[bytes]] | None = None,
+    uneven: Uneven = None,
+) -> DistributedDataset:
+    """Shard a dataset to workers, and cut its global batches into parts for the replicas.
+
+    Parameters
+    ----------
+    dataset : Dataset or iterable
+    num_replicas : int
+        Replicas of this worker.
+    options : InputOptions, optional
+    num_workers, worker_index, sum_over_workers, exchange, uneven : optional
+        As `DistributedDataset` takes them.
+
+    Returns
+    -------
+    DistributedDataset
+
+    Raises
+    ------
+    NotImplementedError
+        If the options ask for PER_REPLICA, which needs a function that makes datasets.
+
+    Examples
+    --------
+    >>> [len(step.values) for step in distribute_dataset(Dataset.range(6).batch(3), 2)]
+    [2, 2]
+    """
+    if _mode(options) is InputReplicationMode.PER_REPLICA:
+        raise NotImplementedError(
+            "InputReplicationMode.PER_REPLICA gives every replica a dataset of its own, so it needs a function that "
+            "makes them: call strategy.distribute_datasets_from_function"
+        )
+    return DistributedDataset(
+        dataset,
+        num_replicas,
+        num_workers=num_workers,
+        worker_index=worker_index,
+        sum_over_workers=sum_over_workers,
+        exchange=exchange,
+        buffer_size=_buffer_size(options),
+        uneven=uneven,
+    )
+
+
+def distribute_datasets_from_function(
+    dataset_fn: Callable[[InputContext], Dataset | Iterable[Any]],
+    num_replicas: int,
+    options: InputOptions | None = None,
+    *,
+    num_workers: int = 1,
+    worker_index: int = 0,
+    sum_over_workers: Callable[[int], int] | None = None,
+    exchange: Callable[[bytes], list[bytes]] | None = None,
+) -> DistributedDataset:
+    """Deal the elements of a dataset that a function makes to the replicas of a worker.
+
+    Parameters
+    ----------
+    dataset_fn : callable
+        Takes an InputContext and gives a dataset of batches for one replica. It is called once, or, where the options
+        say PER_REPLICA, for each replica.
+    num_replicas : int
+        Replicas of this worker.
+    options : InputOptions, optional
+    num_workers, worker_index, sum_over_workers, exchange : optional
+        As `DistributedDataset` takes them.
+
+    Returns
+    -------
+    DistributedDataset
+        Consecutive elements go to consecutive replicas, or each replica takes those of its own dataset.
+
+    Raises
+    ------
+    ValueError
+        If options about the place of the dataset contradict each other.
+    NotImplementedError
+        If there are several workers, and the options say PER_REPLICA.
+
+    Examples
+    --------
+    >>> def dataset_fn(context):
+    ...     return Dataset.range(6).batch(context.get_per_replica_batch_size(4))
+    >>> for step in distribute_datasets_from_function(dataset_fn, 2):
+    ...     print([part.tolist() for part in step.values])
+    [[0, 1], [2, 3]]
+    [[4, 5], []]
+    """
+    mode = _mode(options)
+    if options is not None and options.experimental_place_dataset_on_device:
+        _check_placed(options)
+    if mode is InputReplicationMode.PER_REPLICA:
+        if num_workers > 1:
+            raise NotImplementedError(
+                "InputReplicationMode.PER_REPLICA is for one worker: use PER_WORKER, whose batches are dealt to the "
+                "replicas of each worker in turn"
+            )
+        contexts = (InputContext(num_replicas, replica, num_replicas) for replica in range(num_replicas))
+        return DistributedDataset.of_replicas(map(dataset_fn, contexts), buffer_size=_buffer_size(options))
+    return DistributedDataset(
+        dataset_fn(InputContext(num_workers, worker_index, num_replicas * num_workers)),
+        num_replicas,
+        rebatch=False,
+        num_workers=num_workers,
+        worker_index=worker_index,
+        sum_over_workers=sum_over_workers,
+        exchange=exchange,
+        buffer_size=_buffer_size(options),
+    )
+
+
+def _buffer_size(options: InputOptions | None) -> int:
+    return 1 if options is None else options.experimental_per_replica_buffer_size
+
+
+def _mode(options: InputOptions | None) -> InputReplicationMode:
+    return InputReplicationMode.PER_WORKER if options is None else options.experimental_replication_mode
+
+
+def _check_placed(options: InputOptions) -> None:
+    if options.experimental_replication_mode is not InputReplicationMode.PER_REPLICA:
+        raise ValueError(
+            "experimental_place_dataset_on_device is set, and so experimental_replication_mode must be "
+            "InputReplicationMode.PER_REPLICA"
+        )
+    if options.experimental_fetch_to_device:
+        raise ValueError(
+            "experimental_place_dataset_on_device is set with PER_REPLICA, and so experimental_fetch_to_device must be "
+            "False (its default is True)"
+        )

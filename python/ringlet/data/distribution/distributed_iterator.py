@@ -1,0 +1,189 @@
+"""What goes through a distributed dataset once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import TracebackType
+
+from ringlet import context
+from ringlet.data.distribution.distribution_plan import Plan
+from ringlet.data.distribution.element_distribution import next_padded
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import State
+from ringlet.data.graph.pipeline_handle import Opened
+from ringlet.data.optional import Optional
+from ringlet.data.state.fingerprint import restored, saved
+from ringlet.data.state.user_state import check_external_state
+from ringlet.errors import OutOfRangeError
+
+__all__ = ["DistributedIterator"]
+
+
+class DistributedIterator(Iterator[Nest]):
+    """The steps of a distributed dataset, once through; ``iter(distributed_dataset)`` makes it.
+
+    It belongs outside of replicas: ``strategy.run(fn, args=(next(iterator),))`` gives each of them its part.
+
+    Parameters
+    ----------
+    plan : Plan
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset, DistributedDataset
+    >>> iterator = iter(DistributedDataset(Dataset.range(2).batch(2), 2))
+    >>> iterator.get_next()
+    PerReplica:{
+      0: array([0]),
+      1: array([1])
+    }
+    >>> iterator.get_next_as_optional().has_value()
+    False
+    """
+
+    __slots__ = ("__weakref__", "_opened", "_plan", "_stream")
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._opened = Opened(plan)
+        self._stream = self._opened.stream
+
+    def __next__(self) -> Nest:
+        _require_no_replica()
+        return next(self._stream)
+
+    def get_next(self) -> Nest:
+        """Give the next step.
+
+        Raises
+        ------
+        OutOfRangeError
+            If no replica has data left, or what is left is too little for a step of known sizes.
+        ValueError
+            If a replica calls it.
+
+        Examples
+        --------
+        >>> from ringlet.data import DistributedDataset
+        >>> iter(DistributedDataset([[1.5, 2.5]], 1)).get_next()
+        array([1.5, 2.5])
+        """
+        try:
+            return next(self)
+        except StopIteration:
+            raise OutOfRangeError(
+                "end of the distributed dataset: make a new iterator to go through it again"
+            ) from None
+
+    def get_next_as_optional(self) -> Optional[Nest]:
+        """Give the next step, or an empty Optional at the end.
+
+        As in TensorFlow, elements that are too few for a step are never left out here: replicas without data get arrays
+        without rows, also where `get_next` ends because all sizes are known.
+
+        Raises
+        ------
+        ValueError
+            If a replica calls it.
+
+        Examples
+        --------
+        >>> from ringlet.data import DistributedDataset
+        >>> iter(DistributedDataset([[1.5, 2.5]], 1)).get_next_as_optional()
+        Optional(array([1.5, 2.5]))
+        """
+        _require_no_replica()
+        try:
+            return Optional(next_padded(self._stream))
+        except StopIteration:
+            return Optional()
+
+    @property
+    def element_spec(self) -> Nest:
+        """The nest of PerReplicaSpec that every step follows."""
+        return self._plan.element_spec
+
+    def get_state(self) -> State:
+        """Give a snapshot of the place in the dataset, from which `set_state` goes on exactly.
+
+        Returns
+        -------
+        dict
+            As `DatasetIterator.get_state` gives it, fit for a checkpoint. With several workers each has its own.
+
+        Raises
+        ------
+        FailedPreconditionError
+            If functions make the elements, and the dataset's options say ExternalStatePolicy.FAIL.
+
+        Examples
+        --------
+        >>> from ringlet.data import Dataset, DistributedDataset
+        >>> distributed = DistributedDataset(Dataset.range(8).shuffle(8).batch(2), 2)
+        >>> iterator, later = iter(distributed), iter(distributed)
+        >>> first = next(iterator)
+        >>> later.set_state(iterator.get_state())
+        >>> [str(step) for step in later] == [str(step) for step in iterator]
+        True
+        """
+        check_external_state(self._opened.graph)
+        return saved(self._opened)
+
+    def set_state(self, state: State) -> None:
+        """Go on where another iterator was when its state was taken.
+
+        Parameters
+        ----------
+        state : dict
+            What `get_state` gave, of an equal dataset that is distributed alike, in any process. Where each step is one
+            global batch, as in memory with one worker, the number of replicas may be another.
+
+        Raises
+        ------
+        FailedPreconditionError
+            If the state belongs to a dataset of other operations or settings, or to numbers of replicas or workers with
+            other steps; both are named.
+        InvalidArgumentError
+            If it is no such state.
+
+        Examples
+        --------
+        >>> from ringlet.data import Dataset, DistributedDataset
+        >>> iterator = iter(DistributedDataset(Dataset.range(8).batch(4), 2))
+        >>> iterator.set_state(iter(DistributedDataset(Dataset.range(9).batch(4), 2)).get_state())
+        Traceback (most recent call last):
+        ringlet.errors.FailedPreconditionError: this state was saved by an iterator of another dataset:
+        ...
+        """
+        self._opened = restored(self._opened, state)
+        self._stream = self._opened.stream
+
+    def close(self) -> None:
+        """End now: threads and files of the pipeline are let go, and there are no more steps.
+
+        Examples
+        --------
+        >>> from ringlet.data import Dataset, DistributedDataset
+        >>> iterator = iter(DistributedDataset(Dataset.range(8).batch(2), 2))
+        >>> iterator.close()
+        >>> list(iterator)
+        []
+        """
+        self._stream.close()
+
+    def __enter__(self) -> DistributedIterator:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _require_no_replica() -> None:
+    mode = context.current()
+    if mode is not None and not mode.is_cross_replica:
+        raise ValueError(
+            "next(iterator) was called by a replica, and it gives the parts of all of them: call it outside, as in "
+            "strategy.run(replica_fn, args=(next(iterator),)), where each replica receives its own part."
+        )

@@ -1,0 +1,202 @@
+"""Which plan of distribution a dataset gets: by its policy, its batches, and the place of the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from ringlet.data.distribution.auto_shard import Sharding, auto_shard
+from ringlet.data.distribution.batch_size import batch_size_of
+from ringlet.data.distribution.batch_split import CutBatches, check_rows
+from ringlet.data.distribution.element_distribution import DealElements
+from ringlet.data.distribution.input_placement import Place
+from ringlet.data.distribution.replica_rows import batch_sizes_for_worker
+from ringlet.data.distribution.weighted_remainder import KeepAlone, KeepBatches, KeepDealt
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Node, Run, Stream
+from ringlet.data.operations.legacy_rebatch import LegacyRebatch
+from ringlet.data.operations.prefetch import Prefetch
+from ringlet.data.operations.rebatch import Rebatch
+from ringlet.data.operations.with_options import with_options_applied
+from ringlet.data.policies import AutoShardPolicy
+from ringlet.errors import InvalidArgumentError
+
+__all__ = ["Decision", "Plan", "Uneven", "decide", "decide_dealing", "decide_per_replica"]
+
+Uneven = Literal["keep"] | None
+"""What to do with elements that are too few for a step: "keep" them all, or None, TensorFlow's rules."""
+
+# What stands between a dataset and the Prefetch that a user put at its end.
+_CHEAP = frozenset(["LegacyRebatch", "Rebatch", "Shard", "WithOptions"])
+
+
+class Plan(Protocol):
+    """How the elements of datasets become steps. A node is the plan of one replica: elements stay as they are."""
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The datasets."""
+        ...
+
+    @property
+    def cardinality(self) -> int:
+        """What a user is told as the cardinality of the distributed dataset."""
+        ...
+
+    @property
+    def element_spec(self) -> Nest:
+        """What a step looks like."""
+        ...
+
+    def open(self, run: Run) -> Stream:
+        """Start a run: a stream of steps."""
+        ...
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A plan, and how it came about, for `ringlet.data.explain`.
+
+    Attributes
+    ----------
+    plan : Plan
+    place : Place
+    policy : AutoShardPolicy or None
+        What was applied; None where nothing is sharded, since a function made the dataset.
+    reason : str
+        Why it is that policy.
+    cut : str
+        What happens to the global batches.
+    """
+
+    plan: Plan
+    place: Place
+    policy: AutoShardPolicy | None
+    reason: str
+    cut: str
+
+
+def decide(node: Node, place: Place, *, buffer_size: int = 1, uneven: Uneven = None) -> Decision:
+    """Choose the plan of one dataset of global batches for one worker.
+
+    Parameters
+    ----------
+    node : Node
+    place : Place
+    buffer_size : int, default 1
+        How many elements are made ahead for each replica, where a thread pays.
+    uneven : "keep" or None
+
+    Raises
+    ------
+    NotFoundError
+        If the policy is FILE, and no files are found.
+    InvalidArgumentError
+        If elements cannot be cut, or `uneven` is unknown.
+
+    References
+    ----------
+    tensorflow/tensorflow, ``tensorflow/python/distribute/input_lib.py``, ``DistributedDataset``.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> decision = decide(Dataset.range(9).batch(5).node, Place(2))
+    >>> decision.policy.name, decision.cut
+    ('DATA', 'each global batch is cut into 2 chunks of ceil(rows / 2) rows')
+    """
+    if uneven not in (None, "keep"):
+        raise InvalidArgumentError(f"uneven is 'keep' or None, got {uneven!r}")
+    node = with_options_applied(node)
+    sharding = Sharding(place.num_workers, place.worker_index, place.total, fills_all=uneven is None)
+    sharded = auto_shard(node, sharding)
+    is_by_data = sharded.policy is AutoShardPolicy.DATA
+    # Under DATA the whole dataset is cut here, and not, as by TensorFlow's rewrite, a rebatch at its end undone.
+    share = node if is_by_data else sharded.node
+    cuts_whole = is_by_data or (uneven is not None and place.num_workers == 1)
+    if place.total == 1:
+        plan, cut = _alone(share, buffer_size, uneven)
+    elif cuts_whole:
+        plan, cut = _cut_whole(share, place, buffer_size, uneven)
+    else:
+        plan, cut = _deal_share(node, share, place, buffer_size, uneven)
+    return Decision(plan, place, sharded.policy, sharded.reason, cut)
+
+
+def _alone(share: Node, buffer_size: int, uneven: Uneven) -> tuple[Plan, str]:
+    share = _buffered(share, buffer_size)
+    return KeepAlone(share) if uneven else share, "the only replica gets the elements as they are"
+
+
+def _cut_whole(node: Node, place: Place, buffer_size: int, uneven: Uneven) -> tuple[Plan, str]:
+    """Every worker reads all global batches, and keeps the rows of its replicas."""
+    total, workers = place.total, place.num_workers
+    if uneven:
+        cut = f"each global batch is cut into {total} shares that differ by one row at most"
+        return KeepBatches(_buffered(node, buffer_size), place), cut
+    cut = f"each global batch is cut into {total} chunks of ceil(rows / {total}) rows"
+    if workers == 1:
+        return CutBatches(_buffered(node, buffer_size), total), cut
+    check_rows(node, total)
+    kept = tuple(range(place.worker_index, total, workers))
+    chunks = _buffered(LegacyRebatch(node, total, kept), buffer_size * place.num_replicas)
+    return DealElements((chunks,), place, node), f"{cut}; this worker keeps the chunks {', '.join(map(str, kept))}"
+
+
+def _deal_share(node: Node, share: Node, place: Place, buffer_size: int, uneven: Uneven) -> tuple[Plan, str]:
+    """Every worker reads a share of its own, and counts off the rows of its replicas."""
+    if uneven and place.num_workers > 1 and place.sum_over_workers is None:
+        raise InvalidArgumentError(
+            "uneven='keep' weighs the rows of each worker against those of all, where each reads files or shards of "
+            "its own, and needs sum_over_workers for it; under AutoShardPolicy.DATA it needs nothing"
+        )
+    size = batch_size_of(node)
+    if size:
+        sizes = batch_sizes_for_worker(size, place.num_workers, place.num_replicas, place.worker_index)
+        parts: Node = Rebatch(share, sizes)
+        cut = f"rows are counted off in batches of {', '.join(map(str, sizes))}, over and over"
+    else:
+        parts = LegacyRebatch(share, place.total)
+        cut = f"each batch, whose size is not known before, is cut into {place.total} chunks"
+    parts = _buffered(parts, buffer_size * place.num_replicas)
+    return (KeepDealt if uneven else DealElements)((parts,), place, node), cut
+
+
+def decide_dealing(node: Node, place: Place, *, buffer_size: int = 1) -> Decision:
+    """Choose the plan of a dataset whose elements are made for replicas already.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> decide_dealing(Dataset.range(9).batch(5).node, Place(2)).cut
+    'elements go to the replicas in turn, whole'
+    """
+    node = with_options_applied(node)
+    share = _buffered(node, buffer_size * place.num_replicas)
+    plan: Plan = share if place.total == 1 else DealElements((share,), place, node)
+    return Decision(plan, place, None, "a function made the dataset", "elements go to the replicas in turn, whole")
+
+
+def decide_per_replica(nodes: Sequence[Node], *, buffer_size: int = 1) -> Decision:
+    """Choose the plan of one dataset for each replica.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> decide_per_replica([Dataset.range(9).batch(5).node] * 2).cut
+    'each replica gets the elements of its own dataset'
+    """
+    place = Place(len(nodes))
+    shares = tuple(_buffered(with_options_applied(node), buffer_size) for node in nodes)
+    plan: Plan = shares[0] if place.total == 1 else DealElements(shares, place)
+    cut = "each replica gets the elements of its own dataset"
+    return Decision(plan, place, None, "a function made the datasets", cut)
+
+
+def _buffered(node: Node, size: int) -> Node:
+    """Have elements made ahead, where a thread pays and the user has not said `prefetch` at the end."""
+    last = node
+    while type(last).__name__ in _CHEAP:
+        last = last.inputs[0]
+    return node if size < 1 or isinstance(last, Prefetch) else Prefetch(node, size)

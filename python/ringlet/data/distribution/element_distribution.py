@@ -1,0 +1,179 @@
+"""Whole elements dealt out to the replicas of a worker.
+
+Consecutive elements of one dataset go to consecutive replicas; or every replica has a dataset of its own. What happens
+at the end of data is decided here, for all policies that deal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ringlet.data.distribution.empty_part import empty_part, known_spec
+from ringlet.data.distribution.input_placement import Place
+from ringlet.data.distribution.worker_sync import Others
+from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import Node, Run, State, Stream
+from ringlet.data.tensor_spec import PerReplicaSpec, TensorSpec
+from ringlet.nest import flatten, map_structure
+from ringlet.values import regroup
+
+__all__ = ["DealElements", "DealStream", "next_padded"]
+
+NONE_LEFT: Any = object()
+
+
+@dataclass(frozen=True, eq=False)
+class DealElements:
+    """A plan of distribution: a step takes one element for each replica of a worker.
+
+    Parameters
+    ----------
+    nodes : tuple of Node
+        One for all replicas, which take turns, or one for each.
+    place : Place
+    source : Node, optional
+        The dataset as the user made it, whose specs decide what happens at the end of data; the first of `nodes`
+        without.
+    may_pad : bool
+        False leaves out elements that are too few for a step, whatever their sizes.
+    """
+
+    nodes: tuple[Node, ...]
+    place: Place
+    source: Node | None = None
+    may_pad: bool = True
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The datasets."""
+        return self.nodes
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the steps depend on."""
+        place = self.place
+        return {"num_replicas": place.num_replicas, "num_workers": place.num_workers, "worker": place.worker_index}
+
+    @property
+    def _given(self) -> Node:
+        return self.nodes[0] if self.source is None else self.source
+
+    @property
+    def cardinality(self) -> int:
+        """Number of elements of the (first) dataset, as the user made it."""
+        return self._given.cardinality
+
+    @property
+    def pads(self) -> bool:
+        """Whether replicas without data get arrays without rows, where others have some.
+
+        Not with one worker and elements whose sizes are all known, which the parts of a step then have as well; and
+        never without an end.
+        """
+        if not self.may_pad or self.cardinality == INFINITE_CARDINALITY:
+            return False
+        spec = known_spec(self._given)
+        return self.place.num_workers > 1 or spec is None or not all(s.is_fully_defined for s in flatten(spec)[0])
+
+    @property
+    def element_spec(self) -> Nest:
+        """A PerReplicaSpec for each array."""
+        specs = [node.element_spec for node in self.nodes]
+        if len(specs) == 1:
+            specs *= self.place.num_replicas
+        if self.place.num_workers > 1 and self.cardinality != INFINITE_CARDINALITY:
+            specs = [map_structure(_any_rows, spec) for spec in specs]
+        return map_structure(PerReplicaSpec, *specs)
+
+    def open(self, run: Run) -> Stream:
+        """Start a run: a stream of one nest of PerReplica for each step."""
+        return DealStream(self, [node.open(run) for node in self.nodes])
+
+
+def _any_rows(spec: TensorSpec) -> TensorSpec:
+    return spec.with_rows(None) if spec.shape else spec
+
+
+class DealStream(Stream):
+    """One element for each replica a step.
+
+    At the end of data, elements that are too few for a step are lost where the plan does not pad. Others are given out,
+    with arrays without rows for the replicas that have none, until there is nothing for any replica of any worker.
+    """
+
+    __slots__ = ("_is_over", "_last", "_others", "_plan", "_streams")
+
+    def __init__(self, plan: DealElements, streams: list[Stream]) -> None:
+        self._plan = plan
+        self._streams = streams
+        self._is_over = False
+        self._others = Others(plan.place, plan.place.num_workers > 1 and plan.cardinality != INFINITE_CARDINALITY)
+        self._last: Nest = None  # an element, kept where a worker may have to make up others like it
+
+    def __next__(self) -> Nest:
+        return regroup(self._parts(False), always_wrap=True)
+
+    def next_padded(self) -> Nest:
+        """Give the next step, with arrays without rows for replicas without data also where the plan does not pad."""
+        return regroup(self._parts(True), always_wrap=True)
+
+    def _parts(self, is_padded: bool) -> list[Nest]:
+        """Give the elements of a step, filled up in any case or only where the plan pads."""
+        if self._is_over:
+            raise StopIteration
+        try:
+            parts = self._take()
+        except Exception as error:
+            self._others.tell(error)
+            raise
+        present = [part for part in parts if part is not NONE_LEFT]
+        is_full = len(present) == len(parts)
+        self._others.agree(present[0] if present else None, bool(present))
+        if self._others.counts:
+            self._last = present[-1] if present else self._last
+            goes_on = self._others.total(len(present)) > 0
+        else:
+            goes_on = is_full or (bool(present) and (is_padded or self._plan.pads))
+        if not goes_on:
+            self.close()
+            raise StopIteration
+        return parts if is_full else self._filled_up(parts, present)
+
+    def _take(self) -> list[Nest]:
+        count = self._plan.place.num_replicas // len(self._streams)
+        return [next(stream, NONE_LEFT) for _ in range(count) for stream in self._streams]
+
+    def _filled_up(self, parts: list[Nest], present: list[Nest]) -> list[Nest]:
+        like = present[0] if present else self._last
+        nodes = self._nodes(len(parts))
+        return [empty_part(node, like) if part is NONE_LEFT else part for part, node in zip(parts, nodes, strict=True)]
+
+    def _nodes(self, count: int) -> Sequence[Node]:
+        """The dataset of each part of a step."""
+        return self._plan.nodes * (count // len(self._plan.nodes))
+
+    def close(self) -> None:
+        """Close the inputs."""
+        self._is_over = True
+        for stream in self._streams:
+            stream.close()
+
+    def get_state(self) -> State:
+        """Give the states of the inputs; none of them at the end."""
+        return {"inputs": None if self._is_over else [stream.get_state() for stream in self._streams]}
+
+    def set_state(self, state: State) -> None:
+        """Go on where a snapshot was taken."""
+        if state["inputs"] is None:
+            self.close()
+            return
+        for stream, saved in zip(self._streams, state["inputs"], strict=True):
+            stream.set_state(saved)
+
+
+def next_padded(stream: Stream) -> Nest:
+    """Give the next step of a plan's stream, filled up with arrays without rows whatever the sizes of elements are."""
+    return stream.next_padded() if isinstance(stream, DealStream) else next(stream)

@@ -1,0 +1,1 @@
+"""The graph of dataset operations, the elements, and the streams that produce them."""

@@ -1,0 +1,105 @@
+"""Many elements as one: every leaf stacked along a new first dimension."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ringlet.collectives.adapters.array_adapters import common_kind
+from ringlet.collectives.buffers import as_ndarray
+from ringlet.data.graph.adapter_column import stacked_in_kind
+from ringlet.data.graph.element_structure import LEAF_TYPES, Nest, paths
+from ringlet.errors import InvalidArgumentError
+from ringlet.nest import flatten, unflatten
+
+__all__ = ["stack"]
+
+# Python's own text has no dtype: it stays objects.
+_TEXT = "str or bytes"
+
+
+def stack(elements: list[Nest]) -> Nest:
+    """Put elements together along a new first dimension, in read-only arrays.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If they differ in structure, shape or dtype.
+
+    Examples
+    --------
+    >>> stack([(np.int64(1), "a"), (np.int64(2), "b")])
+    (array([1, 2]), array(['a', 'b'], dtype=object))
+    """
+    types = set(map(type, elements))
+    if all(kind is np.ndarray or issubclass(kind, LEAF_TYPES) for kind in types):
+        return _stack_leaves(elements, elements[0], 0)
+    first, shape = flatten(elements[0])
+    rows = [first]
+    for number, element in enumerate(elements[1:], 1):
+        leaves, other = flatten(element)
+        if other != shape:
+            raise InvalidArgumentError(
+                f"cannot batch elements of different structure: the first is {shape}, element {number} is {other}. "
+                "Make them alike in a map before the batch."
+            )
+        rows.append(leaves)
+    columns = zip(*rows, strict=True)
+    return unflatten(shape, [_stack_leaves(column, elements[0], at) for at, column in enumerate(columns)])
+
+
+def _stack_leaves(leaves: Any, element: Nest, component: int) -> Any:
+    types = set(map(type, leaves))
+    if len(types) == 1 and issubclass(next(iter(types)), (np.number, np.bool_)):
+        kinds = {_kind(leaves[0])}  # the type of a scalar says all about it
+    else:
+        kinds = set(map(_kind, leaves))
+    if len(kinds) > 1:
+        raise _difference(leaves, f"component {component}{_path(element, component)}")
+    shape, dtype = kinds.pop()
+    is_other = not all(kind is np.ndarray or issubclass(kind, LEAF_TYPES) for kind in types)
+    if is_other and common_kind(leaves, "element") is not None:
+        return stacked_in_kind(leaves)
+    if dtype is _TEXT:
+        stacked = np.empty(len(leaves), object)
+        stacked[:] = leaves
+    elif shape:
+        # What np.stack does, without making a view of every leaf first.
+        stacked = np.concatenate(leaves).reshape(len(leaves), *shape)
+    else:
+        stacked = np.array(leaves)
+    stacked.setflags(write=False)
+    return stacked
+
+
+def _kind(leaf: Any) -> tuple[tuple[int, ...], Any]:
+    """Shape and dtype of a leaf, which must not differ within a batch; the length of text is no part of it."""
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        dtype = leaf.dtype
+        return leaf.shape, dtype.kind if dtype.kind in "US" else dtype
+    if isinstance(leaf, (str, bytes)):
+        return (), _TEXT
+    array = as_ndarray(leaf)
+    return array.shape, array.dtype
+
+
+def _difference(leaves: Any, where: str) -> InvalidArgumentError:
+    shape, dtype = _kind(leaves[0])
+    number = next(number for number, leaf in enumerate(leaves) if _kind(leaf) != (shape, dtype))
+    other_shape, other_dtype = _kind(leaves[number])
+    if other_shape != shape:
+        return InvalidArgumentError(
+            f"cannot batch arrays of different shapes in {where}: the first element has shape {list(shape)}, element "
+            f"{number} has shape {list(other_shape)}. Pad or cut them in a map before the batch, or drop the remainder "
+            "of an earlier batch."
+        )
+    return InvalidArgumentError(
+        f"cannot batch arrays of different dtypes in {where}: the first element is {dtype}, element {number} is "
+        f"{other_dtype}. Convert them in a map before the batch."
+    )
+
+
+def _path(element: Nest, component: int) -> str:
+    path = paths(element)[component]
+    return f" (element{path})" if path else ""

@@ -1,0 +1,131 @@
+"""Something of the user's that is iterated once: begun when it is needed, counted, saved, and closed."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from ringlet.data.exception_notes import add_note
+from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.node import State, Stream
+from ringlet.data.state.saved_elements import load_value, save_value
+from ringlet.errors import FailedPreconditionError, OutOfRangeError
+
+__all__ = ["Iteration"]
+
+# Two spellings of methods that give a place in the data and go back to it: of iterators, and of PyTorch's and Hugging
+# Face's loaders, which are asked on the iterable itself, before it is iterated.
+_METHODS = (("get_state", "set_state"), ("state_dict", "load_state_dict"))
+
+
+class Iteration(Stream):
+    """What an iterable gives, each made an element by a subclass.
+
+    Parameters
+    ----------
+    begin : callable
+        Gives the iterable. Called when the first element is asked for: an iteration that was opened, and closed before
+        that, has touched nothing.
+    name : str
+        What messages call it.
+    """
+
+    __slots__ = ("_begin", "_is_closed", "_iterable", "_iterator", "_name", "_taken")
+
+    def __init__(self, begin: Callable[[], Iterable[Any]], name: str) -> None:
+        self._begin = begin
+        self._name = name
+        self._iterable: Any = None
+        self._iterator: Iterator[Any] | None = None  # None before it is begun
+        self._taken = 0
+        self._is_closed = False
+
+    def __next__(self) -> Nest:
+        value = self._take()
+        return self._element(value, self._taken - 1)
+
+    @abstractmethod
+    def _element(self, value: Any, number: int) -> Nest:
+        """Make an element of what the iterable gave."""
+
+    def _take(self) -> Any:
+        try:
+            if self._iterator is None:
+                self._iterable = self._begin()
+                self._iterator = iter(self._iterable)
+            value = next(self._iterator)
+        except StopIteration:
+            raise
+        except Exception as error:
+            add_note(error, f"{self._name} raised this for element {self._taken} of this iteration")
+            raise
+        self._taken += 1
+        return value
+
+    def close(self) -> None:
+        """Close the iterator, if it is a generator, and forget it."""
+        self._is_closed = True
+        iterator, self._iterator = self._iterator, iter(())
+        self._iterable = None
+        close = getattr(iterator, "close", None)
+        if callable(close):
+            close()
+
+    def get_state(self) -> State:
+        """Give how many elements were taken, and the place in the data where the iterator or the iterable tells it."""
+        state: State = {"taken": self._taken, "is_closed": self._is_closed}
+        if self._taken and not self._is_closed:
+            for holder, keeper in (("iterator", self._iterator), ("iterable", self._iterable)):
+                methods = _methods(keeper)
+                if methods is not None:
+                    try:
+                        return {**state, "holder": holder, "place": save_value(methods[0]())}
+                    except TypeError:
+                        continue  # it holds what a state cannot: elements are counted instead
+        return state
+
+    def set_state(self, state: State) -> None:
+        """Go to the place where a snapshot was taken; read and forget what is before it where there is no other way."""
+        if state["is_closed"]:
+            self.close()
+        elif "place" in state:
+            self._go_to(state["holder"], load_value(state["place"]))
+        else:
+            self._skip(state["taken"])
+        self._taken = state["taken"]
+
+    def _go_to(self, holder: str, place: Any) -> None:
+        self._iterable = self._begin()
+        if holder == "iterable":
+            self._place_setter(self._iterable)(place)
+        self._iterator = iter(self._iterable)
+        if holder == "iterator":
+            self._place_setter(self._iterator)(place)
+
+    def _place_setter(self, keeper: Any) -> Callable[[Any], object]:
+        methods = _methods(keeper)
+        if methods is None:
+            raise FailedPreconditionError(
+                f"this state holds the place in the data that {self._name} told, and the {type(keeper).__name__} here "
+                "has neither set_state nor load_state_dict to go there. Pass an iterable of the same class."
+            )
+        return methods[1]
+
+    def _skip(self, count: int) -> None:
+        for number in range(count):
+            try:
+                self._take()
+            except StopIteration:
+                raise OutOfRangeError(
+                    f"this state was saved behind {count} elements of {self._name}, which has only {number} here. "
+                    "Pass an iterable that gives the same elements again."
+                ) from None
+
+
+def _methods(keeper: Any) -> tuple[Callable[[], Any], Callable[[Any], object]] | None:
+    for names in _METHODS:
+        get, put = (getattr(keeper, name, None) for name in names)
+        if callable(get) and callable(put):
+            return get, put
+    return None

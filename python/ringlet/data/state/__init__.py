@@ -1,0 +1,1 @@
+"""Saved iterator state and cached elements."""

@@ -1,0 +1,240 @@
+"""Elements in the state of a stream: nests of arrays, written as what a file can hold.
+
+Tuples, lists and dictionaries describe themselves. Other structures (named tuples, classes that were registered) are
+saved as their leaves, and put together again in the structure that `Node.element_spec` tells: no class is looked up by
+a name that a file gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from ringlet.collectives.adapters.array_adapters import in_kind_of, kind_of
+from ringlet.data.graph.element_structure import Array, Nest, is_dataset, read_only
+from ringlet.data.graph.node import Node, State
+from ringlet.data.operations.elements import Elements
+from ringlet.data.operations.table_source import TableSource
+from ringlet.nest import PLAIN_TYPES, flatten, is_nested, unflatten
+
+__all__ = ["load_element", "load_elements", "load_value", "save_element", "save_elements", "save_value"]
+
+_NUMBERS = "biufc"
+
+# Arrays of other libraries that can be saved: what they belong with when they are restored.
+_EXAMPLES: dict[str, Callable[[], Any]] = {
+    "torch.Tensor": lambda: import_module("torch").empty(0),
+    "jax.Array": lambda: import_module("jax.numpy").zeros(0),
+}
+
+
+class _NotPlain(Exception):
+    """A structure that does not describe itself."""
+
+
+def save_elements(elements: Sequence[Nest]) -> State:
+    """Make the elements of a buffer part of a state; arrays of numbers that are alike are stacked, others are shared.
+
+    Raises
+    ------
+    TypeError
+        If a leaf can be written neither as numbers nor as text.
+
+    Examples
+    --------
+    >>> save_elements([(np.int64(1), "a"), (np.int64(2), "b")])["elements"][1]
+    {'tuple': [np.int64(2), 'b']}
+    >>> save_elements([np.zeros(2), np.ones(2)])
+    {'columns': array([[0., 0.],
+           [1., 1.]]), 'count': 2}
+    """
+    try:
+        columns = _stacked(elements)
+        if columns is not None:
+            return {"columns": _saved(columns), "count": len(elements)}
+        return {"elements": [_saved(element) for element in elements]}
+    except _NotPlain:
+        return {"leaves": [[_saved_leaf(leaf) for leaf in flatten(element)[0]] for element in elements]}
+
+
+def load_elements(state: State, node: Node) -> list[Nest]:
+    """Give the elements that `save_elements` was given, as read-only arrays.
+
+    Parameters
+    ----------
+    state : State
+    node : Node
+        Whose elements they are. Asked for their structure where that did not describe itself.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> load_elements(save_elements([(np.int64(1), "a")]), Dataset.range(1).node)
+    [(np.int64(1), 'a')]
+    """
+    if "columns" in state:
+        leaves, shape = flatten(_loaded(state["columns"]))
+        return [unflatten(shape, [leaf[row] for leaf in leaves]) for row in range(state["count"])]
+    if "elements" in state:
+        return [_loaded(saved) for saved in state["elements"]]
+    shape = flatten(node.element_spec)[1]
+    return [unflatten(shape, map(_loaded, saved)) for saved in state["leaves"]]
+
+
+def save_element(element: Nest) -> State:
+    """Make one element part of a state.
+
+    Examples
+    --------
+    >>> save_element({"x": np.int64(3)})
+    {'elements': [{'dict': [['x', np.int64(3)]]}]}
+    """
+    return save_elements([element])
+
+
+def load_element(state: State, node: Node) -> Nest:
+    """Give the element that `save_element` was given.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset
+    >>> load_element(save_element({"x": np.int64(3)}), Dataset.range(1).node)
+    {'x': np.int64(3)}
+    """
+    (element,) = load_elements(state, node)
+    return element
+
+
+def save_value(value: Any) -> State:
+    """Make another value part of a state: nests of plain values and arrays, which describe themselves.
+
+    Raises
+    ------
+    TypeError
+        If it holds anything else.
+
+    Examples
+    --------
+    >>> load_value(save_value({"epoch": 3, 7: (None, 2.5)}))
+    {'epoch': 3, 7: (None, 2.5)}
+    """
+    try:
+        return {"value": _saved(value)}
+    except _NotPlain:
+        raise TypeError(f"cannot save {value!r}: it holds what is neither a tuple, a list nor a dictionary") from None
+
+
+def load_value(state: State) -> Any:
+    """Give the value that `save_value` was given.
+
+    Examples
+    --------
+    >>> load_value(save_value([1, "a"]))
+    [1, 'a']
+    """
+    return _loaded(state["value"])
+
+
+def _stacked(elements: Sequence[Nest]) -> Nest | None:
+    """All elements as one, where their leaves are numbers, or arrays of numbers, of one dtype and shape."""
+    if len(elements) < 2:
+        return None
+    first, shape = flatten(elements[0])
+    kinds = [_number_kind(leaf) for leaf in first]
+    if None in kinds:
+        return None
+    rows = [first]
+    for element in elements[1:]:
+        leaves, other = flatten(element)
+        if other != shape or [_number_kind(leaf) for leaf in leaves] != kinds:
+            return None
+        rows.append(leaves)
+    return unflatten(shape, [np.stack(column) for column in zip(*rows, strict=True)])
+
+
+def _number_kind(leaf: Any) -> Any:
+    if (type(leaf) is np.ndarray and leaf.ndim) or isinstance(leaf, (np.number, np.bool_)):
+        return (leaf.dtype, leaf.shape) if leaf.dtype.kind in _NUMBERS else None
+    return None
+
+
+def _saved(value: Nest) -> Any:
+    kind = type(value)
+    if kind is tuple or kind is list:
+        return {kind.__name__: [_saved(child) for child in value]}
+    if kind is dict:
+        if not all(isinstance(key, (str, int)) for key in value):
+            raise _NotPlain
+        return {"dict": [[key, _saved(child)] for key, child in value.items()]}
+    if is_nested(value):
+        raise _NotPlain
+    return _saved_leaf(value)
+
+
+def _saved_leaf(leaf: Any) -> Any:
+    if type(leaf) in PLAIN_TYPES and type(leaf) is not complex:
+        return leaf
+    if is_dataset(leaf) and isinstance(leaf.node, TableSource):
+        return {"rows": _saved(leaf.node.rows.batch(slice(0, leaf.node.rows.length)))}
+    if is_dataset(leaf) and isinstance(leaf.node, Elements):
+        return {"dataset": save_elements(leaf.node.elements)}
+    kind = kind_of(leaf)
+    if kind is not None and kind.name in _EXAMPLES:
+        return {"kind": kind.name, "array": kind.as_ndarray(leaf).copy()}
+    if not isinstance(leaf, (np.ndarray, np.generic)):
+        raise TypeError(
+            f"cannot save an element that holds a {type(leaf).__name__}: {leaf!r}. Make it an array in a map, in front "
+            "of the operation that keeps elements (shuffle, prefetch, ...)."
+        )
+    return _saved_array(leaf)
+
+
+def _saved_array(leaf: Any) -> Any:
+    dtype = leaf.dtype
+    # Numbers of other packages (ml_dtypes) count as void, but have no fields.
+    if dtype.kind in _NUMBERS or (dtype.kind == "V" and dtype.isbuiltin == 2):
+        return leaf
+    array, common = np.asarray(leaf), {"dtype": dtype.str, "is_scalar": isinstance(leaf, np.generic)}
+    if dtype.kind in "mM":
+        return {**common, "numbers": array.view(np.int64)}
+    if dtype.kind in "OUS":
+        return {**common, "shape": list(array.shape), "items": array.ravel().tolist()}
+    raise TypeError(f"cannot save an element with an array of dtype {dtype}. Make it several arrays in a map.")
+
+
+def _loaded(saved: Any) -> Nest:
+    if not isinstance(saved, dict):
+        return read_only(saved) if isinstance(saved, np.ndarray) else saved
+    if "dataset" in saved or "rows" in saved:
+        return _loaded_dataset(saved)
+    if "dtype" in saved:
+        return _loaded_array(saved)
+    if "kind" in saved:
+        return in_kind_of(_EXAMPLES[saved["kind"]](), np.asarray(saved["array"]))
+    ((kind, children),) = saved.items()
+    if kind == "dict":
+        return {key: _loaded(child) for key, child in children}
+    values = [_loaded(child) for child in children]
+    return tuple(values) if kind == "tuple" else values
+
+
+def _loaded_dataset(saved: State) -> Any:
+    from ringlet.data.dataset import Dataset  # whose operations save their elements with this module
+
+    if "rows" in saved:
+        return Dataset.from_tensor_slices(_loaded(saved["rows"]))
+    return Dataset(Elements(tuple(load_elements(saved["dataset"], Elements(())))))
+
+
+def _loaded_array(saved: dict[str, Any]) -> Any:
+    dtype = np.dtype(saved["dtype"])
+    if "numbers" in saved:
+        array: Array = np.asarray(saved["numbers"]).view(dtype)
+    else:
+        array = np.empty(len(saved["items"]), dtype)
+        array[:] = saved["items"]
+        array = array.reshape(saved["shape"])
+    return array[()] if saved["is_scalar"] else read_only(array)

@@ -1,0 +1,124 @@
+"""States as bytes: what `save_element` gives, written so that reading it runs no code.
+
+A packed state is a header of JSON and, behind it, the memory of its arrays and bytes in the order in which the header
+names them. Dictionaries are ``{"d": {...}}``, bytes ``{"b": size}``, arrays ``{"a": [dtype, shape]}`` and NumPy's
+scalars ``{"s": dtype}``; lists, text, numbers, booleans and None stand for themselves.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+from ringlet.data.graph.element_structure import Array
+
+__all__ = ["pack", "unpack"]
+
+
+def pack(state: Any) -> tuple[bytes, bytes]:
+    r"""Give the header and the memory of a state.
+
+    Examples
+    --------
+    >>> pack({"x": np.arange(2, dtype=np.int8)})
+    (b'{"d": {"x": {"a": ["|i1", [2]]}}}', b'\x00\x01')
+    """
+    parts: list[bytes] = []
+    header = json.dumps(_packed(state, parts)).encode()
+    return header, b"".join(parts)
+
+
+def unpack(header: bytes, memory: bytes) -> Any:
+    """Give the state that `pack` was given; arrays are read-only views of the memory.
+
+    Raises
+    ------
+    ValueError
+        If header and memory do not belong together.
+
+    Examples
+    --------
+    >>> unpack(*pack({"x": [None, b"ab", 2.5]}))
+    {'x': [None, b'ab', 2.5]}
+    """
+    reader = _Reader(memory)
+    try:
+        state = reader.value(json.loads(header))
+    except (KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
+        raise ValueError(f"no header of a packed state: {error}") from error
+    if reader.at != len(memory):
+        raise ValueError(f"a packed state has {len(memory)} bytes of memory, and its header names {reader.at}")
+    return state
+
+
+def _packed(value: Any, parts: list[bytes]) -> Any:
+    if isinstance(value, dict):
+        return {"d": {key: _packed(child, parts) for key, child in value.items()}}
+    if isinstance(value, list):
+        return [_packed(child, parts) for child in value]
+    if isinstance(value, bytes):
+        parts.append(value)
+        return {"b": len(value)}
+    if not isinstance(value, (np.ndarray, np.generic)):
+        return value
+    parts.append(value.tobytes())
+    return (
+        {"s": _name(value.dtype)} if isinstance(value, np.generic) else {"a": [_name(value.dtype), list(value.shape)]}
+    )
+
+
+def _name(dtype: np.dtype[Any]) -> str:
+    # Numbers of other packages (ml_dtypes) have no short name of their own.
+    name: str = dtype.name if dtype.kind == "V" else dtype.str
+    return name
+
+
+class _Reader:
+    """Takes one part of a memory after another."""
+
+    def __init__(self, memory: bytes) -> None:
+        self._memory = memory
+        self.at = 0
+
+    def value(self, packed: Any) -> Any:
+        if isinstance(packed, list):
+            return [self.value(child) for child in packed]
+        if not isinstance(packed, dict):
+            return packed
+        ((kind, content),) = packed.items()
+        if kind == "d":
+            return {key: self.value(child) for key, child in content.items()}
+        if kind == "b":
+            return self._take(content)
+        if kind == "s":
+            return self._array(content, [])[()]
+        name, shape = {"a": content}[kind]
+        return self._array(name, shape)
+
+    def _array(self, name: str, shape: list[int]) -> Array:
+        dtype = _dtype(name)
+        if any(size < 0 for size in shape):
+            raise ValueError(f"an array of shape {shape}")
+        memory = self._take(dtype.itemsize * math.prod(shape))
+        return np.frombuffer(memory, dtype).reshape(shape)
+
+    def _take(self, size: int) -> bytes:
+        start, self.at = self.at, self.at + size
+        if size < 0 or self.at > len(self._memory):
+            raise ValueError(f"{size} bytes are wanted at {start} of {len(self._memory)}")
+        return self._memory[start : self.at]
+
+
+def _dtype(name: str) -> np.dtype[Any]:
+    try:
+        dtype = np.dtype(name)
+    except TypeError:
+        # By name: type checkers need not know it, and only who has saved its dtypes needs it.
+        dtype = np.dtype(getattr(importlib.import_module("ml_dtypes"), name))
+    if dtype.hasobject or dtype.itemsize == 0:
+        raise ValueError(f"no dtype of numbers: {name!r}")
+    return dtype

@@ -1,0 +1,296 @@
+"""The channel between processes of one machine: a connected stream socket."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import errno
+import math
+import os
+import select
+import socket
+import threading
+import time
+from collections.abc import Iterator, Sequence
+
+from ringlet.errors import DeadlineExceededError
+from ringlet.ipc.channel import Buffer, ChannelClosed, Message, OpenFile
+from ringlet.ipc.frame_reader import FrameReader
+from ringlet.ipc.frames import MOST_DESCRIPTORS, BadFrame, frame_start
+from ringlet.ipc.unix_sockets import (
+    MSG_CMSG_CLOEXEC,
+    close_in_children,
+    credentials,
+    descriptor_space,
+    descriptors_in,
+    no_descriptor_left,
+    pair,
+)
+
+__all__ = ["LocalChannel"]
+
+_MOST_BYTES = 1 << 36  # of the buffers of one message
+_PARTS = 512  # of one call to the system, which takes 1024 at most
+_DESCRIPTOR_SPACE = descriptor_space(MOST_DESCRIPTORS)
+_RETRY_SECONDS = 0.002
+_GONE = "has closed its connection"
+
+
+class LocalChannel:
+    """A connection to one process of this machine; it has the methods of `Channel`, which tell what they do.
+
+    Parameters
+    ----------
+    connection : socket
+        Of a stream between two processes, whose other end has another `LocalChannel`. Taken over.
+    peer : str
+        Who is there, as messages name it.
+    timeout_seconds : float
+        How long `send` waits for a peer that does not read.
+
+    Examples
+    --------
+    >>> one, other = LocalChannel.pair("one", "other")
+    >>> other.send(b"weights", [b"abc"])
+    >>> one.receive()
+    Message(header=b'weights', buffers=[array([97, 98, 99], dtype=uint8)], descriptors=[])
+    >>> other.close()
+    >>> one.receive()
+    Traceback (most recent call last):
+    ringlet.ipc.channel.ChannelClosed: other has closed its connection
+    """
+
+    def __init__(self, connection: socket.socket, peer: str, timeout_seconds: float = math.inf) -> None:
+        self.peer = peer
+        self._timeout_seconds = timeout_seconds
+        self._connection = close_in_children(connection)
+        connection.setblocking(False)
+        self._reader = FrameReader(_MOST_BYTES)
+        self._descriptors: collections.deque[int] = collections.deque()
+        # Of what follows. A handler of signals may close the channel that its thread was using.
+        self._lock = threading.RLock()
+        self._number = 0
+        self._outbox: collections.deque[_Outgoing] = collections.deque()
+        self._closed: str | None = None
+
+    @classmethod
+    def pair(cls, one: str, other: str) -> tuple[LocalChannel, LocalChannel]:
+        """Make both ends of a connection: the first leads to `other`, the second to `one`."""
+        ends = pair(socket.SOCK_STREAM)
+        return cls(ends[0], other), cls(ends[1], one)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed, or the peer has closed its end."""
+        if self._closed is None:
+            poll = select.poll()
+            with contextlib.suppress(OSError, ValueError):  # it is closed meanwhile, or in a forked child
+                poll.register(self._connection, 0)
+                return any(events & select.POLLHUP for _, events in poll.poll(0))
+        return True
+
+    @property
+    def leads_to_this_process(self) -> bool:
+        """Whether this process, or the one that it was forked from, has made the connection."""
+        return credentials(self._connection)[0] == os.getpid()
+
+    def fileno(self) -> int:
+        """Give the descriptor of the connection; -1 once it is closed."""
+        return self._connection.fileno()
+
+    def send(self, header: bytes, buffers: Sequence[Buffer] = (), descriptors: Sequence[OpenFile] = ()) -> None:
+        """Send a message, waiting until the peer has room for it.
+
+        Raises
+        ------
+        DeadlineExceededError
+            If the peer has not read for longer than was allowed. The channel is closed then.
+        """
+        mine = self._post(header, buffers, descriptors)
+        ends_at = time.monotonic() + self._timeout_seconds
+        while mine.parts:
+            left = ends_at - time.monotonic()
+            if left <= 0:
+                self._fail("has not read")
+                raise DeadlineExceededError(
+                    f"{self.peer} has not read what it was sent for {self._timeout_seconds:g} s: it may be stopped"
+                )
+            self._wait(select.POLLOUT, left)
+            self.flush()
+
+    def post(self, header: bytes, buffers: Sequence[Buffer] = (), descriptors: Sequence[OpenFile] = ()) -> bool:
+        """Send a message without waiting; tell whether everything posted has been sent."""
+        self._post(header, buffers, descriptors)
+        return not self._outbox
+
+    def flush(self) -> bool:
+        """Send what is left of posted messages, without waiting; tell whether everything has been sent."""
+        with self._while_open():
+            self._flush()
+            return not self._outbox
+
+    def receive(self) -> Message:
+        """Give the next message, waiting as long as it takes."""
+        while (message := self.poll()) is None:
+            self._wait(select.POLLIN, math.inf)
+        return message
+
+    def poll(self) -> Message | None:
+        """Give the next message if all of it has arrived; never wait."""
+        try:
+            while (frame := self._reader.take()) is None:
+                if not self._read():
+                    return None
+            header, buffers, count = frame
+            return Message(header, buffers, self._take_descriptors(count) if count else [])
+        except BadFrame as error:
+            raise self._fail(str(error)) from error
+
+    def close(self) -> None:
+        """Close the connection; once is enough."""
+        self._fail("is not connected any more: the channel was closed here")
+
+    # --- what the system does -----------------------------------------------------------------------------------------
+
+    def _read(self) -> bool:
+        """Read once; tell whether anything was there."""
+        self._check_open()
+        try:
+            count, extras, flags, _ = self._connection.recvmsg_into(
+                [self._reader.room()], _DESCRIPTOR_SPACE, MSG_CMSG_CLOEXEC
+            )
+        except (BlockingIOError, InterruptedError):
+            return False
+        except OSError as error:
+            raise self._fail(_reason(error)) from None
+        if extras:
+            self._put_descriptors(descriptors_in(extras))
+        if flags & socket.MSG_CTRUNC:
+            self._fail("has sent descriptors for which there is no room")
+            raise OSError(errno.EMFILE, no_descriptor_left())
+        if not count:
+            raise self._fail(_GONE)
+        self._reader.add(count)
+        return True
+
+    def _put_descriptors(self, descriptors: Sequence[int]) -> None:
+        with self._lock:
+            self._descriptors.extend(descriptors)
+            if self._closed is not None:  # meanwhile
+                self._close_descriptors()
+            if len(self._descriptors) > 2 * MOST_DESCRIPTORS:
+                raise BadFrame("has sent descriptors that belong to no message")
+
+    def _take_descriptors(self, count: int) -> list[int]:
+        with self._while_open():
+            if count > len(self._descriptors):
+                raise BadFrame(f"has announced {count} descriptors and sent {len(self._descriptors)}")
+            return [self._descriptors.popleft() for _ in range(count)]
+
+    def _post(self, header: bytes, buffers: Sequence[Buffer], descriptors: Sequence[OpenFile]) -> _Outgoing:
+        views = [memoryview(buffer).cast("B") for buffer in buffers]
+        with self._while_open():
+            start = frame_start(self._number, header, [view.nbytes for view in views], len(descriptors))
+            outgoing = _Outgoing([start, *filter(len, views)], descriptors)
+            self._number += 1
+            self._outbox.append(outgoing)
+            self._flush()
+        return outgoing
+
+    def _flush(self) -> None:
+        outbox = self._outbox  # what is in it is not sent, and not taken out, where a handler closes the channel
+        while outbox:
+            try:
+                outbox[0].write(self._connection)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                if error.errno in (errno.ETOOMANYREFS, errno.ENOBUFS):  # until somebody receives the descriptors
+                    time.sleep(_RETRY_SECONDS)
+                    return
+                raise self._fail_locked(_reason(error)) from None
+            if not outbox[0].parts:
+                outbox.popleft()
+
+    def _wait(self, events: int, seconds: float) -> None:
+        self._check_open()
+        poll = select.poll()
+        try:
+            poll.register(self._connection, events)
+            poll.poll(None if math.isinf(seconds) else math.ceil(seconds * 1000))
+        except (OSError, ValueError):  # it was closed meanwhile
+            self._check_open()
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def _check_open(self) -> None:
+        if self._connection.fileno() < 0:
+            raise self._gone()
+
+    @contextlib.contextmanager
+    def _while_open(self) -> Iterator[None]:
+        # Before the lock, too: at a fork another thread may have held it, and a child would wait for ever.
+        self._check_open()
+        with self._lock:
+            self._check_open()
+            yield
+
+    def _gone(self) -> ChannelClosed:
+        return ChannelClosed(self.peer, self._closed or "is the peer of another process, which has forked this one")
+
+    def _fail(self, reason: str) -> ChannelClosed:
+        with contextlib.suppress(ChannelClosed), self._while_open():
+            self._fail_locked(reason)
+        return self._gone()
+
+    def _fail_locked(self, reason: str) -> ChannelClosed:
+        """Close everything; the first reason stays."""
+        if self._closed is None:
+            self._closed = reason
+            with contextlib.suppress(OSError):
+                self._connection.shutdown(socket.SHUT_RDWR)  # who waits here wakes up
+            self._connection.close()
+            self._outbox = collections.deque()
+            self._close_descriptors()
+        return self._gone()
+
+    def _close_descriptors(self) -> None:
+        while self._descriptors:
+            os.close(self._descriptors.popleft())
+
+
+class _Outgoing:
+    """A message on its way.
+
+    Parameters
+    ----------
+    parts : list of buffers
+        None of them empty.
+    descriptors : sequence of OpenFile
+    """
+
+    def __init__(self, parts: list[bytes | memoryview], descriptors: Sequence[OpenFile]) -> None:
+        self.parts = parts
+        self._descriptors = descriptors
+
+    def write(self, connection: socket.socket) -> None:
+        """Send as much as the system takes; it takes the descriptors with the first byte."""
+        while self.parts:
+            some = self.parts[:_PARTS]
+            if self._descriptors:
+                numbers = [entry if isinstance(entry, int) else entry.fileno() for entry in self._descriptors]
+                count = socket.send_fds(connection, some, numbers, socket.MSG_NOSIGNAL)
+                self._descriptors = ()
+            else:
+                count = connection.sendmsg(some, (), socket.MSG_NOSIGNAL)
+            done = 0
+            while done < len(some) and count >= len(some[done]):
+                count -= len(some[done])
+                done += 1
+            del self.parts[:done]
+            if count:
+                self.parts[0] = memoryview(self.parts[0])[count:]
+
+
+def _reason(error: OSError) -> str:
+    return _GONE if error.errno in (errno.EPIPE, errno.ECONNRESET) else f"cannot be reached: {error.strerror}"

@@ -1,0 +1,132 @@
+"""`ringlet.launch`: run a function on several worker processes, and give back what they return."""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from ringlet.errors import InvalidArgumentError
+from ringlet.ipc.deadline import Deadline
+from ringlet.launcher.worker_environment import MOST_RANKS, MOST_WORKERS
+
+__all__ = ["launch"]
+
+
+def launch(
+    fn: Callable[..., Any],
+    n: int,
+    *,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    replicas: int | None = None,
+    timeout_seconds: float | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> list[Any]:
+    """Run a function on several worker processes of this machine, and give back what they return.
+
+    For notebooks and tests; a script is run by ``ringlet run``. Every worker is a fresh interpreter with ``TF_CONFIG``,
+    ``RINGLET_JOB_ID`` and a fair share of the cores for BLAS, so that a ``MultiWorkerMirroredStrategy`` in `fn` knows
+    its place. What workers print appears here, in whole lines that begin with ``[w0]``, ``[w1]``, and so on; their
+    standard input is empty.
+
+    Parameters
+    ----------
+    fn : callable
+        Is sent to the workers by pickle. With the library cloudpickle (``pip install 'ringlet[cluster]'``) it may be a
+        lambda, or be defined in a notebook, a script or another function.
+    n : int
+        Number of workers.
+    args, kwargs : sequence and mapping, optional
+        Arguments of `fn`, the same for all workers.
+    replicas : int, optional
+        Number of replicas of each worker (``RINGLET_NUM_DEVICES``).
+    timeout_seconds : float, optional
+        How long all calls together may take; by default there is no limit but those within `fn`.
+    environment : mapping of str to str, optional
+        Variables for the workers, besides those of this process.
+
+    Returns
+    -------
+    list
+        What the workers have returned, in their order. Arrays are received in place, without another copy.
+
+    Raises
+    ------
+    WorkerLostError
+        If the process of a worker ended before `fn` had returned.
+    DeadlineExceededError
+        After `timeout_seconds`; names the workers that had not returned.
+    TypeError
+        If `fn`, its arguments or a result cannot be pickled; names it.
+    InvalidArgumentError
+        If a number is out of its range.
+    Exception
+        What `fn` has raised in the worker that failed first. A note names the worker, and the cause shows its
+        traceback.
+
+        In each of these cases, and after Ctrl-C, all workers have ended when the exception arrives.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> def task():
+    ...     import json, os
+    ...     return json.loads(os.environ["TF_CONFIG"])["task"]["index"] * 10
+    >>> ringlet.launch(task, n=2)
+    [0, 10]
+    """
+    num_workers = _count("n", n, MOST_WORKERS)
+    if replicas is not None:
+        replicas = _count("replicas", replicas, MOST_RANKS // num_workers)
+    deadline = _deadline(timeout_seconds)
+    if not callable(fn):
+        raise InvalidArgumentError(f"fn is the function that each worker calls; {fn!r} cannot be called")
+    from ringlet.ipc.call_codec import pack_call
+    from ringlet.launcher.launch_job import Launched  # loads NumPy
+
+    call = pack_call(fn, _positional(args), dict(_mapping("kwargs", kwargs)))
+    variables = _mapping("environment", environment)
+    for name, value in variables.items():
+        if not isinstance(value, str):
+            raise InvalidArgumentError(f"environment[{name!r}] is {value!r}; variables are strings")
+    launched = Launched(call, num_workers, replicas, {**os.environ, **variables})
+    try:
+        launched.wait(deadline)
+    finally:
+        launched.close()
+    return launched.results()
+
+
+def _count(name: str, value: int, most: int) -> int:
+    try:
+        count = operator.index(value)
+    except TypeError:
+        count = 0
+    if isinstance(value, bool) or not 1 <= count <= most:
+        raise InvalidArgumentError(f"{name} is a whole number from 1 to {most} here, not {value!r}")
+    return count
+
+
+def _positional(args: Any) -> tuple[Any, ...]:
+    if isinstance(args, str) or not isinstance(args, Iterable):
+        raise InvalidArgumentError(f"args holds the arguments of fn, such as args=({args!r},); got {args!r}")
+    return tuple(args)
+
+
+def _mapping(name: str, value: Any) -> Mapping[str, Any]:
+    if value is not None and (not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value)):
+        raise InvalidArgumentError(f"{name} is a dictionary whose keys are strings; got {value!r}")
+    return {} if value is None else value
+
+
+def _deadline(timeout_seconds: float | None) -> Deadline:
+    if timeout_seconds is None:
+        return Deadline.after(math.inf)
+    if isinstance(timeout_seconds, (bool, str)) or not timeout_seconds > 0:
+        raise InvalidArgumentError(
+            f"timeout_seconds is a positive number, or None for no limit, not {timeout_seconds!r}"
+        )
+    return Deadline.after(timeout_seconds)

@@ -1,0 +1,237 @@
+"""The workers of one `ringlet.launch`, from their start until all have ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ringlet.devices import visible_cores
+from ringlet.errors import DeadlineExceededError, WorkerLostError
+from ringlet.ipc.call_codec import Unsendable
+from ringlet.ipc.deadline import Deadline
+from ringlet.ipc.job_environment import blas_threads, new_job_id
+from ringlet.ipc.remote_exception import exception_of
+from ringlet.ipc.worker_process import Keeper, Worker, ending_text
+from ringlet.launcher.exit_report import workers_text
+from ringlet.launcher.output_relay import OutputChannel, prefix_of
+from ringlet.launcher.result_channel import ResultChannel
+from ringlet.launcher.supervisor import Supervisor
+from ringlet.launcher.worker_environment import worker_environment
+
+__all__ = ["Launched"]
+
+_GRACE_SECONDS = 1.0
+# An interpreter may take so long to end once it has sent its result, and once it has sent an exception.
+_EXIT_SECONDS = 5.0
+_FAILED_EXIT_SECONDS = 0.3
+_LONGEST_TURN_SECONDS = 1.0
+
+
+class Launched:
+    """The workers of one launch. Started with the object.
+
+    Parameters
+    ----------
+    call : bytes
+        The pickled call.
+    num_workers : int
+    replicas : int, optional
+    variables : mapping of str to str
+        The environment of all workers.
+
+    Raises
+    ------
+    OSError
+        If the system cannot start so many processes; those that it could start are ended.
+    """
+
+    def __init__(self, call: bytes, num_workers: int, replicas: int | None, variables: Mapping[str, str]) -> None:
+        self._results: list[ResultChannel] = []
+        self._outputs: list[OutputChannel] = []
+        self._workers: list[Worker] = []
+        # Of each worker that failed: what sorts it, so that the lowest is the first.
+        self._failed: dict[int, tuple[bool, float]] = {}
+        with contextlib.ExitStack() as on_error, tempfile.TemporaryFile() as file:
+            # All read the same file, which has no name. A pipe each would have to be filled while they start.
+            file.write(pickle.dumps((sys.argv, call)))
+            file.flush()
+            self._keeper = Keeper()
+            on_error.callback(self._keeper.close)
+            job_id = new_job_id()
+            threads = blas_threads(variables, visible_cores().count, num_workers * (replicas or 1))
+            for index in range(num_workers):
+                place = worker_environment(index, num_workers, job_id, replicas)
+                environment = {"PYTHONUNBUFFERED": "1", **variables, **threads, **place}
+                self._workers.append(Worker(index, self._start(index, file.fileno(), environment, on_error)))
+                on_error.callback(self._workers[-1].close)
+                on_error.callback(self._workers[-1].signal, signal.SIGKILL)
+            self._supervisor = Supervisor(
+                self._keeper,
+                self._workers,
+                [*self._results, *self._outputs],
+                grace_seconds=_GRACE_SECONDS,
+                has_failed=self._has_failed,
+            )
+            on_error.pop_all()
+
+    def wait(self, deadline: Deadline) -> None:
+        """Wait until all have returned, or one has failed and all have ended.
+
+        Raises
+        ------
+        DeadlineExceededError
+            If that took too long.
+        """
+        try:
+            while self._supervisor.is_at_work():
+                self._supervisor.turn(deadline.left(_LONGEST_TURN_SECONDS))
+                self._note_results()
+                if deadline.is_over() and not self._failed:
+                    raise DeadlineExceededError(self._late_text(deadline))
+        except KeyboardInterrupt:
+            self._end(signal.SIGINT)
+            raise
+        except BaseException:
+            self._end(signal.SIGTERM)
+            raise
+
+    def close(self) -> None:
+        """End all workers that are left, whatever interrupts."""
+        try:
+            self._supervisor.close()
+        except KeyboardInterrupt:
+            self._supervisor.close()
+            raise
+
+    def results(self) -> list[Any]:
+        """Give what all have returned, or raise what the first one that failed has raised."""
+        if not self._failed:
+            return [self._value_of(result) for result in self._results]
+        first = min(self._failed, key=lambda index: (*self._failed[index], index))
+        failure = self._results[first].failure if self._results[first].is_complete else None
+        if failure is None:
+            raise self._lost(first)
+        error = exception_of(failure, self._named(first))
+        cause = error.__cause__
+        self._add_notes(error, first)
+        raise error from cause
+
+    def _value_of(self, result: ResultChannel) -> Any:
+        try:
+            return result.value()
+        except Exception as error:
+            raise Unsendable(f"cannot read what {self._named(result.worker)} has returned: {error}") from error
+
+    def _lost(self, index: int) -> WorkerLostError:
+        worker = self._workers[index]
+        assert worker.status is not None
+        pid, host, reason = worker.process.pid, socket.gethostname(), ending_text(worker.status)
+        return WorkerLostError(
+            f"{self._named(index)} (pid {pid} on {host}) {reason} before its function had returned. All workers were "
+            "ended; what this one has printed stands above.",
+            index,
+            host,
+            pid,
+            reason,
+        )
+
+    def _add_notes(self, error: BaseException, first: int) -> None:
+        from ringlet.data.exception_notes import add_note  # loads much else
+
+        add_note(error, f"{self._named(first)} raised this")
+        for index in sorted(self._failed):
+            failure = self._results[index].failure if self._results[index].is_complete else None
+            if index != first and failure is not None and not self._results[index].follows:
+                add_note(error, f"worker {index} failed too: {failure.name}: {failure.message}")
+
+    def _named(self, index: int) -> str:
+        return f"worker {index} of {len(self._workers)}"
+
+    def _late_text(self, deadline: Deadline) -> str:
+        late = workers_text([result.worker for result in self._results if not result.is_complete])
+        return (
+            f"{late} of {len(self._workers)} had not returned after {deadline}; all workers were ended. Find out what "
+            "they do, or allow more with timeout_seconds="
+        )
+
+    # --- start and end ------------------------------------------------------------------------------------------------
+
+    def _start(
+        self, index: int, file: int, environment: Mapping[str, str], on_error: contextlib.ExitStack
+    ) -> subprocess.Popen[bytes]:
+        with contextlib.ExitStack() as writers:
+            ends = []
+            for make in (self._new_result, self._new_output("stdout"), self._new_output("stderr")):
+                reader, writer = os.pipe()
+                writers.callback(os.close, writer)
+                on_error.callback(make(index, reader).close)
+                ends.append(writer)
+            # Modules are looked for where this process looks for them.
+            path = list(filter(_is_text, sys.path))  # as imports do
+            program = f"import sys; sys.path[:] = {path!r}; from ringlet.launcher.worker_main import main; "
+            return self._keeper.start(
+                [sys.executable, "-c", program + f"main({file}, {ends[0]})"],
+                environment,
+                stdin=subprocess.DEVNULL,
+                stdout=ends[1],
+                stderr=ends[2],
+                pass_fds=(file, ends[0]),
+            )
+
+    def _new_result(self, index: int, reader: int) -> ResultChannel:
+        self._results.append(ResultChannel(index, reader))
+        return self._results[-1]
+
+    def _new_output(self, stream: str) -> Callable[[int, int], OutputChannel]:
+        def write(lines: bytes) -> None:
+            # By name and as text: a notebook, or a test, has put something else there.
+            into = getattr(sys, stream)
+            if lines and into is not None:
+                encoding = getattr(into, "encoding", None) or "utf-8"
+                into.write(lines.decode(errors="replace").encode(encoding, "backslashreplace").decode(encoding))
+                into.flush()
+
+        def make(index: int, reader: int) -> OutputChannel:
+            self._outputs.append(OutputChannel(index, reader, prefix_of(index), write))
+            return self._outputs[-1]
+
+        return make
+
+    def _has_failed(self, worker: Worker) -> bool:
+        result = self._results[worker.index]
+        # A worker that was ended before it had said anything has not failed.
+        failure = result.failure if result.is_complete else None
+        if failure is not None:
+            self._failed.setdefault(worker.index, (result.follows, failure.at))
+        elif not result.is_complete and worker.asked_at is None:
+            self._failed.setdefault(worker.index, (False, time.monotonic()))
+        return worker.index in self._failed
+
+    def _note_results(self) -> None:
+        """Heed what workers have said that have not ended."""
+        complete = [result for result in self._results if result.is_complete]
+        for result in complete:
+            failure = result.failure
+            if failure is not None and result.worker not in self._failed:
+                self._failed[result.worker] = (result.follows, failure.at)
+                self._supervisor.ask_to_end_after(_FAILED_EXIT_SECONDS)
+        if len(complete) == len(self._results):
+            self._supervisor.ask_to_end_after(_EXIT_SECONDS)
+
+    def _end(self, number: int) -> None:
+        self._supervisor.ask_to_end(number)
+        while self._supervisor.is_at_work():
+            self._supervisor.turn()
+
+
+def _is_text(entry: object) -> bool:
+    return isinstance(entry, str)

@@ -1,0 +1,291 @@
+"""Which classes are nested structures without being registered, and how their instances are taken apart and rebuilt.
+
+Two kinds. *Containers* are what ``tf.nest`` walks: subclasses of lists, tuples and dictionaries, other mappings, and
+classes with ``__tf_flatten__``. *Composites* are objects with named fields: dataclasses, and classes made by attrs.
+"""
+
+from __future__ import annotations
+
+import collections
+import enum
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from optree.utils import total_order_sorted
+
+__all__ = ["Kind", "Rest", "composite_kind", "container_kind"]
+
+# Who has one of these is an array, whatever else it is.
+_ARRAY_PROTOCOLS = ("__array__", "__array_interface__", "__dlpack__")
+
+
+class Rest:
+    """What remains of an object when its children are taken out; equal where the children have the same names.
+
+    Parameters
+    ----------
+    node_type : type
+    names : sequence
+        One for each child: attributes or keys.
+    extra : object
+        What else rebuilding needs, and comparing does not.
+
+    Examples
+    --------
+    >>> Rest(dict, ("a", "b"), extra=1) == Rest(dict, ("a", "b"), extra=2)
+    True
+    >>> Rest(dict, ("a", "b"))
+    a, b
+    """
+
+    __slots__ = ("extra", "names", "node_type")
+
+    node_type: Any
+
+    def __init__(self, node_type: type[Any], names: Sequence[Any] = (), extra: Any = None) -> None:
+        self.node_type = node_type
+        self.names = tuple(names)
+        self.extra = extra
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rest) and self.node_type is other.node_type and self.names == other.names
+
+    def __hash__(self) -> int:
+        return hash((self.node_type, self.names))
+
+    def __repr__(self) -> str:
+        return ", ".join(map(str, self.names))
+
+
+class Kind(NamedTuple):
+    """How the instances of a class are taken apart, and rebuilt around other children.
+
+    Attributes
+    ----------
+    take : callable
+        Takes an instance; gives children, rest and the children's names.
+    put : callable
+        Takes the rest and as many children, of any type; gives an instance.
+    """
+
+    take: Callable[[Any], tuple[Sequence[Any], Rest, Sequence[Any]]]
+    put: Callable[[Any, Iterable[Any]], Any]
+
+
+# --- containers -----------------------------------------------------------------------------------------------------
+
+
+def _take_sequence(instance: Any) -> tuple[Sequence[Any], Rest, Sequence[Any]]:
+    children = tuple(instance)
+    maxlen = instance.maxlen if isinstance(instance, collections.deque) else None
+    attributes = _attributes(instance, ())
+    if isinstance(instance, collections.UserList):
+        del attributes["data"]  # the children
+    return children, Rest(type(instance), extra=(maxlen, attributes)), range(len(children))
+
+
+def _put_sequence(rest: Rest, children: Iterable[Any]) -> Any:
+    # Without the constructor of the class, which may take its arguments for something else.
+    maxlen, attributes = rest.extra
+    if issubclass(rest.node_type, tuple):
+        return _put_tuple(rest.node_type, tuple(children), attributes)
+    twin = rest.node_type.__new__(rest.node_type)
+    if isinstance(twin, collections.deque):
+        collections.deque.__init__(twin, children, maxlen)
+    elif isinstance(twin, collections.UserList):
+        twin.data = list(children)
+    else:
+        list.__init__(twin, children)
+    return _with_attributes(twin, attributes)
+
+
+def _put_tuple(node_type: type[Any], children: tuple[Any, ...], attributes: Mapping[str, Any]) -> Any:
+    try:
+        twin = tuple.__new__(node_type, children)
+    except TypeError:  # a class of C
+        try:
+            twin = node_type(children)
+        except TypeError:  # one that holds nothing else than it was made for, such as torch.Size
+            return children
+    return _with_attributes(twin, attributes)
+
+
+def _take_mapping(instance: Mapping[Any, Any]) -> tuple[Sequence[Any], Rest, Sequence[Any]]:
+    keys = tuple(instance)
+    names = tuple(total_order_sorted(keys))
+    attributes = _attributes(instance, ()) if isinstance(instance, dict) else {}
+    default_factory = instance.default_factory if isinstance(instance, collections.defaultdict) else None
+    extra = (keys, default_factory, attributes)
+    return [instance[key] for key in names], Rest(type(instance), names, extra), names
+
+
+def _put_mapping(rest: Rest, children: Iterable[Any]) -> Any:
+    keys, default_factory, attributes = rest.extra
+    values = dict(zip(rest.names, children, strict=True))
+    if not issubclass(rest.node_type, MutableMapping):
+        return rest.node_type({key: values[key] for key in keys})
+    try:
+        twin = rest.node_type()
+    except TypeError:  # its constructor wants arguments that nobody knows any more
+        twin = rest.node_type.__new__(rest.node_type)
+    # Attributes first: classes that show their keys as attributes set them anew below.
+    _with_attributes(twin, attributes)
+    if isinstance(twin, collections.defaultdict):
+        twin.default_factory = default_factory
+    for key in keys:
+        twin[key] = values[key]
+    return twin
+
+
+def _can_be_filled(node_type: type[Any]) -> bool:
+    """Whether a mapping that is no dictionary can be made: tried empty, before any value of an instance is read."""
+    try:
+        return len(node_type() if issubclass(node_type, MutableMapping) else node_type({})) == 0
+    except Exception:  # such as a view of a file
+        return False
+
+
+def _take_with_protocol(instance: Any) -> tuple[Sequence[Any], Rest, Sequence[Any]]:
+    metadata, children = instance.__tf_flatten__()
+    return children, Rest(type(instance), (metadata,)), range(len(children))
+
+
+def _put_with_protocol(rest: Rest, children: Iterable[Any]) -> Any:
+    return rest.node_type.__tf_unflatten__(rest.names[0], tuple(children))
+
+
+_SEQUENCES = (tuple, list, collections.deque, collections.UserList)
+
+
+def container_kind(node_type: type[Any]) -> Kind | None:
+    """Tell how a container's class is taken apart; None for a class that is no container.
+
+    Parameters
+    ----------
+    node_type : type
+
+    Returns
+    -------
+    Kind or None
+
+    Examples
+    --------
+    >>> class Stack(list): pass
+    >>> take, put = container_kind(Stack)
+    >>> children, rest, names = take(Stack([1, 2]))
+    >>> type(put(rest, "ab")), put(rest, "ab")
+    (<class 'ringlet.pytree_nodes.Stack'>, ['a', 'b'])
+    >>> container_kind(set)
+    """
+    if hasattr(node_type, "__tf_flatten__") and hasattr(node_type, "__tf_unflatten__"):
+        return Kind(_take_with_protocol, _put_with_protocol)
+    if any(hasattr(node_type, name) for name in _ARRAY_PROTOCOLS):
+        return None
+    if issubclass(node_type, _SEQUENCES):
+        return Kind(_take_sequence, _put_sequence)
+    if issubclass(node_type, dict) or (issubclass(node_type, Mapping) and _can_be_filled(node_type)):
+        return Kind(_take_mapping, _put_mapping)
+    return None
+
+
+# --- composites -----------------------------------------------------------------------------------------------------
+
+
+def _field_names(node_type: type[Any]) -> tuple[str, ...]:
+    """Names of the fields of a dataclass, or of a class made by attrs."""
+    fields = getattr(node_type, "__dataclass_fields__", None)
+    if fields is not None:
+        # Pseudo-fields (ClassVar, InitVar) are in the same table, and no attributes of an instance.
+        return tuple(name for name, field in fields.items() if field._field_type.name == "_FIELD")
+    return tuple(attribute.name for attribute in getattr(node_type, "__attrs_attrs__", ()))
+
+
+def _slots(node_type: type[Any]) -> Iterator[str]:
+    for owner in node_type.__mro__:
+        slots = vars(owner).get("__slots__", ())
+        for name in {slots} if isinstance(slots, str) else {*slots} - {"__dict__", "__weakref__"}:
+            private = name.startswith("__") and not name.endswith("__")
+            yield f"_{owner.__name__.lstrip('_')}{name}" if private else name
+
+
+def _attributes(instance: Any, fields: Sequence[str]) -> dict[str, Any]:
+    """What an instance holds: its fields that are set, then other attributes. What it only remembers is left out."""
+    node_type = type(instance)
+    held: dict[str, Any] = {}
+    for name in (*fields, *_slots(node_type)):
+        with suppress(AttributeError):  # not set
+            held[name] = getattr(instance, name)
+    for name, value in getattr(instance, "__dict__", {}).items():
+        if isinstance(name, str) and not isinstance(getattr(node_type, name, None), cached_property):
+            held[name] = value
+    return held
+
+
+def _with_attributes(instance: Any, attributes: Mapping[str, Any]) -> Any:
+    for name, value in attributes.items():
+        # Past the class: it may be frozen, or check what it is given.
+        object.__setattr__(instance, name, value)
+    return instance
+
+
+def _take_fields(instance: Any) -> tuple[Sequence[Any], Rest, Sequence[Any]]:
+    held = _attributes(instance, _field_names(type(instance)))
+    return tuple(held.values()), Rest(type(instance), tuple(held)), tuple(held)
+
+
+def _put_fields(rest: Rest, children: Iterable[Any]) -> Any:
+    # Without __init__, which may check its arguments or compute from them: children need not be arrays.
+    try:
+        twin = rest.node_type.__new__(rest.node_type)
+    except TypeError:
+        twin = object.__new__(rest.node_type)
+    return _with_attributes(twin, dict(zip(rest.names, children, strict=True)))
+
+
+def _is_of_this_library(node_type: type[Any]) -> bool:
+    module = sys.modules.get(node_type.__module__)
+    return module is not None and module.__name__.startswith("ringlet.") and node_type in vars(module).values()
+
+
+def composite_kind(instance: Any) -> Kind | None:
+    """Tell how a composite is taken apart; None for what is none, or cannot be rebuilt.
+
+    Parameters
+    ----------
+    instance : object
+
+    Returns
+    -------
+    Kind or None
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Loss:
+    ...     value: float
+    ...     weight: float
+    >>> take, put = composite_kind(Loss(0.5, 2.0))
+    >>> children, rest, names = take(Loss(0.5, 2.0))
+    >>> children, names, put(rest, "ab")
+    ((0.5, 2.0), ('value', 'weight'), Loss(value='a', weight='b'))
+    >>> composite_kind(5)
+    """
+    node_type = type(instance)
+    if not (hasattr(node_type, "__dataclass_fields__") or hasattr(node_type, "__attrs_attrs__")):
+        return None
+    # Members of an enumeration are what they are by identity; classes of this library are values, not structures.
+    if issubclass(node_type, enum.Enum) or _is_of_this_library(node_type):
+        return None
+    if any(hasattr(node_type, name) for name in _ARRAY_PROTOCOLS):
+        return None
+    kind = Kind(_take_fields, _put_fields)
+    try:
+        children, rest, _ = kind.take(instance)
+        kind.put(rest, children)
+    except Exception:  # its class is such that nobody but its constructor can make one
+        return None
+    return kind

@@ -1,0 +1,151 @@
+"""Where snapshots differ: which leaf, at which index, and who has what there."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ringlet.rank_zero.process_exchange import Exchange
+from ringlet.rank_zero.value_digest import Snapshot
+
+__all__ = ["Difference", "differences_between", "listed"]
+
+# Of so many leaves it is found out where they differ.
+_MOST_LOCATED = 8
+_ABSENT = ""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One leaf that is not the same on all.
+
+    Attributes
+    ----------
+    path : str
+        Which leaf.
+    ranks : tuple of int
+        Who differs from most of the others.
+    index : tuple of int or None
+        The first element that differs; None where shapes or kinds do.
+    values : dict of int to object
+        What each has there.
+    text : str
+        All this for people.
+    """
+
+    path: str
+    ranks: tuple[int, ...]
+    index: tuple[int, ...] | None
+    values: dict[int, Any]
+    text: str
+
+
+def differences_between(exchange: Exchange, snapshots: list[Snapshot], who: str) -> list[Difference]:
+    """Find all leaves that differ; all processes call this together.
+
+    Parameters
+    ----------
+    exchange : callable
+    snapshots : list of Snapshot
+        Of the replicas of this process.
+    who : str
+        What each of them is called.
+    """
+    tables = [json.loads(row) for row in exchange([json.dumps(each.table).encode() for each in snapshots])]
+    rows = [{path: (form, digest) for path, form, digest in table} for table in tables]
+    paths = list(dict.fromkeys(path for row in rows for path in row))
+    differing = [path for path in paths if len({row.get(path) for row in rows}) > 1]
+    alike = [path for path in differing if len({row.get(path, (_ABSENT, ""))[0] for row in rows}) == 1]
+    located = _locate(exchange, snapshots, alike[:_MOST_LOCATED])
+    found = []
+    for path in differing:
+        forms = [row.get(path, (_ABSENT, ""))[0] for row in rows]
+        if path in located:
+            index, values = located[path]
+            found.append(_difference(path, forms[0], index, values, who=who))
+        elif path in alike:
+            found.append(_difference(path, forms[0], None, [row[path][1] for row in rows], who=who))
+        else:
+            shown = [form or "nothing there" for form in forms]
+            found.append(_difference(path, "", None, shown, who=who))
+    return found
+
+
+def _locate(
+    exchange: Exchange, snapshots: list[Snapshot], paths: list[str]
+) -> dict[str, tuple[tuple[int, ...] | None, list[Any]]]:
+    """Where leaves of one form differ, and what all have there: first which piece, then which element."""
+    digests = _exchanged(exchange, [[_digests(each, path) for path in paths] for each in snapshots])
+    pieces = [_first_unlike([row[i] for row in digests]) for i in range(len(paths))]
+    places = list(zip(paths, pieces, strict=True))
+    contents = _exchanged(exchange, [[_content(each, path, piece) for path, piece in places] for each in snapshots])
+    located: dict[str, tuple[tuple[int, ...] | None, list[Any]]] = {}
+    for i, (path, piece) in enumerate(places):
+        leaf = snapshots[0].leaves[path]
+        if leaf.array is None:
+            located[path] = None, [row[i] for row in contents]
+        else:
+            located[path] = leaf.first_difference(piece, [base64.b64decode(row[i]) for row in contents])
+    return located
+
+
+def _exchanged(exchange: Exchange, rows: list[Any]) -> list[Any]:
+    return [json.loads(row) for row in exchange([json.dumps(row).encode() for row in rows])]
+
+
+def _digests(snapshot: Snapshot, path: str) -> list[str]:
+    leaf = snapshot.leaves[path]
+    return [] if leaf.array is None else leaf.piece_digests()
+
+
+def _content(snapshot: Snapshot, path: str, piece: int) -> str:
+    leaf = snapshot.leaves[path]
+    return leaf.shown if leaf.array is None else base64.b64encode(leaf.piece(piece)).decode("ascii")
+
+
+def _first_unlike(rows: Sequence[Sequence[str]]) -> int:
+    return next((number for number, column in enumerate(zip(*rows, strict=True)) if len(set(column)) > 1), 0)
+
+
+def _difference(path: str, form: str, index: tuple[int, ...] | None, values: list[Any], *, who: str) -> Difference:
+    groups: dict[str, list[int]] = {}
+    for rank, value in enumerate(values):
+        groups.setdefault(_key_of(value), []).append(rank)
+    most = max(groups.values(), key=lambda ranks: (len(ranks), -ranks[0]))
+    others = [ranks for ranks in groups.values() if ranks is not most]
+    shown = [*others[:4], most] if len(most) > 1 else sorted(groups.values())[:5]
+    described = [
+        f"{who}{'s' if len(ranks) > 1 else ''} {listed(ranks)} {'have' if len(ranks) > 1 else 'has'} "
+        f"{_shown(values[ranks[0]])}"
+        for ranks in shown
+    ]
+    what = ", ".join(each for each in (path, form) if each)
+    place = f"at [{', '.join(map(str, index))}] " if index else ""
+    text = f"{what}{': ' if what else ''}{place}{', '.join(described[:-1])}, and {described[-1]}"
+    ranks = tuple(sorted(rank for each in others for rank in each))
+    return Difference(path, ranks, index, dict(enumerate(values)), text)
+
+
+def _key_of(value: Any) -> str:
+    return value.tobytes().hex() if hasattr(value, "tobytes") else str(value)
+
+
+def _shown(value: Any) -> str:
+    return repr(value.item()) if isinstance(value, (np.str_, np.bytes_)) else str(value)
+
+
+def listed(items: Sequence[Any]) -> str:
+    """Write a list as people say it.
+
+    Examples
+    --------
+    >>> listed([0, 1, 3]), listed([2])
+    ('0, 1 and 3', '2')
+    """
+    texts = [str(item) for item in items]
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"

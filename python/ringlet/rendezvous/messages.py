@@ -1,0 +1,92 @@
+"""Messages of the rendezvous: one JSON object each, with file descriptors where one hands them over.
+
+Nothing that is received is ever run or unpickled; a message is at most 64 KiB, so a stranger cannot fill the memory.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+from ringlet.ipc.unix_sockets import (
+    MSG_CMSG_CLOEXEC,
+    close_in_children,
+    descriptor_space,
+    descriptors_in,
+    no_descriptor_left,
+)
+
+__all__ = ["Message", "Unreadable", "new_socket", "receive", "send"]
+
+Message = dict[str, Any]
+
+_LIMIT_BYTES = 65536
+_MOST_DESCRIPTORS = 8
+
+
+class Unreadable(ValueError):
+    """What came is no message of ours."""
+
+
+def new_socket() -> socket.socket:
+    """Open a socket that keeps messages apart and is closed by fork and exec."""
+    return close_in_children(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+
+
+def send(connection: socket.socket, message: Message, descriptors: Sequence[int] = ()) -> None:
+    """Send one message.
+
+    Raises
+    ------
+    OSError
+        If nobody is there any more, or nobody reads within the socket's time-out.
+    """
+    data = json.dumps(message).encode("ascii")
+    if descriptors:
+        socket.send_fds(connection, [data], descriptors, socket.MSG_NOSIGNAL)
+    else:
+        connection.send(data, socket.MSG_NOSIGNAL)
+
+
+def receive(connection: socket.socket) -> tuple[Message, list[int]] | None:
+    """Receive one message, and the descriptors that came with it, which the caller closes.
+
+    Returns
+    -------
+    tuple or None
+        None if the other side has closed the connection.
+
+    Raises
+    ------
+    Unreadable
+        If it is no JSON object.
+    OSError
+        If nothing came within the socket's time-out, or this process has no descriptor left (``EMFILE``).
+    """
+    # Not socket.recv_fds, which passes no flags on in some versions of Python.
+    data, extras, flags, _ = connection.recvmsg(_LIMIT_BYTES, descriptor_space(_MOST_DESCRIPTORS), MSG_CMSG_CLOEXEC)
+    descriptors = descriptors_in(extras)
+    try:
+        if flags & socket.MSG_CTRUNC:
+            raise OSError(errno.EMFILE, no_descriptor_left())
+        if not data:
+            return None
+        message = json.loads(data)
+        if flags & socket.MSG_TRUNC or not isinstance(message, dict):
+            raise Unreadable("no message of ours")
+    except (ValueError, RecursionError):
+        _close(descriptors)
+        raise Unreadable("no message of ours") from None
+    except OSError:
+        _close(descriptors)
+        raise
+    return message, descriptors
+
+
+def _close(descriptors: Sequence[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)

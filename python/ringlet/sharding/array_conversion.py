@@ -1,0 +1,235 @@
+"""What a sharded array becomes elsewhere: a plain array, a number, text, memory that others read."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from ringlet.values.ndarray_protocol import converted
+
+if TYPE_CHECKING:
+    from ringlet.sharding.layout.device_group import DeviceGroup
+    from ringlet.sharding.layout.layout import Layout
+    from ringlet.sharding.sharded_array import ShardedArray
+
+__all__ = ["Conversions"]
+
+Array = NDArray[Any]
+
+# What ndarrays have because they are one piece of memory, and what does instead.
+_ABSENT = {
+    "base": "Ask np.shares_memory(array, other)",
+    "ctypes": "Use array.shards[0].ctypes, or np.asarray(array).ctypes",
+    "data": "Use array.shards[0].data, or np.asarray(array).data",
+    "dump": "Write pickle.dump(array, file), or np.save(file, array)",
+    "dumps": "Write pickle.dumps(array)",
+    "flags": "Use array.shards[0].flags; array.copy() can always be written to",
+    "getfield": "Write array[name] for a field, array.view(dtype) for other elements, or np.asarray(array).getfield",
+    "resize": "Write np.resize(array, shape), which makes a new array",
+    "setfield": "Write array[name] = value for a field",
+    "setflags": "Write array.copy() for an array that can be written to; slices cannot",
+    "strides": "Use array.shards[0].strides, or np.asarray(array).strides",
+    "tostring": "Write array.tobytes()",  # before NumPy 2.3
+}
+
+
+class Conversions:
+    """Conversions of a :class:`~ringlet.sharding.ShardedArray`.
+
+    All of them collect the values, if devices have different ones. Only those that a program may not have meant are
+    refused by :func:`ringlet.sharding.strict`: ``np.asarray`` and what calls it.
+    """
+
+    __slots__ = ()
+
+    def numpy(self: Any) -> Any:
+        """Give the values as a plain array of its own, or a NumPy number, also in :func:`ringlet.sharding.strict`."""
+        from ringlet.sharding.execution.gather_fallback import gathering, strict
+
+        x = self._known()
+        if not x._is_everywhere():
+            with strict(False):
+                gathering("numpy", x, is_asked_for=True)
+        return np.array(x._gathered())[()]
+
+    def _known(self: Any) -> Any:
+        """The array once its parts are combined."""
+        from ringlet.sharding.resharding.reshard import settled
+
+        return settled(self)
+
+    def _is_everywhere(self: Any) -> bool:
+        """Whether nothing has to be collected, or only a number."""
+        return bool(self._layout.is_replicated or not self.shape)
+
+    def _gathered(self: Any) -> Array:
+        """Give the values as a plain read-only array; a view where they are in one place. Whoever asks counts."""
+        from ringlet.sharding.explain import unnoted
+        from ringlet.sharding.layout.layout import Layout
+        from ringlet.sharding.resharding.reshard import redistribute
+
+        x = self._known()
+        if x._group.member is not None:
+            with unnoted():
+                x = redistribute(x, Layout.replicated(x._group.num_devices, x.ndim))
+        layout, boxes = x._layout, x._layout.boxes(x.shape)
+        values: Array
+        if x._whole is not None:
+            values = x._whole.view()
+        elif x._is_in_one_place():
+            values = x._tile(x._group.local_devices[0] if layout.only is None else layout.only).view()
+        else:
+            values = np.empty_like(x._tile(layout.holders[0]), shape=x.shape)
+            for device in layout.first_holders(x.shape):
+                values[boxes[device]] = x._tile(device)
+        values.flags.writeable = False
+        return values
+
+    def __array__(self: Any, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
+        from ringlet.sharding.execution.gather_fallback import gathering
+
+        x = self._known()
+        if copy is False and not x._is_in_one_place():
+            raise ValueError(
+                f"an array that is laid out as {x.sharding} cannot become a plain one without a copy: leave out "
+                "copy=False, or look at array.shards"
+            )
+        if not x._is_everywhere():
+            gathering("np.asarray", x, is_asked_for=True)
+        return converted(x._gathered(), dtype, copy is not False)
+
+    def _is_in_one_place(self: Any) -> bool:
+        """Whether some device has all of the array."""
+        return bool(self._layout.is_replicated or len(self._layout.holders) == 1)
+
+    # Consumers of DLPack share memory, so there has to be one place that has all values.
+
+    def __dlpack__(
+        self: Any, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
+        given = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
+        options = {name: value for name, value in given.items() if value is not None}
+        if copy:
+            return np.asarray(self.numpy()).__dlpack__(**options)
+        return self._shared_memory().__dlpack__(**options)
+
+    def __dlpack_device__(self: Any) -> tuple[int, int]:
+        return 1, 0  # DLPack's number of host memory
+
+    def _shared_memory(self: Any) -> Array:
+        x = self._known()
+        shards: list[Array] = x.shards if x._is_in_one_place() else []
+        if not shards:
+            raise BufferError(
+                f"an array that is laid out as {x.sharding} is not in one piece of memory: hand over its tiles, "
+                "array.shards, one by one, or np.asarray(array), or ask for a copy, np.from_dlpack(array, copy=True)"
+            )
+        return shards[0]
+
+    # Numbers
+
+    def item(self: Any, *index: Any) -> Any:
+        """Give one element as a Python number; parameters are those of ndarray's method."""
+        return self._gathered().item(*index)
+
+    def tolist(self: Any) -> Any:
+        """Give all elements as nested lists of Python numbers."""
+        return self._gathered().tolist()
+
+    def tofile(self: Any, fid: Any, sep: str = "", format: str = "%s") -> None:  # NumPy's name
+        """Write all elements to a file; parameters are those of ndarray's method."""
+        self._gathered().tofile(fid, sep, format)
+
+    def tobytes(self: Any, order: Any = "C") -> bytes:
+        """Give the bytes of all elements."""
+        return bytes(self._gathered().tobytes(order))
+
+    def __bool__(self: Any) -> bool:
+        return bool(self._number())
+
+    def __int__(self: Any) -> int:
+        return int(self._number())
+
+    def __float__(self: Any) -> float:
+        return float(self._number())
+
+    def __complex__(self: Any) -> complex:
+        return complex(self._number())
+
+    def __index__(self: Any) -> int:
+        return operator.index(self._number())
+
+    def __round__(self: Any, digits: int | None = None) -> Any:
+        return np.round(self, digits or 0) if self.shape else round(self.numpy(), digits)
+
+    def _number(self: Any) -> Any:
+        """An ndarray that converts to a number, or says why not, without a large one being collected for that."""
+        return self._gathered() if self.size == 1 else np.broadcast_to(np.zeros((), self.dtype), self.shape)
+
+    def __len__(self: Any) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return int(self.shape[0])
+
+    # The array API standard's
+
+    @property
+    def device(self) -> str:
+        """Where the array is, as NumPy names it: ``"cpu"``. The logical devices are those of `sharding`."""
+        return "cpu"
+
+    def to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
+        """Return the array itself, for the device ``"cpu"``."""
+        np.empty(0).to_device(device, stream=stream)  # NumPy says what is wrong
+        return self
+
+    def __array_namespace__(self, *, api_version: Any = None) -> Any:
+        return np.empty(0).__array_namespace__(api_version=api_version)
+
+    def __getattr__(self, name: str) -> Any:
+        remedy = _ABSENT.get(name)
+        raise AttributeError(
+            f"'{type(self).__name__}' object has no attribute {name!r}"
+            + (f": its memory is that of its tiles. {remedy}" if remedy else ""),
+            name=name,
+            obj=self,
+        )
+
+    # Text
+
+    def __format__(self: Any, specification: str) -> str:
+        return format(self._gathered(), specification) if specification else str(self)
+
+    def __repr__(self: Any) -> str:
+        if self._group.member is not None:  # that others have a part in showing it would be a surprise
+            return f"ShardedArray(shape={self.shape}, dtype={self.dtype}, sharding={self.sharding})"
+        return f"ShardedArray({self._gathered()!r}, sharding={self.sharding})"
+
+    def __str__(self: Any) -> str:
+        return repr(self) if self._group.member is not None else str(self._gathered())
+
+    # Copies
+
+    def __copy__(self: Any) -> Any:
+        return self.copy()
+
+    def __deepcopy__(self: Any, _: dict[int, Any]) -> Any:
+        return self.copy()
+
+    def __reduce__(self: Any) -> Any:
+        if self._group.member is not None:
+            raise TypeError(
+                "an array that lies on devices of several processes is not pickled: send np.asarray(array), and lay "
+                "it out again with ringlet.sharding.shard"
+            )
+        x = self._known()
+        return _unpickled, (np.array(x._gathered()), x._layout, x._group)
+
+
+def _unpickled(values: Array, layout: Layout, group: DeviceGroup) -> ShardedArray:
+    from ringlet.sharding.creation import place
+
+    return place(values, layout, group)

@@ -1,0 +1,1 @@
+"""Execution of operations tile by tile."""

@@ -1,0 +1,109 @@
+"""Operations that have no tiled form: counted, warned of, and refused where the program wants to be strict."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from ringlet.errors import GatherError, GatherWarning
+from ringlet.sharding.explain import note
+from ringlet.sharding.resharding.collective_record import Collective
+from ringlet.tpu.units import format_bytes
+
+if TYPE_CHECKING:
+    from ringlet.sharding.sharded_array import ShardedArray
+
+__all__ = ["gathering", "strict"]
+
+_is_strict: ContextVar[bool] = ContextVar("ringlet_sharding_strict", default=False)
+
+# The first message of each (function, file, line): Python shows equal messages of a line once, and sizes may differ.
+_messages: dict[tuple[str, str, int], str] = {}
+
+# Whose frames are not the caller's.
+_PASSED_OVER = ("ringlet", "numpy")
+
+
+@contextmanager
+def strict(is_strict: bool = True) -> Iterator[None]:
+    """Refuse operations that would gather an array, in this block and in replicas that are started in it.
+
+    Parameters
+    ----------
+    is_strict : bool
+        False allows them again within such a block.
+
+    Yields
+    ------
+    None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ringlet.sharding import Sharding, shard
+    >>> x = shard(np.arange(8.0), Sharding.tiled((2,)))
+    >>> with strict():
+    ...     np.asarray(x)
+    Traceback (most recent call last):
+        ...
+    ringlet.errors.GatherError: np.asarray gathers 64 B, the whole of float64[8] {devices=[2]<=[2]}, ...
+    """
+    token = _is_strict.set(is_strict)
+    try:
+        yield
+    finally:
+        _is_strict.reset(token)
+
+
+def gathering(function_name: str, x: ShardedArray, *, is_asked_for: bool = False) -> None:
+    """Count that an array is about to be gathered, and warn of it once for each line that calls the function.
+
+    Parameters
+    ----------
+    function_name : str
+        As the caller knows it, such as ``"np.median"``.
+    x : ShardedArray
+        Not gathered here.
+    is_asked_for : bool
+        No warning, where a conversion to a plain array is what the caller wrote.
+
+    Raises
+    ------
+    GatherError
+        Inside :func:`strict`.
+    """
+    nbytes = x.size * x.dtype.itemsize
+    if _is_strict.get():
+        raise GatherError(_text(function_name, x, nbytes))
+    collective = Collective("gather", x.shape, str(x.dtype), (tuple(x._layout.holders),), nbytes=nbytes)
+    note(function_name, x, (), (collective,), is_gathered=True)
+    if not is_asked_for:
+        _warn(function_name, x, nbytes)
+
+
+def _warn(function_name: str, x: ShardedArray, nbytes: int) -> None:
+    frame = sys._getframe(2)
+    while frame.f_back is not None and _package_of(frame.f_globals) in _PASSED_OVER:
+        frame = frame.f_back
+    file, line = frame.f_code.co_filename, frame.f_lineno
+    message = _messages.setdefault((function_name, file, line), _text(function_name, x, nbytes))
+    registry = frame.f_globals.setdefault("__warningregistry__", {})
+    module = frame.f_globals.get("__name__", "<unknown>")
+    warnings.warn_explicit(message, GatherWarning, file, line, module, registry)
+
+
+def _package_of(names: dict[str, object]) -> str:
+    return str(names.get("__name__", "")).partition(".")[0]
+
+
+def _text(function_name: str, x: ShardedArray, nbytes: int) -> str:
+    array = f"{x.dtype}[{','.join(map(str, x.shape))}] {x.sharding}"
+    return (
+        f"{function_name} gathers {format_bytes(nbytes)}, the whole of {array}, because it does not work tile by tile. "
+        "Use operations that do; where it has to be, gather once and keep that, with "
+        f"x.reshard(Sharding.replicated({x._group.num_devices}))"
+    )

@@ -1,0 +1,1 @@
+"""XLA's text and protocol-buffer formats of shardings."""

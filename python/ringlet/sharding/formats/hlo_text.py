@@ -1,0 +1,252 @@
+"""Shardings as XLA's programs write them, read and written.
+
+The grammar, with spaces and comments wherever they are wanted::
+
+    sharding = "{" single { note } "}"  |  "{" [ sharding { "," sharding } ] "}"
+    single   = "replicated" | "manual" | "unknown" | "unreduced" | "maximal device=" number | tiled
+    tiled    = "devices=[" numbers "]" ( numbers | "<=[" numbers "]" [ "T(" numbers ")" ] ) [ groups ]
+    groups   = "last_tile_dim_replicate" | "last_tile_dims={" [ type { "," type } ] "}"
+    note     = "metadata={" … "}"  |  "shard_as" number  |  "shard_like" number
+
+Metadata says nothing about places, and is passed over.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal, NoReturn
+
+from ringlet.errors import ShardingError
+from ringlet.sharding.formats.iota import Iota
+from ringlet.sharding.layout.sharding import Kind, Sharding
+from ringlet.sharding.layout.tile_assignment import MOST_DEVICES, SUBGROUPS, Subgroup
+
+__all__ = ["parse", "write"]
+
+_SPACE = re.compile(r"(?:\s+|/\*.*?\*/|//[^\n]*)*", re.DOTALL)
+_TOKEN = re.compile(r"[0-9]+|[A-Za-z_]\w*=?|<=|.|", re.ASCII)
+_MOST_DIGITS = 18
+_SHOWN = 60
+# Long tuples have a comment before each element whose number is a multiple of it.
+_NUMBERED = 5
+
+
+def write(sharding: Sharding) -> str:
+    """Write a sharding as XLA does, in normal form."""
+    if sharding.kind == "tuple":
+        numbers = [f"/*index={i}*/" * (i > 0 and i % _NUMBERED == 0) for i in range(len(sharding.elements))]
+        return f"{{{', '.join(f'{number}{each}' for number, each in zip(numbers, sharding.elements, strict=True))}}}"
+    text: str = sharding.kind
+    if sharding.kind == "maximal":
+        text = f"maximal device={sharding.tile_assignment_devices[0]}"
+    elif sharding.kind == "tiled" and len(sharding.tile_assignment_devices) == 1:  # whose table is none to a reader
+        text = "replicated"
+    elif sharding.kind == "tiled":
+        is_listed = sharding.lists_devices or sharding.iota is None
+        devices = ",".join(map(str, sharding.tile_assignment_devices)) if is_listed else str(sharding.iota)
+        groups = f" last_tile_dims={{{', '.join(sharding.last_tile_dims)}}}" if sharding.last_tile_dims else ""
+        if sharding.last_tile_dims == ("replicated",):
+            groups = " last_tile_dim_replicate"
+        text = f"devices=[{','.join(map(str, sharding.tile_assignment_dimensions))}]{devices}{groups}"
+    return (
+        f"{{{text}}}"
+        if sharding.shard_group is None
+        else f"{{{text} shard_{' '.join(map(str, sharding.shard_group))}}}"
+    )
+
+
+def parse(text: str, num_devices: int | None = None) -> Sharding:
+    """Read a sharding; what it gives and raises is told by :meth:`Sharding.parse`."""
+    if not isinstance(text, str):
+        raise TypeError(f"the text of a sharding is a str, got {text!r} of type {type(text).__name__}")
+    reader = _Reader(text)
+    found = _sharding(reader, num_devices)
+    if reader.token:
+        reader.fail("the end of the text")
+    return found
+
+
+class _Reader:
+    """A text, and how much of it was read."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._next(0)
+
+    def _next(self, position: int) -> None:
+        space = _SPACE.match(self.text, position)
+        self.position = space.end() if space else position
+        token = _TOKEN.match(self.text, self.position)
+        self.token = token[0] if token else ""
+
+    def take(self, token: str) -> bool:
+        """Pass over a token if it is the next one."""
+        is_next = self.token == token
+        if is_next:
+            self._next(self.position + len(token))
+        return is_next
+
+    def expect(self, token: str, what: str = "") -> None:
+        if not self.take(token):
+            self.fail(what or repr(token))
+
+    def number(self) -> int:
+        token = self.token
+        if not (token.isascii() and token.isdigit()):
+            self.fail("a number")
+        if len(token) > _MOST_DIGITS:
+            self.refuse(f"is a number of {len(token)} digits: there are not so many devices")
+        self._next(self.position + len(token))
+        return int(token)
+
+    def numbers(self, closing: str) -> tuple[int, ...]:
+        numbers = [self.number()]
+        while self.take(","):
+            numbers.append(self.number())
+        if closing:
+            self.expect(closing, f"',' or '{closing}'")
+        return tuple(numbers)
+
+    def pass_over_braces(self) -> None:
+        """Pass over what stands in braces, in which texts in quotes may have any."""
+        depth = 0
+        for match in re.finditer(r'"(?:[^"\\]|\\.)*"|[{}]', self.text[self.position :]):
+            depth += {"{": 1, "}": -1}.get(match[0], 0)
+            if not depth:
+                self._next(self.position + match.end())
+                return
+        self._next(len(self.text))
+        self.fail("'}'")
+
+    def fail(self, expected: str, position: int | None = None) -> NoReturn:
+        self.refuse(f"expected {expected}" + ("" if self.token else ", and the text ends"), position)
+
+    def refuse(self, reason: str, position: int | None = None) -> NoReturn:
+        """Say where the text is wrong: a part of it, and a mark below the place."""
+        at = self.position if position is None else position
+        start = max(0, at - _SHOWN)
+        part = "".join(letter if letter.isprintable() else " " for letter in self.text[start : at + _SHOWN])
+        raise ShardingError(
+            f"this is no text of a sharding: at position {at} {reason}\n  {part}\n  {' ' * (at - start)}^"
+        )
+
+
+def _sharding(reader: _Reader, num_devices: int | None, *, is_element: bool = False) -> Sharding:
+    position = reader.position
+    reader.expect("{", "'{', with which a sharding begins")
+    if reader.token not in ("{", "}"):
+        found = _single(reader, num_devices)
+        found = replace(found, shard_group=_shard_group(reader))
+        reader.expect("}", "'}', with which a sharding ends")
+        return found
+    if is_element:
+        reader.refuse("a tuple is in a tuple: list the shardings of all its tensors in one", position)
+    elements: list[Sharding] = []
+    while not reader.take("}"):
+        if elements:
+            reader.expect(",", "',' or '}'")
+        elements.append(_sharding(reader, num_devices, is_element=True))
+    return Sharding.of_tuple(elements)
+
+
+def _single(reader: _Reader, num_devices: int | None) -> Sharding:
+    kinds: tuple[Kind, ...] = ("replicated", "manual", "unknown", "unreduced")
+    for kind in kinds:
+        if reader.take(kind):
+            return Sharding(kind, num_devices=num_devices)
+    if reader.take("maximal"):
+        reader.expect("device=")
+        position, device = reader.position, reader.number()
+        if num_devices is not None and device >= num_devices:
+            reader.refuse(f"is device {device}, and there are {num_devices}", position)
+        return Sharding.maximal(device, num_devices)
+    reader.expect("devices=", "'replicated', 'maximal device=', 'devices=[', 'manual', 'unknown' or 'unreduced'")
+    return _tiled(reader)
+
+
+def _tiled(reader: _Reader) -> Sharding:
+    reader.expect("[")
+    start = reader.position
+    dimensions = reader.numbers("]")
+    count = math.prod(dimensions)
+    if count == 0:
+        reader.refuse(f"the numbers of tiles are {list(dimensions)}: write 1 where a dimension is not cut", start)
+    if count == 1:
+        reader.refuse("is a tiling over one device: write {replicated} or {maximal device=0}", start)
+    if count > MOST_DEVICES:
+        reader.refuse(f"are {count} tiles: no more than {MOST_DEVICES} devices are read", start)
+    is_listed = reader.token != "<="
+    devices = _listed(reader, count) if is_listed else _grid(reader, count)
+    found = Sharding.tiled(dimensions, devices, last_tile_dims=_groups(reader, len(dimensions)))
+    return replace(found, lists_devices=is_listed and found.kind == "tiled")
+
+
+def _listed(reader: _Reader, count: int) -> Sequence[int]:
+    devices: dict[int, None] = {}
+    while True:
+        position, device = reader.position, reader.number()
+        if device in devices:
+            reader.refuse(f"device {device} is listed for a second time", position)
+        devices[device] = None
+        if len(devices) > count:
+            reader.refuse(f"is one device more than the {count} tiles", position)
+        if not reader.take(","):
+            break
+    if len(devices) < count:
+        reader.refuse(f"the list ends after {len(devices)} devices, and there are {count} tiles")
+    return tuple(devices)
+
+
+def _grid(reader: _Reader, count: int) -> Sequence[int]:
+    reader.expect("<=")
+    reader.expect("[")
+    start = reader.position
+    shape = reader.numbers("]")
+    if math.prod(shape) != count:
+        reader.refuse(f"is a grid of {math.prod(shape)} devices for {count} tiles", start)
+    axes: tuple[int, ...] = (0,)
+    if len(shape) > 1:
+        reader.expect("T", "'T(', the order of the grid's axes")
+        reader.expect("(")
+        start = reader.position
+        axes = reader.numbers(")")
+        if sorted(axes) != list(range(len(shape))):
+            reader.refuse(f"are axes {list(axes)} of a grid that has 0 to {len(shape) - 1}: expected each once", start)
+    return Iota(shape, axes).devices
+
+
+def _groups(reader: _Reader, ndim: int) -> list[Subgroup]:
+    if reader.take("last_tile_dim_replicate"):
+        return ["replicated"]
+    groups: list[Subgroup] = []
+    if reader.take("last_tile_dims="):
+        reader.expect("{")
+        while not reader.take("}"):
+            if groups:
+                reader.expect(",", "',' or '}'")
+            if reader.token not in SUBGROUPS:
+                reader.fail(" or ".join(map(repr, SUBGROUPS)))
+            if len(groups) == ndim:
+                reader.refuse(f"is one group more than the {ndim} dimensions of the tile assignment")
+            groups.append(reader.token)
+            reader.take(reader.token)
+    return groups
+
+
+def _shard_group(reader: _Reader) -> tuple[Literal["as", "like"], int] | None:
+    """Read the notes that may end a sharding."""
+    group: tuple[Literal["as", "like"], int] | None = None
+    while True:
+        if reader.take("shard_as"):
+            group = ("as", reader.number())
+        elif reader.take("shard_like"):
+            group = ("like", reader.number())
+        elif not reader.take("metadata="):
+            return group
+        elif reader.token == "{":
+            reader.pass_over_braces()
+        else:
+            reader.fail("'{'")

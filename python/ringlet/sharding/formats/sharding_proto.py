@@ -1,0 +1,213 @@
+"""The bytes of XLA's ``OpSharding``, read and written without protobuf.
+
+The message, in Protocol Buffers' wire format (proto3)::
+
+    1   type                         enum; its names are those of `sharding.TYPES`, by their place there
+    3   tile_assignment_dimensions   repeated int64, packed
+    4   tile_assignment_devices      repeated int64, packed
+    5   tuple_shardings              repeated OpSharding
+    6   replicate_on_last_tile_dim   bool
+    8   last_tile_dims               repeated enum, packed
+    9   iota_reshape_dims            repeated int64, packed
+    10  iota_transpose_perm          repeated int32, packed
+    11  is_shard_group               bool
+    12  shard_group_id               int64
+    13  shard_group_type             enum; 0 for as, 1 for like
+
+Numbers may come packed or one by one, and fields in any order; they are written in this one. Fields that are not listed
+are kept as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, cast
+
+from ringlet.errors import ShardingError
+from ringlet.sharding.formats.iota import Iota
+from ringlet.sharding.layout.sharding import TYPES, Sharding
+from ringlet.sharding.layout.tile_assignment import MOST_DEVICES, Subgroup
+
+__all__ = ["parse", "serialize"]
+
+_KINDS = tuple(TYPES)
+_TYPE, _DIMENSIONS, _DEVICES, _TUPLE, _REPLICATE, _GROUPS, _RESHAPE, _TRANSPOSE = 1, 3, 4, 5, 6, 8, 9, 10
+_IS_SHARD_GROUP, _SHARD_GROUP_ID, _SHARD_GROUP_TYPE = 11, 12, 13
+_SHARD_GROUP = (_IS_SHARD_GROUP, _SHARD_GROUP_ID, _SHARD_GROUP_TYPE)
+_NUMBERS = (_TYPE, _DIMENSIONS, _DEVICES, _REPLICATE, _GROUPS, _RESHAPE, _TRANSPOSE, *_SHARD_GROUP)
+_SHARD_GROUP_TYPES: tuple[Literal["as"], Literal["like"]] = ("as", "like")
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_LONGEST_VARINT = 10
+
+
+def serialize(sharding: Sharding) -> bytes:
+    """Write a sharding, byte by byte as protobuf does; what it gives is told by :meth:`Sharding.serialized`."""
+    unknown = ((number, written) for number, _, _, written in _fields(sharding.unknown_fields))
+    return b"".join(written for _, written in sorted([*_known_fields(sharding), *unknown], key=lambda item: item[0]))
+
+
+def _known_fields(sharding: Sharding) -> Iterator[tuple[int, bytes]]:
+    yield _single(_TYPE, _KINDS.index(sharding.kind))
+    if sharding.kind == "maximal":
+        yield _packed(_DEVICES, sharding.tile_assignment_devices)
+    elif sharding.kind == "tiled":
+        is_replicated = sharding.last_tile_dims == ("replicated",)
+        iota = None if sharding.lists_devices else sharding.iota
+        yield _packed(_DIMENSIONS, sharding.tile_assignment_dimensions)
+        yield _packed(_DEVICES, () if iota else sharding.tile_assignment_devices)
+        yield _single(_REPLICATE, is_replicated)
+        yield _packed(_GROUPS, () if is_replicated else map(_KINDS.index, sharding.last_tile_dims))
+        yield _packed(_RESHAPE, iota.reshape_dims if iota else ())
+        yield _packed(_TRANSPOSE, iota.transpose_perm if iota else ())
+    for element in sharding.elements:
+        inner = serialize(element)
+        yield _TUPLE, _tag(_TUPLE, _BYTES) + _varint(len(inner)) + inner
+    if sharding.shard_group is not None:
+        kind, number = sharding.shard_group
+        yield _single(_IS_SHARD_GROUP, True)
+        yield _single(_SHARD_GROUP_ID, number)
+        yield _single(_SHARD_GROUP_TYPE, _SHARD_GROUP_TYPES.index(kind))
+
+
+def _single(number: int, value: int) -> tuple[int, bytes]:
+    return number, _tag(number, _VARINT) + _varint(value) if value else b""
+
+
+def _packed(number: int, values: Iterable[int]) -> tuple[int, bytes]:
+    data = b"".join(map(_varint, values))
+    return number, _tag(number, _BYTES) + _varint(len(data)) + data if data else b""
+
+
+def _tag(number: int, wire: int) -> bytes:
+    return _varint(number << 3 | wire)
+
+
+def _varint(value: int) -> bytes:
+    """A number, seven bits a byte, the lowest first; all bytes but the last have the top bit set."""
+    octets = bytearray()
+    while value >= 0x80:
+        octets.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*octets, value])
+
+
+@dataclass
+class _Message:
+    """What the bytes say, before anybody asks whether it makes sense."""
+
+    numbers: dict[int, list[int]] = field(default_factory=lambda: {number: [] for number in _NUMBERS})
+    elements: list[bytes] = field(default_factory=list)
+    unknown: bytes = b""
+
+
+def parse(data: bytes, num_devices: int | None = None) -> Sharding:
+    """Read a sharding; what it gives and raises is told by :meth:`Sharding.from_serialized`."""
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise TypeError(f"an OpSharding message is bytes, got {data!r} of type {type(data).__name__}")
+    message = _Message()
+    for number, wire, value, written in _fields(bytes(data)):
+        if number in message.numbers and wire in (_VARINT, _BYTES):
+            message.numbers[number] += [cast(int, value)] if wire == _VARINT else _unpacked(cast(bytes, value))
+        elif number == _TUPLE and wire == _BYTES:
+            message.elements.append(cast(bytes, value))
+        else:
+            message.unknown += written
+    found, group = _sharding(message, num_devices), _shard_group(message.numbers)
+    return replace(found, shard_group=group, unknown_fields=message.unknown)
+
+
+def _shard_group(numbers: dict[int, list[int]]) -> tuple[Literal["as", "like"], int] | None:
+    if not any(numbers[_IS_SHARD_GROUP][-1:]):
+        return None
+    (group,), (kind,) = ((numbers[number] or [0])[-1:] for number in (_SHARD_GROUP_ID, _SHARD_GROUP_TYPE))
+    if group < 0 or kind not in (0, 1):
+        raise ShardingError(f"this OpSharding is of shard group {group}, type {kind}: expected 0 or more, 0 or 1")
+    return _SHARD_GROUP_TYPES[kind], group
+
+
+def _sharding(message: _Message, num_devices: int | None) -> Sharding:
+    numbers = message.numbers
+    number = (numbers[_TYPE] or [0])[-1]
+    if not 0 <= number < len(_KINDS):
+        raise ShardingError(
+            f"this OpSharding has type {number}: expected 0 to {len(_KINDS) - 1}, {', '.join(TYPES.values())}"
+        )
+    kind = _KINDS[number]
+    if kind == "tuple":
+        return Sharding.of_tuple([parse(element, num_devices) for element in message.elements])
+    if kind == "maximal":
+        if len(numbers[_DEVICES]) != 1:
+            raise ShardingError(f"this OpSharding is MAXIMAL and on devices {numbers[_DEVICES]}: expected one")
+        return Sharding.maximal(numbers[_DEVICES][0], num_devices)
+    return _tiled(numbers) if kind == "tiled" else Sharding(kind, num_devices=num_devices)
+
+
+def _tiled(numbers: dict[int, list[int]]) -> Sharding:
+    dimensions, shape, axes = numbers[_DIMENSIONS], numbers[_RESHAPE], numbers[_TRANSPOSE]
+    groups: list[Subgroup] = ["replicated"] if any(numbers[_REPLICATE]) else _groups(numbers[_GROUPS])
+    if not shape:
+        found = Sharding.tiled(dimensions, numbers[_DEVICES], last_tile_dims=groups)
+        return replace(found, lists_devices=found.kind == "tiled")
+    if math.prod(dimensions) > MOST_DEVICES or math.prod(shape) != math.prod(dimensions):
+        raise ShardingError(
+            f"this OpSharding has a grid of {shape} devices for {dimensions} tiles: expected as many devices as tiles, "
+            f"and no more than {MOST_DEVICES}"
+        )
+    if sorted(axes) != list(range(len(shape))):
+        raise ShardingError(f"this OpSharding reads axes {axes} of a grid of {shape} devices: expected each axis once")
+    return Sharding.tiled(dimensions, Iota(tuple(shape), tuple(axes)).devices, last_tile_dims=groups)
+
+
+def _groups(numbers: Sequence[int]) -> list[Subgroup]:
+    kinds = [_KINDS[number] if 0 <= number < len(_KINDS) else number for number in numbers]
+    return cast("list[Subgroup]", kinds)  # checked by who makes the sharding
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, int, int | bytes, bytes]]:
+    """Give the number of each field, how it is written, its value, and all its bytes."""
+    position = 0
+    while position < len(data):
+        start = position
+        tag, position = _read_varint(data, position)
+        number, wire = tag >> 3, tag & 7
+        value: int | bytes = b""
+        if wire == _VARINT:
+            value, position = _read_varint(data, position)
+        elif wire in (_BYTES, _FIXED64, _FIXED32):
+            size = {_FIXED64: 8, _FIXED32: 4}.get(wire)
+            if size is None:
+                size, position = _read_varint(data, position)
+            value = data[position : position + size]
+            position += size
+        if number < 1 or wire not in (_VARINT, _BYTES, _FIXED64, _FIXED32) or position > len(data):
+            raise _no_message(data, start, f"is a field {number}, written as {wire}, that does not exist or is cut off")
+        yield number, wire, value, data[start:position]
+
+
+def _read_varint(data: bytes, position: int) -> tuple[int, int]:
+    value = 0
+    for i, byte in enumerate(data[position : position + _LONGEST_VARINT]):
+        value |= (byte & 0x7F) << 7 * i
+        if byte < 0x80:
+            return _signed(value), position + i + 1
+    raise _no_message(data, position, "a number is cut off")
+
+
+def _signed(value: int) -> int:
+    """The int64 in the low 64 bits."""
+    value &= 0xFFFFFFFFFFFFFFFF
+    return value - (value >> 63 << 64)
+
+
+def _unpacked(data: bytes) -> list[int]:
+    numbers, position = [], 0
+    while position < len(data):
+        value, position = _read_varint(data, position)
+        numbers.append(value)
+    return numbers
+
+
+def _no_message(data: bytes, position: int, reason: str) -> ShardingError:
+    return ShardingError(f"these {len(data)} bytes are no serialized OpSharding: at byte {position} {reason}")

@@ -1,0 +1,1 @@
+"""Shardings, meshes and layouts: which device holds which tile."""

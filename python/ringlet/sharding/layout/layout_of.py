@@ -1,0 +1,162 @@
+"""From shardings to layouts, which operations compute with, and back."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from ringlet.errors import PartitionError, ShardingError
+from ringlet.sharding.layout.device_group import DeviceGroup
+from ringlet.sharding.layout.layout import WHOLE, Cut, Layout
+from ringlet.sharding.layout.mesh import NamedSharding
+from ringlet.sharding.layout.sharding import Sharding
+from ringlet.sharding.layout.tile_assignment import Subgroup
+
+__all__ = ["group_of", "layout_of", "sharding_of"]
+
+
+def layout_of(sharding: Sharding | NamedSharding, ndim: int, num_devices: int | None = None) -> Layout:
+    """Give the layout that a sharding says.
+
+    Parameters
+    ----------
+    sharding : Sharding or NamedSharding
+    ndim : int
+        Dimensions of the array.
+    num_devices : int, optional
+        Devices that there are, for a sharding that does not say it.
+
+    Raises
+    ------
+    ShardingError
+        If the sharding is for other devices, or does not say where values are.
+    PartitionError
+        If it is for arrays of other dimensions.
+    TypeError
+        If it is no sharding.
+
+    Examples
+    --------
+    >>> layout_of(Sharding.tiled((2, 1, 2), last_tile_dims=["replicated"]), 2).cuts[0]
+    Cut(count=2, tile=(0, 0, 1, 1))
+    """
+    found = _for_ndim(sharding, ndim)
+    return _layout(found, ndim, _count(found, num_devices))
+
+
+def group_of(sharding: Sharding | NamedSharding, num_devices: int | None = None) -> DeviceGroup:
+    """Give the devices that arrays of a sharding lie on: those of its mesh, or the first ones of this process.
+
+    Parameters
+    ----------
+    sharding : Sharding or NamedSharding
+    num_devices : int, optional
+        As for :func:`layout_of`.
+
+    Examples
+    --------
+    >>> group_of(Sharding.tiled((2, 1))).num_devices
+    2
+    """
+    if isinstance(sharding, NamedSharding):
+        return sharding.mesh.group
+    return DeviceGroup.of(_count(_for_ndim(sharding, 0), num_devices))
+
+
+def _for_ndim(sharding: Sharding | NamedSharding, ndim: int) -> Sharding:
+    if isinstance(sharding, NamedSharding):
+        return sharding.for_ndim(ndim)
+    if not isinstance(sharding, Sharding):
+        raise TypeError(
+            "expected a Sharding, such as Sharding.tiled((2, 1)) or Sharding.parse(text), or a mesh and its axes, "
+            "mesh.sharding('x', None) or NamedSharding(mesh, PartitionSpec('x', None)), got "
+            f"{sharding!r} of type {type(sharding).__name__}"
+        )
+    return sharding
+
+
+@lru_cache(maxsize=4096)
+def _layout(sharding: Sharding, ndim: int, count: int) -> Layout:
+    whole = (WHOLE,) * ndim
+    if sharding.kind == "replicated":
+        return Layout(count, whole)
+    if sharding.kind == "maximal":
+        return Layout(count, whole, only=sharding.tile_assignment_devices[0])
+    if sharding.kind == "unreduced":
+        return Layout(count, whole, _cut(count, range(count)))
+    if sharding.ndim != ndim:
+        raise PartitionError(f"{sharding} is for arrays of {sharding.ndim} dimensions, and this one has {ndim}")
+    cuts = _axis_cuts(sharding)
+    parts = dict(zip(sharding.last_tile_dims, cuts[ndim:], strict=True))
+    return Layout(count, cuts[:ndim], parts.get("unreduced", WHOLE))
+
+
+def _count(sharding: Sharding, num_devices: int | None) -> int:
+    """How many devices there are, if the sharding says which of them has what."""
+    if sharding.kind in ("manual", "unknown", "tuple") or "manual" in sharding.last_tile_dims:
+        raise ShardingError(
+            f"{sharding} does not say which part of an array a device has"
+            + (": take one of its elements" if sharding.kind == "tuple" else ". Use a tiled or a replicated sharding")
+        )
+    count = sharding.num_devices if num_devices is None else num_devices
+    if count is None:
+        raise ShardingError(f"{sharding} does not say how many devices there are: give num_devices=")
+    if sharding.num_devices not in (None, count):
+        raise ShardingError(f"{sharding} is for {sharding.num_devices} devices, and there are {count}")
+    highest = max(sharding.tile_assignment_devices, default=0)
+    if highest >= count:
+        raise ShardingError(f"{sharding} names device {highest}, and the last of {count} devices is {count - 1}")
+    if sharding.kind == "tiled" and len(sharding.tile_assignment_devices) != count:
+        raise ShardingError(
+            f"{sharding} has tiles for {len(sharding.tile_assignment_devices)} of {count} devices: each has to have one"
+        )
+    return count
+
+
+def _cut(count: int, tile: range | tuple[int, ...]) -> Cut:
+    return Cut(count, tuple(tile)) if count > 1 else WHOLE
+
+
+def _axis_cuts(sharding: Sharding) -> tuple[Cut, ...]:
+    """How each dimension of the tile assignment lies on the devices."""
+    dimensions = sharding.tile_assignment_dimensions
+    if not dimensions:  # of which NumPy has no indices
+        return ()
+    places = np.argsort(sharding.tile_assignment_devices)
+    indices = np.unravel_index(places, dimensions)
+    return tuple(_cut(size, tuple(index.tolist())) for size, index in zip(dimensions, indices, strict=True))
+
+
+@lru_cache(maxsize=4096)
+def sharding_of(layout: Layout) -> Sharding:
+    """Give the sharding of a layout, in normal form.
+
+    Raises
+    ------
+    ShardingError
+        If some tiles are on more devices than others, which a sharding cannot say.
+
+    Examples
+    --------
+    >>> print(sharding_of(Layout(4, (WHOLE, Cut(2, (0, 1, 0, 1))))))
+    {devices=[1,2,2]<=[2,2]T(1,0) last_tile_dim_replicate}
+    """
+    count = layout.num_devices
+    if layout.only is not None:
+        return Sharding.maximal(layout.only, count)
+    if layout.is_replicated:
+        return Sharding.replicated(count)
+    axes = [*layout.cuts, layout.parts]
+    sizes = tuple(axis.count for axis in axes)
+    copies = count // math.prod(sizes)
+    keys = [tuple(axis.tile_of(device) for axis in axes) for device in range(count)]
+    devices = sorted(range(count), key=keys.__getitem__)  # stable: copies of a tile stay in order
+    tiles = [keys[device] for device in devices]
+    if copies == 0 or len({*tiles}) * copies != count or any(tiles[i] != tiles[i - i % copies] for i in range(count)):
+        raise ShardingError(
+            f"no sharding says that {count} devices have tiles {keys}: some have more copies than others"
+        )
+    subgroups: list[Subgroup] = ["unreduced", "replicated"]
+    return Sharding.tiled((*sizes, copies), devices, last_tile_dims=subgroups)

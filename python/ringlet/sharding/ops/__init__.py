@@ -1,0 +1,1 @@
+"""NumPy functions of sharded arrays."""

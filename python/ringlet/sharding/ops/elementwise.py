@@ -1,0 +1,226 @@
+"""Elementwise functions of sharded arrays: all calls of ufuncs, with out=, where=, dtype= and several results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.sharding.execution.tile_execution import Where, apply, compute, prepare, tile_of, unfilled, written_to
+from ringlet.sharding.execution.ufunc_table import implements_ufunc
+from ringlet.sharding.explain import noted_as_one
+from ringlet.sharding.layout.device_group import common_group
+from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
+from ringlet.sharding.reductions.reduction_execution import mask_of
+from ringlet.sharding.sharded_array import ShardedArray
+
+__all__ = ["NEEDS_OWN_MEMORY", "broadcast_shape", "effort_of", "elementwise", "result_dtypes"]
+
+Array = NDArray[Any]
+
+# Sums of parts may take them part by part: what they give is the sum of what the parts give.
+_LINEAR = {
+    np.add: (frozenset({0, 1}),),
+    np.subtract: (frozenset({0, 1}),),
+    np.negative: (frozenset({0}),),
+    np.positive: (frozenset({0}),),
+    np.conjugate: (frozenset({0}),),
+}
+# Those of which NumPy 2.4 writes wrong values to memory with gaps (negative: if what it reads has gaps, too), or truth
+# values in another order than it reads: they make the arrays for them.
+NEEDS_OWN_MEMORY = frozenset((np.isfinite, np.isinf, np.isnan, np.negative, np.signbit))
+# What NumPy takes for the layout of memory and the class of results, which are always the same here.
+_WITHOUT_EFFECT = ("order", "subok")
+
+
+def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Give the shape that operands have together.
+
+    Raises
+    ------
+    ValueError
+        NumPy's, if they have none.
+
+    Examples
+    --------
+    >>> broadcast_shape([(3, 1), (4,)])
+    (3, 4)
+    """
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        # The error of ufuncs names the shapes as they were given.
+        np.nditer([np.broadcast_to(0, shape) for shape in shapes], ["zerosize_ok"])
+        raise
+
+
+def result_dtypes(
+    ufunc: np.ufunc, operands: Sequence[Any], options: dict[str, Any], outs: Sequence[Any] = ()
+) -> list[np.dtype[Any]]:
+    """Ask NumPy for the dtypes of a ufunc's results, by calling it with arrays without elements.
+
+    Parameters
+    ----------
+    ufunc : ufunc
+    operands : sequence of (dtype or type)
+        Of each operand; the type of a Python number, whose value does not count.
+    options : dict
+        What else the ufunc is to be called with.
+    outs : sequence of (dtype or None)
+        Of the arrays that results are to go to, None for those that have none.
+
+    Raises
+    ------
+    TypeError
+        NumPy's, if there is no loop for the dtypes, or results do not go into `outs`.
+
+    Examples
+    --------
+    >>> result_dtypes(np.true_divide, [np.dtype("float32"), int], {})
+    [dtype('float32')]
+    """
+    empties = [np.empty(0, it) if isinstance(it, np.dtype) else it(1) for it in operands]
+    if outs:
+        options = {**options, "out": tuple(None if it is None else np.empty(0, it) for it in outs)}
+    with np.errstate(all="ignore"):  # numbers alone are computed with
+        results = ufunc(*empties, **options)
+    return [result.dtype for result in (results if ufunc.nout > 1 else (results,))]
+
+
+def effort_of(ufunc: np.ufunc) -> int:
+    """Tell how long a ufunc takes, as a multiple of what a sum takes: those without loops for integers compute more.
+
+    Examples
+    --------
+    >>> effort_of(np.add), effort_of(np.exp)
+    (1, 4)
+    """
+    return 1 if any(types.startswith("l") for types in ufunc.types) and ufunc is not np.power else 4
+
+
+@implements_ufunc(None)
+def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a ufunc that computes each element from those at its place, with all that calls may have."""
+    if ufunc.signature is not None:
+        return NotImplemented
+    outs = kwargs.get("out", (None,) * ufunc.nout)
+    options = {key: value for key, value in kwargs.items() if key not in ("out", "where", *_WITHOUT_EFFECT)}
+    operands = [_operand(value) for value in inputs]
+    mask = True if (mask := mask_of(kwargs.get("where", True))) is None else mask
+    common_group(ufunc.__name__, [x for x in (*operands, mask, *outs) if isinstance(x, ShardedArray)])
+    dtypes = _checked_dtypes(ufunc, operands, mask, outs, options)
+    arguments = operands if mask is True else [*operands, mask]
+    shape = _checked_shape([_shape(x) for x in arguments], outs)
+    # What a mask leaves alone is read, and an array that is the only one with a layout says where to compute.
+    is_read = mask is not True or not any(isinstance(x, ShardedArray) for x in operands)
+    kept = [k for k, out in enumerate(outs) if out is not None and is_read]
+    arguments += [outs[k] for k in kept]
+    labels, result = broadcast_factors([*map(_shape, arguments), shape])
+    linear = () if options or len(arguments) > ufunc.nin else _linear_in(ufunc, operands, dtypes[0])
+    factor_map = FactorMap(labels[:-1], result, linear=linear)
+    fill = _kernel(ufunc, mask is not True, kept, options)
+    if ufunc.nout > 1:
+        return _several(ufunc, factor_map, fill=fill, operands=arguments, dtypes=dtypes, shape=shape, outs=outs)
+    return apply(
+        ufunc.__name__,
+        factor_map,
+        lambda tiles, place, _: fill(tiles, [place]),
+        arguments,
+        dtypes[0],
+        out=outs[0],
+        shape=shape,
+        effort=effort_of(ufunc),
+    )
+
+
+def _kernel(
+    ufunc: np.ufunc, has_mask: bool, kept: Sequence[int], options: dict[str, Any]
+) -> Callable[[list[Any], Sequence[Array]], None]:
+    """Give what computes one tile of all results, from tiles of the operands, the mask and what results replace."""
+
+    def fill(tiles: list[Any], places: Sequence[Array]) -> None:
+        for k, old in zip(kept, tiles[len(tiles) - len(kept) :], strict=True):
+            np.copyto(places[k], old)
+        mask = tiles[ufunc.nin] if has_mask else True
+        if ufunc in NEEDS_OWN_MEMORY:
+            np.copyto(places[0], ufunc(tiles[0], **options), casting="unsafe", where=mask)
+        else:
+            ufunc(*tiles[: ufunc.nin], out=tuple(places), where=mask, **options)
+
+    return fill
+
+
+def _operand(value: Any) -> Any:
+    """An array or number as it is, anything else as the array that NumPy makes of it."""
+    if isinstance(value, (ShardedArray, np.generic)) or type(value) in (bool, int, float, complex):
+        return value
+    return np.asarray(value)
+
+
+def _shape(operand: Any) -> tuple[int, ...]:
+    return getattr(operand, "shape", ())
+
+
+def _linear_in(ufunc: np.ufunc, operands: Sequence[Any], dtype: np.dtype[Any]) -> tuple[frozenset[int], ...]:
+    # The int 0, with which sum() begins, changes no summand but -0.0, and that as it changes the finished sum.
+    arrays = frozenset(n for n, x in enumerate(operands) if type(x) is not int or x)
+    if any(getattr(operands[n], "dtype", None) != dtype for n in arrays):
+        return ()
+    has_zero = ufunc in (np.add, np.subtract) and len(arrays) < len(operands)
+    return (arrays,) if has_zero else _LINEAR.get(ufunc, ())
+
+
+def _checked_dtypes(
+    ufunc: np.ufunc, operands: Sequence[Any], mask: Any, outs: Sequence[Any], options: dict[str, Any]
+) -> list[np.dtype[Any]]:
+    for out in outs:
+        if out is not None and not isinstance(out, (ShardedArray, np.ndarray)):
+            raise TypeError(f"return arrays must be of ArrayType: out={out!r} is neither an ndarray nor a ShardedArray")
+    if mask is not True:
+        options = {**options, "where": np.empty(0, mask.dtype) if hasattr(mask, "dtype") else mask}
+    return result_dtypes(
+        ufunc,
+        [getattr(x, "dtype", type(x)) for x in operands],
+        options,
+        [None if out is None else out.dtype for out in outs],
+    )
+
+
+def _checked_shape(shapes: Sequence[tuple[int, ...]], outs: Sequence[Any]) -> tuple[int, ...]:
+    """The shape of the results: what operands are broadcast to, or more, if arrays for the results have more."""
+    given = [out.shape for out in outs if out is not None]
+    shape = broadcast_shape([*shapes, *given])
+    for other in given:
+        if other != shape:
+            raise ValueError(
+                f"non-broadcastable output operand with shape {other} doesn't match the broadcast shape {shape}"
+            )
+    return shape
+
+
+def _several(
+    ufunc: np.ufunc,
+    factor_map: FactorMap,
+    *,
+    fill: Callable[[list[Any], Sequence[Array]], None],
+    operands: Sequence[Any],
+    dtypes: Sequence[np.dtype[Any]],
+    shape: tuple[int, ...],
+    outs: Sequence[Any],
+) -> tuple[Any, ...]:
+    """Run a ufunc of several results, all of the same layout."""
+
+    def work() -> tuple[Any, ...]:
+        ready = prepare(ufunc.__name__, factor_map, operands, dtypes[0], shape=shape)
+        results = [unfilled(ready._replace(dtype=dtype)) for dtype in dtypes]
+
+        def compute_tile(_: Array, where: Where) -> None:
+            tiles = [tile_of(x, box, where.device) for x, box in zip(ready.operands, where.operands, strict=True)]
+            fill(tiles, [tile_of(result, where.result, where.device) for result in results])
+
+        compute(results[0], compute_tile, ready, effort_of(ufunc))
+        return tuple(r if out is None else written_to(out, r) for out, r in zip(outs, results, strict=True))
+
+    return noted_as_one(ufunc.__name__, operands, work)

@@ -1,0 +1,154 @@
+"""Concatenate and its family: each device copies its part of the result from whoever has it."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ringlet.sharding.creation import placed_with
+from ringlet.sharding.execution.array_function_table import implements
+from ringlet.sharding.execution.shape_inference import shaped, typed
+from ringlet.sharding.execution.tile_execution import written_to
+from ringlet.sharding.layout.dim_sharding import covers
+from ringlet.sharding.layout.layout import WHOLE, Layout
+from ringlet.sharding.resharding.regions import Form, Piece
+from ringlet.sharding.resharding.reshard import settled
+from ringlet.sharding.resharding.tile_assembly import assembled, full_runs
+from ringlet.sharding.sharded_array import ShardedArray
+from ringlet.values.operator_proxy import plain
+
+__all__ = ["concatenate"]
+
+
+@implements(np.concatenate)
+def concatenate(
+    arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
+) -> Any:
+    """Do what :func:`numpy.concatenate` does.
+
+    Returns
+    -------
+    ShardedArray
+        In the tiles of that operand for which the fewest bytes have to be sent, or in those of several together.
+
+    Examples
+    --------
+    >>> from ringlet.sharding import Sharding, shard
+    >>> x = shard(np.arange(4), Sharding.tiled((2,)))
+    >>> np.concatenate([x, x[::-1]]).shards
+    [array([0, 1, 2, 3]), array([3, 2, 1, 0])]
+    """
+    operands = [_operand(array) for array in arrays]
+    if axis is None:
+        operands, axis = [np.ravel(x) for x in operands], 0
+    if not _fit(operands, axis):
+        np.concatenate([shaped(x.shape) for x in operands], axis)  # NumPy says what is wrong
+    axis = operator.index(axis) % operands[0].ndim
+    if out is not None and dtype is not None:
+        np.concatenate([np.empty(0)], out=np.empty(0), dtype=dtype)
+    kind = np.concatenate([typed(x) for x in operands], dtype=dtype, casting=casting).dtype
+    operands = list(placed_with(out, operands))
+    pieces, place = [], 0
+    for number, x in enumerate(operands):
+        offset = tuple(place if dimension == axis else 0 for dimension in range(x.ndim))
+        pieces.append(Piece(number, offset, full_runs(x.shape)))
+        place += x.shape[axis]
+    shape = (*operands[0].shape[:axis], place, *operands[0].shape[axis + 1 :])
+    layouts = [x._layout for x in operands if isinstance(x, ShardedArray)]
+    candidates = dict.fromkeys([*layouts, _merged(layouts)])
+    result = assembled("concatenate", operands, pieces, [Form(shape, kind, layout) for layout in candidates])
+    return result if out is None else written_to(out, result)
+
+
+def _merged(layouts: Sequence[Layout]) -> Layout:
+    """Cut each dimension as the first layout does that cuts it, and whose cut goes with the others."""
+    cuts = [WHOLE] * layouts[0].ndim
+    for layout in layouts:
+        for dimension, cut in enumerate(layout.cuts):
+            if cuts[dimension] == WHOLE and covers((*cuts, cut)):
+                cuts[dimension] = cut
+    return Layout(layouts[0].num_devices, tuple(cuts)) if all(x.only is None for x in layouts) else layouts[0]
+
+
+def _operand(array: Any) -> Any:
+    array = plain(array)
+    return settled(array) if isinstance(array, ShardedArray) else np.asarray(array)
+
+
+def _fit(operands: Sequence[Any], axis: Any) -> bool:
+    """Whether arrays have the same shape but along an axis that they have."""
+    ndim = operands[0].ndim
+    if any(x.ndim != ndim for x in operands) or not -ndim <= operator.index(axis) < ndim:
+        return False
+    sizes = [[size for d, size in enumerate(x.shape) if d != axis % ndim] for x in operands]
+    return all(others == sizes[0] for others in sizes)
+
+
+@implements(np.stack)
+def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    """Do what :func:`numpy.stack` does."""
+    operands = [_operand(array) for array in arrays]
+    if len({x.shape for x in operands}) != 1:
+        np.stack([shaped(x.shape) for x in operands], axis)  # NumPy says what is wrong
+    raised = [np.expand_dims(x, axis) for x in operands]
+    return concatenate(raised, axis, out, dtype=dtype, casting=casting)
+
+
+def _stacked(at_least: Callable[..., Any], axis_of: Callable[[Any], int]) -> Callable[..., Any]:
+    def joined(tup: Any, **kwargs: Any) -> Any:
+        arrays = [at_least(_operand(array)) for array in tup]
+        return concatenate(arrays, axis_of(arrays[0]), **kwargs)
+
+    return joined
+
+
+implements(np.vstack)(_stacked(np.atleast_2d, lambda _: 0))
+implements(np.hstack)(_stacked(np.atleast_1d, lambda first: int(first.ndim > 1)))
+implements(np.dstack)(_stacked(np.atleast_3d, lambda _: 2))
+implements(np.column_stack)(_stacked(lambda x: x if x.ndim > 1 else np.atleast_2d(x).T, lambda _: 1))
+
+
+@implements(np.append)
+def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    """Do what :func:`numpy.append` does."""
+    return concatenate([_operand(arr), _operand(values)], axis)
+
+
+@implements(np.block)
+def block(arrays: Any) -> Any:
+    """Do what :func:`numpy.block` does."""
+    if not isinstance(arrays, list):
+        return np.copy(arrays)
+    depth = _depth(arrays)
+    leaves = list(_leaves(arrays))
+    if depth is None or any(isinstance(leaf, tuple) for leaf in leaves):
+        return NotImplemented
+    return _blocked(arrays, depth, max(depth, *(np.ndim(leaf) for leaf in leaves)))
+
+
+def _depth(arrays: Any) -> int | None:
+    """How deep lists are nested; None if not equally deep everywhere, or empty, which NumPy refuses."""
+    if not isinstance(arrays, list):
+        return 0
+    depths = {_depth(inner) for inner in arrays}
+    depth = depths.pop() if len(depths) == 1 else None
+    return None if depth is None else depth + 1
+
+
+def _leaves(arrays: Any) -> Any:
+    if isinstance(arrays, list):
+        for inner in arrays:
+            yield from _leaves(inner)
+    else:
+        yield arrays
+
+
+def _blocked(arrays: Any, depth: int, ndim: int) -> Any:
+    """Lists so deep become one array, joined along the axis that is so many from the end."""
+    if depth == 0:
+        array = _operand(arrays)
+        return array[(None,) * (ndim - array.ndim) + (...,)]
+    return concatenate([_blocked(inner, depth - 1, ndim) for inner in arrays], -depth)

@@ -1,0 +1,151 @@
+"""Arrays like others: copies, other dtypes, new values in the same tiles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.sharding.execution.array_function_table import gathered, implements
+from ringlet.sharding.execution.device_threads import on_devices
+from ringlet.sharding.execution.shape_inference import shaped
+from ringlet.sharding.execution.tile_execution import apply
+from ringlet.sharding.layout.factors import EVERY_OP, FactorMap
+from ringlet.sharding.layout.layout import WHOLE, Layout
+from ringlet.sharding.resharding.device_buffers import empty, filling_devices
+from ringlet.sharding.sharded_array import ShardedArray
+
+__all__ = ["astype"]
+
+Array = NDArray[Any]
+
+
+def astype(  # noqa: PLR0917  # NumPy's
+    x: ShardedArray, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
+) -> ShardedArray:
+    """Do what ``x.astype(dtype)`` does.
+
+    Examples
+    --------
+    >>> from ringlet.sharding import Sharding, shard
+    >>> astype(shard(np.arange(4), Sharding.tiled((2,))), np.float32).dtype
+    dtype('float32')
+    """
+    target = np.empty(0, x.dtype).astype(dtype, order, casting, subok).dtype
+    if _is_found_in_values(x.dtype, np.dtype(dtype)):
+        target = gathered("astype", x).astype(dtype).dtype
+    if not copy and target == x.dtype:
+        return x
+    labels = tuple(range(x.ndim))
+    # Partial values stay so only where each part has the dtype: rounding twice is not rounding once.
+    linear = (frozenset({0}),) if target == x.dtype else ()
+    same = FactorMap((labels,), labels, linear=linear, linear_ops=EVERY_OP)
+    made: ShardedArray = apply("astype", same, _cast, [x], target)
+    return made
+
+
+def _is_found_in_values(source: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Tell whether NumPy looks for the longest text of objects, or for the finest unit of dates."""
+    if wanted.kind in "mM":
+        return source.kind in "OSU" and np.datetime_data(wanted)[0] == "generic"
+    return source.kind == "O" and wanted.itemsize == 0
+
+
+def _cast(tiles: list[Array], out: Array, _: Any) -> None:
+    np.copyto(out, tiles[0], casting="unsafe")
+
+
+@implements("astype")
+def _astype(x: ShardedArray, dtype: Any, /, *, copy: bool = True, device: Any = None) -> ShardedArray:
+    if device not in (None, "cpu"):
+        np.astype(np.empty(0), dtype, device=device)  # NumPy says what is wrong
+    return astype(x, dtype, copy=copy)
+
+
+@implements(np.copy)
+def copy(a: ShardedArray, order: Any = "K", subok: bool = False) -> ShardedArray:
+    """Do what :func:`numpy.copy` does: values that may be written to, in the same tiles."""
+    return a.copy(order)
+
+
+def _new(a: ShardedArray, dtype: Any, shape: Any) -> ShardedArray:
+    """Memory for an array with the tiles of another one; whole on each device if it has other dimensions."""
+    layout = a._layout.without_parts()
+    sizes = a.shape if shape is None else shaped(shape).shape if not isinstance(shape, int) else (shape,)
+    if len(sizes) != a.ndim:
+        layout = Layout(layout.num_devices, (WHOLE,) * len(sizes), only=layout.only)
+    return empty(tuple(sizes), np.dtype(a.dtype if dtype is None else dtype), layout, a._group)
+
+
+def _filled(x: ShardedArray, value: Any) -> ShardedArray:
+    """The array with one value everywhere."""
+    devices = filling_devices(x)
+    on_devices(
+        lambda device: np.copyto(x._tile(device), value, casting="unsafe"),
+        devices,
+        x.size * x.dtype.itemsize // max(1, len(devices)),
+    )
+    return x
+
+
+@implements(np.empty_like)
+def empty_like(
+    prototype: ShardedArray,
+    /,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> ShardedArray:
+    """Do what :func:`numpy.empty_like` does."""
+    _check(dtype, order, device)
+    return _new(prototype, dtype, shape)
+
+
+@implements(np.zeros_like)
+def zeros_like(
+    a: ShardedArray, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> ShardedArray:
+    """Do what :func:`numpy.zeros_like` does."""
+    _check(dtype, order, device)
+    made = _new(a, dtype, shape)
+    return _filled(made, np.zeros((), made.dtype)[()])
+
+
+@implements(np.ones_like)
+def ones_like(
+    a: ShardedArray, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> ShardedArray:
+    """Do what :func:`numpy.ones_like` does."""
+    _check(dtype, order, device)
+    return _filled(_new(a, dtype, shape), 1)
+
+
+@implements(np.full_like)
+def full_like(  # noqa: PLR0917  # NumPy's
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Any:
+    """Do what :func:`numpy.full_like` does."""
+    if not isinstance(a, ShardedArray):
+        return NotImplemented
+    _check(dtype, order, device)
+    made = _new(a, dtype, shape)
+    if np.ndim(fill_value) == 0:
+        return _filled(made, np.asarray(fill_value) if isinstance(fill_value, ShardedArray) else fill_value)
+    made[...] = fill_value
+    return made
+
+
+def _check(dtype: Any, order: Any, device: Any) -> None:
+    """Have NumPy say what is wrong with arguments that are the same for tiles."""
+    np.empty_like(np.empty(0), dtype, order, **({} if device is None else {"device": device}))

@@ -1,0 +1,287 @@
+"""Reshape: tiles stay where they are as long as they are tiles of the new shape, too."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.sharding.execution.array_function_table import implements
+from ringlet.sharding.execution.device_threads import on_devices
+from ringlet.sharding.execution.shape_inference import shape_of_reshape
+from ringlet.sharding.explain import note
+from ringlet.sharding.layout.layout import WHOLE, Cut, Layout
+from ringlet.sharding.resharding.device_buffers import fresh, spaces_for
+from ringlet.sharding.resharding.regions import Copies, Held, copies_between, held
+from ringlet.sharding.resharding.reshard import redistribute
+from ringlet.sharding.resharding.tile_assembly import as_own, fill, note_copies, writers
+from ringlet.sharding.sharded_array import ShardedArray
+
+__all__ = ["ravel", "reshape"]
+
+Array = NDArray[Any]
+Shape = tuple[int, ...]
+
+
+@implements(np.reshape)
+def reshape(
+    a: ShardedArray, /, shape: Any = None, order: Any = "C", *, newshape: Any = None, copy: bool | None = None
+) -> ShardedArray:
+    """Do what :func:`numpy.reshape` does.
+
+    Dimensions that are merged or split keep their tiles if these are runs of rows of the result, as those along the
+    first of them are: no traffic. Along a dimension that is not the first to be merged they are gathered; where tiles
+    of the result begin elsewhere, neighbours exchange what is between.
+
+    Returns
+    -------
+    ShardedArray
+        Values, which are not written to, unless `copy` is true.
+
+    Examples
+    --------
+    >>> from ringlet.sharding import Sharding, shard
+    >>> x = shard(np.arange(16).reshape(2, 8), Sharding.tiled((1, 4)))
+    >>> print(x.reshape(2, 4, 2).sharding)
+    {devices=[1,4,1]<=[4]}
+    """
+    x, given = a, newshape if shape is None else shape
+    order = _order_of(x, order)
+    if order == "F":
+        given = shape_of_reshape(x.shape[::-1], _reversed(given))
+        made: ShardedArray = reshape(x.transpose(), given).transpose()
+    else:
+        made = _reshaped(x, shape_of_reshape(x.shape, given))
+    return as_own(made) if copy else made
+
+
+@implements(np.ravel)
+def ravel(a: ShardedArray, order: Any = "C") -> ShardedArray:
+    """Do what :func:`numpy.ravel` does, but that the result is not written to.
+
+    The orders "A" and "K" are those in which memory is that was given, and views of it; of all else it is in C order.
+    """
+    if order == "K":
+        strides = _memory(a).strides
+        axes = sorted(range(a.ndim), key=lambda axis: -abs(strides[axis]))
+        return reshape(np.transpose(a, axes), -1)  # type: ignore[arg-type]  # dispatched
+    return reshape(a, -1, order)
+
+
+def _memory(x: ShardedArray) -> Array:
+    """An array that lies in memory as this one does; in C order between processes, not all of which may have a part."""
+    if x._group.member is not None:
+        return fresh(x.shape, x.dtype)
+    return next(space for space in map(x._space, range(x._layout.num_devices)) if space is not None)
+
+
+def _order_of(x: ShardedArray, order: Any) -> str:
+    if order not in ("C", "F", "A"):
+        np.reshape(0, 0, order)  # NumPy says what is wrong
+    if order != "A":
+        return str(order)
+    flags = _memory(x).flags
+    return "F" if flags.f_contiguous and not flags.c_contiguous else "C"
+
+
+def _reversed(shape: Any) -> Any:
+    return tuple(shape)[::-1] if isinstance(shape, Sequence) else shape
+
+
+class _Plan(NamedTuple):
+    """How an array is reshaped.
+
+    Attributes
+    ----------
+    source : Layout
+        Where it has to be first.
+    target : Layout
+        Where the result comes to be.
+    flat_shape : tuple of int
+        The dimensions that both shapes have in common once those are merged that become others.
+    sources, targets : Held
+        What each device has in coordinates of `flat_shape`, before and after.
+    copies : Copies or None
+        What moves; None if nothing does.
+    """
+
+    source: Layout
+    target: Layout
+    flat_shape: Shape
+    sources: Held
+    targets: Held
+    copies: Copies | None
+
+
+def _reshaped(x: ShardedArray, shape: Shape) -> ShardedArray:
+    plan = _planned(x.shape, shape, x._layout, x.dtype)
+    x = redistribute(x, plan.source)
+    if plan.copies is None:
+        made = _in_place(x, shape, plan.target)
+        note("reshape", x, made)
+        return made
+    spaces = spaces_for(plan.target, x._group, lambda _: fresh(shape, x.dtype))
+    views = {id(space): space.reshape(plan.flat_shape) for space in spaces if space is not None}
+    places = [None if space is None else views[id(space)] for space in spaces]
+    flat = [_flat(x, device, plan) for device in range(x._group.num_devices)]
+    fill(x._group, places, plan.targets, [(flat, (0,) * len(plan.flat_shape))], plan.copies)
+    made = ShardedArray._build(spaces, plan.target, x._group, x._combine)
+    made._is_view = True
+    note_copies("reshape", x, made, plan.copies)
+    return made
+
+
+def _flat(x: ShardedArray, device: int, plan: _Plan) -> Array | None:
+    """A device's values in an array of the flat shape."""
+    space = x._space(device)
+    if space is None:
+        return None
+    view = _view_of(space, plan.flat_shape)
+    if view is None:
+        box = tuple(slice(*bounds) for bounds in plan.sources.boxes[device])
+        view = fresh(plan.flat_shape, x.dtype)
+        view[box] = x._tile(device).reshape(view[box].shape)
+    return view
+
+
+def _in_place(x: ShardedArray, shape: Shape, layout: Layout) -> ShardedArray:
+    """An array of which each device has the values that it had, in another shape."""
+    if all(space is None or _view_of(space, shape) is not None for space in map(x._space, range(x._group.num_devices))):
+        return x._derive(lambda space: space.reshape(shape), layout)
+    spaces = spaces_for(layout, x._group, lambda _: fresh(shape, x.dtype))
+    made = ShardedArray._build(spaces, layout, x._group, x._combine)
+
+    def copy_tile(device: int) -> None:
+        tile, given = made._tile(device), x._tile(device)
+        view = _view_of(tile, given.shape)
+        if view is None:
+            tile[...] = given.reshape(tile.shape)
+        else:
+            view[...] = given
+
+    devices = writers(spaces, held(layout, shape))
+    on_devices(copy_tile, devices, 2 * x.size * x.dtype.itemsize // max(1, len(devices)))
+    made._is_view = True
+    return made
+
+
+def _view_of(space: Array, shape: Shape) -> Array | None:
+    """A view of another shape; None if a copy would be needed."""
+    if space.flags.c_contiguous:
+        return space.reshape(shape)
+    view: Array = space.view()
+    try:
+        view.shape = shape
+    except AttributeError:
+        return None
+    return view
+
+
+@lru_cache(maxsize=4096)
+def _planned(shape: Shape, new: Shape, layout: Layout, dtype: np.dtype[Any]) -> _Plan:
+    """Of the two ways to cut a dimension into more tiles than it has indices, the one that moves less."""
+    plans = [_planned_as(shape, new, layout, dtype, may_be_idle) for may_be_idle in (False, True)]
+    return min(plans, key=lambda plan: 0 if plan.copies is None else plan.copies.nbytes)
+
+
+def _planned_as(shape: Shape, new: Shape, layout: Layout, dtype: np.dtype[Any], may_be_idle: bool) -> _Plan:
+    groups = list(_groups(shape, new))
+    source, target = list(layout.cuts), [WHOLE] * len(new)
+    for d, size in enumerate(shape):
+        if size == 1 or 0 in shape:
+            source[d] = WHOLE
+    for dimensions, becoming in groups:
+        if len(dimensions) == len(becoming) == 1:
+            target[becoming[0]] = source[dimensions[0]]
+            continue
+        _keep_runs(source, dimensions, shape)
+        count, tiles = _joined([source[d] for d in dimensions], layout.num_devices)
+        cuts = _split([new[d] for d in becoming], count, tiles, may_be_idle)
+        for d, cut in zip(becoming, cuts, strict=True):
+            target[d] = cut
+    before, after = layout.with_cuts(source), layout.with_cuts(target)
+    flat_shape = tuple(math.prod(shape[d] for d in dimensions) for dimensions, _ in groups)
+    sources = _flattened(held(before, shape), shape, [dimensions for dimensions, _ in groups])
+    targets = _flattened(held(after, new), new, [becoming for _, becoming in groups])
+    copies = None if sources == targets else copies_between([sources], targets, dtype)
+    return _Plan(before, after, flat_shape, sources, targets, copies)
+
+
+def _groups(shape: Shape, new: Shape) -> Iterator[tuple[list[int], list[int]]]:
+    """Dimensions that become others, as few together as can be; those of size 1 come and go."""
+    if 0 in shape:
+        return
+    olds = iter([d for d, size in enumerate(shape) if size > 1])
+    news = iter([d for d, size in enumerate(new) if size > 1])
+    for old in olds:
+        dimensions, becoming = [old], [next(news)]
+        before, after = shape[old], new[becoming[0]]
+        while before != after:
+            if before < after:
+                dimensions.append(next(olds))
+                before *= shape[dimensions[-1]]
+            else:
+                becoming.append(next(news))
+                after *= new[becoming[-1]]
+        yield dimensions, becoming
+
+
+def _keep_runs(cuts: list[Cut], dimensions: Sequence[int], shape: Shape) -> None:
+    """Leave those cuts of merged dimensions of which each tile is a run of elements.
+
+    After a tile of more than one index along a dimension, the next ones are whole.
+    """
+    is_run = True
+    for d in dimensions:
+        if not is_run:
+            cuts[d] = WHOLE
+        is_run = is_run and cuts[d].count == shape[d]
+
+
+def _joined(cuts: Sequence[Cut], num_devices: int) -> tuple[int, list[int]]:
+    """The tiles of several dimensions as those of one."""
+    count, tiles = 1, [0] * num_devices
+    for cut in cuts:
+        count *= cut.count
+        tiles = [tile * cut.count + cut.tile_of(device) for device, tile in enumerate(tiles)]
+    return count, tiles
+
+
+def _split(sizes: Sequence[int], count: int, tiles: Sequence[int], may_be_idle: bool) -> Iterator[Cut]:
+    """Cut dimensions into so many tiles together: the first ones into single indices, as long as there are tiles.
+
+    More tiles than the last of them has indices either stay, some of them empty, or become fewer, which several devices
+    have each.
+    """
+    for size in sizes:
+        if count == 1:
+            yield WHOLE
+        elif size < count and count % size == 0:
+            count //= size
+            yield Cut(size, tuple(tile // count for tile in tiles))
+            tiles = [tile % count for tile in tiles]
+        else:
+            fits = count if may_be_idle else min(size, count)
+            parts = max(n for n in range(1, fits + 1) if count % n == 0)
+            yield Cut(parts, tuple(tile // (count // parts) for tile in tiles)) if parts > 1 else WHOLE
+            count = 1
+
+
+def _flattened(boxes: Held, shape: Shape, groups: Sequence[Sequence[int]]) -> Held:
+    """Boxes in coordinates of the merged dimensions, along each of which they are runs."""
+    made = []
+    for bounds in boxes.boxes:
+        is_empty = any(begin == end for begin, end in bounds)
+        runs = []
+        for dimensions in groups:
+            start, length = 0, 1
+            for d in dimensions:
+                start = start * shape[d] + bounds[d][0]
+                length *= bounds[d][1] - bounds[d][0]
+            runs.append((0, 0) if is_empty else (start, start + length))
+        made.append(tuple(runs))
+    return Held(tuple(made), boxes.parts)

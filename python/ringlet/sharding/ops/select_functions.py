@@ -1,0 +1,134 @@
+"""Functions that choose between arrays, or elements of one: where, clip, choose, take and their like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.sharding.execution.array_function_table import implements
+from ringlet.sharding.execution.shape_inference import shaped, typed
+from ringlet.sharding.execution.tile_execution import Where, apply
+from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
+from ringlet.sharding.ops.elementwise import broadcast_shape
+from ringlet.sharding.ops.pointwise import operand, tilewise
+from ringlet.sharding.sharded_array import ShardedArray
+
+__all__ = ["choose", "clip", "copyto", "select", "tril", "triu", "where"]
+
+Array = NDArray[Any]
+
+# Names of the limits of clip, of which NumPy takes one kind at a time.
+_LIMITS = ("a_min", "a_max", "min", "max")
+
+
+@implements(np.where)
+def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+    """Do what :func:`numpy.where` does, tile by tile if it is given what to choose from.
+
+    Examples
+    --------
+    >>> from ringlet.sharding import Sharding, shard
+    >>> x = shard(np.arange(4), Sharding.tiled((2,)))
+    >>> np.where(x > 1, x, -x).shards
+    [array([ 0, -1]), array([2, 3])]
+    """
+    if x is None or y is None:
+        return NotImplemented  # indices of what is true: as many as the values say
+
+    def kernel(tiles: list[Any], out: Array) -> None:
+        # Numbers as arrays: where they do not fit in, NumPy does not mind here.
+        np.copyto(out, np.asarray(tiles[2]), casting="unsafe")
+        np.copyto(out, np.asarray(tiles[1]), casting="unsafe", where=np.asarray(tiles[0], bool))
+
+    return tilewise("where", np.where, [condition, x, y], kernel=kernel)
+
+
+@implements(np.clip)
+def clip(a: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    """Do what :func:`numpy.clip` does."""
+    limited: Any = np.clip
+    limited(np.empty(0), *(0 for _ in args[:2]), **dict.fromkeys(kwargs.keys() & _LIMITS, 0))  # may raise
+    bounds = dict(zip(("a_min", "a_max", "out"), args, strict=False)) | kwargs
+    limits = {name: bounds.pop(f"a_{name}", bounds.pop(name, None)) for name in ("min", "max")}
+    given = [name for name, limit in limits.items() if limit is not None and limit is not np._NoValue]
+    out = bounds.pop("out", out)
+    if bounds:
+        return NotImplemented
+
+    def bounded(tile: Any, *bounds: Any, out: Any = None) -> Any:
+        low, high = (dict(zip(given, bounds, strict=True)).get(name) for name in ("min", "max"))
+        return np.clip(tile, low, high, out=out)
+
+    return tilewise(
+        "clip",
+        bounded,
+        [a, *(limits[name] for name in given)],
+        kernel=lambda tiles, place: bounded(*tiles, out=place),
+        out=out,
+    )
+
+
+@implements(np.choose)
+def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
+    """Do what :func:`numpy.choose` does."""
+    return tilewise("choose", lambda index, *tiles: np.choose(index, tiles, mode=mode), [operand(a), *choices], out=out)
+
+
+@implements(np.select)
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    """Do what :func:`numpy.select` does."""
+    number = len(condlist)
+    if number != len(choicelist) or not number:
+        np.select([True] * number, [0] * len(choicelist))  # NumPy says what is wrong
+
+    def chosen(*tiles: Any) -> Any:
+        return np.select([*tiles[:number]], [*tiles[number:-1]], tiles[-1])
+
+    return tilewise("select", chosen, [*condlist, *choicelist, default])
+
+
+@implements(np.copyto)
+def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> Any:
+    """Do what :func:`numpy.copyto` does: each device writes what it has."""
+    if not isinstance(dst, ShardedArray):
+        return NotImplemented
+    values, mask = operand(src), operand(where)
+    np.copyto(np.empty(0, dst.dtype), typed(values), casting=casting, where=typed(mask))  # NumPy says what is wrong
+    if mask is True:
+        dst[...] = values if isinstance(values, ShardedArray) else np.asarray(values)
+        return None
+    operands = [dst, values, mask]
+    shapes = [np.shape(x) for x in operands]
+    if broadcast_shape(shapes) != dst.shape:
+        np.copyto(shaped(dst.shape).copy(), shaped(shapes[1]), where=shaped(shapes[2]))
+    labels, result = broadcast_factors(shapes)
+
+    def kernel(tiles: list[Any], out: Array, _: Where) -> None:
+        np.copyto(out, tiles[0])
+        np.copyto(out, tiles[1], casting="unsafe", where=tiles[2])
+
+    apply("copyto", FactorMap(labels, result), kernel, operands, dst.dtype, out=dst)
+    return None
+
+
+def _triangle(name: str, is_lower: bool) -> Any:
+    def triangle(m: ShardedArray, k: int = 0) -> Any:
+        if m.ndim < 2:
+            return NotImplemented
+        labels = tuple(range(m.ndim))
+
+        def kernel(tiles: list[Array], out: Array, place: Where) -> None:
+            rows, columns = place.result[-2:]
+            below = np.tri(out.shape[-2], out.shape[-1], k=k - (not is_lower) + rows.start - columns.start, dtype=bool)
+            out[...] = np.zeros((), out.dtype)
+            np.copyto(out, tiles[0], where=below if is_lower else ~below)
+
+        return apply(name, FactorMap((labels,), labels), kernel, [m], m.dtype)
+
+    return triangle
+
+
+tril = implements(np.tril)(_triangle("tril", is_lower=True))
+triu = implements(np.triu)(_triangle("triu", is_lower=False))

@@ -1,0 +1,238 @@
+"""Calls of NumPy's ufuncs, and the short way of those that are plain: elementwise, in memory that devices share.
+
+A plan is kept for each (ufunc, shapes, dtypes, layouts). An operation that moves nothing then costs little more than
+the ufunc. Where devices share memory each element is computed once, from the elements at its place and to the same bits
+whoever does it. So what is little is computed in one call, and else the devices' threads take as many slabs as there
+are devices: runs of memory, which tiles of columns are not (sums of such tiles take four times as long).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ringlet.sharding.execution.array_function_table import gathered, has_subclass
+from ringlet.sharding.execution.device_threads import INLINE_BYTES, in_threads
+from ringlet.sharding.execution.propagation import plan
+from ringlet.sharding.execution.ufunc_table import handler_of, is_cached
+from ringlet.sharding.explain import note
+from ringlet.sharding.layout.device_group import DeviceGroup, common_group
+from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
+from ringlet.sharding.layout.layout import Box, Layout, tile_bounds
+from ringlet.sharding.memory_modes import current_mode
+from ringlet.sharding.ops.elementwise import NEEDS_OWN_MEMORY, broadcast_shape, effort_of, result_dtypes
+from ringlet.sharding.resharding.device_buffers import fresh
+from ringlet.sharding.sharded_array import ShardedArray
+from ringlet.values.operator_proxy import plain
+
+__all__ = ["call"]
+
+_NUMBERS = frozenset((bool, int, float, complex))
+
+
+def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run a method of a ufunc, one argument of which is a ShardedArray: tile by tile, or on gathered arrays.
+
+    Parameters
+    ----------
+    ufunc, method, inputs, kwargs
+        As ``__array_ufunc__`` gets them.
+
+    Returns
+    -------
+    ShardedArray or what the method gives
+        What it gives for gathered arrays, without a sharding; ``NotImplemented`` if there are arrays of other kinds.
+
+    Raises
+    ------
+    TypeError
+        If there is a matrix, of which operators mean something else than functions do.
+    """
+    if ufunc is np.square and method == "__call__" and _is_complex(inputs[0]):
+        # NumPy rounds otherwise where the numbers are few; products are the same in tiles of any size.
+        ufunc, inputs = np.multiply, inputs * 2
+    out = kwargs.get("out", ())
+    if method == "__call__" and len(kwargs) == len(out) < 2 and ufunc.signature is None:
+        short = _short_way(ufunc, inputs, *out)
+        if short is not None:
+            return short if out else short._as_result()
+    if any(_is_foreign(value) for value in (*inputs, *out)):
+        return NotImplemented
+    inputs = tuple(plain(value) for value in inputs)
+    handler = None if method != "at" and has_subclass(map(type, (*inputs, *out))) else handler_of(ufunc, method)
+    result = NotImplemented if handler is None else handler(ufunc, inputs, kwargs)
+    if result is NotImplemented:
+        return _call_gathered(ufunc, method, inputs, kwargs)
+    return result._as_result() if isinstance(result, ShardedArray) and not out else result
+
+
+def _is_complex(value: Any) -> bool:
+    return isinstance(value, ShardedArray) and value.dtype.kind == "c"
+
+
+def _is_foreign(value: Any) -> bool:
+    """Whether a value has its own way with ufuncs."""
+    kind = type(value)
+    return (
+        kind not in _NUMBERS
+        and not isinstance(value, (ShardedArray, np.generic))
+        and getattr(kind, "__array_ufunc__", np.ndarray.__array_ufunc__) is not np.ndarray.__array_ufunc__
+    )
+
+
+def _call_gathered(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    name = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+    places = kwargs.get("out", ())
+    inputs, kwargs = gathered(name, inputs), {key: gathered(name, v) for key, v in kwargs.items() if key != "out"}
+    if places:
+        kwargs["out"] = tuple(np.array(place) if isinstance(place, ShardedArray) else place for place in places)
+    result = getattr(ufunc, method)(*inputs, **kwargs)
+    for place, written in zip(places, kwargs.get("out", ()), strict=True):
+        if isinstance(place, ShardedArray):
+            place[...] = written
+    if not places:
+        return result
+    return (
+        places[0]
+        if ufunc.nout == 1 or method != "__call__"
+        else tuple(given if place is None else place for place, given in zip(places, result, strict=True))
+    )
+
+
+class _Plan(NamedTuple):
+    """What the short way does with operands of one kind.
+
+    Attributes
+    ----------
+    shape, dtype, layout : tuple of int, dtype, Layout
+        Of the result.
+    bytes_per_slab : int
+        What is read and written for one, times the effort.
+    boxes : tuple of tuple of Box
+        ``[slab][array]``: what each is of each operand, and of the result.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    layout: Layout
+    bytes_per_slab: int
+    boxes: tuple[tuple[Box, ...], ...]
+
+
+# An operand as far as plans depend on it: layout (None for a plain array), shape, dtype; the type of a Python number.
+_Kind = tuple["Layout | None", "tuple[int, ...]", "np.dtype[Any]"] | type
+
+
+def _short_way(ufunc: np.ufunc, inputs: tuple[Any, ...], target: Any = None) -> ShardedArray | None:
+    """Compute what is elementwise and needs no movement, into a target if there is one; None for all else."""
+    if target is not None:
+        if type(target) is not ShardedArray or ufunc in NEEDS_OWN_MEMORY:
+            return None
+        target._spaces_to_write()  # first: arrays that read its memory are operands, too
+    kinds = [_kind_of(value) for value in inputs]
+    sharded = [value for value in inputs if type(value) is ShardedArray]
+    if None in kinds or not sharded:
+        return None
+    group = sharded[0]._group if len(sharded) == 1 else common_group(ufunc.__name__, sharded)
+    chosen = (_planned if is_cached(ufunc) else _planned.__wrapped__)(ufunc, *kinds)
+    if chosen is None or group.member is not None or current_mode() != "shared":
+        return None
+    arrays = [value._whole if type(value) is ShardedArray else value for value in inputs]
+    is_little = chosen.bytes_per_slab * len(chosen.boxes) <= INLINE_BYTES
+    if target is None:
+        result = ShardedArray._of_whole(fresh(chosen.shape, chosen.dtype), chosen.layout, group)
+    elif _takes(target, chosen, group) and (is_little or not _overlaps(target, inputs, arrays)):
+        result = target
+    else:
+        return None
+    if is_little:
+        ufunc(*arrays, out=result._whole)
+    else:
+        _fill(ufunc, arrays, result, chosen)
+    note(ufunc.__name__, inputs, result)
+    return result
+
+
+def _kind_of(value: Any) -> _Kind | None:
+    kind = type(value)
+    if kind is ShardedArray:
+        return None if value._spaces is not None else (value._layout, value._shape, value._dtype)
+    if kind in _NUMBERS:
+        return kind
+    return (None, value.shape, value.dtype) if kind is np.ndarray or isinstance(value, np.generic) else None
+
+
+def _takes(target: ShardedArray, chosen: _Plan, group: DeviceGroup) -> bool:
+    """Whether a result may be computed where an array is."""
+    return (
+        target._whole is not None
+        and target.dtype == chosen.dtype
+        and target.shape == chosen.shape
+        and target._layout == chosen.layout
+        and target._group == group
+    )
+
+
+def _overlaps(target: ShardedArray, inputs: tuple[Any, ...], arrays: list[Any]) -> bool:
+    """Whether a slab that is written may be one that another thread still reads."""
+    return any(
+        x is not target and isinstance(array, np.ndarray) and np.may_share_memory(target._whole, array)
+        for x, array in zip(inputs, arrays, strict=True)
+    )
+
+
+def _fill(ufunc: np.ufunc, arrays: list[Any], result: ShardedArray, chosen: _Plan) -> None:
+    """Compute slab by slab."""
+    whole = result._whole
+    assert whole is not None
+
+    def work(slab: int) -> None:
+        *boxes, place = chosen.boxes[slab]
+        parts = [x[box] if box else x for x, box in zip(arrays, boxes, strict=True)]  # numbers have no box
+        ufunc(*parts, out=whole[place])
+
+    in_threads(work, range(len(chosen.boxes)), chosen.bytes_per_slab, is_alone=result._group.num_devices == 1)
+
+
+def _slabs(shape: tuple[int, ...], shapes: Sequence[tuple[int, ...]], count: int) -> tuple[tuple[Box, ...], ...]:
+    """Cut a result and what is broadcast to it along the first dimension that is long enough, or the longest."""
+    if not shape:
+        return (((),) * (len(shapes) + 1),)
+    axis = next((axis for axis, size in enumerate(shape) if size >= count), int(np.argmax(shape)))
+    return tuple(
+        tuple(
+            tuple(
+                slice(*bounds) if axis - len(shape) == place and each[place] != 1 else slice(None)
+                for place in range(-len(each), 0)
+            )
+            for each in (*shapes, shape)
+        )
+        for bounds in tile_bounds(shape[axis], count)
+        if bounds[0] < bounds[1]
+    )
+
+
+@lru_cache(maxsize=4096)
+def _planned(ufunc: np.ufunc, *kinds: Any) -> _Plan | None:
+    """Give the plan for operands of some kinds; None if the short way is not for them."""
+    if ufunc.signature is not None or ufunc.nout != 1 or (ufunc in NEEDS_OWN_MEMORY and ufunc is not np.negative):
+        return None
+    shapes = tuple(() if isinstance(kind, type) else kind[1] for kind in kinds)
+    layouts = tuple(None if isinstance(kind, type) else kind[0] for kind in kinds)
+    itemsizes = tuple(0 if isinstance(kind, type) else kind[2].itemsize for kind in kinds)
+    try:
+        (dtype,) = result_dtypes(ufunc, [kind if isinstance(kind, type) else kind[2] for kind in kinds], {})
+    except TypeError:  # text times a number has no dtype but that of an array to be written to
+        return None
+    shape = broadcast_shape(shapes)
+    operands, result = broadcast_factors(shapes)
+    chosen = plan(FactorMap(operands, result), shapes, itemsizes, layouts, dtype.itemsize)
+    if chosen.nbytes:
+        return None
+    slabs = _slabs(shape, shapes, len(chosen.result_layout.holders))
+    nbytes = sum(math.prod(s) * i for s, i in zip((*shapes, shape), (*itemsizes, dtype.itemsize), strict=True))
+    return _Plan(shape, dtype, chosen.result_layout, nbytes * effort_of(ufunc) // max(1, len(slabs)), slabs)

@@ -1,0 +1,1 @@
+"""Matrix products, contractions and einsum of sharded arrays."""

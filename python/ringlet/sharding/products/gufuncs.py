@@ -1,0 +1,127 @@
+"""Products of vectors and matrices that are ufuncs: matmul, vecdot, matvec and vecmat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ringlet.sharding.execution.array_function_table import implements
+from ringlet.sharding.execution.ufunc_table import implements_ufunc
+from ringlet.sharding.layout.factors import Labels
+from ringlet.sharding.products.contraction import contract, dtype_of, operand, refused_by, standing_in
+
+__all__ = ["generalized"]
+
+Shape = tuple[int, ...]
+
+# The dimensions of each operand and of the result that the sums run over, or that are not repeated.
+_CORES: dict[str, tuple[Labels, Labels, Labels]] = {
+    "matmul": (("i", "j"), ("j", "k"), ("i", "k")),
+    "vecdot": (("j",), ("j",), ()),
+    "matvec": (("i", "j"), ("j",), ("i",)),
+    "vecmat": (("j",), ("j", "k"), ("k",)),
+}
+
+
+def generalized(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Run one of these ufuncs; ``keepdims`` is left to gathered arrays.
+
+    Parameters
+    ----------
+    ufunc, inputs, kwargs
+        As ``__array_ufunc__`` gets them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As NumPy, for operands that do not go together.
+    """
+    if kwargs.get("keepdims"):
+        return NotImplemented
+    options = {name: value for name, value in kwargs.items() if name not in ("out", "order", "subok", "keepdims")}
+    operands = [operand(x) for x in inputs]
+    rule = _rule.__wrapped__ if "axes" in options else _rule  # a list is no key
+    dtypes = tuple([x.dtype for x in operands])
+    labels, dtype = rule(ufunc, tuple([x.shape for x in operands]), dtypes, **options)
+    out = kwargs.get("out", (None,))[0]
+
+    def kernel(tiles: list[Any], target: Any, _: Any) -> None:
+        ufunc(*tiles, out=target, **options)
+
+    # Integers are multiplied faster by the kernel of einsums; they have no conjugates.
+    if dtype.kind in "iu":
+        return contract(ufunc.__name__, operands, labels, dtype, out=out)
+    repeated = {x.ndim - len(core) for x, core in zip(operands, _CORES[ufunc.__name__], strict=False)}
+    takes_stacks = not options and len(repeated) == 1 and min(repeated) >= 0 and dtypes == (dtype, dtype)
+    return contract(ufunc.__name__, operands, labels, dtype, out=out, kernel=kernel, takes_stacks=takes_stacks)
+
+
+@lru_cache(maxsize=1024)
+def _rule(
+    ufunc: np.ufunc, shapes: tuple[Shape, ...], dtypes: tuple[np.dtype[Any], ...], **options: Any
+) -> tuple[tuple[Labels, ...], np.dtype[Any]]:
+    """Label the dimensions of the operands and of the result, and give its dtype; raise what NumPy raises."""
+    ndims = tuple(map(len, shapes))
+    labels = _labels(ufunc.__name__, ndims, _axes(options))
+    if labels is None or not _go_together(labels, shapes):
+        raise refused_by(ufunc, *map(standing_in, shapes, dtypes), **options)
+    named = {name: value for name, value in options.items() if name in ("dtype", "casting", "signature", "sig")}
+    return labels, dtype_of(ufunc, dtypes, tuple(max(2, ndim) for ndim in ndims), **named)
+
+
+def _axes(options: dict[str, Any]) -> Sequence[Any] | None:
+    """Give where the core dimensions of the operands and of the result are; None if they are last."""
+    if (axis := options.get("axis")) is not None:
+        return [axis, axis, ()]
+    return options.get("axes")
+
+
+def _labels(name: str, ndims: Sequence[int], axes: Sequence[Any] | None) -> tuple[Labels, ...] | None:
+    """Label the dimensions, those that are repeated by their number from the last; None for what NumPy refuses."""
+    first, second, result = _CORES[name]
+    if name == "matmul":
+        first = first[-ndims[0] :] if ndims[0] else first
+        second = second[:1] if ndims[1] == 1 else second
+        result = tuple(label for label in result if label in first or label in second)
+    cores = (first, second, result)
+    repeated = [ndim - len(core) for ndim, core in zip(ndims, cores, strict=False)]
+    if min(repeated) < 0:
+        return None
+    given = [*(axes or ())] + [()] * (3 - len(axes)) if axes is not None else [None] * 3
+    labels = []
+    for core, count, at in zip(cores, [*repeated, max(repeated)], given, strict=True):
+        ndim = count + len(core)
+        where = range(ndim - len(core), ndim) if at is None else np.atleast_1d(np.array(at, int))
+        if len(where) != len(core) or any(not -ndim <= place < ndim for place in where):
+            return None
+        placed = {place % ndim: label for place, label in zip(where, core, strict=True)}
+        others = iter(range(count, 0, -1))
+        labels.append(tuple(placed[d] if d in placed else next(others) for d in range(ndim)))
+    return tuple(labels)
+
+
+def _go_together(labels: tuple[Labels, ...], shapes: Sequence[Shape]) -> bool:
+    """Tell whether dimensions of one label have one size; those that are repeated may have 1."""
+    sizes: dict[Any, set[int]] = {}
+    for given, shape in zip(labels, shapes, strict=False):
+        for label, size in zip(given, shape, strict=True):
+            sizes.setdefault(label, set()).add(size)
+    return all(len(found - {1} if isinstance(label, int) else found) < 2 for label, found in sizes.items())
+
+
+for _name in _CORES:
+    if hasattr(np, _name):  # matvec and vecmat came with NumPy 2.2, vecdot with 2.0
+        implements_ufunc(getattr(np, _name))(generalized)
+
+
+@implements("linalg.matmul")
+def _matmul(x1: Any, x2: Any, /) -> Any:
+    return np.matmul(x1, x2)
+
+
+@implements("linalg.vecdot")
+def _vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    return np.vecdot(x1, x2, axis=axis)  # type: ignore[call-overload]

@@ -1,0 +1,180 @@
+"""Sums of products of two tiles along any dimensions, as products of matrices."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.sharding.layout.factors import Labels
+
+__all__ = ["sum_along", "sum_of_products"]
+
+Array = NDArray[Any]
+
+
+def sum_of_products(a: Array, b: Array, labels: tuple[Labels, Labels, Labels], out: Array) -> None:
+    """Multiply two arrays and sum along the labels that the result lacks, as an einsum of two operands.
+
+    Parameters
+    ----------
+    a, b : ndarray
+        Converted to the dtype of `out` before they are multiplied.
+    labels : tuple of tuple of hashable
+        One label for each dimension of `a`, of `b` and of `out`, none twice in one array, and each of those of `out` in
+        an operand. Dimensions of one label have one size, or 1, which is repeated.
+    out : ndarray
+        What is written to: of any strides, and apart from `a` and `b`.
+
+    Examples
+    --------
+    >>> out = np.empty((2, 2))
+    >>> sum_of_products(np.arange(6.0).reshape(2, 3), np.ones((2, 3)), (("i", "j"), ("k", "j"), ("i", "k")), out)
+    >>> out
+    array([[ 3.,  3.],
+           [12., 12.]])
+    """
+    if 1 in a.shape or 1 in b.shape:
+        a, b, labels = _without_ones(a, b, labels)
+    how = _arrangement(labels)
+    _multiply(a, b, how, out)
+    if (how.a_alone or how.b_alone) and out.dtype.kind in "fc" and not np.isfinite(out).all():
+        # With infinite numbers, to sum first is something else: inf * (1 - 1 + 1) is inf, inf - inf + inf is NaN.
+        places = {label: place for place, label in enumerate(dict.fromkeys((*labels[0], *labels[1])))}
+        lists = [[places[label] for label in given] for given in labels]
+        np.einsum(a, lists[0], b, lists[1], lists[2], out=out, dtype=out.dtype, casting="unsafe")
+
+
+def _multiply(a: Array, b: Array, how: _Arrangement, out: Array) -> None:
+    a = _summed(a, how.a_alone, out.dtype).transpose(how.a_order)
+    b = _summed(b, how.b_alone, out.dtype).transpose(how.b_order)
+    target = out.transpose(how.out_order)
+    both, rows, columns, summed = how.counts
+    if not summed:
+        a = a.reshape(a.shape + (1,) * columns)
+        b = b.reshape(b.shape[:both] + (1,) * rows + b.shape[both:])
+        np.multiply(a, b, out=target, casting="same_kind")
+    elif not rows and not columns:
+        _sums_of_rows(a, b, both, target)
+    else:
+        _product(a, b, target, how.counts)
+
+
+class _Arrangement(NamedTuple):
+    """How the dimensions of a product are those of products of matrices.
+
+    There are those that all three have, `both`; `rows`, of the result and `a`; `columns`, of the result and `b`; and
+    `summed`, of `a` and `b`. What one operand has alone is summed before, and is not there in its order.
+    """
+
+    counts: tuple[int, int, int, int]  # of both, rows, columns and summed
+    a_alone: tuple[int, ...]
+    b_alone: tuple[int, ...]
+    a_order: tuple[int, ...]  # both, rows, summed
+    b_order: tuple[int, ...]  # both, summed, columns
+    out_order: tuple[int, ...]  # both, rows, columns
+
+
+@lru_cache(maxsize=1024)
+def _arrangement(labels: tuple[Labels, Labels, Labels]) -> _Arrangement:
+    a, b, out = labels
+    a_alone = tuple(d for d, label in enumerate(a) if label not in b and label not in out)
+    b_alone = tuple(d for d, label in enumerate(b) if label not in a and label not in out)
+    a_left = [label for label in a if label in b or label in out]
+    b_left = [label for label in b if label in a or label in out]
+    both = [label for label in out if label in a and label in b]
+    rows = [label for label in out if label not in b]
+    columns = [label for label in out if label not in a]
+    summed = [label for label in a_left if label not in out]
+    return _Arrangement(
+        (len(both), len(rows), len(columns), len(summed)),
+        a_alone,
+        b_alone,
+        tuple(map(a_left.index, (*both, *rows, *summed))),
+        tuple(map(b_left.index, (*both, *summed, *columns))),
+        tuple(map(out.index, (*both, *rows, *columns))),
+    )
+
+
+def sum_along(x: Array, labels: Labels, out_labels: Labels, out: Array) -> None:
+    """Sum along the labels that the result lacks, as an einsum of one operand.
+
+    Examples
+    --------
+    >>> out = np.empty(3)
+    >>> sum_along(np.arange(6.0).reshape(2, 3), ("i", "j"), ("j",), out)
+    >>> out
+    array([3., 5., 7.])
+    """
+    alone = tuple(d for d, label in enumerate(labels) if label not in out_labels)
+    left = [label for label in labels if label in out_labels]
+    out[...] = _summed(x, alone, out.dtype).transpose([left.index(label) for label in out_labels])
+
+
+def _without_ones(
+    a: Array, b: Array, labels: tuple[Labels, Labels, Labels]
+) -> tuple[Array, Array, tuple[Labels, Labels, Labels]]:
+    """Drop the dimensions of size 1 that the other operand has in another size."""
+    shapes = [dict(zip(given, x.shape, strict=True)) for given, x in zip(labels[:2], (a, b), strict=True)]
+    places = [
+        tuple(0 if size == 1 and other.get(label, 1) != 1 else slice(None) for label, size in shape.items())
+        for shape, other in (shapes, shapes[::-1])
+    ]
+    left = [
+        tuple(label for label, place in zip(given, at, strict=True) if place != 0)
+        for given, at in zip(labels[:2], places, strict=True)
+    ]
+    return a[places[0]], b[places[1]], (left[0], left[1], labels[2])
+
+
+def _summed(x: Array, alone: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Convert, and sum along dimensions that nothing else has."""
+    x = x.astype(dtype, copy=False)
+    if not alone:
+        return x
+    return np.asarray(np.any(x, axis=alone) if dtype.kind == "b" else np.sum(x, axis=alone, dtype=dtype))
+
+
+def _sums_of_rows(a: Array, b: Array, num_both: int, target: Array) -> None:
+    shape = (*a.shape[:num_both], math.prod(a.shape[num_both:]))
+    if num_both == 0:
+        target[...] = np.dot(a.reshape(shape), b.reshape(shape))
+    else:
+        np.einsum("...j,...j->...", a.reshape(shape), b.reshape(shape), out=target)
+
+
+def _product(a: Array, b: Array, target: Array, counts: tuple[int, int, int, int]) -> None:
+    """Multiply matrices of merged dimensions, one for each place along those that both operands have."""
+    num_both, num_rows, num_columns, _ = counts
+    both = target.shape[:num_both]
+    rows = target.shape[num_both : num_both + num_rows]
+    columns = target.shape[num_both + num_rows :]
+    shape = (*both, math.prod(rows), math.prod(columns))
+    summed = math.prod(a.shape[num_both + num_rows :])
+    a = a.reshape(*both, shape[-2], summed)
+    b = b.reshape(*both, summed, shape[-1])
+    if _merges(target, num_both, num_rows) and _merges(target, num_both + num_rows, num_columns):
+        _matmul(a, b, target.reshape(shape))
+    else:
+        target[...] = _matmul(a, b, None).reshape(target.shape)
+
+
+def _matmul(a: Array, b: Array, out: Array | None) -> Array:
+    # Of integers, which BLAS does not know, NumPy's einsum is many times faster: it sums along rows.
+    if a.dtype.kind in "iu":
+        return np.einsum("...ij,...jk->...ik", a, b, out=out)
+    return np.matmul(a, b, out=out)
+
+
+def _merges(x: Array, first: int, number: int) -> bool:
+    """Tell whether neighbouring dimensions are one, in the strides that they have."""
+    sides = [
+        (size, stride)
+        for size, stride in zip(x.shape[first : first + number], x.strides[first : first + number], strict=True)
+        if size != 1
+    ]
+    return all(outer == size * inner for (_, outer), (size, inner) in itertools.pairwise(sides)) and x.size > 0

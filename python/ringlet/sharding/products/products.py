@@ -1,0 +1,145 @@
+"""NumPy's functions that are sums of products of two arrays, in all but notation."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from ringlet.sharding.execution.array_function_table import implements
+from ringlet.sharding.products.contraction import contract, dtype_of, operand, refused_by
+from ringlet.sharding.resharding.tile_assembly import as_own
+
+__all__ = ["dot", "inner", "kron", "matrix_power", "outer", "tensordot", "vdot"]
+
+
+@implements(np.dot)
+def dot(a: Any, b: Any, out: Any = None) -> Any:
+    """Sum along the last dimension of one and the last but one of the other."""
+    a, b = operand(a), operand(b)
+    if 0 in (a.ndim, b.ndim):
+        return np.multiply(a, b, out=out)
+    if a.shape[-1] != b.shape[max(0, b.ndim - 2)]:
+        raise refused_by(np.dot, a, b)
+    return _along("dot", a, b, [(a.ndim - 1, max(0, b.ndim - 2))], out)
+
+
+@implements(np.inner)
+def inner(a: Any, b: Any, /) -> Any:
+    """Sum along the last dimensions."""
+    a, b = operand(a), operand(b)
+    if 0 in (a.ndim, b.ndim):
+        return np.multiply(a, b)
+    if a.shape[-1] != b.shape[-1]:
+        raise refused_by(np.inner, a, b)
+    return _along("inner", a, b, [(a.ndim - 1, b.ndim - 1)])
+
+
+@implements(np.tensordot)
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    """Sum along pairs of dimensions."""
+    a, b = operand(a), operand(b)
+    try:
+        pairs = _pairs(axes, a.ndim)
+    except TypeError:
+        raise refused_by(np.tensordot, a, b, axes) from None
+    in_range = all(-a.ndim <= i < a.ndim and -b.ndim <= j < b.ndim for i, j in pairs)
+    pairs = [(i % max(1, a.ndim), j % max(1, b.ndim)) for i, j in pairs]
+    apart = all(len(set(places)) == len(places) for places in zip(*pairs, strict=True))
+    if not in_range or not apart or any(a.shape[i] != b.shape[j] for i, j in pairs):
+        raise refused_by(np.tensordot, a, b, axes)
+    return _along("tensordot", a, b, pairs)
+
+
+def _pairs(axes: Any, ndim: int) -> list[tuple[int, int]]:
+    """Give which dimensions belong together, as tensordot is told."""
+    try:
+        first, second = axes
+    except TypeError:
+        count = operator.index(axes)
+        return [(ndim - count + i, i) for i in range(count)]
+    lists = [[operator.index(place) for place in np.atleast_1d(np.array(side, int))] for side in (first, second)]
+    if len(lists[0]) != len(lists[1]):
+        raise TypeError("as many dimensions of one array as of the other")
+    return list(zip(*lists, strict=True))
+
+
+def _along(name: str, a: Any, b: Any, pairs: list[tuple[int, int]], out: Any = None) -> Any:
+    """Sum along pairs of dimensions; the result has those of `a` that are left and then those of `b`."""
+    a_labels: list[Any] = [("a", i) for i in range(a.ndim)]
+    b_labels: list[Any] = [("b", j) for j in range(b.ndim)]
+    for number, (i, j) in enumerate(pairs):
+        a_labels[i] = b_labels[j] = number
+    left = tuple(label for label in (*a_labels, *b_labels) if not isinstance(label, int))
+    dtype = dtype_of(np.dot, (a.dtype, b.dtype), (2, 2))
+    if dtype.kind in "mMSU" or dtype.names:
+        return NotImplemented  # products that no ufunc knows
+    return contract(name, [a, b], (tuple(a_labels), tuple(b_labels), left), dtype, out=out)
+
+
+@implements(np.vdot)
+def vdot(a: Any, b: Any, /) -> Any:
+    """Sum all products of the elements, those of the first array conjugated."""
+    a, b = operand(a), operand(b)
+    if a.size != b.size:
+        raise refused_by(np.vdot, a, b)
+    if a.shape != b.shape:
+        a, b = np.ravel(a), np.ravel(b)
+    if not {a.dtype.kind, b.dtype.kind} <= {*"biufc"}:
+        return NotImplemented
+    labels = tuple(range(a.ndim))
+    dtype = dtype_of(np.vdot, (a.dtype, b.dtype), (1, 1))
+
+    def kernel(tiles: list[Any], target: Any, _: Any) -> None:
+        target[...] = np.vdot(*tiles)
+
+    return contract("vdot", [a, b], (labels, labels, ()), dtype, kernel=kernel)
+
+
+@implements(np.outer)
+def outer(a: Any, b: Any, out: Any = None) -> Any:
+    """Multiply each element of one array with each of the other."""
+    a, b = (x if x.ndim == 1 else np.ravel(x) for x in (operand(a), operand(b)))
+    return np.multiply(a[:, None], b, out=out)
+
+
+@implements(np.kron)
+def kron(a: Any, b: Any) -> Any:
+    """Repeat one array in place of each element of the other, multiplied by it."""
+    a, b = operand(a), operand(b)
+    ndim = max(a.ndim, b.ndim)
+    a, b = (np.reshape(x, (1,) * (ndim - x.ndim) + x.shape) for x in (a, b))
+    apart = [tuple(size for n in x.shape for size in ((n, 1), (1, n))[side]) for side, x in enumerate((a, b))]
+    product: Any = np.multiply(np.reshape(a, apart[0]), np.reshape(b, apart[1]))
+    return as_own(product.reshape(tuple(i * j for i, j in zip(a.shape, b.shape, strict=True))))
+
+
+@implements(np.linalg.matrix_power)
+def matrix_power(a: Any, n: Any) -> Any:
+    """Multiply square matrices with themselves; inverses are left to gathered arrays."""
+    a, exponent = operand(a), operator.index(n)
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise refused_by(np.linalg.matrix_power, a, n)
+    if exponent < 1 or a.dtype.hasobject:
+        return NotImplemented
+    result, square = None, a
+    while exponent:
+        if exponent & 1:
+            result = square if result is None else np.matmul(result, square)
+        exponent >>= 1
+        square = np.matmul(square, square) if exponent else square
+    return np.copy(result) if result is a else result
+
+
+@implements("linalg.tensordot")
+def _tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
+    return tensordot(x1, x2, axes)
+
+
+@implements("linalg.outer")
+def _outer(x1: Any, x2: Any, /) -> Any:
+    x1, x2 = operand(x1), operand(x2)
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise refused_by(np.linalg.outer, x1, x2)
+    return outer(x1, x2)

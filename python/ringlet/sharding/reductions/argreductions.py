@@ -1,0 +1,112 @@
+"""Where the extremes of an array are: tiles give pairs of value and index, of which the first best one wins."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.collectives import Op
+from ringlet.sharding.execution.array_function_table import implements
+from ringlet.sharding.execution.shape_inference import small, stand_in
+from ringlet.sharding.execution.tile_execution import Where, written_to
+from ringlet.sharding.reductions.reduction_execution import Reducer, Reduction, without_nan
+from ringlet.sharding.sharded_array import ShardedArray
+
+__all__: list[str] = []
+
+Array = NDArray[Any]
+
+_INDEX = np.dtype(np.intp)
+
+
+def _implement(name: str) -> None:
+    """Register one of ``argmax``, ``argmin``, ``nanargmax``, ``nanargmin``."""
+    function: Callable[..., Any] = getattr(np, name)
+    search: Callable[..., Any] = getattr(np, name.removeprefix("nan"))
+    worst = -np.inf if search is np.argmax else np.inf
+
+    def find(a: Any, axis: int | None = None, out: Any = None, *, keepdims: Any = False) -> Any:
+        if not isinstance(a, ShardedArray) or a.dtype.hasobject:
+            return NotImplemented
+        axis = None if axis is None else operator.index(axis)
+        model = function(stand_in(small(a)), axis=axis)  # raises what there is to raise
+        if out is not None:
+            function(stand_in(small(a)), axis=axis, out=np.empty(np.shape(model), out.dtype))
+        reduction = Reduction.of(name, a, axis, keepdims)
+        skips_nan = function is not search and a.dtype.kind in "fc"
+        if skips_nan:
+            _refuse_all_nan(reduction)
+        if out is None or out.dtype == _INDEX:
+            return _found(reduction, search, worst if skips_nan else None, out)
+        return written_to(out, _found(reduction, search, worst if skips_nan else None, None).astype(out.dtype))
+
+    implements(name)(find)
+
+
+def _found(reduction: Reduction, search: Callable[..., Any], instead_of_nan: float | None, out: Any) -> Any:
+    x, axes = reduction.x, reduction.axes
+
+    def whole(tile: Array, _: Array | None, result: Array, __: Where) -> None:
+        axis = axes[0] if len(axes) == 1 else None
+        result[...] = search(without_nan(tile, instead_of_nan), axis=axis, keepdims=reduction.keepdims)
+
+    if not reduction.is_cut:
+        return reduction.undivided(whole, _INDEX, out)
+    # Pairs are what is sent: the index takes no more than it needs.
+    index = np.dtype(np.int32 if math.prod(x.shape) < 2**31 else np.int64)
+    pair = np.dtype([("value", x.dtype), ("index", index)])
+    pairs = _pairs(reduction, search, instead_of_nan)
+    return reduction.in_two_stages(pairs, pair, _first_best(axes, search), _INDEX, out)
+
+
+def _pairs(reduction: Reduction, search: Callable[..., Any], instead_of_nan: float | None) -> Reducer:
+    axes, shape = reduction.axes, reduction.x.shape
+
+    def reducer(tile: Array, _: Array | None, result: Array, where: Where) -> None:
+        tile = without_nan(tile, instead_of_nan)
+        box = where.operands[0]
+        if len(axes) == 1:
+            (axis,) = axes
+            place = search(tile, axis=axis, keepdims=True)
+            result["value"] = np.take_along_axis(tile, place, axis)
+            result["index"] = place + box[axis].start
+        else:
+            places = np.unravel_index(search(tile), tile.shape)
+            result["value"] = tile[places]
+            result["index"] = np.ravel_multi_index([p + b.start for p, b in zip(places, box, strict=True)], shape)
+
+    return reducer
+
+
+def _first_best(axes: tuple[int, ...], search: Callable[..., Any]) -> Callable[[Array, Array], None]:
+    """Choose from pairs: of those with the best value, which NaN is, the one with the smallest index."""
+
+    def last(pieces: Array, result: Array) -> None:
+        # All axes, or one.
+        values, indices = (
+            pieces[field] if len(axes) == 1 else pieces[field].reshape(-1, *(1,) * (len(axes) - 1))
+            for field in ("value", "index")
+        )
+        axis = axes[0] if len(axes) == 1 else 0
+        best = np.take_along_axis(values, search(values, axis=axis, keepdims=True), axis)
+        is_best = (values == best) | ((values != values) & (best != best))  # noqa: PLR0124  # NaN, NaT
+        result[...] = np.where(is_best, indices, np.iinfo(indices.dtype).max).min(axis=axis, keepdims=True)
+
+    return last
+
+
+def _refuse_all_nan(reduction: Reduction) -> None:
+    def reducer(tile: Array, _: Array | None, result: Array, __: Where) -> None:
+        np.isnan(tile).all(axis=reduction.axes, out=result, keepdims=reduction.keepdims)
+
+    if np.any(reduction.combined(reducer, np.dtype(bool), Op.AND)):
+        raise ValueError("All-NaN slice encountered")
+
+
+for _name in ("argmax", "argmin", "nanargmax", "nanargmin"):
+    _implement(_name)

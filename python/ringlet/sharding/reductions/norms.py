@@ -1,0 +1,115 @@
+"""Norms of vectors and matrices, tile by tile; those that need singular values are not among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.collectives import Op
+from ringlet.sharding.execution.array_function_table import implements
+from ringlet.sharding.execution.shape_inference import small, stand_in
+from ringlet.sharding.execution.tile_execution import Where
+from ringlet.sharding.explain import noted_as_one
+from ringlet.sharding.reductions.reduction_execution import Axes, Reduction, add_up, normalized_axes
+from ringlet.sharding.resharding.reshard import settled
+from ringlet.sharding.sharded_array import ShardedArray
+
+__all__: list[str] = []
+
+Array = NDArray[Any]
+
+
+@implements(np.linalg.norm)
+def _norm(x: Any, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Any:
+    return _checked(np.linalg.norm, x, is_vector=ord is None and axis is None, ord=ord, axis=axis, keepdims=keepdims)
+
+
+@implements("linalg.vector_norm")
+def _vector_norm(x: Any, /, *, axis: Axes = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    return _checked(np.linalg.vector_norm, x, is_vector=True, ord=ord, axis=axis, keepdims=keepdims)
+
+
+@implements("linalg.matrix_norm")
+def _matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    return _checked(np.linalg.matrix_norm, x, is_vector=False, ord=ord, keepdims=keepdims)
+
+
+def _checked(function: Callable[..., Any], x: Any, *, is_vector: bool, **kwargs: Any) -> Any:
+    """Have NumPy refuse what it does not know, then compute the norm of vectors or matrices."""
+    if not isinstance(x, ShardedArray) or x.dtype.kind not in "biufc":
+        return NotImplemented
+    with np.errstate(all="ignore"):
+        dtype = np.asarray(function(stand_in(small(x)), **kwargs)).dtype
+    order, axis = kwargs["ord"], kwargs.get("axis", (-2, -1))
+    if np.ndim(order):
+        return NotImplemented
+    if axis is not None and not isinstance(axis, tuple):
+        axis = int(axis)  # as NumPy has it, also of 1.5
+    axes = tuple(each % x.ndim for each in axis) if isinstance(axis, tuple) else normalized_axes(axis, x.ndim)
+    if not is_vector and len(axes) == 2 and order in (2, -2, "nuc"):
+        return NotImplemented
+    norm = _of_vectors if is_vector or len(axes) != 2 else _of_matrices
+    norms = _Norms(x, kwargs["keepdims"], dtype)
+    return noted_as_one(function.__name__, x, lambda: norm(norms, order, axes))
+
+
+def _of_vectors(norms: _Norms, order: Any, axes: tuple[int, ...]) -> Any:
+    if order is None or order == 2:
+        return np.sqrt(norms.reduced(np.add, _square, axes))
+    if order in (np.inf, -np.inf):
+        return norms.reduced(np.maximum if order > 0 else np.minimum, np.abs, axes)
+    if order == 0:
+        return norms.reduced(np.add, lambda tile: tile != 0, axes)
+    if order == 1:
+        return norms.reduced(np.add, np.abs, axes)
+    return np.power(norms.reduced(np.add, lambda tile: np.abs(tile).astype(norms.dtype) ** order, axes), 1 / order)
+
+
+def _of_matrices(norms: _Norms, order: Any, axes: tuple[int, ...]) -> Any:
+    if order in (None, "fro", "f"):
+        return np.sqrt(norms.reduced(np.add, _square, axes))
+    rows, columns = axes if abs(order) == 1 else axes[::-1]
+    sums = replace(norms, keepdims=True).reduced(np.add, np.abs, (rows,))
+    extreme = np.max(sums, columns, initial=0, keepdims=True) if order > 0 else np.min(sums, columns, keepdims=True)
+    return extreme if norms.keepdims else np.squeeze(extreme, axis=axes)
+
+
+def _square(tile: Array) -> Array:
+    if tile.dtype.kind == "c":
+        squares: Array = tile.real**2 + tile.imag**2
+        return squares
+    return np.square(tile, dtype=np.float64 if tile.dtype.kind in "biu" else None)
+
+
+_COMBINED: Mapping[np.ufunc, tuple[Op, float]] = {
+    np.add: (Op.SUM, 0),
+    np.maximum: (Op.MAX, 0),
+    np.minimum: (Op.MIN, np.inf),
+}
+
+
+@dataclass(frozen=True)
+class _Norms:
+    """Of what norms are computed, and of which dtype they are."""
+
+    x: ShardedArray
+    keepdims: bool
+    dtype: np.dtype[Any]
+
+    def reduced(self, ufunc: np.ufunc, function: Callable[[Array], Array], axes: tuple[int, ...]) -> Any:
+        """Reduce what a function gives for each element, which is no less than 0."""
+        reduction = Reduction.of("norm", settled(self.x), axes, self.keepdims)
+        op, least = _COMBINED[ufunc]
+
+        def reducer(tile: Array, _: Array | None, result: Array, __: Where) -> None:
+            tile = function(tile)
+            if ufunc is np.add:
+                add_up(tile, axes, result, keepdims=self.keepdims)
+            else:
+                ufunc.reduce(tile, axes, self.dtype, out=result, keepdims=self.keepdims, initial=least)
+
+        return reduction.combined(reducer, self.dtype, op)

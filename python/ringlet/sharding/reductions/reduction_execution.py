@@ -1,0 +1,381 @@
+"""The two ways to reduce an array along dimensions that are cut: tiles' results that combine, or that are gathered."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.collectives import Op
+from ringlet.sharding.execution.shape_inference import loop_dtype
+from ringlet.sharding.execution.tile_execution import Where, apply
+from ringlet.sharding.explain import noted_as_one
+from ringlet.sharding.layout.factors import FactorMap, Labels
+from ringlet.sharding.layout.layout import WHOLE, Layout, tile_bounds
+from ringlet.sharding.memory_modes import current_mode
+from ringlet.sharding.resharding.reshard import redistribute, settled
+from ringlet.sharding.sharded_array import ShardedArray
+from ringlet.values.operator_proxy import plain
+
+__all__ = ["Axes", "Reducer", "Reduction", "add_up", "mask_of", "normalized_axes", "without_nan"]
+
+Array = NDArray[Any]
+Axes = int | Sequence[int] | None
+
+# From here on it pays to go over an array twice, row by row first, in the order of memory.
+_BY_ROWS_BYTES = 1 << 20
+
+# Reduces a tile, of which the elements count that a mask chooses (all where that is None), into `out`.
+Reducer = Callable[[Array, Array | None, Array, Where], object]
+
+
+def normalized_axes(axis: Axes, ndim: int) -> tuple[int, ...]:
+    """Give the axes that an argument of that name means, which NumPy has found to be right.
+
+    Examples
+    --------
+    >>> normalized_axes(None, 3), normalized_axes(-1, 3), normalized_axes((0, -2), 3)
+    ((0, 1, 2), (2,), (0, 1))
+    """
+    if axis is None or ndim == 0:
+        return tuple(range(ndim))
+    axes = axis if isinstance(axis, Sequence) else (axis,)
+    return tuple(sorted(operator.index(a) % ndim for a in axes))
+
+
+def mask_of(where: Any) -> Any:
+    """Give the array that says which elements count; None if all do.
+
+    Examples
+    --------
+    >>> mask_of(True), mask_of([1, 0])
+    (None, array([ True, False]))
+    """
+    where = plain(where)
+    if where is True or where is np._NoValue:
+        return None
+    return where if isinstance(where, (ShardedArray, np.ndarray)) else np.asarray(where, getattr(where, "dtype", bool))
+
+
+def without_nan(tile: Array, number: float | None) -> Array:
+    """Give a tile with a number in place of NaN; the tile itself if there is none for it.
+
+    Examples
+    --------
+    >>> without_nan(np.array([np.nan, 2]), 0).tolist()
+    [0.0, 2.0]
+    """
+    if number is None or tile.dtype.kind not in "fc":
+        return tile
+    return np.where(np.isnan(tile), tile.dtype.type(number), tile)
+
+
+def add_up(tile: Array, axes: tuple[int, ...], out: Array, **more: Any) -> None:
+    """Add up the elements of a tile, as ``np.add.reduce`` does for a whole array.
+
+    That adds neighbours in memory in pairs, and then one such sum after the other, which loses digits if there are many
+    because the tile is a part of longer rows: the sums of rows are added in pairs too.
+
+    Parameters
+    ----------
+    tile : ndarray
+    axes : tuple of int
+    out : ndarray
+        Its dtype is that of the sums.
+    more
+        Further arguments of ``np.add.reduce``.
+
+    Examples
+    --------
+    >>> total = np.empty((), np.float32)
+    >>> add_up(np.ones((4, 4), np.float32)[:, :3], (0, 1), total)
+    >>> total
+    array(12., dtype=float32)
+    """
+    adds_rows = len(axes) > 1 and axes[-1] in (-1, tile.ndim - 1) and out.dtype.kind in "fc" and "where" not in more
+    if adds_rows and not (tile.flags.c_contiguous or tile.flags.f_contiguous):
+        tile = np.add.reduce(tile, axes[-1], out.dtype, keepdims=True)
+    np.add.reduce(tile, axes, loop_dtype(out.dtype), out, **more)
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What is reduced: which elements of an array, along which dimensions.
+
+    Attributes
+    ----------
+    name : str
+        What reports call it.
+    x : ShardedArray
+    axes : tuple of int
+        In order.
+    keepdims : bool
+        Whether the result has them still, of size 1.
+    mask : ShardedArray, ndarray or None
+        Which elements count; it broadcasts to the shape of `x`.
+    """
+
+    name: str
+    x: ShardedArray
+    axes: tuple[int, ...]
+    keepdims: bool = False
+    mask: Any = None
+
+    @classmethod
+    def of(cls, name: str, x: ShardedArray, axis: Axes, keepdims: Any, where: Any = True) -> Reduction:
+        """Give the reduction that a function of NumPy was called for.
+
+        Raises
+        ------
+        ValueError
+            If `where` does not broadcast to the shape of `x`.
+        """
+        mask = mask_of(where)
+        if mask is not None and not _broadcasts(mask.shape, x.shape):
+            raise ValueError(
+                f"{name} of shape {x.shape} was given where= of shape {mask.shape}, which does not broadcast to it: "
+                "give one whose dimensions are the last of the array's, each of the same size or of size 1"
+            )
+        return cls(name, x, normalized_axes(axis, x.ndim), keepdims is not np._NoValue and bool(keepdims), mask)
+
+    @property
+    def count(self) -> int:
+        """How many elements each of the result is reduced from, if all count."""
+        return math.prod(self.x.shape[axis] for axis in self.axes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the result."""
+        sizes = enumerate(self.x.shape)
+        return tuple(1 if axis in self.axes else size for axis, size in sizes if self.keepdims or axis not in self.axes)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether tiles have to be put together."""
+        return any(self.x._layout.cuts[axis].count > 1 for axis in self.axes)
+
+    def combined(self, reducer: Reducer, dtype: Any, op: Op, out: Any = None, *, takes_stacks: bool = False) -> Any:
+        """Reduce each tile; the result is partial, to be combined by `op`, where a reduced dimension is cut.
+
+        Of an array whose parts combine by `op`, parts are reduced: if that is not the same, settle the array first.
+        `takes_stacks` says of the reducer that it counts its axes from the last, and needs to know no place.
+        """
+        if out is None and self._may_join_columns(np.dtype(dtype)):
+            return noted_as_one(
+                self.name, self.x, lambda: self._joined(self.x.ndim - 1, reducer, dtype, op, takes_stacks)
+            )
+        return self._apply(reducer, dtype, out, op)
+
+    def undivided(self, reducer: Reducer, dtype: Any, out: Any = None) -> Any:
+        """Reduce where each device has all of the reduced dimensions."""
+        return self._apply(reducer, dtype, out, None)
+
+    def in_two_stages(
+        self,
+        reducer: Reducer,
+        piece_dtype: Any,
+        last: Callable[[Array, Array], object],
+        dtype: Any,
+        out: Any = None,
+    ) -> Any:
+        """Reduce each tile to one element, a piece; gather the pieces along the reduced dimensions; reduce them.
+
+        Parameters
+        ----------
+        reducer : callable
+            Reduces a tile that has elements into pieces; all dimensions kept.
+        piece_dtype : dtype
+            Structured, where a piece is of several numbers.
+        last : callable
+            ``last(pieces, out)``: reduces pieces, one along each dimension for each tile that has elements, in their
+            order; all dimensions kept.
+        dtype : dtype
+            Of the result.
+        out : ShardedArray, ndarray or None
+        """
+
+        def work() -> Any:
+            aligned = self._aligned()
+            pieces = aligned._pieces(reducer, piece_dtype)
+            gathered = replace(aligned, x=pieces, mask=None)
+
+            def finish(tile: Array, _: Array | None, result: Array, __: Where) -> None:
+                if result.size:
+                    last(tile, _kept(result, tile.shape, self.axes))
+
+            return gathered.undivided(finish, dtype, out)
+
+        return noted_as_one(self.name, self.x, work)
+
+    def by_rows(self, ufunc: np.ufunc, dtype: np.dtype[Any]) -> Reduction:
+        """Reduce what tiles have of each row, where that is the way to read memory in one go; give what is left to do.
+
+        Parameters
+        ----------
+        ufunc : ufunc
+            Reduces an array to the same, but for rounding, if it reduces a part of its dimensions first.
+        dtype : dtype
+            Of the result.
+
+        Returns
+        -------
+        Reduction
+            Of the results for each row and tile; this one where tiles are whole rows, small, or not all as wide.
+        """
+        x = self.x
+        if self.mask is not None or not x.ndim or x.ndim - 1 not in self.axes or x._layout.is_partial:
+            return self
+        *others, cut = x._layout.cuts
+        width = x.shape[-1] // cut.count
+        if cut.count == 1 or x.shape[-1] % cut.count or width < 2 or x.size * x.dtype.itemsize < _BY_ROWS_BYTES:
+            return self
+        if not self._is_exact_by_rows(dtype):
+            return self
+
+        def reducer(tile: Array, _: Array | None, result: Array, __: Where) -> None:
+            ufunc.reduce(tile, x.ndim, out=result)
+
+        layout = x._layout.with_cuts((*others, cut, WHOLE))
+        apart = x._derive(lambda space: space.reshape(*x.shape[:-1], cut.count, width), layout)
+        rows = Reduction(self.name, apart, (x.ndim,))
+        return replace(self, x=rows._joined(x.ndim - 1, reducer, dtype, None))
+
+    def _is_exact_by_rows(self, dtype: np.dtype[Any]) -> bool:
+        """Whether a tile's bits are the same with its neighbours and without: rows in order and not converted."""
+        x = self.x
+        if dtype.kind in "fc" and dtype != x._dtype:
+            return False
+        spaces = (x._whole,) if x._spaces is None else x._spaces
+        return all(space is None or space.flags.c_contiguous for space in spaces)
+
+    def _may_join_columns(self, dtype: np.dtype[Any]) -> bool:
+        """Whether to reduce tiles that are neighbours in memory as one: where rows are added to rows.
+
+        Not where a row is reduced itself, or a tile is so narrow (one column) that NumPy takes it for one.
+        """
+        x = self.x
+        if self.mask is not None or not x.ndim or x.ndim - 1 in self.axes or x._whole is None:
+            return False
+        return _has_columns(x.shape[-1], x._layout.cuts[-1].count) and self._is_exact_by_rows(dtype)
+
+    def _joined(self, axis: int, reducer: Reducer, dtype: Any, op: Op | None, takes_stacks: bool = False) -> Any:
+        """Reduce with all of a dimension that stays, where memory is shared: much faster than by narrow tiles."""
+        x = self.x
+        if x._whole is None or current_mode() != "shared":  # results, too, have to be in shared memory
+            return self._apply(reducer, dtype, None, op)
+        joined = ShardedArray._of_whole(x._whole, _joined_layout(x._layout, axis, self.axes), x._group)
+        found = Reduction(self.name, joined, self.axes, self.keepdims)._apply(reducer, dtype, None, op, takes_stacks)
+        layout = _cut_again(found._layout, x._layout, self.axes, self.keepdims)
+        if found._spaces is None:
+            return ShardedArray._of_whole(found._whole, layout, x._group)
+        return ShardedArray._build(found._spaces, layout, x._group, found._combine)
+
+    def _aligned(self) -> Reduction:
+        """Settle the array, and have the mask cut as it is: pieces are of its tiles then."""
+        x = settled(self.x)
+        if not isinstance(self.mask, ShardedArray):
+            return replace(self, x=x)
+        first = x.ndim - self.mask.ndim
+        cuts = [
+            x._layout.cuts[first + d] if size == x.shape[first + d] else WHOLE for d, size in enumerate(self.mask.shape)
+        ]
+        layout = Layout(x._layout.num_devices, tuple(cuts), only=x._layout.only)
+        return replace(self, x=x, mask=redistribute(settled(self.mask), layout))
+
+    def _pieces(self, reducer: Reducer, dtype: Any) -> Any:
+        x = self.x
+        shape = tuple(
+            _num_pieces(size, x._layout.cuts[axis].count) if axis in self.axes else size
+            for axis, size in enumerate(x.shape)
+        )
+
+        def kernel(tiles: list[Any], out: Array, where: Where) -> None:
+            if out.size:
+                reducer(tiles[0], tiles[1] if len(tiles) > 1 else None, out, where)
+
+        labels = tuple(range(x.ndim))
+        return apply(self.name, FactorMap(self._operand_labels(), labels), kernel, self._operands, dtype, shape=shape)
+
+    def _apply(self, reducer: Reducer, dtype: Any, out: Any, op: Op | None, takes_stacks: bool = False) -> Any:
+        def kernel(tiles: list[Any], result: Array, where: Where) -> None:
+            if result.size:
+                reducer(tiles[0], tiles[1] if len(tiles) > 1 else None, result, where)
+
+        is_linear = op is not None and self.mask is None and np.dtype(dtype) == self.x.dtype
+        factors = _factor_map(self._operand_labels(), self.axes, self.keepdims, op, is_linear)
+        return apply(self.name, factors, kernel, self._operands, dtype, out=out, takes_stacks=takes_stacks)
+
+    @property
+    def _operands(self) -> list[Any]:
+        return [self.x] if self.mask is None else [self.x, self.mask]
+
+    def _operand_labels(self) -> tuple[Labels, ...]:
+        labels = tuple(range(self.x.ndim))
+        if self.mask is None:
+            return (labels,)
+        first = self.x.ndim - self.mask.ndim
+        shape = self.x.shape
+        return (
+            labels,
+            tuple(first + d if size == shape[first + d] else None for d, size in enumerate(self.mask.shape)),
+        )
+
+
+@lru_cache(maxsize=1024)
+def _joined_layout(layout: Layout, axis: int, axes: tuple[int, ...]) -> Layout:
+    """Leave a dimension whole; if that was the only one that is cut, cut the first, or one thread had all the work."""
+    wider = [WHOLE if each == axis else cut for each, cut in enumerate(layout.cuts)]
+    if axis and 0 not in axes and all(cut.count == 1 for cut in wider):
+        wider[0] = layout.cuts[axis]
+    return layout.with_cuts(wider)
+
+
+@lru_cache(maxsize=1024)
+def _cut_again(result: Layout, reduced: Layout, axes: tuple[int, ...], keepdims: bool) -> Layout:
+    """Cut the result of a reduction as what was reduced is cut."""
+    kept = [d for d in range(reduced.ndim) if keepdims or d not in axes]
+    return result.with_cuts([WHOLE if d in axes else reduced.cuts[d] for d in kept])
+
+
+@lru_cache(maxsize=1024)
+def _has_columns(size: int, count: int) -> bool:
+    """Whether a dimension is cut, into tiles that are all wider than one element."""
+    widths = {end - begin for begin, end in tile_bounds(size, count)}
+    return count > 1 and not widths & {0, 1}
+
+
+@lru_cache(maxsize=1024)
+def _factor_map(
+    operands: tuple[Labels, ...], axes: tuple[int, ...], keepdims: bool, op: Op | None, is_linear: bool
+) -> FactorMap:
+    kept = [axis for axis in operands[0] if keepdims or axis not in axes]
+    result = tuple(None if axis in axes else axis for axis in kept)
+    if op is None:
+        return FactorMap(operands, result, whole=frozenset(axes))
+    linear = (frozenset({0}),) if is_linear else ()
+    return FactorMap(operands, result, dict.fromkeys(axes, op), linear=linear, linear_ops=frozenset({op}))
+
+
+def _kept(array: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
+    """View a result with all the dimensions of what it is reduced from."""
+    view: Array = array.view()
+    view.shape = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+    return view
+
+
+def _num_pieces(size: int, num_tiles: int) -> int:
+    """How many tiles have elements; one for none at all, which is the first's to make of nothing."""
+    return -(-size // -(-size // num_tiles)) if size else 1
+
+
+def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    try:
+        return np.broadcast_shapes(shape, target) == target
+    except ValueError:
+        return False

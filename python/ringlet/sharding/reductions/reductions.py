@@ -1,0 +1,258 @@
+"""Sums, products, extremes and whatever else ``reduce`` of a ufunc gives, tile by tile."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.collectives import Op
+from ringlet.sharding.execution.array_function_table import implements
+from ringlet.sharding.execution.shape_inference import Small, loop_dtype, small, stand_in
+from ringlet.sharding.execution.tile_execution import Where, written_to
+from ringlet.sharding.execution.ufunc_table import implements_ufunc, is_cached
+from ringlet.sharding.explain import noted_as_one
+from ringlet.sharding.reductions.reduction_execution import Axes, Reduction, add_up, mask_of, without_nan
+from ringlet.sharding.resharding.reshard import settled
+from ringlet.sharding.sharded_array import ShardedArray
+
+__all__ = ["reduce"]
+
+Array = NDArray[Any]
+
+_NO_VALUE: Any = np._NoValue  # what NumPy's functions have for what is not given
+
+# How the tiles' results combine, of dtypes that collectives know; of bool, where addition is OR.
+_OPS: Mapping[np.ufunc, Op] = {
+    np.add: Op.SUM,
+    np.multiply: Op.PROD,
+    np.maximum: Op.MAX,
+    np.minimum: Op.MIN,
+    np.logical_and: Op.AND,
+    np.logical_or: Op.OR,
+    np.logical_xor: Op.XOR,
+    np.bitwise_and: Op.AND,
+    np.bitwise_or: Op.OR,
+    np.bitwise_xor: Op.XOR,
+}
+_OPS_OF_BOOL: Mapping[np.ufunc, Op] = {**_OPS, np.add: Op.OR, np.multiply: Op.AND}
+
+# Those of which tiles' results may be reduced again, by the ufunc itself, once they are gathered. The order does not
+# matter to any of these, but for rounding.
+_ASSOCIATIVE: frozenset[np.ufunc] = frozenset(
+    {*_OPS, np.fmax, np.fmin, np.gcd, np.lcm, np.hypot, np.logaddexp, np.logaddexp2}
+)
+
+# Results that are bool whatever the array to be written to is of.
+_LOGICAL: frozenset[np.ufunc] = frozenset({np.logical_and, np.logical_or, np.logical_xor})
+
+
+def reduce(  # noqa: PLR0917  # as NumPy has them
+    ufunc: np.ufunc,
+    x: Any,
+    axis: Axes = 0,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = _NO_VALUE,
+    where: Any = True,
+    *,
+    name: str | None = None,
+    instead_of_nan: float | None = None,
+) -> Any:
+    """Reduce an array with a ufunc, as ``ufunc.reduce`` does.
+
+    Where a reduced dimension is cut, the result is partial, or the tiles' results are gathered if no collective
+    combines such values. For ufuncs that are not associative the dimension is gathered first.
+
+    Parameters
+    ----------
+    ufunc, x, axis, dtype, out, keepdims, initial, where
+        As NumPy has them.
+    name : str or None
+        What reports call it; by default ``add.reduce`` and so on.
+    instead_of_nan : number or None
+        What stands in for NaN, which is computed with otherwise.
+
+    Returns
+    -------
+    ShardedArray
+        `out` if that is given; ``NotImplemented`` if `x` is not sharded, or of objects.
+
+    Examples
+    --------
+    >>> from ringlet.sharding import Sharding, shard
+    >>> x = shard(np.arange(6).reshape(3, 2), Sharding.tiled((2, 1)))
+    >>> np.asarray(reduce(np.add, x)).tolist(), int(reduce(np.fmax, x, axis=None))
+    ([6, 9], 5)
+    """
+    if not isinstance(x, ShardedArray) or x.dtype.hasobject or (initial is None and ufunc.identity is not None):
+        return NotImplemented  # tiles begin with the identity
+    dtype = None if dtype is None else np.dtype(dtype)
+    if dtype is not None and dtype.hasobject:
+        return NotImplemented
+    mask = mask_of(where)
+    begins = () if initial is _NO_VALUE else (None if initial is None else 0,)
+    result_dtype = (_result_dtype if is_cached(ufunc) else _result_dtype.__wrapped__)(
+        (ufunc, *begins),
+        small(x),
+        None if mask is None else small(mask),
+        axis if axis is None or isinstance(axis, tuple) else operator.index(axis),  # type: ignore[arg-type]
+        (dtype, None if out is None else out.dtype),
+    )
+    if dtype is not None and ufunc not in _LOGICAL and not np.can_cast(x.dtype, result_dtype, "same_kind"):
+        # Elements are converted, not what they are reduced to: sums of halves as integers are 0.
+        known = x if instead_of_nan is None else np.where(np.isnan(x), x.dtype.type(instead_of_nan), x)
+        x = known.astype(result_dtype)
+    reduction = Reduction.of(name or f"{ufunc.__name__}.reduce", x, axis, keepdims, where)
+    axes = tuple([axis - x.ndim for axis in reduction.axes])
+    recipe = _Recipe(ufunc, axes, _NO_VALUE if initial is None else initial, instead_of_nan)
+    if out is None or out.dtype == result_dtype:
+        return _reduced(reduction, recipe, result_dtype, out)
+    return written_to(out, _reduced(reduction, recipe, result_dtype, None).astype(out.dtype))
+
+
+@lru_cache(maxsize=1024)
+def _result_dtype(
+    call: tuple[Any, ...],
+    x: Small,
+    mask: Small | None,
+    axis: int | tuple[int, ...] | None,
+    dtypes: tuple[np.dtype[Any] | None, np.dtype[Any] | None],
+) -> np.dtype[Any]:
+    """Have NumPy tell the dtype in which it reduces, or what is wrong with the arguments.
+
+    `dtypes` are the one that was asked for and that of an array to be written to.
+    """
+    (ufunc, *initial), (wanted, written) = call, dtypes
+    more = {"axis": axis} | ({} if mask is None else {"where": stand_in(mask)})
+    more |= {"initial": initial[0]} if initial else {}
+    model = stand_in(x)
+    with np.errstate(all="ignore"):
+        found = np.asarray(ufunc.reduce(model, dtype=wanted, **more))
+        if written is None:
+            return found.dtype
+        ufunc.reduce(model, dtype=wanted, out=np.empty(found.shape, written), **more)
+        if wanted is not None:
+            return found.dtype
+        return np.asarray(ufunc(np.empty(0, written), np.empty(0, x[0]))).dtype
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    """How a tile is reduced; axes are counted from the last."""
+
+    ufunc: np.ufunc
+    axes: tuple[int, ...]
+    initial: Any
+    instead_of_nan: float | None
+
+    @property
+    def repeats(self) -> bool:
+        """Whether each tile begins with the initial value: an extreme may meet it many times, a sum adds it once."""
+        return self.ufunc.identity is None
+
+    def reduce(self, tile: Array, mask: Array | None, out: Array, *, begins: bool, keepdims: bool = True) -> None:
+        """Reduce a tile, which may be empty."""
+        ufunc, axes = self.ufunc, self.axes
+        tile = without_nan(tile, self.instead_of_nan)
+        more: dict[str, Any] = {} if mask is None else {"where": mask}
+        if begins and self.initial is not _NO_VALUE:
+            more["initial"] = self.initial
+        elif not tile.size and ufunc.identity is None and any(tile.shape[axis] == 0 for axis in axes):
+            out.fill(_bound(ufunc, out.dtype))
+            return
+        if ufunc is np.add:
+            add_up(tile, axes, out, keepdims=keepdims, **more)
+            return
+        axis = axes[0] if len(axes) == 1 else axes  # not every ufunc takes several
+        dtype = None if ufunc in _LOGICAL else loop_dtype(out.dtype)
+        ufunc.reduce(tile, axis=axis, dtype=dtype, out=out, keepdims=keepdims, **more)
+
+
+def _reduced(reduction: Reduction, recipe: _Recipe, dtype: np.dtype[Any], out: Any) -> Any:
+    """Reduce in the way that goes with the ufunc and the dtype."""
+
+    def once(tile: Array, mask: Array | None, result: Array, where: Where) -> None:
+        begins = recipe.repeats or where.part == 0
+        recipe.reduce(tile, mask, result, begins=begins, keepdims=reduction.keepdims)
+
+    def first(tile: Array, mask: Array | None, pieces: Array, _: Where) -> None:
+        recipe.reduce(tile, mask, pieces, begins=recipe.repeats)
+
+    def last(pieces: Array, result: Array) -> None:
+        replace(recipe, instead_of_nan=None).reduce(pieces, None, result, begins=True)
+
+    op = _op(recipe.ufunc, dtype)
+    if op is not None and recipe.instead_of_nan is None:
+
+        def work() -> Any:
+            rows = reduction.by_rows(recipe.ufunc, dtype)
+            return rows.combined(once, dtype, op, out, takes_stacks=recipe.initial is _NO_VALUE)
+
+        return noted_as_one(reduction.name, reduction.x, work)
+    if op is not None:
+        reduction = replace(reduction, x=settled(reduction.x))  # parts may be NaN, and the others of the value not
+        return reduction.combined(once, dtype, op, out)
+    if reduction.is_cut and recipe.ufunc in _ASSOCIATIVE:
+        return reduction.in_two_stages(first, dtype, last, dtype, out)
+    return reduction.undivided(once, dtype, out)
+
+
+def _op(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Op | None:
+    """How a collective combines results of a dtype, if it can."""
+    if dtype.kind == "b":
+        return _OPS_OF_BOOL.get(ufunc)
+    op = _OPS.get(ufunc)
+    if dtype.kind == "c":
+        return op if op in (Op.SUM, Op.PROD) and dtype.itemsize <= 16 else None
+    return op if dtype.kind in "iuf" and dtype.itemsize <= 8 else None
+
+
+def _bound(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
+    """Give what every value of a dtype wins over, for a tile that has none."""
+    if dtype.kind == "b":
+        return ufunc is np.minimum
+    if dtype.kind == "f":
+        return np.inf if ufunc is np.minimum else -np.inf
+    limits = np.iinfo(dtype)
+    return limits.max if ufunc is np.minimum else limits.min
+
+
+@implements_ufunc(None, "reduce")
+def _method(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    (out,) = kwargs.get("out", (None,))
+    return reduce(ufunc, *inputs, **{**kwargs, "out": out})
+
+
+def _implement(name: str, ufunc: np.ufunc, *others: str, takes_dtype: bool = False) -> None:
+    """Register the functions that are a ufunc's ``reduce`` along all axes."""
+
+    def with_dtype(a: Any, axis: Axes = None, dtype: Any = None, out: Any = None, *args: Any, **kwargs: Any) -> Any:
+        return reduce(ufunc, a, axis, dtype, out, *args, name=name, **kwargs)
+
+    def without(a: Any, axis: Axes = None, out: Any = None, *args: Any, **kwargs: Any) -> Any:
+        return reduce(ufunc, a, axis, None, out, *args, name=name, **kwargs)
+
+    implements(name, *others)(with_dtype if takes_dtype else without)
+
+
+_implement("sum", np.add, takes_dtype=True)
+_implement("prod", np.multiply, takes_dtype=True)
+_implement("max", np.maximum, "amax")
+_implement("min", np.minimum, "amin")
+_implement("any", np.logical_or)
+_implement("all", np.logical_and)
+
+
+@implements(np.ptp)
+def _ptp(a: Any, axis: Axes = None, out: Any = None, keepdims: Any = False) -> Any:
+    if not isinstance(a, ShardedArray) or a.dtype.hasobject:
+        return NotImplemented
+    largest = reduce(np.maximum, a, axis, None, out, keepdims, name="ptp")
+    return np.subtract(largest, reduce(np.minimum, a, axis, keepdims=keepdims, name="ptp"), out=out)

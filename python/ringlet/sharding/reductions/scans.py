@@ -1,0 +1,169 @@
+"""Running sums and whatever else ``accumulate`` and ``reduceat`` of a ufunc give: along dimensions that are not cut."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.sharding.execution.array_function_table import implements
+from ringlet.sharding.execution.shape_inference import loop_dtype, small, stand_in
+from ringlet.sharding.execution.tile_execution import Where, apply
+from ringlet.sharding.execution.ufunc_table import implements_ufunc
+from ringlet.sharding.layout.factors import FactorMap
+from ringlet.sharding.reductions.reduction_execution import normalized_axes, without_nan
+from ringlet.sharding.sharded_array import ShardedArray
+
+__all__ = ["accumulate", "reduceat"]
+
+Array = NDArray[Any]
+
+
+def accumulate(
+    ufunc: np.ufunc,
+    x: Any,
+    axis: int = 0,
+    dtype: Any = None,
+    out: Any = None,
+    *,
+    name: str | None = None,
+    instead_of_nan: float | None = None,
+) -> Any:
+    """Give what reducing each beginning of a dimension gives, as ``ufunc.accumulate`` does.
+
+    The dimension is gathered where it is cut; the others stay as they are.
+
+    Parameters
+    ----------
+    ufunc, x, axis, dtype, out
+        As NumPy has them.
+    name : str or None
+        What reports call it.
+    instead_of_nan : number or None
+        What stands in for NaN, which is computed with otherwise.
+
+    Returns
+    -------
+    ShardedArray
+        ``NotImplemented`` if `x` is not sharded, or of objects.
+
+    Examples
+    --------
+    >>> from ringlet.sharding import Sharding, shard
+    >>> x = shard(np.arange(6).reshape(3, 2), Sharding.tiled((1, 2)))
+    >>> np.asarray(accumulate(np.add, x)).tolist()
+    [[0, 1], [2, 4], [6, 9]]
+    """
+    if not isinstance(x, ShardedArray) or x.dtype.hasobject:
+        return NotImplemented
+    model = stand_in(small(x))
+    with np.errstate(all="ignore"):
+        found = ufunc.accumulate(model, axis, dtype, None if out is None else np.empty(model.shape, out.dtype)).dtype
+    if found.hasobject:
+        return NotImplemented
+    (along,) = normalized_axes(axis, x.ndim)
+    told = loop_dtype(found) if out is None else dtype
+
+    def kernel(tiles: list[Any], result: Array, _: Where) -> None:
+        ufunc.accumulate(without_nan(tiles[0], instead_of_nan), along, told, result)
+
+    return apply(name or f"{ufunc.__name__}.accumulate", _along(x.ndim, along), kernel, [x], found, out=out)
+
+
+def reduceat(  # noqa: PLR0917  # as NumPy has them
+    ufunc: np.ufunc, x: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
+) -> Any:
+    """Reduce slices of a dimension, as ``ufunc.reduceat`` does, gathering it where it is cut.
+
+    Parameters
+    ----------
+    ufunc, x, indices, axis, dtype, out
+        As NumPy has them; `indices` are not sharded.
+
+    Returns
+    -------
+    ShardedArray
+        ``NotImplemented`` if `indices` are sharded, or `x` is not, or of objects.
+
+    Examples
+    --------
+    >>> from ringlet.sharding import Sharding, shard
+    >>> x = shard(np.arange(6), Sharding.tiled((2,)))
+    >>> np.asarray(reduceat(np.add, x, [0, 4])).tolist()
+    [6, 9]
+    """
+    if not isinstance(x, ShardedArray) or isinstance(indices, ShardedArray) or x.dtype.hasobject:
+        return NotImplemented
+    if not isinstance(axis, (int, np.integer)):
+        return NotImplemented
+    shape = tuple(size if a == axis % max(x.ndim, 1) else min(size, 1) for a, size in enumerate(x.shape))
+    with np.errstate(all="ignore"):
+        model = np.add.reduceat(np.zeros(shape, bool), indices, axis)
+        place = None if out is None else np.empty(model.shape, out.dtype)
+        found = ufunc.reduceat(np.zeros(shape, x.dtype), indices, axis, dtype, place).dtype
+    if found.hasobject:
+        return NotImplemented
+    (along,) = normalized_axes(axis, x.ndim)
+    told = loop_dtype(found) if out is None else dtype
+
+    def kernel(tiles: list[Any], result: Array, _: Where) -> None:
+        ufunc.reduceat(tiles[0], indices, along, told, result)
+
+    shape = tuple(model.shape[a] if a == along else size for a, size in enumerate(x.shape))
+    name = f"{ufunc.__name__}.reduceat"
+    return apply(name, _along(x.ndim, along), kernel, [x], found, out=out, shape=shape)
+
+
+def _along(ndim: int, axis: int) -> FactorMap:
+    labels = tuple(range(ndim))
+    return FactorMap((labels,), labels, whole=frozenset({axis}))
+
+
+@implements_ufunc(None, "accumulate")
+def _accumulate_method(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    (out,) = kwargs.get("out", (None,))
+    return accumulate(ufunc, *inputs, **{**kwargs, "out": out})
+
+
+@implements_ufunc(None, "reduceat")
+def _reduceat_method(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    (out,) = kwargs.get("out", (None,))
+    return reduceat(ufunc, *inputs, **{**kwargs, "out": out})
+
+
+def _implement(name: str, ufunc: np.ufunc, instead_of_nan: float | None = None) -> None:
+    def running(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
+        if not isinstance(a, ShardedArray):
+            return NotImplemented
+        line = np.reshape(a, -1) if axis is None or a.ndim == 0 else a
+        along = 0 if axis is None else operator.index(axis)
+        return accumulate(ufunc, line, along, dtype, out, name=name, instead_of_nan=instead_of_nan)
+
+    implements(name)(running)
+
+
+_implement("cumsum", np.add)
+_implement("cumprod", np.multiply)
+_implement("nancumsum", np.add, 0)
+_implement("nancumprod", np.multiply, 1)
+
+
+def _implement_cumulative(name: str, ufunc: np.ufunc) -> None:
+    function = getattr(np, name, None)
+
+    def running(
+        x: Any, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
+    ) -> Any:
+        if not isinstance(x, ShardedArray) or include_initial or function is None:
+            return NotImplemented
+        function(stand_in(small(x)), axis=axis)  # raises what there is to raise
+        line = x if x.ndim else np.reshape(x, -1)
+        return accumulate(ufunc, line, 0 if axis is None else axis, dtype, out, name=name)
+
+    implements(name)(running)
+
+
+_implement_cumulative("cumulative_sum", np.add)
+_implement_cumulative("cumulative_prod", np.multiply)

@@ -1,0 +1,247 @@
+"""Means, variances and averages, tile by tile, and the forms of reductions for which NaN is a missing value."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.collectives import Op
+from ringlet.sharding.execution.array_function_table import implements
+from ringlet.sharding.execution.shape_inference import loop_dtype, shaped, small, stand_in
+from ringlet.sharding.execution.tile_execution import Where
+from ringlet.sharding.explain import noted_as_one
+from ringlet.sharding.reductions.reduction_execution import Axes, Reduction, add_up, mask_of
+from ringlet.sharding.reductions.reductions import reduce
+from ringlet.sharding.reductions.variance_partials import Finish, from_moments
+from ringlet.sharding.resharding.reshard import settled
+from ringlet.sharding.sharded_array import ShardedArray
+
+__all__: list[str] = []
+
+Array = NDArray[Any]
+
+_NO_VALUE: Any = np._NoValue  # what NumPy's functions have for what is not given
+
+
+def _modelled(
+    function: Callable[..., Any], x: ShardedArray, out: Any = None, where: Any = True, **kwargs: Any
+) -> np.dtype[Any]:
+    """Have NumPy tell the dtype of a result, or what is wrong with the arguments."""
+    mask = mask_of(where)
+    if mask is not None:
+        kwargs["where"] = stand_in(small(mask))
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        model = np.asarray(function(stand_in(small(x)), **kwargs))
+        if out is not None:
+            function(stand_in(small(x)), out=np.empty(model.shape, out.dtype), **kwargs)
+    return model.dtype
+
+
+def _work_dtype(x: ShardedArray, dtype: Any) -> np.dtype[Any]:
+    """Give the dtype in which NumPy's mean adds up."""
+    if dtype is None and x.dtype.kind in "biu":
+        dtype = np.float64
+    elif dtype is None:
+        dtype = np.float32 if x.dtype == np.float16 else x.dtype
+    return loop_dtype(np.dtype(dtype))
+
+
+def _computes(x: Any, dtype: Any) -> bool:
+    """Whether moments of an array are numbers that are added up as such."""
+    if not isinstance(x, ShardedArray) or x.dtype.kind not in "biufc":
+        return False
+    return _work_dtype(x, dtype).kind in ("c" if x.dtype.kind == "c" else "fc")
+
+
+@implements(np.mean)
+def _mean(
+    a: Any, axis: Axes = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
+) -> Any:
+    if not isinstance(a, ShardedArray) or not _computes(a, dtype):
+        return NotImplemented
+    result_dtype, work_dtype = _modelled(np.mean, a, out, where, axis=axis, dtype=dtype), _work_dtype(a, dtype)
+    reduction = Reduction.of("mean", a, axis, keepdims, where)
+    # Sums of whole numbers are exact, so they are divided as a whole: the mean of nothing but ones is 1.
+    if reduction.mask is not None or out is not None or a.dtype.kind in "biu":
+        known = True if reduction.mask is None else np.broadcast_to(reduction.mask, a.shape)
+        count = reduction.count if known is True else np.sum(known, axis, np.intp, keepdims=keepdims)
+        total = np.sum(a, axis, work_dtype, out, keepdims, where=known)
+        mean = _divided(total, count, out)
+        return mean if out is not None or mean.dtype == result_dtype else mean.astype(result_dtype)
+    if reduction.count == 0:
+        warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=2)
+
+    def reducer(tile: Array, _: Array | None, result: Array, __: Where) -> None:
+        total = np.empty(result.shape, work_dtype)
+        add_up(tile, reduction.axes, total, keepdims=reduction.keepdims)
+        np.true_divide(total, reduction.count, out=result, casting="unsafe")
+
+    def work() -> Any:
+        return reduction.by_rows(np.add, work_dtype).combined(reducer, result_dtype, Op.SUM)
+
+    return noted_as_one("mean", a, work)
+
+
+def _divided(total: Any, count: Any, out: Any) -> Any:
+    """Divide sums by how many numbers they are of, where they are."""
+    if np.any(count == 0):
+        warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=2)
+    if out is None and not total.shape:  # a value, which is not written to
+        return np.true_divide(total, count, dtype=total.dtype, casting="unsafe")
+    return np.true_divide(total, count, out=total, casting="unsafe")
+
+
+@implements(np.nanmean)
+def _nanmean(
+    a: Any, axis: Axes = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
+) -> Any:
+    if not isinstance(a, ShardedArray) or not _computes(a, dtype):
+        return NotImplemented
+    if a.dtype.kind not in "fc":
+        return np.mean(a, axis, dtype, out, keepdims, where=where)
+    _modelled(np.nanmean, a, out, where, axis=axis, dtype=dtype)
+    count = np.sum(~np.isnan(a), axis, np.intp, keepdims=keepdims, where=where)
+    total = np.nansum(a, axis, dtype, out, keepdims, where=where)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return _divided(total, count, out)
+
+
+def _moment(
+    function: Callable[..., Any], finish: Finish, a: Any, *, out: Any, keepdims: Any, where: Any, **kwargs: Any
+) -> Any:
+    """Compute a function of the moments; one whose name begins with nan leaves those out."""
+    if not isinstance(a, ShardedArray) or not _computes(a, kwargs["dtype"]):
+        return NotImplemented
+    found = _modelled(function, a, out, where, **kwargs)
+    result_dtype = found if out is None else out.dtype
+    reduction = Reduction.of(function.__name__, a, kwargs.pop("axis"), keepdims, where)
+    if reduction.is_cut:
+        skips_nan = function.__name__.startswith("nan") and a.dtype.kind in "fc"
+        work_dtype = _work_dtype(a, kwargs["dtype"])
+        return from_moments(reduction, finish, work_dtype, result_dtype, out=out, skips_nan=skips_nan)
+
+    def whole(tile: Array, mask: Array | None, result: Array, _: Where) -> None:
+        more = ({} if mask is None else {"where": mask}) | ({} if out is None else {"out": result})
+        result[...] = function(tile, axis=reduction.axes, keepdims=reduction.keepdims, **kwargs, **more)
+
+    return reduction.undivided(whole, result_dtype, out)
+
+
+def _implement_spread(function: Callable[..., Any]) -> None:
+    """Register one of ``var``, ``std``, ``nanvar``, ``nanstd``."""
+    is_root = function.__name__.endswith("std")
+
+    def spread_of(  # noqa: PLR0917  # as NumPy has them
+        a: Any,
+        axis: Axes = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: Any = False,
+        *,
+        where: Any = True,
+        mean: Any = _NO_VALUE,
+        correction: Any = _NO_VALUE,
+    ) -> Any:
+        if mean is not _NO_VALUE or not isinstance(a, ShardedArray):
+            return NotImplemented
+        skips_nan = function.__name__.startswith("nan") and a.dtype.kind in "fc"
+        kwargs = {"ddof": ddof} if correction is _NO_VALUE else {"ddof": ddof, "correction": correction}
+        taken = ddof if correction is _NO_VALUE else correction
+
+        def finish(count: Array, _: Array, spread: Array) -> Array:
+            if (count <= taken).any():
+                warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=2)
+            left = np.maximum(count - taken, 0)
+            variance = spread / np.where(left > 0, left, np.nan) if skips_nan else spread / left
+            return np.sqrt(variance) if is_root else variance
+
+        return _moment(function, finish, a, out=out, keepdims=keepdims, where=where, axis=axis, dtype=dtype, **kwargs)
+
+    implements(function)(spread_of)
+
+
+for _function in (np.var, np.std, np.nanvar, np.nanstd):
+    _implement_spread(_function)
+
+
+@implements(np.nansum)
+def _nansum(a: Any, axis: Axes = None, dtype: Any = None, out: Any = None, *args: Any, **kwargs: Any) -> Any:
+    return reduce(np.add, a, axis, dtype, out, *args, name="nansum", instead_of_nan=0, **kwargs)
+
+
+@implements(np.nanprod)
+def _nanprod(a: Any, axis: Axes = None, dtype: Any = None, out: Any = None, *args: Any, **kwargs: Any) -> Any:
+    return reduce(np.multiply, a, axis, dtype, out, *args, name="nanprod", instead_of_nan=1, **kwargs)
+
+
+def _implement_extreme(name: str, ufunc: np.ufunc) -> None:
+    def extreme(a: Any, axis: Axes = None, out: Any = None, *args: Any, **kwargs: Any) -> Any:
+        result = reduce(ufunc, a, axis, None, out, *args, name=name, **kwargs)
+        if result is not NotImplemented and result.dtype.kind in "fc" and np.any(np.isnan(result)):
+            warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=2)
+        return result
+
+    implements(name)(extreme)
+
+
+_implement_extreme("nanmax", np.fmax)
+_implement_extreme("nanmin", np.fmin)
+
+
+@implements(np.count_nonzero)
+def _count_nonzero(a: Any, axis: Axes = None, *, keepdims: bool = False) -> Any:
+    if not isinstance(a, ShardedArray) or a.dtype.hasobject:
+        return NotImplemented
+    _modelled(np.count_nonzero, a, axis=axis)
+    reduction = Reduction.of("count_nonzero", settled(a), axis, keepdims)
+    axes = None if len(reduction.axes) == a.ndim else reduction.axes
+
+    def reducer(tile: Array, _: Array | None, result: Array, __: Where) -> None:
+        result[...] = np.count_nonzero(tile, axis=axes, keepdims=reduction.keepdims)
+
+    return reduction.combined(reducer, np.intp, Op.SUM)
+
+
+@implements(np.average)
+def _average(a: Any, axis: Axes = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
+    a = a if isinstance(a, ShardedArray) else np.asanyarray(a)
+    if axis is not None:
+        np.flip(shaped((1,) * a.ndim), axis)  # type: ignore[arg-type]  # NumPy says what is wrong
+    if weights is None:
+        mean = np.mean(a, axis, keepdims=keepdims)
+        count = math.prod(a.shape) / math.prod(mean.shape)
+        return (mean, np.full_like(mean, count)) if returned else mean
+    weights = weights if isinstance(weights, ShardedArray) else np.asanyarray(weights)
+    if weights.shape != a.shape:
+        weights = _broadcast_weights(a, axis, weights)
+    floats = (np.float64,) if a.dtype.kind in "biu" else ()
+    dtype = np.result_type(a.dtype, weights.dtype, *floats)
+    scale = np.sum(weights, axis, dtype=dtype, keepdims=keepdims)
+    if np.any(scale == 0):
+        raise ZeroDivisionError("Weights sum to zero, can't be normalized")
+    average = np.true_divide(np.sum(np.multiply(a, weights, dtype=dtype), axis, keepdims=keepdims), scale)
+    return (average, np.broadcast_to(scale, average.shape)) if returned else average
+
+
+def _broadcast_weights(a: Any, axis: Axes, weights: Any) -> Any:
+    """Give weights of some dimensions all the array's dimensions."""
+    if axis is None:
+        raise TypeError(
+            f"Axis must be specified when shapes of a and weights differ: they are {a.shape} and {weights.shape}."
+        )
+    axes = [each % a.ndim for each in (axis if isinstance(axis, tuple) else (axis,))]
+    wanted = tuple(a.shape[each] for each in axes)
+    if weights.shape != wanted:
+        raise ValueError(
+            f"Shape of weights must be consistent with shape of a along specified axis: it is {weights.shape}, and "
+            f"along {axis} the array has {wanted}."
+        )
+    ordered = np.transpose(weights, np.argsort(axes))
+    return np.reshape(ordered, tuple(size if each in axes else 1 for each, size in enumerate(a.shape)))

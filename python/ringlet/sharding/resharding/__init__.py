@@ -1,0 +1,1 @@
+"""Resharding: plans, transfers and device memory."""

@@ -1,0 +1,281 @@
+"""Plans how an array comes from one layout to another, with the fewest bytes or in the least time."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ringlet.sharding.layout.device_group import DeviceGroup
+from ringlet.sharding.layout.layout import Box, Layout
+from ringlet.sharding.resharding.collective_record import Collective, Kind, Message
+from ringlet.sharding.resharding.reduction_plan import Reduction, plan_reduction
+from ringlet.sharding.resharding.reshard_time import hops_of, timed
+from ringlet.sharding.resharding.transfers import Hops, box_size, components, messages_for, tile_holders, wanted_boxes
+
+__all__ = ["Movement", "Step", "collectives_for", "plan_movement"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What happens at the same time: boxes of a partial array are combined, then boxes are sent.
+
+    Attributes
+    ----------
+    reductions : tuple of Reduction
+    messages : tuple of Message
+    collectives : tuple of Collective
+        What that is called; empty where nothing is sent.
+    """
+
+    reductions: tuple[Reduction, ...]
+    messages: tuple[Message, ...]
+    collectives: tuple[Collective, ...]
+
+
+@dataclass(frozen=True)
+class Movement:
+    """The way of an array from one layout to another.
+
+    Attributes
+    ----------
+    steps : tuple of Step
+        One after the other.
+    """
+
+    steps: tuple[Step, ...]
+
+    @property
+    def collectives(self) -> tuple[Collective, ...]:
+        """What reports show, in order."""
+        return tuple(collective for step in self.steps for collective in step.collectives)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that all devices send together."""
+        return sum(collective.nbytes for collective in self.collectives)
+
+    @property
+    def seconds(self) -> float:
+        """Predicted time, where the devices have places in a topology."""
+        return sum(collective.seconds or 0.0 for collective in self.collectives)
+
+
+@lru_cache(maxsize=1024)
+def plan_movement(
+    shape: tuple[int, ...],
+    itemsize: int,
+    source: Layout,
+    target: Layout,
+    *,
+    group: DeviceGroup | None = None,
+    dtype: str = "",
+) -> Movement:
+    """Plan how an array comes from one layout to another.
+
+    Each device is sent what it lacks of its new tile, and nothing else, by one that has it: that is the fewest bytes.
+    Where `group` has places in a topology, nearer devices are preferred, and of this way, the way along one dimension
+    after the other and the way through the whole array on each device the one is taken that is predicted to be done
+    first.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    itemsize : int
+        Bytes of an element.
+    source, target : Layout
+        Of as many devices. A target that is partial gets the values in its first part, unless `source` has the same
+        parts.
+    group : DeviceGroup, optional
+        The devices, for their places.
+    dtype : str
+        What collectives are to show.
+
+    Returns
+    -------
+    Movement
+
+    Examples
+    --------
+    >>> from ringlet.sharding.layout.layout import Cut, WHOLE
+    >>> rows, columns = (Layout(4, cuts) for cuts in [(Cut(4, (0, 1, 2, 3)), WHOLE), (WHOLE, Cut(4, (0, 1, 2, 3)))])
+    >>> [(c.kind, c.nbytes) for c in plan_movement((8, 8), 4, rows, columns).collectives]
+    [('all-to-all', 192)]
+    >>> plan_movement((8, 8), 4, Layout.replicated(4, 2), columns).nbytes
+    0
+    """
+    return _planned(_Planner(shape, itemsize, dtype, group), source, target)
+
+
+@lru_cache(maxsize=4096)
+def collectives_for(
+    shape: tuple[int, ...],
+    itemsize: int,
+    source: Layout,
+    target: Layout,
+    *,
+    group: DeviceGroup | None = None,
+    dtype: str = "",
+) -> tuple[Collective, ...]:
+    """Give the collectives of a movement where nothing moves, because devices share memory.
+
+    Its messages, a million of them where a thousand devices send each other something, are not kept. Parameters are
+    those of :func:`plan_movement`.
+
+    Examples
+    --------
+    >>> from ringlet.sharding.layout.layout import Cut
+    >>> collectives_for((8,), 4, Layout(2, (Cut(2, (0, 1)),)), Layout.replicated(2, 1))[0].kind
+    'all-gather'
+    """
+    return _planned(_Planner(shape, itemsize, dtype, group), source, target).collectives
+
+
+def _planned(planner: _Planner, source: Layout, target: Layout) -> Movement:
+    if source.parts == target.parts or not source.is_partial:
+        ways = planner.ways(source, target)
+    elif not target.is_partial:
+        ways = planner.ways_of_parts(source, target)
+    else:
+        values = source.without_parts()
+        ways = iter([Movement(_planned(planner, source, values).steps + _planned(planner, values, target).steps)])
+    return min(ways, key=lambda movement: movement.seconds) if planner.is_placed else next(ways)
+
+
+class _Planner:
+    """Plans for one array."""
+
+    def __init__(self, shape: tuple[int, ...], itemsize: int, dtype: str, group: DeviceGroup | None) -> None:
+        self._shape = shape
+        self._itemsize = itemsize
+        self._dtype = dtype
+        self._group = group
+        self.is_placed = group is not None and group.assignment is not None
+        self._hops: Hops = hops_of(group) if self.is_placed and group is not None else None
+
+    def ways(self, source: Layout, target: Layout) -> Iterator[Movement]:
+        """Ways between layouts with the same parts, the one with the fewest bytes first."""
+        yield Movement(self._step(source, target))
+        for stops in _detours(source, target):
+            legs = itertools.pairwise((source, *stops, target))
+            yield Movement(tuple(step for leg in legs for step in self._step(*leg)))
+
+    def ways_of_parts(self, source: Layout, target: Layout) -> Iterator[Movement]:
+        """Ways from a partial array to its values, the one with the fewest bytes first."""
+        yield self._reduced(source, target)
+        if not target.is_replicated and target.only is None:
+            whole = Layout.replicated(target.num_devices, target.ndim)
+            yield Movement((*self._reduced(source, whole).steps, *self._step(whole, target)))
+
+    def _step(self, source: Layout, target: Layout) -> tuple[Step, ...]:
+        wanted = wanted_boxes(target, self._shape)
+        if source.parts != target.parts:  # values go to the first part
+            wanted = tuple(None if target.parts.tile_of(device) else box for device, box in enumerate(wanted))
+        messages = messages_for(self._shape, source, wanted, self._hops)
+        if not messages:
+            return ()
+        kind = _kind_of(source, target, source.boxes(self._shape), wanted, messages)
+        has_pairs = kind in ("collective-permute", "point-to-point")
+        collective = Collective(
+            kind,
+            self._largest(wanted),
+            self._dtype,
+            () if kind == "collective-permute" else _groups(messages, source.only, target.only),
+            tuple(sorted({(m.source, m.target) for m in messages})) if has_pairs else (),
+            self._nbytes(messages),
+        )
+        return (Step((), messages, (self._timed(collective),)),)
+
+    def _reduced(self, source: Layout, target: Layout) -> Movement:
+        plan = plan_reduction(self._shape, source, target)
+        incoming = [Message(s, r.device, r.box) for r in plan.reductions for s in r.sources if s != r.device]
+        combined, sent = self._nbytes(incoming), self._nbytes(plan.messages)
+        last = self._largest(wanted_boxes(target, self._shape))
+        if plan.kind is not None:
+            collectives = [Collective(plan.kind, last, self._dtype, plan.groups, nbytes=combined + sent)]
+        else:
+            piece = self._largest([reduction.box for reduction in plan.reductions])
+            groups = components((m.source, m.target) for m in plan.messages)
+            collectives = [
+                Collective("reduce-scatter", piece, self._dtype, plan.groups, nbytes=combined),
+                Collective("all-gather", last, self._dtype, groups, nbytes=sent),
+            ]
+        told = tuple(self._timed(collective) for collective in collectives if collective.nbytes)
+        return Movement((Step(plan.reductions, plan.messages, told),))
+
+    def _timed(self, collective: Collective) -> Collective:
+        return timed(collective, self._group) if self._group is not None else collective
+
+    def _nbytes(self, messages: Sequence[Message]) -> int:
+        return sum(box_size(message.box) for message in messages) * self._itemsize
+
+    def _largest(self, boxes: Sequence[Box | None]) -> tuple[int, ...]:
+        box = max((box for box in boxes if box is not None), key=box_size, default=())
+        return tuple(side.stop - side.start for side in box)
+
+
+def _groups(messages: Sequence[Message], *first: int | None) -> tuple[tuple[int, ...], ...]:
+    """Devices that send to each other, in order, but for one that is to come first."""
+    groups = components((m.source, m.target) for m in messages)
+    return tuple(tuple(sorted(group, key=lambda device: device not in first)) for group in groups)
+
+
+# More ways would take longer to compare than one of them is worth.
+_MOST_ORDERS = 6
+
+
+def _detours(source: Layout, target: Layout) -> Iterator[tuple[Layout, ...]]:
+    """Layouts to pass through: one dimension changed after the other, in any order; the whole array on each device."""
+    if source.only is not None or target.only is not None:
+        return
+    changed = [i for i, (a, b) in enumerate(zip(source.cuts, target.cuts, strict=True)) if a != b]
+    for order in itertools.islice(itertools.permutations(changed), _MOST_ORDERS):
+        stops, cuts = [], list(source.cuts)
+        for dimension in order[:-1]:
+            cuts[dimension] = target.cuts[dimension]
+            stops.append(source.with_cuts(cuts))
+        if stops and all(map(_covers, stops)):
+            yield tuple(stops)
+    whole = source.with_cuts(Layout.replicated(source.num_devices, source.ndim).cuts)
+    if whole not in (source, target):
+        yield (whole,)
+
+
+def _covers(layout: Layout) -> bool:
+    """Whether each combination of tiles is on some device."""
+    axes = (layout.parts, *layout.cuts)
+    found = {tuple(axis.tile_of(device) for axis in axes) for device in range(layout.num_devices)}
+    return len(found) == math.prod(axis.count for axis in axes)
+
+
+def _kind_of(
+    source: Layout, target: Layout, held: Sequence[Box], wanted: Sequence[Box | None], messages: Sequence[Message]
+) -> Kind:
+    """What messages between two layouts are called."""
+    if source.only is not None:
+        is_wanted_by_all = target.only is None and all(box == held[source.only] for box in wanted)
+        return "broadcast" if is_wanted_by_all else "point-to-point"
+    if target.only is not None:
+        return "gather"
+    if _is_permutation(messages) and all(m.box == wanted[m.target] == held[m.source] for m in messages):
+        return "collective-permute"
+    senders = {m.source for m in messages}
+    if all(
+        m.box == held[m.source]
+        and wanted[m.source] == wanted[m.target]
+        and (m.target in senders or box_size(held[m.target]) == 0)
+        for m in messages
+    ):
+        return "all-gather"
+    groups = {device: group[0] for group in components((m.source, m.target) for m in messages) for device in group}
+    _, tiles = tile_holders(target)
+    receivers = {m.target for m in messages}
+    return "all-to-all" if len({(groups[d], tiles[d]) for d in receivers}) == len(receivers) else "point-to-point"
+
+
+def _is_permutation(messages: Sequence[Message]) -> bool:
+    """Whether no device sends or receives twice."""
+    count = len(messages)
+    return len({m.source for m in messages}) == count and len({m.target for m in messages}) == count

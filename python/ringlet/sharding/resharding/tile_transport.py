@@ -1,0 +1,210 @@
+"""Carries values from the memory of one device to that of another, in this process and between processes."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.errors import ShardingError
+from ringlet.sharding.layout.device_group import DeviceGroup
+from ringlet.sharding.layout.layout import Box
+from ringlet.sharding.resharding.collective_record import Message
+
+__all__ = ["Transfer", "deliver", "received", "transfer", "view_of"]
+
+Array = NDArray[Any]
+Spaces = Sequence[Array | None]
+
+
+class Transfer(NamedTuple):
+    """Values that go from one device to another.
+
+    Attributes
+    ----------
+    source, target : int
+    given : ndarray or None
+        The values; None where another process has the source.
+    taken : ndarray or None
+        Where they go, of their shape and dtype; None where another process has the target.
+    """
+
+    source: int
+    target: int
+    given: Array | None
+    taken: Array | None
+
+
+def transfer(group: DeviceGroup, transfers: Iterable[Transfer], what: str = "values") -> None:
+    """Carry values out, between processes all at once.
+
+    All processes of the group call it with the transfers between the same devices, in the same order.
+
+    Parameters
+    ----------
+    group : DeviceGroup
+    transfers : iterable of Transfer
+        None of them reads what another one writes.
+    what : str
+        What they are; the same in all processes.
+
+    Raises
+    ------
+    CollectiveMismatchError
+        If processes do not carry out the same transfers, or of something else.
+    ShardingError
+        If objects would have to leave their process.
+
+    Examples
+    --------
+    >>> taken = np.zeros(2)
+    >>> transfer(DeviceGroup.of(2), [Transfer(0, 1, np.ones(2), taken)])
+    >>> taken
+    array([1., 1.])
+    """
+    crossing = []
+    for each in transfers:
+        if group.member is not None and group.owner[each.source] != group.owner[each.target]:
+            crossing.append(each)
+        elif each.taken is not None and each.given is not None:
+            each.taken[...] = each.given
+    if crossing:
+        _cross(group, crossing, what)
+
+
+def _cross(group: DeviceGroup, transfers: Sequence[Transfer], what: str) -> None:
+    owner, member = group.owner, group.member
+    assert member is not None
+    # Bytes alone do not tell a sum from a maximum: all who come here say what they are for.
+    member.barrier(f"{what} ({_digest((owner, [(each.source, each.target) for each in transfers]))})")
+    leaving: list[list[Array]] = [[] for _ in range(member.num_ranks)]
+    coming: list[list[Array]] = [[] for _ in range(member.num_ranks)]
+    for source, target, given, taken in transfers:
+        if owner[source] == member.rank and given is not None:
+            leaving[owner[target]].append(_as_bytes(given))
+        if owner[target] == member.rank and taken is not None:
+            coming[owner[source]].append(taken)
+    sent = np.concatenate([np.empty(0, np.uint8), *(piece for pieces in leaving for piece in pieces)])
+    came = member.all_to_all(sent, counts=[sum(piece.size for piece in pieces) for pieces in leaving])
+    expected = sum(taken.nbytes for pieces in coming for taken in pieces)
+    if came.size != expected:
+        raise ShardingError(
+            f"rank {member.rank} expected {expected} bytes from other processes and got {came.size}: all processes of "
+            "a mesh run the same operations on arrays of the same shapes, in the same order"
+        )
+    start = 0
+    for taken in (taken for pieces in coming for taken in pieces):  # as they come: in the order of ranks
+        stop = start + taken.nbytes
+        taken[...] = came[start:stop].view(taken.dtype).reshape(taken.shape)
+        start = stop
+
+
+def _digest(plan: object) -> str:
+    return f"{zlib.crc32(repr(plan).encode()):08x}"
+
+
+def _as_bytes(values: Array) -> Array:
+    if values.dtype.hasobject:
+        raise ShardingError(
+            f"values of dtype {values.dtype} cannot be sent to another process: use numbers, or text of a fixed length"
+        )
+    return np.frombuffer(values.tobytes(), np.uint8)
+
+
+def deliver(group: DeviceGroup, messages: Sequence[Message], sources: Spaces, targets: Spaces) -> None:
+    """Copy the box of each message from its source to the same coordinates of its target.
+
+    All processes of the group call it with the same messages, in the same order.
+
+    Parameters
+    ----------
+    group : DeviceGroup
+    messages : sequence of Message
+        None of them reads what another one writes.
+    sources, targets : sequence of ndarray or None
+        For each device an array of the whole's shape, which may be the same one for several; None where another process
+        has it. A message between devices that share it is no work.
+
+    Examples
+    --------
+    >>> spaces = [np.array([1, 0]), np.array([0, 2])]
+    >>> deliver(DeviceGroup.of(2), [Message(0, 1, (slice(0, 1),))], spaces, spaces)
+    >>> spaces[1]
+    array([1, 2])
+    """
+    for message, values in zip(messages, received(group, messages, sources), strict=True):
+        taker = targets[message.target]
+        if values is not None and taker is not None and sources[message.source] is not taker:
+            taker[message.box] = values
+
+
+def received(
+    group: DeviceGroup, messages: Sequence[Message], sources: Spaces, what: str = "boxes"
+) -> list[Array | None]:
+    """Give what each message brings to a device of this process, without writing it anywhere.
+
+    All processes of the group call it with the same messages, in the same order. What several devices of a process are
+    sent by one device of another goes there once.
+
+    Parameters
+    ----------
+    group, messages, sources
+        As for :func:`deliver`.
+    what : str
+        As for :func:`transfer`.
+
+    Returns
+    -------
+    list of ndarray or None
+        For each message: a view of the source where this process has it, else what came; None for other processes.
+
+    Examples
+    --------
+    >>> received(DeviceGroup.of(2), [Message(0, 1, (slice(0, 1),))], [np.array([5, 6]), None])
+    [array([5])]
+    """
+    given = [None if (space := sources[m.source]) is None else view_of(space, m.box) for m in messages]
+    if group.member is None:
+        return given
+    owner, me = group.owner, group.member.rank
+    once: dict[tuple[Any, ...], Transfer] = {}
+    dtype = next((space.dtype for space in sources if space is not None), np.dtype(np.uint8))
+    for message, values in zip(messages, given, strict=True):
+        if owner[message.source] != owner[message.target] and _key(group, message) not in once:
+            place = np.empty(_shape(message), dtype) if owner[message.target] == me else None
+            once[_key(group, message)] = Transfer(message.source, message.target, values, place)
+    if once:
+        transfer(group, once.values(), f"{what}, {_digest(messages)}")
+    return [
+        None
+        if owner[message.target] != me
+        else values
+        if owner[message.source] == me
+        else once[_key(group, message)].taken
+        for message, values in zip(messages, given, strict=True)
+    ]
+
+
+def view_of(space: Array, box: Box) -> Array:
+    """Give a box of an array as a view, also if it has no dimensions.
+
+    Examples
+    --------
+    >>> view_of(np.array(5), ())
+    array(5)
+    """
+    index: tuple[Any, ...] = (*box, ...)
+    view: Array = space[index]
+    return view
+
+
+def _key(group: DeviceGroup, message: Message) -> tuple[Any, ...]:
+    bounds = ((side.start, side.stop) for side in message.box)
+    return message.source, group.owner[message.target], *bounds
+
+
+def _shape(message: Message) -> tuple[int, ...]:
+    return tuple(side.stop - side.start for side in message.box)

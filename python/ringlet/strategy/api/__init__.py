@@ -1,0 +1,1 @@
+"""The strategy API, and the strategies of one process."""

@@ -1,0 +1,257 @@
+"""Calls of a strategy that TensorFlow keeps for old programs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ringlet.input_replication_mode import InputReplicationMode
+
+if TYPE_CHECKING:
+    from ringlet.data import InputContext
+    from ringlet.strategy.api.extended import StrategyExtended
+    from ringlet.strategy.api.strategy import Strategy
+
+__all__ = ["DeprecatedCalls"]
+
+
+class DeprecatedCalls:
+    """What :class:`ringlet.Strategy` has besides; those warn with `DeprecationWarning` that warn in TensorFlow."""
+
+    _extended: StrategyExtended
+
+    def experimental_run(self: Strategy, fn: Callable[..., Any], input_iterator: Any = None) -> Any:  # type: ignore[misc]
+        """Call a function once on each replica, with the next element of an iterator; see :meth:`run`.
+
+        Parameters
+        ----------
+        fn : callable
+            Takes its replica's part of the element, or nothing where there is no iterator.
+        input_iterator : object with ``get_next``, optional
+
+        Returns
+        -------
+        nested structure
+            As :meth:`run` gives.
+
+        Examples
+        --------
+        >>> import ringlet
+        >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> iterator = strategy.make_dataset_iterator(ringlet.data.Dataset.range(4).batch(4))
+        >>> strategy.experimental_run(lambda x: int(x.sum()), iterator).values
+        (1, 5)
+        """
+        return self.run(fn, args=() if input_iterator is None else (input_iterator.get_next(),))
+
+    def unwrap(self: Strategy, value: Any) -> tuple[Any, ...]:  # type: ignore[misc]
+        """Give the components of a value; the older name of :meth:`experimental_local_results`.
+
+        Parameters
+        ----------
+        value : nested structure
+
+        Returns
+        -------
+        tuple
+
+        Examples
+        --------
+        >>> import ringlet
+        >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     strategy.unwrap(ringlet.values.PerReplica([1, 2]))
+        (1, 2)
+        """
+        _warn("unwrap", "experimental_local_results")
+        return self.experimental_local_results(value)
+
+    def experimental_distribute_datasets_from_function(  # type: ignore[misc]
+        self: Strategy, dataset_fn: Callable[[InputContext], Any], options: Any = None
+    ) -> Any:
+        """Deal the batches of a dataset; the older name of :meth:`distribute_datasets_from_function`.
+
+        Parameters
+        ----------
+        dataset_fn : callable
+        options : ringlet.data.InputOptions, optional
+
+        Returns
+        -------
+        DistributedDataset
+
+        Examples
+        --------
+        >>> import ringlet
+        >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     dataset = strategy.experimental_distribute_datasets_from_function(
+        ...         lambda context: ringlet.data.Dataset.range(4).batch(2))
+        >>> next(iter(dataset)).values
+        (array([0, 1]), array([2, 3]))
+        """
+        _warn("experimental_distribute_datasets_from_function", "distribute_datasets_from_function")
+        return self.distribute_datasets_from_function(dataset_fn, options)
+
+    def colocate_vars_with(self, colocate_with_variable: Any) -> AbstractContextManager[None]:
+        """Give a context manager as :meth:`StrategyExtended.colocate_vars_with` does, whose older place this is.
+
+        Parameters
+        ----------
+        colocate_with_variable : Variable
+
+        Returns
+        -------
+        context manager
+        """
+        _warn("colocate_vars_with", "extended.colocate_vars_with")
+        return self._extended.colocate_vars_with(colocate_with_variable)
+
+    def make_dataset_iterator(self: Strategy, dataset: Any) -> Any:  # type: ignore[misc]
+        """Give an iterator over the parts of global batches, as TensorFlow 1 had it.
+
+        Parameters
+        ----------
+        dataset : ringlet.data.Dataset or iterable
+            Gives global batches.
+
+        Returns
+        -------
+        InputIterator
+            For :meth:`experimental_run`. Its ``initialize()`` begins again.
+
+        Examples
+        --------
+        >>> import ringlet
+        >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> strategy.make_dataset_iterator(ringlet.data.Dataset.range(4).batch(4)).get_next().values
+        (array([0, 1]), array([2, 3]))
+        """
+        from ringlet.data.input_iterator import InputIterator  # loaded where datasets are used
+
+        return InputIterator(_built(self.experimental_distribute_dataset(dataset)))
+
+    def make_input_fn_iterator(  # type: ignore[misc]
+        self: Strategy,
+        input_fn: Callable[[InputContext], Any],
+        replication_mode: Any = InputReplicationMode.PER_WORKER,
+    ) -> Any:
+        """Give an iterator over batches that a function makes, as TensorFlow 1 had it.
+
+        Parameters
+        ----------
+        input_fn : callable
+            Takes an :class:`~ringlet.data.InputContext`, once for each host of a TPU slice; gives a dataset of batches
+            for one replica, or a function, which is called once for each replica of each step.
+        replication_mode : InputReplicationMode
+            PER_WORKER, the only one that there is for this call.
+
+        Returns
+        -------
+        InputIterator
+            For :meth:`experimental_run`. Batches that are too few for a step are left out.
+
+        Raises
+        ------
+        ValueError
+            If the mode is another one, or `input_fn` gives something else.
+
+        Examples
+        --------
+        >>> import ringlet
+        >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> strategy.make_input_fn_iterator(lambda context: ringlet.data.Dataset.range(4).batch(2)).get_next().values
+        (array([0, 1]), array([2, 3]))
+        """
+        if replication_mode is not InputReplicationMode.PER_WORKER:
+            raise ValueError(
+                f"Input replication mode not supported: {replication_mode!r}. Leave it at PER_WORKER, or call "
+                "distribute_datasets_from_function with InputOptions"
+            )
+        from ringlet.data.input_iterator import CalledSteps, InputIterator  # loaded where datasets are used
+
+        given = [(input_fn(context), count) for context, count in _pipelines(self._extended)]
+        if all(callable(made) for made, _ in given):
+            return InputIterator(CalledSteps([made for made, count in given for _ in range(count)]))
+        for made, _ in given:
+            if callable(made) or isinstance(made, (str, bytes, np.ndarray)) or not isinstance(made, Iterable):
+                raise ValueError(
+                    "input_fn must return a tf.data.Dataset or a callable, which is called for each batch, and the "
+                    f"same of both for each host, got {made!r}"
+                )
+        datasets = iter(given)
+        dataset = _built(self.distribute_datasets_from_function(lambda _: next(datasets)[0]))
+        without_padding = getattr(dataset, "without_padding", None)  # the default strategy gives the dataset itself
+        return InputIterator(dataset if without_padding is None else without_padding())
+
+    def experimental_make_numpy_dataset(self, numpy_input: Any, session: Any = None) -> Any:
+        """Give a dataset of the rows of arrays; see :meth:`StrategyExtended.experimental_make_numpy_dataset`.
+
+        Parameters
+        ----------
+        numpy_input : nest of array-like
+        session : object, optional
+            Accepted as TensorFlow accepts it; there are no sessions here.
+
+        Returns
+        -------
+        ringlet.data.Dataset
+
+        Examples
+        --------
+        >>> import ringlet
+        >>> strategy = ringlet.MirroredStrategy(["CPU:0"])
+        >>> [int(row) for row in strategy.experimental_make_numpy_dataset([1, 2])]
+        [1, 2]
+        """
+        return self._extended.experimental_make_numpy_dataset(numpy_input, session)
+
+    def configure(
+        self, session_config: Any = None, cluster_spec: Any = None, task_type: Any = None, task_id: Any = None
+    ) -> None:
+        """Do nothing: in TensorFlow 1 this prepares sessions, of which there are none here.
+
+        Parameters
+        ----------
+        session_config, cluster_spec, task_type, task_id : object, optional
+            Accepted as TensorFlow accepts them.
+        """
+
+    def update_config_proto(self, config_proto: Any) -> Any:
+        """Give what it was given: in TensorFlow 1 this prepares sessions, of which there are none here.
+
+        Parameters
+        ----------
+        config_proto : object
+
+        Returns
+        -------
+        object
+            `config_proto`.
+        """
+        return config_proto
+
+
+def _pipelines(extended: StrategyExtended) -> list[tuple[InputContext, int]]:
+    """What each input pipeline of this process is told, and how many replicas it feeds."""
+    from ringlet.data import InputContext  # loaded where datasets are used
+
+    workers: Any = extended._workers
+    hosts = extended._replicas_of_hosts()
+    first, total = (0, len(hosts)) if workers is None else (workers.worker_index, workers.num_workers)
+    replicas = extended._num_replicas_in_sync
+    return [(InputContext(total, first + host, replicas), count) for host, count in enumerate(hosts)]
+
+
+def _built(dataset: Any) -> Any:
+    """A dataset that workers of a cluster would build, built here: TensorFlow 1's iterators are the coordinator's."""
+    build = getattr(dataset, "build", None)
+    return dataset if build is None else build()
+
+
+def _warn(name: str, instead: str) -> None:
+    warnings.warn(f"strategy.{name} is deprecated: use strategy.{instead}", DeprecationWarning, stacklevel=3)

@@ -1,0 +1,220 @@
+"""The base of what strategies do: hooks that a new strategy overrides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from ringlet.strategy.api.argument_checks import check_arguments, check_function
+from ringlet.strategy.api.context_checks import require_cross_replica
+from ringlet.strategy.api.multi_step import MultiStepContext, run_steps
+from ringlet.strategy.api.value_combining import Combining
+from ringlet.strategy.api.value_context import ValueContext
+from ringlet.strategy.api.variable_updates import Updating
+from ringlet.values import regroup
+
+if TYPE_CHECKING:
+    from ringlet.data import InputContext
+
+__all__ = ["StrategyExtended"]
+
+
+class StrategyExtended(Combining, Updating):
+    """The lower-level half of a strategy (``tf.distribute.StrategyExtended``), which subclasses implement.
+
+    Parameters
+    ----------
+    container_strategy : Strategy
+        The strategy that this belongs to; not kept alive.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> class OneAtATime(StrategyExtended):
+    ...     _num_replicas_in_sync = 1
+    ...     def _call_for_each_replica(self, fn, args, kwargs):
+    ...         return fn(*args, **kwargs)
+    >>> class OneAtATimeStrategy(ringlet.Strategy):
+    ...     def __init__(self):
+    ...         super().__init__(OneAtATime(self))
+    >>> OneAtATimeStrategy().run(lambda x: x + 1, args=(1,))
+    2
+
+    Notes
+    -----
+    Calls check their arguments and the context, and then ask a hook. A strategy needs `_num_replicas_in_sync` and
+    `_call_for_each_replica`; it overrides others for what it can do besides, each with the arguments that its docstring
+    tells: `_reduce_to` and `_batch_reduce_to` (and `_reduce` for a shorter way), `_broadcast_to`, `_gather`, `_update`,
+    `_update_non_slot`, `_create_variable`, `_distribute_values_from_function`, `_distribute_dataset`,
+    `_distribute_datasets_from_function`, `_local_results`, `_call_with_options`, `_run_steps`, `_scope`, and, with
+    several workers, `_num_local_replicas` and `_first_replica`. Properties such as `worker_devices` are overridden as
+    they are; variables need `parameter_devices`.
+    """
+
+    # What programs read
+
+    @property
+    def worker_devices(self) -> tuple[str, ...]:
+        """Full names of the devices that replicas of this process run on, in replica order."""
+        raise NotImplementedError(f"{type(self).__name__} does not name its worker_devices")
+
+    @property
+    def parameter_devices(self) -> tuple[str, ...]:
+        """Full names of the devices that hold variables."""
+        raise NotImplementedError(f"{type(self).__name__} does not name its parameter_devices")
+
+    @property
+    def experimental_require_static_shapes(self) -> bool:
+        """Whether step functions need arrays of shapes that never change."""
+        return False
+
+    @property
+    def experimental_between_graph(self) -> bool:
+        """Whether every worker runs a program of its own."""
+        return False
+
+    @property
+    def experimental_should_init(self) -> bool:
+        """Whether this process is one that gives variables their first values."""
+        return True
+
+    @property
+    def should_checkpoint(self) -> bool:
+        """Whether this process is the one that writes checkpoints."""
+        return True
+
+    @property
+    def should_save_summary(self) -> bool:
+        """Whether this process is the one that writes summaries."""
+        return True
+
+    def call_for_each_replica(
+        self, fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Call a function once on each replica; the lower-level form of ``strategy.run``.
+
+        Parameters
+        ----------
+        fn : callable
+        args : sequence
+        kwargs : mapping, optional
+
+        Returns
+        -------
+        nested structure
+
+        Examples
+        --------
+        >>> import ringlet
+        >>> strategy = ringlet.MirroredStrategy(["CPU:0"])
+        >>> strategy.extended.call_for_each_replica(lambda: 3)
+        3
+        """
+        check_arguments(args, kwargs)
+        check_function(fn)
+        require_cross_replica(self._container_strategy())
+        return self._call_for_each_replica(fn, args, kwargs or {})
+
+    def experimental_run_steps_on_iterator(
+        self,
+        fn: Callable[[MultiStepContext, Any], Any],
+        iterator: Any,
+        iterations: int = 1,
+        initial_loop_values: Any = None,
+    ) -> MultiStepContext:
+        """Call a function for several steps with the elements of an iterator, as TensorFlow 1 has it.
+
+        Parameters
+        ----------
+        fn : callable
+            Takes a :class:`MultiStepContext` and the next element, in cross-replica context; most often it calls
+            ``extended.call_for_each_replica`` and ``context.set_last_step_output``.
+        iterator : InputIterator or other object with ``get_next``
+        iterations : int
+            How many steps; with a TPUStrategy, one where its `steps_per_run` is 1, as it is by default.
+        initial_loop_values : nested structure, optional
+            Accepted as TensorFlow accepts it, whose graphs need to know what the outputs look like.
+
+        Returns
+        -------
+        MultiStepContext
+            Its `last_step_outputs` are those of the last step.
+
+        Raises
+        ------
+        OutOfRangeError
+            If the iterator ends before.
+        RuntimeError
+            Inside a replica, or inside the scope of another strategy.
+
+        Examples
+        --------
+        >>> import ringlet
+        >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> iterator = strategy.make_dataset_iterator(ringlet.data.Dataset.range(8).batch(4))
+        >>> def step(context, batch):
+        ...     sums = strategy.extended.call_for_each_replica(lambda x: x.sum(), args=(batch,))
+        ...     context.set_last_step_output("sum", sums, "SUM")
+        >>> int(strategy.extended.experimental_run_steps_on_iterator(step, iterator, 2).last_step_outputs["sum"])
+        22
+        """
+        require_cross_replica(self._container_strategy())
+        return self._run_steps(fn, iterator, iterations)
+
+    def experimental_make_numpy_dataset(self, numpy_input: Any, session: Any = None) -> Any:
+        """Give a dataset of the rows of arrays.
+
+        Parameters
+        ----------
+        numpy_input : nest of array-like
+            Arrays of as many rows each; a list is one array, as in datasets.
+        session : object, optional
+            Accepted as TensorFlow accepts it; there are no sessions here.
+
+        Returns
+        -------
+        ringlet.data.Dataset
+            One row of each array in an element.
+
+        Examples
+        --------
+        >>> import numpy as np, ringlet
+        >>> extended = ringlet.MirroredStrategy(["CPU:0"]).extended
+        >>> len(extended.experimental_make_numpy_dataset((np.ones((3, 2)), np.arange(3))))
+        3
+        """
+        from ringlet.data import Dataset  # loaded where datasets are used
+
+        return Dataset.from_tensor_slices(numpy_input)
+
+    # Hooks, besides those of the bases
+
+    def _call_for_each_replica(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """What ``strategy.run`` gives; the arguments are checked."""
+        raise NotImplementedError(f"{type(self).__name__} runs no replicas")
+
+    def _call_with_options(
+        self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], options: Any
+    ) -> Any:
+        """What ``strategy.run`` gives with `options`, which have no effect unless this is overridden."""
+        return self._call_for_each_replica(fn, args, kwargs)
+
+    def _run_steps(
+        self, fn: Callable[[MultiStepContext, Any], Any], iterator: Any, iterations: int
+    ) -> MultiStepContext:
+        """What :meth:`experimental_run_steps_on_iterator` gives."""
+        return run_steps(self, fn, iterator, iterations)
+
+    def _distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
+        """What ``strategy.experimental_distribute_values_from_function`` gives."""
+        total, first = self._num_replicas_in_sync, self._first_replica
+        values = [value_fn(ValueContext(first + i, total)) for i in range(self._num_local_replicas)]
+        return regroup(values, always_wrap=True)
+
+    def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
+        """What ``strategy.experimental_distribute_dataset`` gives; the options are checked."""
+        raise NotImplementedError(f"{type(self).__name__} does not distribute datasets")
+
+    def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
+        """What ``strategy.distribute_datasets_from_function`` gives; the options are checked."""
+        raise NotImplementedError(f"{type(self).__name__} does not distribute datasets")

@@ -1,0 +1,314 @@
+"""MirroredStrategy: the replicas of one process, in step."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from ringlet import context, nest
+from ringlet.collectives import CommunicationOptions, ReduceOp
+from ringlet.devices import (
+    Device,
+    canonicalize,
+    canonicalize_distinct,
+    logical_devices,
+    logical_devices_reason,
+    short_name,
+)
+from ringlet.devices.blas_threads import blas_limiter
+from ringlet.strategy.api.cross_device_ops import CoreAllReduce, CrossDeviceOps
+from ringlet.strategy.api.extended import StrategyExtended
+from ringlet.strategy.api.gather_semantics import gather_components
+from ringlet.strategy.api.reduce_semantics import (
+    check_count,
+    is_mirrored,
+    reduce_components,
+    reduce_mirrored,
+    reduce_plain,
+    settled,
+)
+from ringlet.strategy.api.run_options import has_writable_results
+from ringlet.strategy.api.strategy import Strategy
+from ringlet.strategy.replica.gil_contention_warning import slow_step_hint
+from ringlet.strategy.replica.replica_context import ReplicaContext
+from ringlet.strategy.replica.replica_threads import CrewPool
+from ringlet.strategy.replica.step_execution import ReplicaRun
+from ringlet.values import DistributedValues, PerReplica, as_variables, check_components, regroup, split_arguments
+
+if TYPE_CHECKING:
+    from ringlet.data import InputContext
+
+__all__ = ["MirroredExtended", "MirroredStrategy"]
+
+# As many ranks as a group can have.
+MAX_REPLICAS = 4096
+
+_log = logging.getLogger(__name__)
+
+
+class MirroredStrategy(Strategy):
+    """Runs each step on several replicas of this process and keeps them equal (``tf.distribute.MirroredStrategy``).
+
+    Parameters
+    ----------
+    devices : sequence of str, optional
+        One device for each replica, such as ``["CPU:0", "CPU:1"]``; all logical devices unless given. They are names:
+        replicas are threads that share the cores and the memory of the host.
+    cross_device_ops : CrossDeviceOps, optional
+        How arrays are combined; ``RingAllReduce()`` and ``DirectAllReduce()`` choose an algorithm for all calls. One
+        that you wrote yourself is called for ``reduce``, for those of `extended`, and for the replicas' ``all_reduce``.
+
+    Raises
+    ------
+    DuplicateDeviceError
+        If a device is given twice.
+    ValueError
+        If a device string cannot be read, local devices are mixed with those of a cluster, or there are more than
+        4,096 devices.
+    TypeError
+        If `devices` is no sequence of strings; a set is none, because it has no order.
+    RuntimeError
+        If the devices belong to several tasks: one process cannot run the replicas of another.
+
+    Examples
+    --------
+    >>> import numpy as np, ringlet
+    >>> strategy = MirroredStrategy(["CPU:0", "CPU:1"])
+    >>> strategy
+    MirroredStrategy(['CPU:0', 'CPU:1'])
+    >>> def step(x):
+    ...     return ringlet.get_replica_context().all_reduce("SUM", x)
+    >>> print(strategy.run(step, args=(np.array([1.0, 2.0]),)))
+    PerReplica:{
+      0: [2. 4.],
+      1: [2. 4.]
+    }
+    """
+
+    def __init__(self, devices: Sequence[str] | None = None, cross_device_ops: CrossDeviceOps | None = None) -> None:
+        super().__init__(MirroredExtended(self, devices, cross_device_ops))
+
+    def __repr__(self) -> str:
+        return f"MirroredStrategy({[short_name(device) for device in self.extended.worker_devices]})"
+
+
+class MirroredExtended(StrategyExtended):
+    """What :class:`MirroredStrategy` does.
+
+    Parameters
+    ----------
+    container_strategy : MirroredStrategy
+    devices, cross_device_ops
+        As the strategy was given them.
+
+    Examples
+    --------
+    >>> MirroredStrategy(["/cpu:1"]).extended.worker_devices
+    ('/job:localhost/replica:0/task:0/device:CPU:1',)
+    """
+
+    # What drives several replicas.
+    _run_type = ReplicaRun
+    # Whether one device may have several replicas.
+    _may_repeat_devices = False
+
+    def __init__(
+        self, container_strategy: Strategy, devices: Sequence[str] | None, cross_device_ops: CrossDeviceOps | None
+    ) -> None:
+        super().__init__(container_strategy)
+        names = [] if devices is None else _device_names(devices)
+        self._devices = _local_devices(names, self._may_repeat_devices) if names else _all_devices()
+        self._ops = _checked_ops(cross_device_ops)
+        self._crews = CrewPool(len(self._devices))
+
+    @property
+    def worker_devices(self) -> tuple[str, ...]:
+        """Full names of the replicas' devices."""
+        return self._devices
+
+    @property
+    def parameter_devices(self) -> tuple[str, ...]:
+        """Full names of the replicas' devices, which hold the variables too."""
+        return self._devices
+
+    def non_slot_devices(self, var_list: Sequence[Any]) -> Any:
+        """Give the replicas' devices."""
+        return self._devices
+
+    @property
+    def _num_replicas_in_sync(self) -> int:
+        return len(self._devices)
+
+    def _call_for_each_replica(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        return self._call_with_options(fn, args, kwargs, None)
+
+    def _call_with_options(
+        self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], options: Any
+    ) -> Any:
+        strategy = self._container_strategy()
+        rows, keywords = split_arguments(args, kwargs, len(self._devices))
+        is_writable = options is not None and has_writable_results(options)
+        if len(rows) == 1:
+            alone = ReplicaContext._alone(strategy, is_writable)
+            return as_variables(context.call_in(alone, fn, *rows[0], **keywords[0]))
+        return regroup(self._run_replicas(strategy, fn, rows, keywords, is_writable))
+
+    def _run_replicas(
+        self,
+        strategy: Strategy,
+        fn: Callable[..., Any],
+        rows: Sequence[Sequence[Any]],
+        keywords: Sequence[Mapping[str, Any]],
+        is_writable: bool,
+    ) -> list[Any]:
+        crews, hint, limiter, owner = self._crews, slow_step_hint(), blas_limiter(), object()
+        started = hint.start()
+        try:
+            limiter.enter(owner, len(rows))
+            run = self._run_type(strategy, crews.acquire(owner), self._ops, self._first_replica, is_writable)
+            return run.drive(fn, rows, keywords, crews.timeout_seconds)
+        finally:
+            try:
+                crews.release(owner)
+                limiter.leave(owner)
+            except BaseException:  # Ctrl-C on the way out; both may be done twice
+                crews.release(owner)
+                limiter.leave(owner)
+                raise
+            hint.finish(started)
+
+    def _create_variable(self, request: Any) -> Any:
+        from ringlet.values.variables.variable_factory import create_mirrored  # loaded where variables are used
+
+        return create_mirrored(self._container_strategy(), request)
+
+    def _check_updated(self, var: Any) -> None:
+        super()._check_updated(var)
+        if not isinstance(var, DistributedValues):
+            raise TypeError(
+                f"{self._container_strategy()!r} updates variables that were made in its scope, got {var!r} of type "
+                f"{type(var).__name__}: make it a variable there, or use update_non_slot"
+            )
+        check_components(var, len(self._devices), "update was given")
+
+    def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
+        from ringlet.data.distribution.distribute import distribute_dataset  # loaded where datasets are used
+
+        return distribute_dataset(dataset, len(self._devices), options, uneven=uneven)
+
+    def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
+        from ringlet.data.distribution.distribute import (
+            distribute_datasets_from_function,  # loaded where datasets are used
+        )
+
+        return distribute_datasets_from_function(dataset_fn, len(self._devices), options)
+
+    def _reduce(self, op: ReduceOp, value: Any) -> Any:
+        if type(value) is PerReplica and self._ops._is_core:
+            return reduce_components(op, value, len(self._devices))
+        if nest.is_nested(value):
+            return nest.map_structure(lambda leaf: self._reduce(op, _as_per_replica(leaf)), value)
+        if isinstance(value, DistributedValues) and is_mirrored(value):
+            check_count(value, len(self._devices))
+            return reduce_mirrored(op, value, len(self._devices))
+        result = self._reduce_to(op, value, value, None)
+        return result.values[0] if isinstance(result, DistributedValues) else result
+
+    def _reduce_to(self, op: ReduceOp, value: Any, destinations: Any, options: CommunicationOptions | None) -> Any:
+        if nest.is_nested(value):
+            return nest.map_structure(
+                lambda leaf: self._reduce_to(op, _as_per_replica(leaf), destinations, options), value
+            )
+        count = len(self._devices)
+        if not isinstance(value, DistributedValues):
+            return reduce_plain(op, value, count)
+        check_count(value, count)
+        if is_mirrored(value):
+            return value if op is ReduceOp.MEAN else reduce_mirrored(op, value, count)
+        return self._ops.reduce(op, value, destinations, options)
+
+    def _batch_reduce_to(
+        self, op: ReduceOp, pairs: list[tuple[Any, Any]], options: CommunicationOptions | None
+    ) -> list[Any]:
+        if not all(type(value) is PerReplica for value, _ in pairs):
+            return super()._batch_reduce_to(op, pairs, options)
+        for value, _ in pairs:
+            check_count(value, len(self._devices))
+        return self._ops.batch_reduce(op, pairs, options)
+
+    def _broadcast_to(self, tensor: Any, destinations: Any) -> Any:
+        # As in TensorFlow, Python's numbers wait for whoever knows their dtype.
+        if isinstance(tensor, (int, float)):
+            return tensor
+        everywhere = PerReplica(self._devices)
+        return self._ops.broadcast(
+            tensor, everywhere if isinstance(destinations, str) and not destinations else destinations
+        )
+
+    def _gather(self, value: Any, axis: int) -> Any:
+        if not isinstance(value, DistributedValues):
+            return value
+        check_count(value, len(self._devices))
+        return gather_components(value.values, axis)
+
+
+def _as_per_replica(leaf: Any) -> Any:
+    """A leaf of a structure: TensorFlow combines the components even of mirrored ones there."""
+    is_mirrored_leaf = isinstance(leaf, DistributedValues) and not isinstance(leaf, PerReplica)
+    return PerReplica(tuple(map(settled, leaf.values))) if is_mirrored_leaf else leaf
+
+
+def _all_devices() -> tuple[str, ...]:
+    devices = logical_devices()
+    _log.info(
+        "MirroredStrategy uses all %d logical devices of this process (%s)", len(devices), logical_devices_reason()
+    )
+    return devices
+
+
+def _device_names(devices: Any) -> list[str]:
+    if isinstance(devices, str):
+        raise ValueError(f"devices is a list of device strings, got the string {devices!r}: write [{devices!r}]")
+    # The order of devices is that of the replicas: sets have none.
+    if not isinstance(devices, Iterable) or isinstance(devices, (Set, Mapping, np.ndarray)):
+        raise TypeError(
+            f"devices is a list of device strings in the order of the replicas, got {devices!r} of type "
+            f"{type(devices).__name__}: write a list such as ['CPU:0', 'CPU:1']"
+        )
+    names: list[Any] = [getattr(device, "name", device) for device in devices]
+    if len(names) > MAX_REPLICAS:
+        raise ValueError(
+            f"devices names {len(names)} devices, and a strategy has at most {MAX_REPLICAS} replicas in one process: "
+            "name fewer, for example one for each core"
+        )
+    return names
+
+
+def _local_devices(names: list[str], may_repeat: bool) -> tuple[str, ...]:
+    parsed = [Device.parse(name) for name in names]
+    if len({device.is_local for device in parsed}) > 1:
+        raise ValueError(
+            "local devices have 'localhost' in the job field, and a list of devices should not mix localhost "
+            f"with other jobs such as worker or ps, got {names}. Name the devices of one process, such as "
+            "['CPU:0', 'CPU:1']"
+        )
+    if len({(device.job, device.replica, device.task) for device in parsed}) > 1:
+        raise RuntimeError(
+            f"a MirroredStrategy over several workers is not supported, and these devices belong to several: {names}. "
+            "Name the devices of one process, such as ['CPU:0', 'CPU:1']"
+        )
+    return tuple(map(canonicalize, names)) if may_repeat else canonicalize_distinct(names)
+
+
+def _checked_ops(cross_device_ops: CrossDeviceOps | None) -> CrossDeviceOps:
+    if cross_device_ops is None:
+        return CoreAllReduce()
+    if not isinstance(cross_device_ops, CrossDeviceOps):
+        raise TypeError(
+            f"cross_device_ops is a CrossDeviceOps such as RingAllReduce(), got {cross_device_ops!r} of type "
+            f"{type(cross_device_ops).__name__}"
+        )
+    return cross_device_ops

@@ -1,0 +1,136 @@
+"""OneDeviceStrategy: one replica on a device that is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from ringlet import context
+from ringlet.collectives import CommunicationOptions, ReduceOp
+from ringlet.devices import canonicalize, short_name
+from ringlet.strategy.api.argument_checks import refuse_per_replica
+from ringlet.strategy.api.extended import StrategyExtended
+from ringlet.strategy.api.gather_semantics import gather_alone
+from ringlet.strategy.api.reduce_semantics import reduce_components
+from ringlet.strategy.api.run_options import has_writable_results
+from ringlet.strategy.api.strategy import Strategy
+from ringlet.strategy.api.value_context import ValueContext
+from ringlet.strategy.replica.replica_context import ReplicaContext
+from ringlet.values import DistributedValues, split_arguments
+
+if TYPE_CHECKING:
+    from ringlet.data import InputContext
+
+__all__ = ["OneDeviceExtended", "OneDeviceStrategy"]
+
+
+class OneDeviceStrategy(Strategy):
+    """Runs each step once (``tf.distribute.OneDeviceStrategy``): to try a program before its replicas are many.
+
+    Variables are plain ones, values are never wrapped, and batches are not cut.
+
+    Parameters
+    ----------
+    device : str
+        Such as ``"CPU:0"``: a name, because memory is host memory on every device.
+
+    Raises
+    ------
+    ValueError
+        If the device string cannot be read.
+    TypeError
+        If it is no string.
+
+    Examples
+    --------
+    >>> strategy = OneDeviceStrategy("CPU:0")
+    >>> strategy
+    OneDeviceStrategy('CPU:0')
+    >>> strategy.run(lambda x: x + 1, args=(2,))
+    3
+    """
+
+    def __init__(self, device: str) -> None:
+        super().__init__(OneDeviceExtended(self, device))
+
+    def __repr__(self) -> str:
+        return f"OneDeviceStrategy({short_name(self.extended.worker_devices[0])!r})"
+
+
+class OneDeviceExtended(StrategyExtended):
+    """What :class:`OneDeviceStrategy` does.
+
+    Parameters
+    ----------
+    container_strategy : OneDeviceStrategy
+    device : str
+
+    Examples
+    --------
+    >>> OneDeviceStrategy("/cpu:1").extended.parameter_devices
+    ('/job:localhost/replica:0/task:0/device:CPU:1',)
+    """
+
+    def __init__(self, container_strategy: Strategy, device: str) -> None:
+        super().__init__(container_strategy)
+        if not isinstance(device, str):
+            raise TypeError(
+                f"device is a device string such as 'CPU:0', got {device!r} of type {type(device).__name__}"
+            )
+        self._devices = (canonicalize(device),)
+
+    @property
+    def worker_devices(self) -> tuple[str, ...]:
+        """The full name of the device."""
+        return self._devices
+
+    @property
+    def parameter_devices(self) -> tuple[str, ...]:
+        """The full name of the device."""
+        return self._devices
+
+    def non_slot_devices(self, var_list: Sequence[Any]) -> tuple[str, ...]:
+        """Give the device."""
+        return self._devices
+
+    @property
+    def _num_replicas_in_sync(self) -> int:
+        return 1
+
+    def _call_for_each_replica(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        return self._call_with_options(fn, args, kwargs, None)
+
+    def _call_with_options(
+        self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], options: Any
+    ) -> Any:
+        rows, keywords = split_arguments(args, kwargs, 1)
+        replica = ReplicaContext._alone(self._container_strategy(), has_writable_results(options))
+        return context.call_in(replica, fn, *rows[0], **keywords[0])
+
+    def _reduce(self, op: ReduceOp, value: Any) -> Any:
+        return reduce_components(op, value, 1) if isinstance(value, DistributedValues) else value
+
+    def _reduce_to(self, op: ReduceOp, value: Any, destinations: Any, options: CommunicationOptions | None) -> Any:
+        return self._reduce(op, value)
+
+    def _gather(self, value: Any, axis: int) -> Any:
+        return gather_alone(value)
+
+    def _local_results(self, value: Any) -> tuple[Any, ...]:
+        return (value,)
+
+    def _distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
+        return value_fn(ValueContext())
+
+    def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
+        from ringlet.data.distribution.distribute import distribute_dataset  # loaded where datasets are used
+
+        return distribute_dataset(dataset, 1, options, uneven=uneven)
+
+    def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
+        from ringlet.data.distribution.distribute import (
+            distribute_datasets_from_function,  # loaded where datasets are used
+        )
+
+        refuse_per_replica(self, options)
+        return distribute_datasets_from_function(dataset_fn, 1, options)

@@ -1,0 +1,198 @@
+"""How a strategy combines values in cross-replica context: the calls of an extended object, and their hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ringlet.collectives import CommunicationOptions, ReduceOp
+from ringlet.strategy.api.call_options import check_options
+from ringlet.strategy.api.context_checks import require_cross_replica
+from ringlet.strategy.api.destinations import check_destinations
+from ringlet.strategy.api.extended_base import ExtendedBase
+from ringlet.strategy.api.reduce_semantics import parse_reduce_op
+
+__all__ = ["Combining"]
+
+
+class Combining(ExtendedBase):
+    """Calls of an extended object that combine values."""
+
+    def reduce_to(
+        self, reduce_op: Any, value: Any, destinations: Any, options: CommunicationOptions | None = None
+    ) -> Any:
+        """Combine the components of a value, for a device or for whatever lives on devices.
+
+        Parameters
+        ----------
+        reduce_op : ReduceOp or str
+            ``SUM`` or ``MEAN``, in any case as a string.
+        value : nested structure
+            As for :meth:`ringlet.Strategy.reduce`.
+        destinations : str, variable, DistributedValues or ndarray
+            A device string, or a value on whose devices the result is wanted. All devices share host memory.
+        options : CommunicationOptions, optional
+
+        Returns
+        -------
+        nested structure of Mirrored
+            One component for each replica of this process, in memory that they share. With one replica: the component.
+
+        Raises
+        ------
+        ValueError
+            If the operation is unknown, `destinations` is empty, or SUM was asked of a value that is no distributed
+            one.
+        TypeError
+            If the operation, `destinations` or `options` is of the wrong type.
+        InvalidArgumentError
+            If the components differ in shape or dtype.
+        RuntimeError
+            Inside a replica, or inside the scope of another strategy.
+
+        Examples
+        --------
+        >>> import numpy as np, ringlet
+        >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> value = strategy.experimental_distribute_values_from_function(
+        ...     lambda context: np.full(2, context.replica_id_in_sync_group))
+        >>> print(strategy.extended.reduce_to("SUM", value, "CPU:0"))
+        Mirrored:{
+          0: [1 1],
+          1: [1 1]
+        }
+        """
+        require_cross_replica(self._container_strategy())
+        op = parse_reduce_op(reduce_op)
+        check_destinations(destinations)
+        check_options(options)
+        return self._reduce_to(op, value, destinations, options)
+
+    def batch_reduce_to(
+        self,
+        reduce_op: Any,
+        value_destination_pairs: Iterable[tuple[Any, Any]],
+        options: CommunicationOptions | None = None,
+    ) -> list[Any]:
+        """Combine many values: :meth:`reduce_to` of each pair.
+
+        Parameters
+        ----------
+        reduce_op : ReduceOp or str
+        value_destination_pairs : iterable of (value, destinations)
+        options : CommunicationOptions, optional
+
+        Returns
+        -------
+        list
+            One result for each pair, in order.
+
+        Raises
+        ------
+        ValueError
+            If an entry is no pair, and as :meth:`reduce_to`.
+        TypeError, InvalidArgumentError, RuntimeError
+            As :meth:`reduce_to`.
+
+        Examples
+        --------
+        >>> import ringlet
+        >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> value = strategy.run(lambda: float(ringlet.get_replica_context().replica_id_in_sync_group))
+        >>> [float(mean) for mean in strategy.extended.batch_reduce_to("MEAN", [(value, "CPU:0"), (value, value)])]
+        [0.5, 0.5]
+        """
+        require_cross_replica(self._container_strategy())
+        op = parse_reduce_op(reduce_op)
+        pairs = checked_pairs(value_destination_pairs)
+        for _, destinations in pairs:
+            check_destinations(destinations)
+        check_options(options)
+        return self._batch_reduce_to(op, pairs, options)
+
+    def broadcast_to(self, tensor: Any, destinations: Any) -> Any:
+        """Give every replica of this process the same value.
+
+        Parameters
+        ----------
+        tensor : array-like
+        destinations : str, variable, DistributedValues or ndarray
+            A distributed value or variable stands for its devices; an empty string for those of all replicas.
+
+        Returns
+        -------
+        Mirrored or array-like
+            One component for each device; bare with one. Python's numbers come back as they are.
+
+        Raises
+        ------
+        TypeError
+            If `destinations` is of the wrong type.
+        RuntimeError
+            Inside a replica, or inside the scope of another strategy.
+
+        Examples
+        --------
+        >>> import numpy as np, ringlet
+        >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+        >>> strategy.extended.broadcast_to(np.array([1, 2]), "").values
+        (array([1, 2]), array([1, 2]))
+        """
+        require_cross_replica(self._container_strategy())
+        if not (isinstance(destinations, str) and not destinations):
+            check_destinations(destinations)
+        return self._broadcast_to(tensor, destinations)
+
+    # Hooks
+
+    def _reduce(self, op: ReduceOp, value: Any) -> Any:
+        """What ``strategy.reduce`` gives without an axis; :meth:`_reduce_to` answers unless this is overridden."""
+        return self._local_results(self._reduce_to(op, value, "CPU:0", None))[0]
+
+    def _reduce_to(self, op: ReduceOp, value: Any, destinations: Any, options: CommunicationOptions | None) -> Any:
+        """What :meth:`reduce_to` gives; the operation and the destinations are checked."""
+        raise NotImplementedError(f"{type(self).__name__} does not reduce: it lacks _reduce_to")
+
+    def _batch_reduce_to(
+        self, op: ReduceOp, pairs: list[tuple[Any, Any]], options: CommunicationOptions | None
+    ) -> list[Any]:
+        """What :meth:`batch_reduce_to` gives; :meth:`_reduce_to` of each pair unless this is overridden."""
+        return [self._reduce_to(op, value, destinations, options) for value, destinations in pairs]
+
+    def _broadcast_to(self, tensor: Any, destinations: Any) -> Any:
+        """What :meth:`broadcast_to` gives; the value itself unless this is overridden."""
+        return tensor
+
+    def _gather(self, value: Any, axis: int) -> Any:
+        """What ``strategy.gather`` gives for what is no structure."""
+        raise NotImplementedError(f"{type(self).__name__} does not gather: it lacks _gather")
+
+
+def checked_pairs(pairs: Any) -> list[tuple[Any, Any]]:
+    """Read pairs of values and destinations.
+
+    Raises
+    ------
+    ValueError
+        If an entry is no tuple of two.
+    TypeError
+        If they are no iterable.
+
+    Examples
+    --------
+    >>> checked_pairs([(1.5, "CPU:0")])
+    [(1.5, 'CPU:0')]
+    """
+    if not isinstance(pairs, Iterable):
+        raise TypeError(
+            "value_destination_pairs are a list of tuples of a value and where its result is wanted, got "
+            f"{pairs!r} of type {type(pairs).__name__}: write [(value, destinations)]"
+        )
+    entries = list(pairs)
+    for entry in entries:
+        if not isinstance(entry, tuple) or len(entry) != 2:
+            raise ValueError(
+                "each element of value_destination_pairs should be a tuple of size 2: a value and where its result is "
+                f"wanted, got {entry!r} of type {type(entry).__name__}"
+            )
+    return entries

@@ -1,0 +1,1 @@
+"""MultiWorkerMirroredStrategy: replicas of several processes."""

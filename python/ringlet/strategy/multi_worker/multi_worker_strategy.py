@@ -1,0 +1,341 @@
+"""MultiWorkerMirroredStrategy: the replicas of several processes, in step."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from ringlet import context, nest
+from ringlet.cluster import ClusterResolver, TFConfigClusterResolver
+from ringlet.cluster.cluster_queries import check_workers, id_in_cluster, is_chief, worker_count, worker_tasks
+from ringlet.cluster.worker_job_key import task_name
+from ringlet.collectives import CommunicationImplementation, CommunicationOptions, ReduceOp
+from ringlet.devices import requested_devices, short_name
+from ringlet.devices.blas_threads import blas_limiter
+from ringlet.strategy.api.cross_device_ops import CoreAllReduce, CrossDeviceOps, RingAllReduce, copies
+from ringlet.strategy.api.mirrored_strategy import MirroredExtended
+from ringlet.strategy.api.reduce_semantics import check_count, is_mirrored, reduce_mirrored
+from ringlet.strategy.api.run_options import has_writable_results
+from ringlet.strategy.api.strategy import Strategy
+from ringlet.strategy.multi_worker.ambient_worker_group import remember_workers
+from ringlet.strategy.multi_worker.cross_worker_ops import gather_over_workers, reduce_over_workers
+from ringlet.strategy.multi_worker.initial_value_sync import first_value_of_chief
+from ringlet.strategy.multi_worker.multi_worker_execution import SingleRun, WorkerRun
+from ringlet.strategy.multi_worker.worker_group import Workers
+from ringlet.strategy.multi_worker.worker_handshake import Cluster
+from ringlet.strategy.replica.replica_context import ReplicaContext
+from ringlet.strategy.replica.step_execution import ReplicaRun
+from ringlet.values import DistributedValues, as_variables, split_arguments
+
+if TYPE_CHECKING:
+    from ringlet.data import InputContext
+
+__all__ = ["ExperimentalMultiWorkerMirroredStrategy", "MultiWorkerMirroredExtended", "MultiWorkerMirroredStrategy"]
+
+_log = logging.getLogger(__name__)
+
+
+class MultiWorkerMirroredStrategy(Strategy):
+    """Runs each step on the replicas of several processes and keeps them equal.
+
+    (``tf.distribute.MultiWorkerMirroredStrategy``.) Each process runs the same program and is one worker of a cluster,
+    which ``TF_CONFIG`` describes. The workers find each other when something needs all of them, such as the first
+    variable, not when the strategy is made. Without a cluster it is a strategy of this process.
+
+    Parameters
+    ----------
+    cluster_resolver : ClusterResolver, optional
+        Tells which workers there are, and which of them this process is; by default what ``TF_CONFIG`` says.
+    communication_options : CommunicationOptions, optional
+        ``timeout_seconds`` is how long to wait for other workers, when they come together and in each call (0 for ever;
+        by default 600, or ``RINGLET_TIMEOUT_SECONDS``); the others hold for all calls that say nothing else.
+
+    Raises
+    ------
+    ValueError
+        If an argument is none of these, or the cluster cannot be one of workers; see
+        :class:`~ringlet.errors.ClusterConfigError`.
+
+    Notes
+    -----
+    A worker has one replica, or as many as ``RINGLET_NUM_DEVICES`` or :func:`ringlet.set_logical_devices` say; all have
+    the same number. All workers make the same calls in the same order. A worker that is lost, or that an uncaught
+    exception ends, has all others raise an error that names it; the strategy cannot go on then, in any process.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> spec = ringlet.train.ClusterSpec({"worker": ["localhost:1", "localhost:2"]})
+    >>> resolver = ringlet.cluster_resolver.SimpleClusterResolver(spec, task_type="worker", task_id=1)
+    >>> strategy = MultiWorkerMirroredStrategy(resolver)
+    >>> strategy.cluster_resolver.task_type, strategy.extended.worker_devices[0]
+    ('worker', '/job:worker/replica:0/task:1/device:CPU:0')
+    """
+
+    def __init__(
+        self,
+        cluster_resolver: ClusterResolver | None = None,
+        communication_options: CommunicationOptions | None = None,
+    ) -> None:
+        options = CommunicationOptions() if communication_options is None else communication_options
+        super().__init__(MultiWorkerMirroredExtended(self, cluster_resolver, options))
+
+    @property
+    def cluster_resolver(self) -> ClusterResolver:
+        """The resolver of the cluster that this strategy runs on."""
+        resolver: ClusterResolver = self.extended._cluster_resolver  # type: ignore[attr-defined]  # made above
+        return resolver
+
+    def __repr__(self) -> str:
+        return f"MultiWorkerMirroredStrategy({self.extended!r})"
+
+
+class _StandsForBoth(type):
+    """Of the experimental spelling, whose instances are those of the other one."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, MultiWorkerMirroredStrategy)
+
+
+class ExperimentalMultiWorkerMirroredStrategy(MultiWorkerMirroredStrategy, metaclass=_StandsForBoth):
+    """``tf.distribute.experimental.MultiWorkerMirroredStrategy``, which takes its arguments in another order.
+
+    Parameters
+    ----------
+    communication : CommunicationImplementation
+        RING chooses the ring.
+    cluster_resolver : ClusterResolver, optional
+
+    Examples
+    --------
+    >>> isinstance(MultiWorkerMirroredStrategy(), ExperimentalMultiWorkerMirroredStrategy)
+    True
+    """
+
+    def __init__(
+        self,
+        communication: CommunicationImplementation = CommunicationImplementation.AUTO,
+        cluster_resolver: ClusterResolver | None = None,
+    ) -> None:
+        super().__init__(cluster_resolver, CommunicationOptions(implementation=communication))
+
+
+class MultiWorkerMirroredExtended(MirroredExtended):
+    """What :class:`MultiWorkerMirroredStrategy` does; with one worker what a MirroredStrategy does.
+
+    Parameters
+    ----------
+    container_strategy : MultiWorkerMirroredStrategy
+    cluster_resolver : ClusterResolver or None
+    options : CommunicationOptions
+
+    Examples
+    --------
+    >>> MultiWorkerMirroredStrategy().extended.worker_devices[0]
+    '/job:localhost/replica:0/task:0/device:CPU:0'
+    """
+
+    def __init__(self, container_strategy: Strategy, cluster_resolver: Any, options: Any) -> None:
+        if not isinstance(options, CommunicationOptions):
+            raise ValueError(
+                "communication_options must be an instance of tf.distribute.experimental.CommunicationOptions, which "
+                f"is ringlet.experimental.CommunicationOptions, got {options!r} of type {type(options).__name__}"
+            )
+        resolver = TFConfigClusterResolver() if cluster_resolver is None else cluster_resolver
+        if not isinstance(resolver, ClusterResolver):
+            raise ValueError(
+                "cluster_resolver must be an instance of tf.distribute.cluster_resolver.ClusterResolver, which is "
+                f"ringlet.cluster_resolver.ClusterResolver, got {resolver!r} of type {type(resolver).__name__}"
+            )
+        spec = resolver.cluster_spec()
+        job: Any = "localhost"
+        index: Any = 0
+        if spec.as_dict():
+            job, index = resolver.task_type, resolver.task_id
+            check_workers(spec, job, index, resolver)
+        count = len(requested_devices()) or 1
+        devices = [f"{task_name(job, index)}/device:CPU:{device}" for device in range(count)]
+        super().__init__(container_strategy, devices, _ops_for(options))
+        self._cluster_resolver = resolver
+        self._options = options
+        self._is_chief = not spec.as_dict() or is_chief(spec, job, index)
+        self._workers = _workers_of(spec, job, index, count, options)
+        if self._workers is not None:
+            remember_workers(self._workers)
+            # Replicas of all workers share the cores of the machine. Those of this one count themselves if they are
+            # several.
+            self._num_sharing = self._num_replicas_in_sync - (count if count > 1 else 0)
+
+    # --- what programs read -------------------------------------------------------------------------------------------
+
+    @property
+    def experimental_between_graph(self) -> bool:
+        """Whether every worker runs a program of its own: they do."""
+        return True
+
+    @property
+    def should_checkpoint(self) -> bool:
+        """Whether this process is the one that writes checkpoints."""
+        return self._is_chief
+
+    @property
+    def should_save_summary(self) -> bool:
+        """Whether this process is the one that writes summaries."""
+        return self._is_chief
+
+    def __repr__(self) -> str:
+        devices = [short_name(device) for device in self._devices]
+        if self._workers is None:
+            return f"{devices}"
+        return f"{devices}, worker {self._workers.worker_index} of {self._workers.num_workers}"
+
+    @property
+    def _num_replicas_in_sync(self) -> int:
+        return len(self._devices) * (1 if self._workers is None else self._workers.num_workers)
+
+    @property
+    def _num_local_replicas(self) -> int:
+        return len(self._devices)
+
+    @property
+    def _first_replica(self) -> int:
+        return 0 if self._workers is None else self._workers.first_rank
+
+    # --- running ------------------------------------------------------------------------------------------------------
+
+    @property
+    def _run_type(self) -> type[ReplicaRun]:  # type: ignore[override]
+        return ReplicaRun if self._workers is None else WorkerRun
+
+    def _call_with_options(
+        self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], options: Any
+    ) -> Any:
+        workers = self._workers
+        if workers is None:
+            return super()._call_with_options(fn, args, kwargs, options)
+        limiter, owner = blas_limiter(), object()
+        with workers.turn:
+            try:
+                limiter.enter(owner, self._num_sharing)
+                if workers.num_local > 1:
+                    return super()._call_with_options(fn, args, kwargs, options)
+                rows, keywords = split_arguments(args, kwargs, 1)
+                is_writable = options is not None and has_writable_results(options)
+                return as_variables(self._run_alone(workers, fn, rows[0], keywords[0], is_writable))
+            except BaseException as error:
+                workers.explain(error)
+                raise
+            finally:
+                limiter.leave(owner)
+
+    def _run_alone(
+        self, workers: Workers, fn: Callable[..., Any], row: Sequence[Any], keywords: Mapping[str, Any], writable: bool
+    ) -> Any:
+        run = SingleRun(self._container_strategy(), workers, self._ops, writable)
+        try:
+            return context.call_in(ReplicaContext._of_run(cast(ReplicaRun, run), 0), fn, *row, **keywords)
+        finally:
+            run.end()
+
+    # --- variables and datasets ---------------------------------------------------------------------------------------
+
+    def _first_value(self, request: Any) -> Any:
+        if self._workers is None:
+            return super()._first_value(request)
+        return first_value_of_chief(self._workers, request)
+
+    def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
+        from ringlet.data.distribution.distribute import distribute_dataset  # loaded where datasets are used
+
+        return distribute_dataset(dataset, len(self._devices), options, uneven=uneven, **self._place())
+
+    def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
+        from ringlet.data.distribution.distribute import (
+            distribute_datasets_from_function,  # loaded where datasets are used
+        )
+
+        return distribute_datasets_from_function(dataset_fn, len(self._devices), options, **self._place())
+
+    def _place(self) -> dict[str, Any]:
+        """Where this worker is among those that a dataset is distributed to."""
+        workers = self._workers
+        if workers is None:
+            return {}
+        return {
+            "num_workers": workers.num_workers,
+            "worker_index": workers.worker_index,
+            "sum_over_workers": workers.sum,
+            "exchange": workers.exchange,
+        }
+
+    # --- combining ----------------------------------------------------------------------------------------------------
+
+    def _reduce(self, op: ReduceOp, value: Any) -> Any:
+        if self._workers is None:
+            return super()._reduce(op, value)
+        if isinstance(value, DistributedValues) and is_mirrored(value):
+            check_count(value, len(self._devices))
+            return reduce_mirrored(op, value, self._num_replicas_in_sync)
+        return self._reduce_leaves(op, value, None)
+
+    def _reduce_to(self, op: ReduceOp, value: Any, destinations: Any, options: CommunicationOptions | None) -> Any:
+        if self._workers is None:
+            return super()._reduce_to(op, value, destinations, options)
+        if isinstance(value, DistributedValues) and is_mirrored(value):
+            check_count(value, len(self._devices))
+            return value if op is ReduceOp.MEAN else reduce_mirrored(op, value, self._num_replicas_in_sync)
+        return nest.map_structure(self._copies, self._reduce_leaves(op, value, options))
+
+    def _batch_reduce_to(
+        self, op: ReduceOp, pairs: list[tuple[Any, Any]], options: CommunicationOptions | None
+    ) -> list[Any]:
+        if self._workers is None:
+            return super()._batch_reduce_to(op, pairs, options)
+        values = [value for value, _ in pairs]
+        if any(isinstance(value, DistributedValues) and is_mirrored(value) for value in values):
+            return [self._reduce_to(op, value, places, options) for value, places in pairs]
+        return [nest.map_structure(self._copies, result) for result in self._reduce_leaves(op, values, options)]
+
+    def _reduce_leaves(self, op: ReduceOp, value: Any, options: CommunicationOptions | None) -> Any:
+        """Combine all leaves of a structure in one pass over the workers."""
+        workers = self._workers
+        assert workers is not None
+        leaves, shape = nest.flatten(value)
+        components = [self._components(leaf) for leaf in leaves]
+        return nest.unflatten(shape, reduce_over_workers(workers, op, components, shape, workers.asked_of(options)))
+
+    def _components(self, leaf: Any) -> Sequence[Any]:
+        """What the replicas of this process have of a value; what is no distributed one, each of them has."""
+        if not isinstance(leaf, DistributedValues):
+            return (leaf,) * len(self._devices)
+        check_count(leaf, len(self._devices))
+        return leaf.values
+
+    def _copies(self, result: Any) -> Any:
+        return copies(result, len(self._devices))
+
+    def _gather(self, value: Any, axis: int) -> Any:
+        if self._workers is None:
+            return super()._gather(value, axis)
+        return gather_over_workers(self._workers, self._components(value), axis)
+
+
+def _workers_of(spec: Any, job: Any, index: Any, count: int, options: CommunicationOptions) -> Workers | None:
+    """What joins the workers of a cluster; None if there is one."""
+    if not spec.as_dict() or worker_count(spec, job) < 2:
+        return None
+    jobs = tuple(sorted((name, tuple(map(str, tasks))) for name, tasks in spec.as_dict().items()))
+    cluster = Cluster(tuple(worker_tasks(spec)), id_in_cluster(spec, job, index), count, str(jobs))
+    _log.info(
+        "%s is worker %d of %d, with %s; it meets the others when something needs all of them",
+        cluster.name,
+        cluster.worker_index,
+        cluster.num_workers,
+        "1 replica" if count == 1 else f"{count} replicas",
+    )
+    return Workers(cluster, is_chief(spec, job, index), options)
+
+
+def _ops_for(options: CommunicationOptions) -> CrossDeviceOps:
+    return RingAllReduce() if options.implementation is CommunicationImplementation.RING else CoreAllReduce()

@@ -1,0 +1,402 @@
+"""ParameterServerStrategy: functions run on workers, one by one, and change variables that all of them share."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+from ringlet import context
+from ringlet.cluster import ClusterResolver
+from ringlet.cluster.config_errors import Fault
+from ringlet.cluster.task_validation import check_task, num_tasks
+from ringlet.cluster.worker_job_key import task_name
+from ringlet.collectives import ReduceOp
+from ringlet.devices import canonicalize
+from ringlet.devices.device_strings import Device
+from ringlet.strategy.api.extended import StrategyExtended
+from ringlet.strategy.api.one_device_strategy import OneDeviceExtended
+from ringlet.strategy.api.strategy import Strategy
+from ringlet.strategy.api.value_context import ValueContext
+from ringlet.strategy.parameter_server.parameter_server_client import ParameterServers, servers_of
+from ringlet.strategy.parameter_server.variable_partitioning import shard_requests
+from ringlet.values.variables.sharded_variable import ShardedVariable
+from ringlet.values.variables.table_storage import new_table_key
+from ringlet.values.variables.variable_factory import create_on_table
+from ringlet.values.variables.variable_spec import VariableRequest
+
+if TYPE_CHECKING:
+    from ringlet.data import InputContext
+
+__all__ = [
+    "COORDINATOR",
+    "ParameterServerExtended",
+    "ParameterServerStrategy",
+    "reduce_strategy",
+    "refusing_variables",
+    "task_strategy",
+]
+
+_log = logging.getLogger(__name__)
+
+# Where the program runs that schedules functions, and what a worker calls its own processor, as in TensorFlow.
+COORDINATOR = "/job:chief/replica:0/task:0/device:CPU:0"
+_OF_ANY_WORKER = "/device:CPU:0"
+
+
+class ParameterServerStrategy(Strategy):
+    """Workers change variables that are on parameter servers, each when it comes to it.
+
+    (``tf.distribute.ParameterServerStrategy``.) Make it in the coordinator, make variables in its scope, and have a
+    ``ClusterCoordinator`` run functions on the workers. Nobody waits for anybody: a function reads what is there.
+
+    Variables go to the parameter servers in turn. They are in memory that all processes of the machine share, so a read
+    or a write is no message; each row is changed as a whole.
+
+    Parameters
+    ----------
+    cluster_resolver : ClusterResolver
+        Tells which workers and parameter servers there are. Those of a
+        :class:`~ringlet.cluster_resolver.LocalClusterResolver` are started by the first variable or coordinator; those
+        of any other come by themselves, as servers.
+    variable_partitioner : callable, optional
+        Tells into how many shards to cut each variable; see :mod:`ringlet.experimental.partitioners`. Without it none
+        is cut.
+
+    Raises
+    ------
+    ValueError
+        If the cluster is empty, has jobs of other kinds, or lacks a worker or a parameter server.
+    TypeError
+        If an argument is of another kind.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> strategy = ParameterServerStrategy(ringlet.cluster_resolver.LocalClusterResolver(workers=2, ps=1))
+    >>> strategy
+    ParameterServerStrategy(workers=2, ps=1)
+    """
+
+    def __init__(
+        self, cluster_resolver: ClusterResolver, variable_partitioner: Callable[..., Any] | None = None
+    ) -> None:
+        _check_cluster(cluster_resolver)
+        if variable_partitioner is not None and not callable(variable_partitioner):
+            raise TypeError(
+                f"variable_partitioner is called for each variable, and {variable_partitioner!r} cannot be: give one "
+                "of ringlet.experimental.partitioners"
+            )
+        super().__init__(ParameterServerExtended(self, cluster_resolver, variable_partitioner))
+        # The one ClusterCoordinator of this strategy, once there is one.
+        self._cluster_coordinator: Any = None
+        self._key = new_table_key()
+
+    def _here(self) -> Strategy:
+        """Return the strategy of the worker where this thread is one: servers may be in the coordinator's process."""
+        mode = context.current()
+        here = None if mode is None else mode.strategy
+        return here if isinstance(here, ParameterServerStrategy) and here._key == self._key else self
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._extended.describe()})"  # type: ignore[attr-defined]  # made above
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
+        raise TypeError(
+            f"cannot copy {self!r}: its cluster has one coordinator. Make another one over the same cluster"
+        )
+
+
+class ParameterServerExtended(OneDeviceExtended):
+    """What :class:`ParameterServerStrategy` does: for the one replica of a function that runs on a worker.
+
+    Parameters
+    ----------
+    container_strategy : ParameterServerStrategy
+    cluster_resolver : ClusterResolver or None
+        None in a worker.
+    variable_partitioner : callable or None
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> resolver = ringlet.cluster_resolver.LocalClusterResolver(workers=2, ps=1)
+    >>> ParameterServerStrategy(resolver).extended.worker_devices
+    ('/device:CPU:0',)
+    """
+
+    def __init__(
+        self,
+        container_strategy: Strategy,
+        cluster_resolver: ClusterResolver | None,
+        variable_partitioner: Callable[..., Any] | None,
+    ) -> None:
+        super().__init__(container_strategy, COORDINATOR)
+        self._resolver, self._partitioner = cluster_resolver, variable_partitioner
+        self._known_servers: ParameterServers | None = None
+        self._lock = threading.Lock()
+        # How many variables and shards have been placed: the next one goes to the next parameter server.
+        self._variable_count = 0
+
+    def describe(self) -> str:
+        """Say how large the cluster is, or where this is."""
+        if self._resolver is None:
+            return "in a worker"
+        spec = self._resolver.cluster_spec()
+        return f"workers={num_tasks(spec, 'worker')}, ps={num_tasks(spec, 'ps')}"
+
+    # What programs read
+
+    @property
+    def worker_devices(self) -> tuple[str, ...]:
+        """What a worker calls the device that its functions run on."""
+        return (_OF_ANY_WORKER,)
+
+    @property
+    def experimental_between_graph(self) -> bool:
+        """Yes, as TensorFlow says of it."""
+        return True
+
+    def non_slot_devices(self, var_list: Sequence[Any]) -> Any:
+        """Give the variable with the least name."""
+        return StrategyExtended.non_slot_devices(self, var_list)
+
+    # The cluster
+
+    def _servers(self) -> ParameterServers:
+        """Give the parameter servers, whose cluster is started if need be."""
+        if self._resolver is None:
+            raise RuntimeError("only the coordinator of a cluster can ask for its processes, and this is a worker")
+        if self._known_servers is None:
+            self._known_servers = servers_of(self._resolver)
+        return self._known_servers
+
+    def _cluster(self) -> Any:
+        """Give the processes of the cluster, which are started if need be."""
+        return self._servers().tasks
+
+    # Variables
+
+    def colocate_vars_with(self, colocate_with_variable: Any) -> AbstractContextManager[None]:
+        """Give a context manager in which variables are made where another one is, and are not cut.
+
+        Parameters
+        ----------
+        colocate_with_variable : Variable
+            One that was made in the scope of this strategy.
+
+        Raises
+        ------
+        ValueError
+            If it was not.
+        RuntimeError
+            Outside of the scope of this strategy.
+        """
+        super().colocate_vars_with(colocate_with_variable)
+        first = getattr(colocate_with_variable, "variables", [colocate_with_variable])[0]
+        return _place_fixed(Device.parse(first.device).task)
+
+    def _create_variable(self, request: Any) -> Any:
+        refusal = _refusal.get()
+        if refusal is not None:
+            raise ValueError(refusal)
+        if self._resolver is None:
+            raise ValueError(
+                f"{request.describe()} cannot be made here: a function that a worker runs uses variables that were "
+                "made before it was scheduled. Make it in the coordinator, in the scope of its strategy"
+            )
+        place = _fixed_place.get()
+        if place is not None or self._partitioner is None:
+            return self._place(request, place)
+        shards = shard_requests(request, self._partitioner)
+        if not shards:
+            return self._place(request, None)
+        return ShardedVariable([self._place(shard, None) for shard in shards])
+
+    def _copy_of(self, variable: Any) -> Any:
+        """Make another variable of the value of one, on the same parameter server."""
+        spec, place = variable._spec, Device.parse(variable.device).task
+        request = VariableRequest(
+            variable.read_value(),
+            spec.trainable,
+            name=spec.name.removesuffix(":0"),
+            constraint=spec.constraint,
+            synchronization=spec.synchronization,
+            aggregation=spec.aggregation,
+            array_type=variable._storage.array_type,
+        )
+        with _place_fixed(place):
+            return self._create_variable(request)
+
+    def _place(self, request: Any, place: int | None) -> Any:
+        """Make a variable on one parameter server: the next one, or the one that is given."""
+        servers, strategy = self._servers(), self._container_strategy()
+        with self._lock:
+            index = self._variable_count % len(servers.tasks.ps) if place is None else place
+            device = canonicalize(task_name("ps", index))
+            variable = create_on_table(strategy, request, device, partial(servers.create, index))
+            self._variable_count += place is None
+        return variable
+
+    def _check_updated(self, var: Any) -> None:
+        StrategyExtended._check_updated(self, var)
+        if not hasattr(var, "assign"):
+            raise ValueError(
+                f"You can not update `var` {var!r}. It must be a Variable: make it one in the scope of "
+                f"{self._container_strategy()!r}"
+            )
+
+    # Running
+
+    def _warn_outside(self) -> None:
+        if self._resolver is not None:  # else this is a worker
+            _log.warning(
+                "A `tf.distribute.experimental.ParameterServerStrategy` method is invoked without using "
+                "`ClusterCoordinator.schedule`: it runs here, in the coordinator, and no worker takes part"
+            )
+
+    def _call_with_options(
+        self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], options: Any
+    ) -> Any:
+        self._warn_outside()
+        return super()._call_with_options(fn, args, kwargs, options)
+
+    def _reduce(self, op: ReduceOp, value: Any) -> Any:
+        self._warn_outside()
+        return super()._reduce(op, value)
+
+    def _local_results(self, value: Any) -> tuple[Any, ...]:
+        return StrategyExtended._local_results(self, value)
+
+    def _distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
+        return StrategyExtended._distribute_values_from_function(self, value_fn)
+
+    # Datasets
+
+    def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
+        from ringlet.data.distribution.distribute import distribute_dataset  # loaded where datasets are used
+
+        return self._where_workers_are(partial(distribute_dataset, dataset, 1, options, uneven=uneven))
+
+    def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
+        from ringlet.data.distribution.distribute import (
+            distribute_datasets_from_function,  # loaded where datasets are used
+        )
+
+        return self._where_workers_are(partial(distribute_datasets_from_function, dataset_fn, 1, options))
+
+    def _where_workers_are(self, make: Callable[[], Any]) -> Any:
+        from ringlet.strategy.parameter_server.dataset_for_workers import (
+            DatasetForWorkers,  # loaded where datasets are used
+        )
+
+        return make() if self._resolver is None else DatasetForWorkers(make)
+
+
+# --- the cluster ------------------------------------------------------------------------------------------------------
+
+
+def _check_cluster(resolver: Any) -> None:
+    if not isinstance(resolver, ClusterResolver):
+        raise TypeError(
+            f"cluster_resolver is a ClusterResolver, got {resolver!r} of type {type(resolver).__name__}: write "
+            "ringlet.cluster_resolver.LocalClusterResolver(workers=2, ps=1) for processes of this machine"
+        )
+    spec = resolver.cluster_spec()
+    if not spec:
+        raise ValueError(
+            "Cluster spec must be non-empty in `tf.distribute.cluster_resolver.ClusterResolver`. Name the workers and "
+            "the parameter servers in it"
+        )
+    try:
+        check_task(spec, resolver.task_type, resolver.task_id)
+    except Fault as fault:
+        raise resolver._error_of(fault) from None
+    for job in ("ps", "worker"):
+        if not num_tasks(spec, job):
+            raise ValueError(f"There must be at least one {job}. The cluster is {spec!r}")
+
+
+# --- where variables go -----------------------------------------------------------------------------------------------
+
+_fixed_place: contextvars.ContextVar[int | None] = contextvars.ContextVar("_fixed_place", default=None)
+_refusal: contextvars.ContextVar[str | None] = contextvars.ContextVar("_refusal", default=None)
+
+
+@contextlib.contextmanager
+def _place_fixed(index: int) -> Iterator[None]:
+    token = _fixed_place.set(index)
+    try:
+        yield
+    finally:
+        _fixed_place.reset(token)
+
+
+@contextlib.contextmanager
+def refusing_variables(message: str) -> Iterator[None]:
+    """Give a context manager in which no variables are made, in the scope of strategies of parameter servers.
+
+    Parameters
+    ----------
+    message : str
+        Of the ValueError that is raised.
+    """
+    token = _refusal.set(message)
+    try:
+        yield
+    finally:
+        _refusal.reset(token)
+
+
+# --- in the process of a worker ---------------------------------------------------------------------------------------
+
+_task_strategies: dict[int, ParameterServerStrategy] = {}
+
+
+def reduce_strategy(strategy: ParameterServerStrategy) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """Give what makes of a strategy the one that workers have in its place.
+
+    Parameters
+    ----------
+    strategy : ParameterServerStrategy
+
+    Returns
+    -------
+    tuple
+        A function and its arguments, as ``__reduce__`` gives them.
+    """
+    return task_strategy, (type(strategy), strategy._key)
+
+
+def task_strategy(kind: type[ParameterServerStrategy], key: int) -> ParameterServerStrategy:
+    """Give the strategy of a worker: the same object for every call with this key.
+
+    Parameters
+    ----------
+    kind : type
+        The class that the coordinator's is of.
+    key : int
+        Which strategy of all.
+
+    Returns
+    -------
+    ParameterServerStrategy
+        Functions that a worker runs find it current. It makes no variables.
+
+    Examples
+    --------
+    >>> task_strategy(ParameterServerStrategy, 7).run(lambda x: x + 1, args=(2,))
+    3
+    """
+    strategy = _task_strategies.get(key)
+    if strategy is None:
+        strategy = kind.__new__(kind)
+        Strategy.__init__(strategy, ParameterServerExtended(strategy, None, None))
+        strategy._cluster_coordinator, strategy._key = None, key
+        strategy = _task_strategies.setdefault(key, strategy)
+    return strategy

@@ -1,0 +1,1 @@
+"""Replica threads: contexts, step execution, failures."""

@@ -1,0 +1,283 @@
+"""What one replica's share of a collective is, below :class:`~ringlet.strategy.ReplicaContext`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.collectives import Member, Op, ReduceOp
+from ringlet.collectives.adapters.array_adapters import in_kind_of, kind_of, own_copy
+from ringlet.collectives.argument_parsing import axis_in
+from ringlet.collectives.buffers import Outputs, as_buffer, as_ndarray
+from ringlet.collectives.collective_dtypes import as_result, is_known, native
+from ringlet.errors import CollectiveMismatchError, InvalidArgumentError
+from ringlet.strategy.api.call_options import CallOptions
+from ringlet.strategy.api.reduce_semantics import as_op, divide
+from ringlet.strategy.replica.watchdog import Deadline
+from ringlet.values import IndexedSlices, PerReplica
+
+if TYPE_CHECKING:
+    from ringlet.strategy.api.strategy import Strategy
+    from ringlet.strategy.replica.step_execution import ReplicaRun
+
+__all__ = ["all_gather_leaves", "all_reduce_leaves", "gather_alone", "reduce_alone"]
+
+Array = NDArray[Any]
+T = TypeVar("T")
+
+
+# --- several replicas -------------------------------------------------------------------------------------------------
+
+
+def all_reduce_leaves(
+    run: ReplicaRun,
+    replica: int,
+    op: ReduceOp,
+    leaves: list[Any],
+    *,
+    shape: Any,
+    options: Any,
+    outs: list[Any] | None,
+) -> list[Any]:
+    """Combine the arrays of one replica with those of the others.
+
+    Parameters
+    ----------
+    run : ReplicaRun
+    replica : int
+        Among those of this process.
+    op : ReduceOp
+    leaves : list of array-like
+    shape : PyTreeSpec or KindShape
+        The structure that they were the leaves of.
+    options : CommunicationOptions or None
+    outs : list of ndarray or None
+
+    Returns
+    -------
+    list of ndarray
+    """
+    shapes = run.shapes
+    if options is None and run.is_plain:  # what most calls are, with nothing in between
+        shapes.state(replica, shape)
+        try:
+            member = run.members[replica]
+            results = member.all_reduce_many(leaves, as_op(op), algorithm=run.ops.algorithm, outs=outs)
+            shapes.compare(replica, shape)
+            return results
+        except InvalidArgumentError:  # nobody has taken notice of the call
+            if outs is not None or not has_slices(leaves):
+                raise
+        except CollectiveMismatchError as error:
+            raise shapes.explain(replica, "all_reduce", error) from error.__cause__
+    asked = run.asked_of(options)
+
+    def combine() -> list[Any]:
+        shapes.state(replica, shape)
+        try:
+            results = _combine(run, replica, op, leaves, asked=asked, options=options, outs=outs)
+        except CollectiveMismatchError as error:
+            raise shapes.explain(replica, "all_reduce", error) from error.__cause__
+        shapes.compare(replica, shape)
+        return results
+
+    return _in_time(run, replica, "all_reduce", asked.timeout_seconds, combine)
+
+
+def all_gather_leaves(
+    run: ReplicaRun, replica: int, leaves: list[Any], axis: Any, *, shape: Any, options: Any
+) -> list[Any]:
+    """Join the arrays of one replica with those of the others.
+
+    Parameters
+    ----------
+    run, replica, leaves, shape, options
+        As for :func:`all_reduce_leaves`.
+    axis : int
+        Negative ones count from the last.
+
+    Returns
+    -------
+    list of ndarray
+    """
+    asked = run.asked_of(options)
+    arrays = [as_ndarray(leaf) for leaf in leaves]
+    for array in arrays:
+        axis_in(array.ndim, axis)  # before others wait for this replica
+
+    def gather() -> list[Any]:
+        run.shapes.state(replica, shape)
+        if not arrays:
+            run.members[replica].barrier("all_gather of nothing")
+        try:
+            results = [
+                _gather_array(run, replica, leaf, array, axis) for leaf, array in zip(leaves, arrays, strict=True)
+            ]
+        except CollectiveMismatchError as error:
+            raise run.shapes.explain(replica, "all_gather", error) from error.__cause__
+        run.shapes.compare(replica, shape, "all_gather")
+        return results
+
+    return _in_time(run, replica, "all_gather", asked.timeout_seconds, gather)
+
+
+def _in_time(run: ReplicaRun, replica: int, name: str, seconds: float, call: Callable[[], T]) -> T:
+    """Make a call of a replica that waits for the others no longer than so many seconds, if there are any."""
+    if not seconds:
+        return call()
+    count = run.strategy.num_replicas_in_sync
+    text = (
+        f"replica {run.first_replica + replica} of {count} waited {seconds:g} s for the others in {name}, the "
+        "timeout_seconds of its CommunicationOptions. Allow more, or find what keeps the others"
+    )
+    with Deadline(seconds, run.abort, lambda: text):
+        return call()
+
+
+def _combine(
+    run: ReplicaRun,
+    replica: int,
+    op: ReduceOp,
+    leaves: list[Any],
+    *,
+    asked: CallOptions,
+    options: Any,
+    outs: list[Any] | None,
+) -> list[Any]:
+    if outs is None and has_slices(leaves):
+        return _reduce_with_slices(run, replica, op, leaves, asked=asked, options=options)
+    if run.writable_results and outs is None:
+        buffers = [as_buffer(leaf) for leaf in leaves]
+        outs = [np.empty(buffer.shape, as_result(buffer.dtype, as_op(op))) for buffer in buffers]
+        results = _combine(run, replica, op, buffers, asked=asked, options=options, outs=outs)
+        return [in_kind_of(leaf, result, is_own=True) for leaf, result in zip(leaves, results, strict=True)]
+    if not run.ops._is_core:
+        return _reduce_by_ops(run, replica, op, leaves, options=options, outs=outs)
+    member = run.members[replica]
+    pack, algorithm = asked.bytes_per_pack, asked.algorithm
+    return member.all_reduce_many(leaves, as_op(op), algorithm=algorithm, outs=outs, bytes_per_pack=pack)
+
+
+def has_slices(leaves: Sequence[Any]) -> bool:
+    """Tell whether there are slices of arrays among leaves.
+
+    Examples
+    --------
+    >>> has_slices([1.5])
+    False
+    """
+    return any(isinstance(leaf, IndexedSlices) for leaf in leaves)
+
+
+def _reduce_with_slices(
+    run: ReplicaRun, replica: int, op: ReduceOp, leaves: list[Any], *, asked: CallOptions, options: Any
+) -> list[Any]:
+    """Combine arrays, and slices of arrays by putting the rows of all replicas one behind the other."""
+    member = run.members[replica]
+    arrays = [leaf for leaf in leaves if not isinstance(leaf, IndexedSlices)]
+    rest = iter(_combine(run, replica, op, arrays, asked=asked, options=options, outs=None))
+    return [_join_slices(member, op, leaf) if isinstance(leaf, IndexedSlices) else next(rest) for leaf in leaves]
+
+
+def _join_slices(member: Member, op: ReduceOp, slices: IndexedSlices) -> IndexedSlices:
+    rows, indices = member.all_gather(slices.values), member.all_gather(slices.indices)
+    if op is ReduceOp.MEAN:
+        rows = divide(rows, member.num_ranks)
+    return IndexedSlices(rows, indices, slices.dense_shape)
+
+
+def _gather_array(run: ReplicaRun, replica: int, leaf: Any, array: Array, axis: int) -> Any:
+    if is_known(native(array.dtype)):
+        return run.members[replica].all_gather(array if kind_of(leaf) is None else leaf, axis=axis)
+    # What the core cannot move, such as text, is joined by one replica for all.
+    return run.merge_call(replica, _join_cells, (_Cell(array), _Cell(axis)), {})
+
+
+def _reduce_by_ops(
+    run: ReplicaRun, replica: int, op: ReduceOp, leaves: list[Any], *, options: Any, outs: list[Any] | None
+) -> list[Any]:
+    """Combine arrays by ways that a user wrote: in cross-replica context, once for all replicas."""
+    buffers = [as_buffer(leaf) for leaf in leaves]
+    outputs = None if outs is None else Outputs(outs, buffers, as_op(op))
+
+    def merge(strategy: Strategy, cells: PerReplica[_Cell]) -> list[Any]:
+        columns = zip(*(cell.content for cell in cells.values), strict=True)
+        values = [PerReplica(column) for column in columns]
+        return strategy.extended._batch_reduce_to(op, [(value, value) for value in values], options)
+
+    results: list[Any] = run.merge_call(replica, merge, (_Cell(buffers),), {})
+    if outputs is None:  # an object for each replica, as the core gives
+        return [
+            in_kind_of(leaf, result.view()) if isinstance(result, np.ndarray) else result
+            for leaf, result in zip(leaves, results, strict=True)
+        ]
+    for place, result in zip(outputs.direct, results, strict=True):
+        place[...] = result
+    return outputs.store()
+
+
+class _Cell:
+    """Keeps what a replica brings apart from what others bring: identical objects would arrive as one."""
+
+    __slots__ = ("content",)
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
+
+
+def _join_cells(strategy: Strategy, cells: Any, axes: Any) -> Any:
+    # Where there is one replica in this process, its cell comes bare.
+    components = PerReplica([cell.content for cell in strategy.experimental_local_results(cells)])
+    return strategy.extended._gather(components, strategy.experimental_local_results(axes)[0].content)
+
+
+# --- one replica ------------------------------------------------------------------------------------------------------
+
+
+def reduce_alone(leaves: Sequence[Any], outs: list[Any] | None, is_writable: bool) -> list[Any]:
+    """Give what one replica without others gets: its own values, in memory that nobody else writes to.
+
+    Examples
+    --------
+    >>> reduce_alone([1.5], None, False)
+    [array(1.5)]
+    """
+    if outs is None:
+        return [leaf if isinstance(leaf, IndexedSlices) else _own_copy(leaf, is_writable) for leaf in leaves]
+    results = [_own_copy(as_ndarray(leaf), False) for leaf in leaves]
+    outputs = Outputs(outs, results, Op.SUM)
+    for place, result in zip(outputs.direct, results, strict=True):
+        place[...] = result
+    return outputs.store()
+
+
+def gather_alone(leaves: Sequence[Any]) -> list[Any]:
+    """Give what one replica without others gathers: its own values, in memory that nobody writes to.
+
+    Examples
+    --------
+    >>> gather_alone([[1, 2]])
+    [array([1, 2])]
+    """
+    return [_copy_to_read(leaf) for leaf in leaves]
+
+
+def _copy_to_read(leaf: Any) -> Any:
+    if kind_of(leaf) is not None:
+        return own_copy(leaf)
+    result = np.array(as_ndarray(leaf))
+    result.setflags(write=False)
+    return result
+
+
+def _own_copy(leaf: Any, is_writable: bool) -> Any:
+    if type(leaf) is not np.ndarray and kind_of(leaf) is not None:
+        return own_copy(leaf)
+    array = leaf if isinstance(leaf, np.ndarray) else np.asarray(leaf)
+    # TensorFlow gives one replica numbers of any dtype back; everything else is refused as with several replicas.
+    copy = np.array(array, array.dtype.newbyteorder("=")) if array.dtype.kind in "biufc" else np.array(as_buffer(leaf))
+    copy.setflags(write=is_writable)
+    return copy

@@ -1,0 +1,1 @@
+"""TPUStrategy: replicas of a TPU slice."""

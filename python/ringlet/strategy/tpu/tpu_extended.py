@@ -1,0 +1,384 @@
+"""What TPUStrategy does: replicas and their logical devices from a device assignment, the rest as MirroredStrategy."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet import context, nest
+from ringlet.cluster.resolvers.tpu_resolver import TPUClusterResolver
+from ringlet.collectives import CommunicationOptions, ReduceOp
+from ringlet.collectives.buffers import as_ndarray
+from ringlet.errors import NotFoundError
+from ringlet.sharding.layout.device_group import DeviceGroup
+from ringlet.sharding.layout.partition import whole_number
+from ringlet.strategy.api.cross_device_ops import CoreAllReduce
+from ringlet.strategy.api.extended import StrategyExtended
+from ringlet.strategy.api.mirrored_strategy import MAX_REPLICAS, MirroredExtended
+from ringlet.strategy.api.multi_step import MultiStepContext, run_steps
+from ringlet.strategy.api.reduce_semantics import is_mirrored, settled
+from ringlet.strategy.api.strategy import Strategy
+from ringlet.strategy.replica.replica_threads import CrewPool
+from ringlet.tpu.assignment.device_assignment import DeviceAssignment
+from ringlet.tpu.topology.hardware_feature import HardwareFeature
+from ringlet.values import DistributedValues, PerReplica, VariableAggregation, VariableSynchronization
+
+if TYPE_CHECKING:
+    from ringlet.data import InputContext
+
+__all__ = ["TPUExtended", "checked_logical_device"]
+
+_log = logging.getLogger(__name__)
+
+# Which logical device is current, for each strategy that has chosen one.
+_logical_devices: ContextVar[tuple[tuple[object, int], ...]] = ContextVar("ringlet_logical_devices", default=())
+
+
+class TPUExtended(MirroredExtended):
+    """What :class:`TPUStrategy` does.
+
+    Parameters
+    ----------
+    container_strategy : TPUStrategyBase
+    tpu_cluster_resolver : TPUClusterResolver, optional
+    steps_per_run : int, optional
+        How many steps ``experimental_run_steps_on_iterator`` runs: one if this is 1, as it is unless given, and
+        otherwise as many as that call is asked for.
+    device_assignment : DeviceAssignment, optional
+    is_spmd : bool
+        Whether a tensor may be on a single logical device.
+
+    Attributes
+    ----------
+    cluster_resolver : TPUClusterResolver
+    device_assignment : DeviceAssignment or None
+    steps_per_run : int
+    tpu_devices : ndarray of str objects, shape (replicas, logical devices)
+        Full names.
+    is_spmd : bool
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> resolver = ringlet.cluster_resolver.TPUClusterResolver(accelerator_type="v4-8")
+    >>> ringlet.TPUStrategy(resolver).extended.worker_devices[7]
+    '/job:worker/replica:0/task:0/device:TPU:7'
+    """
+
+    def __init__(
+        self,
+        container_strategy: Strategy,
+        tpu_cluster_resolver: Any = None,
+        steps_per_run: int | None = None,
+        device_assignment: DeviceAssignment | None = None,
+        is_spmd: bool = False,
+    ) -> None:
+        StrategyExtended.__init__(self, container_strategy)
+        self.cluster_resolver = _checked_resolver(tpu_cluster_resolver)
+        self.device_assignment = _checked_assignment(device_assignment)
+        self.steps_per_run = 1 if steps_per_run is None else steps_per_run
+        self.is_spmd = is_spmd
+        self._metadata = self.cluster_resolver.get_tpu_system_metadata()
+        self.tpu_devices = _tpu_devices(self._metadata.devices, device_assignment)
+        self._devices = tuple(self.tpu_devices[:, 0])
+        self._groups: dict[int, DeviceGroup] = {}
+        self._ops = CoreAllReduce()
+        self._crews = CrewPool(len(self._devices))
+        _log.info("TPUStrategy models %d replicas of %d logical devices", *self.tpu_devices.shape)
+
+    # What there is
+
+    @property
+    def num_logical_devices(self) -> int:
+        """Logical devices of each replica."""
+        return int(self.tpu_devices.shape[1])
+
+    @property
+    def logical_device_group(self) -> DeviceGroup:
+        """What tensors are laid out on: the logical devices of the current replica, or else those of the first."""
+        mode = context.current()
+        replica = 0 if mode is None else mode.local_replica_id or mode.update_replica_id or 0
+        if replica not in self._groups:
+            names = tuple(self.tpu_devices[replica])
+            self._groups[replica] = DeviceGroup(len(names), names, assignment=self.device_assignment, replica=replica)
+        return self._groups[replica]
+
+    @property
+    def num_hosts(self) -> int:
+        """Hosts that have a replica; all of the slice where there is no assignment."""
+        assignment = self.device_assignment
+        if assignment is None:
+            return int(self._metadata.num_hosts)
+        return len({assignment.host_device(replica) for replica in range(assignment.num_replicas)})
+
+    @property
+    def num_replicas_per_host(self) -> int:
+        """Replicas that find room on one host; 0 where a replica needs several, as in TensorFlow."""
+        cores = int(self._metadata.num_of_cores_per_host)
+        if self.device_assignment is None:
+            return cores
+        return min(self.device_assignment.num_replicas, cores // self.num_logical_devices)
+
+    @property
+    def input_devices(self) -> dict[str, tuple[str, ...]]:
+        """Which replicas each host feeds: its device, and the first device of each of these replicas."""
+        hosts: dict[str, tuple[str, ...]] = {}
+        for device in self._devices:
+            host = _host_of(device)
+            hosts[host] = (*hosts.get(host, ()), device)
+        return hosts
+
+    @property
+    def worker_devices(self) -> tuple[str, ...]:
+        """Full names of the replicas' devices: the first logical one of each, or that which is current."""
+        logical_device = self._logical_device
+        return tuple(self.tpu_devices[:, logical_device]) if logical_device else self._devices
+
+    @property
+    def parameter_devices(self) -> tuple[str, ...]:
+        """Full names of the devices that hold variables, those of `worker_devices`."""
+        return self.worker_devices
+
+    @property
+    def experimental_require_static_shapes(self) -> bool:
+        """True, as TensorFlow says it of TPUs; arrays of any shapes work here."""
+        return True
+
+    @property
+    def tpu_hardware_feature(self) -> HardwareFeature:
+        """What the hardware can do besides, as the resolver knows it."""
+        return HardwareFeature(self.cluster_resolver.tpu_hardware_feature)
+
+    def non_slot_devices(self, var_list: Sequence[Any]) -> str:
+        """Give the device of the first host."""
+        return _host_of(self._devices[0])
+
+    @contextmanager
+    def experimental_logical_device(self, logical_device_id: int) -> Iterator[None]:
+        """Make another logical device of the replicas current: variables are made there.
+
+        Parameters
+        ----------
+        logical_device_id : int
+            Negative ones count from the last.
+
+        Raises
+        ------
+        ValueError
+            If there is no such device.
+        TypeError
+            If it is no whole number.
+
+        Examples
+        --------
+        >>> import ringlet
+        >>> resolver = ringlet.cluster_resolver.TPUClusterResolver(accelerator_type="v4-8")
+        >>> assignment = ringlet.tpu.DeviceAssignment.build(resolver.topology, [1, 1, 1, 2], num_replicas=4)
+        >>> strategy = ringlet.TPUStrategy(resolver, assignment)
+        >>> with strategy.extended.experimental_logical_device(1), strategy.scope():
+        ...     ringlet.Variable(1.5).device
+        '/job:worker/replica:0/task:0/device:TPU:1'
+        """
+        count, number = self.num_logical_devices, checked_logical_device(logical_device_id)
+        if not -count <= number < count:
+            raise ValueError(
+                f"`logical_device_id` not in range (was {number}, but there are only {count} logical "
+                f"devices per replica): they count from 0 to {count - 1}"
+            )
+        token = _logical_devices.set((*_logical_devices.get(), (self, number)))
+        try:
+            yield
+        finally:
+            _logical_devices.reset(token)
+
+    @property
+    def _logical_device(self) -> int:
+        for owner, number in reversed(_logical_devices.get()):
+            if owner is self:
+                return number
+        return 0
+
+    # What it does otherwise than MirroredStrategy
+
+    def _reduce(self, op: ReduceOp, value: Any) -> Any:
+        return super()._reduce(op, self._reducible(op, value))
+
+    def _reduce_to(self, op: ReduceOp, value: Any, destinations: Any, options: CommunicationOptions | None) -> Any:
+        combined = super()._reduce_to(op, self._reducible(op, value), destinations, options)
+        return _on_device(combined, destinations)
+
+    def _batch_reduce_to(
+        self, op: ReduceOp, pairs: list[tuple[Any, Any]], options: CommunicationOptions | None
+    ) -> list[Any]:
+        pairs = [(self._reducible(op, value), destinations) for value, destinations in pairs]
+        combined = super()._batch_reduce_to(op, pairs, options)
+        return [_on_device(value, destinations) for value, (_, destinations) in zip(combined, pairs, strict=True)]
+
+    def _reducible(self, op: ReduceOp, value: Any) -> Any:
+        """A value whose components are combined, those of mirrored ones, too, as TensorFlow does for TPUs."""
+        if isinstance(value, DistributedValues):
+            if not isinstance(value, PerReplica):
+                value = PerReplica(tuple(map(settled, value.values)))
+            if op is ReduceOp.MEAN:
+                _refuse_whole_numbers(value, len(self._devices))
+        elif nest.is_nested(value):
+            value = nest.map_structure(lambda leaf: self._reducible(op, leaf), value)
+        return value
+
+    def _broadcast_to(self, tensor: Any, destinations: Any) -> Any:
+        return tensor
+
+    def _update(
+        self, var: Any, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], group: bool
+    ) -> Any:
+        self._check_updated(var)
+        is_kept_equal = (
+            getattr(var, "synchronization", None) is not VariableSynchronization.ON_READ
+            and getattr(var, "aggregation", VariableAggregation.NONE) is not VariableAggregation.NONE
+        )
+        if is_kept_equal:
+            for leaf in nest.flatten_containers((args, kwargs))[0]:
+                if isinstance(leaf, DistributedValues) and not is_mirrored(leaf):
+                    raise TypeError(
+                        f"Expected value to be mirrored across replicas: {leaf} in {args}, because variable "
+                        f"{var.name!r} is kept equal on all of them. Reduce it first, with extended.reduce_to"
+                    )
+        return super()._update(var, fn, args, kwargs, group)
+
+    def _run_steps(
+        self, fn: Callable[[MultiStepContext, Any], Any], iterator: Any, iterations: int
+    ) -> MultiStepContext:
+        return run_steps(self, fn, iterator, 1 if self.steps_per_run == 1 else iterations, always_wrap=True)
+
+    # Datasets: a pipeline for each host
+
+    def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
+        from ringlet.data.distribution.per_host_pipelines import distribute_to_hosts  # loaded where datasets are used
+
+        self._refuse_per_replica(options)
+        return distribute_to_hosts(dataset, self._replicas_of_hosts(), options, uneven=uneven)
+
+    def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
+        from ringlet.data.distribution.per_host_pipelines import (
+            distribute_to_hosts_from_function,  # loaded where datasets are used
+        )
+
+        self._refuse_per_replica(options)
+        return distribute_to_hosts_from_function(dataset_fn, self._replicas_of_hosts(), options)
+
+    def _replicas_of_hosts(self) -> list[int]:
+        """How many replicas each host feeds."""
+        return [len(devices) for devices in self.input_devices.values()]
+
+    def _refuse_per_replica(self, options: Any) -> None:
+        if options is not None and options.experimental_replication_mode.name == "PER_REPLICA":
+            raise NotImplementedError(
+                "InputReplicationMode.PER_REPLICA is only supported in distribute_datasets_from_function (once called "
+                "experimental_distribute_datasets_from_function) of MirroredStrategy, not of "
+                f"{self._container_strategy()!r}. Use PER_WORKER: its batches are dealt to the replicas in turn"
+            )
+
+
+def checked_logical_device(logical_device_id: Any) -> int:
+    """Give the number of a logical device as a whole number, of which it is not looked whether there is one.
+
+    Raises
+    ------
+    TypeError
+        If it is something else.
+
+    Examples
+    --------
+    >>> checked_logical_device(np.int64(3))
+    3
+    """
+    number = whole_number(logical_device_id)
+    if number is None:
+        raise TypeError(
+            f"logical_device_id is the number of a logical device, got {logical_device_id!r} of type "
+            f"{type(logical_device_id).__name__}: write a whole number, 0 for the first"
+        )
+    return number
+
+
+def _on_device(combined: Any, destinations: Any) -> Any:
+    """What was combined as it is on one device where no more were asked for, and otherwise as it is on all."""
+    if isinstance(combined, DistributedValues) and not isinstance(destinations, DistributedValues):
+        return combined.values[0]
+    return combined
+
+
+def _checked_resolver(resolver: Any) -> Any:
+    if resolver is None:
+        return TPUClusterResolver("")
+    if not hasattr(resolver, "get_tpu_system_metadata"):
+        raise TypeError(
+            f"tpu_cluster_resolver is a TPUClusterResolver, got {resolver!r} of type {type(resolver).__name__}: write "
+            "ringlet.cluster_resolver.TPUClusterResolver()"
+        )
+    return resolver
+
+
+def _checked_assignment(assignment: Any) -> DeviceAssignment | None:
+    if assignment is not None and not isinstance(assignment, DeviceAssignment):
+        raise TypeError(
+            f"the device assignment is a DeviceAssignment, got {assignment!r} of type {type(assignment).__name__}: "
+            "make one with ringlet.tpu.DeviceAssignment.build"
+        )
+    return assignment
+
+
+def _tpu_devices(devices: Sequence[Any], assignment: DeviceAssignment | None) -> NDArray[np.object_]:
+    """Full names of the logical devices, [replica, logical device]."""
+    names = [device.name for device in devices if "device:TPU:" in device.name]
+    if not names:
+        raise NotFoundError(
+            "TPUs not found in the cluster: the resolver knows no TPU device. Name a slice, as in "
+            "TPUClusterResolver(accelerator_type='v4-16')"
+        )
+    if assignment is not None:
+        job, cores = _job_of(names[0]), range(assignment.num_cores_per_replica)
+        # The assignment leaves the replica out of its names, as TensorFlow's does.
+        rows = [
+            [f"/job:{job}/replica:0{assignment.tpu_device(replica, core)}" for core in cores]
+            for replica in range(assignment.num_replicas)
+        ]
+    else:
+        rows = [[name] for name in names]
+    if not 0 < len(rows) <= MAX_REPLICAS:
+        raise ValueError(
+            f"there would be {len(rows)} replicas, and a strategy has at least 1 and at most {MAX_REPLICAS} in one "
+            "process: give each replica several logical devices, with DeviceAssignment.build(topology, "
+            "computation_shape, num_replicas=...)"
+        )
+    return np.array(rows, dtype=object)
+
+
+def _job_of(device: str) -> str:
+    """The job in a name, which is not checked; that of a process of its own where there is none."""
+    named = re.search("/job:([^/]+)", device)
+    return named[1] if named else "localhost"
+
+
+def _host_of(device: str) -> str:
+    """The full name of the first CPU of the host that has a device."""
+    return f"{device.rpartition('/')[0]}/device:CPU:0"
+
+
+def _refuse_whole_numbers(value: PerReplica[Any], count: int) -> None:
+    """Refuse a mean that TensorFlow takes, for TPUs, by multiplying the sum with a fraction of the same dtype."""
+    for leaf in nest.flatten(value.values[0])[0]:
+        dtype = as_ndarray(leaf).dtype
+        if dtype.kind in "iu":
+            raise TypeError(
+                f"Cannot convert {1 / count} to EagerTensor of dtype {dtype}: a TPUStrategy divides by the number of "
+                f"replicas in the dtype of the values. Convert them first, as in x.astype(np.float32), or reduce with "
+                "SUM"
+            )

@@ -1,0 +1,290 @@
+"""TPUStrategy: the replicas of a TPU slice, each with several logical devices, on the cores of this host."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ringlet.collectives.adapters.array_adapters import kind_of
+from ringlet.sharding import ShardedArray, Sharding
+from ringlet.sharding.creation import place
+from ringlet.sharding.layout.layout_of import layout_of
+from ringlet.sharding.layout.partition import check_partition
+from ringlet.strategy.api.strategy import Strategy
+from ringlet.strategy.tpu.tpu_arguments import check_run_arguments
+from ringlet.strategy.tpu.tpu_extended import TPUExtended, checked_logical_device
+
+__all__ = ["ExperimentalTPUStrategy", "TPUStrategy", "TPUStrategyBase"]
+
+_log = logging.getLogger(__name__)
+
+
+class TPUStrategyBase(Strategy):
+    """What strategies for TPUs have in common.
+
+    Parameters
+    ----------
+    extended : TPUExtended
+    """
+
+    _extended: TPUExtended
+
+    @property
+    def cluster_resolver(self) -> Any:
+        """The resolver that the strategy was given, or the one that it made."""
+        return self._extended.cluster_resolver
+
+    def run(
+        self,
+        fn: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        options: Any = None,
+    ) -> Any:
+        """Call a function once on each replica, as :meth:`ringlet.Strategy.run` does.
+
+        Parameters
+        ----------
+        fn : callable
+            Any function: what TensorFlow compiles runs as it is here.
+        args : list or tuple
+        kwargs : mapping, optional
+        options : RunOptions, optional
+
+        Returns
+        -------
+        nested structure
+
+        Raises
+        ------
+        ValueError
+            Also if there are more positional arguments than parameters, or a variable is passed as one of ``*args``, as
+            in TensorFlow.
+        """
+        if args or kwargs:
+            check_run_arguments(fn, args, kwargs)
+        return super().run(fn, args, kwargs, options)
+
+    def __repr__(self) -> str:
+        extended = self._extended
+        replicas, logical_devices = extended.tpu_devices.shape
+        return (
+            f"TPUStrategy({replicas} replica{'s' * (replicas != 1)} of {logical_devices} logical "
+            f"device{'s' * (logical_devices != 1)}, on {extended.num_hosts} host{'s' * (extended.num_hosts != 1)})"
+        )
+
+
+class TPUStrategy(TPUStrategyBase):
+    """Runs each step on the replicas of a TPU slice (``tf.distribute.TPUStrategy``), a model of one.
+
+    Replicas are threads that share the cores and the memory of this host. Each has the logical devices that the
+    assignment gives it, on which tensors may be laid out.
+
+    Parameters
+    ----------
+    tpu_cluster_resolver : TPUClusterResolver, optional
+        Which slice; by default that of the environment.
+    experimental_device_assignment : DeviceAssignment, optional
+        Which cores each replica has; by default each device is a replica.
+    experimental_spmd_xla_partitioning : bool
+        Whether tensors are either split over all logical devices of a replica or on all of them, so that none is
+        assigned to a single one.
+
+    Raises
+    ------
+    NotFoundError
+        If the resolver knows no TPU devices.
+    TypeError
+        If the assignment is no DeviceAssignment, or the resolver no TPUClusterResolver.
+    ValueError
+        If there are more than 4,096 replicas, or none.
+
+    Examples
+    --------
+    >>> import numpy as np, ringlet
+    >>> resolver = ringlet.cluster_resolver.TPUClusterResolver(accelerator_type="v4-16")
+    >>> assignment = ringlet.tpu.DeviceAssignment.build(resolver.topology, [1, 2, 2, 2], num_replicas=1)
+    >>> strategy = TPUStrategy(resolver, assignment)
+    >>> strategy
+    TPUStrategy(1 replica of 8 logical devices, on 1 host)
+    >>> def step(image):
+    ...     image = strategy.experimental_split_to_logical_devices(image, [1, 2, 4, 1])
+    ...     return image.shards[3].shape, float(np.sum(image))
+    >>> strategy.run(step, args=(np.ones((16, 32, 32, 3), np.float32),))
+    ((16, 16, 8, 3), 49152.0)
+    """
+
+    def __init__(
+        self,
+        tpu_cluster_resolver: Any = None,
+        experimental_device_assignment: Any = None,
+        experimental_spmd_xla_partitioning: bool = False,
+    ) -> None:
+        super().__init__(
+            TPUExtended(
+                self,
+                tpu_cluster_resolver,
+                device_assignment=experimental_device_assignment,
+                is_spmd=bool(experimental_spmd_xla_partitioning),
+            )
+        )
+
+    def experimental_split_to_logical_devices(self, tensor: Any, partition_dimensions: Sequence[int]) -> ShardedArray:
+        """Cut a tensor into tiles, one for each logical device of a replica; its values stay the same.
+
+        Parameters
+        ----------
+        tensor : array-like
+            Not copied, if it is an array: the tiles are views of it. One that is laid out already is laid out anew.
+        partition_dimensions : sequence of int, length ``tensor.ndim``
+            Number of tiles along each dimension; ``[1, 2, 4, 1]`` halves the second one and quarters the third.
+
+        Returns
+        -------
+        ShardedArray
+            Its ``shards`` are the tiles, number d on logical device d, row-major. NumPy's functions and operators work
+            on it tile by tile.
+
+        Raises
+        ------
+        PartitionError
+            For the first of these that is the case: the partition dimensions are not as many as the tensor has
+            dimensions; a dimension is not a multiple of its entry; their product is not the number of logical devices;
+            there are negative ones. It is a ``ValueError``.
+        TypeError
+            If the partition dimensions are no list of whole numbers, or the tensor is no array and cannot become one.
+
+        References
+        ----------
+        tensorflow/tensorflow, ``tensorflow/python/distribute/tpu_strategy.py``: the same checks, tiles and order.
+
+        Examples
+        --------
+        >>> import numpy as np, ringlet
+        >>> resolver = ringlet.cluster_resolver.TPUClusterResolver(accelerator_type="v4-8")
+        >>> assignment = ringlet.tpu.DeviceAssignment.build(resolver.topology, [1, 1, 1, 2], num_replicas=4)
+        >>> strategy = ringlet.TPUStrategy(resolver, assignment)
+        >>> rows = np.arange(8).reshape(4, 2)
+        >>> [tile.tolist() for tile in strategy.experimental_split_to_logical_devices(rows, [2, 1]).shards]
+        [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]
+        """
+        array = _array(tensor)
+        parts = check_partition(array.shape, partition_dimensions, self._extended.num_logical_devices)
+        return self._laid_out(array, Sharding.tiled(parts))
+
+    def experimental_assign_to_logical_device(self, tensor: Any, logical_device_id: int) -> ShardedArray:
+        """Put a tensor on one logical device of a replica; its values stay the same.
+
+        Parameters
+        ----------
+        tensor : array-like
+        logical_device_id : int
+            Counts from 0.
+
+        Returns
+        -------
+        ShardedArray
+            Its only shard is the whole.
+
+        Raises
+        ------
+        ValueError
+            If the strategy was made with ``experimental_spmd_xla_partitioning=True``, or there is no such device.
+        TypeError
+            If the device is no whole number.
+
+        Examples
+        --------
+        >>> import numpy as np, ringlet
+        >>> resolver = ringlet.cluster_resolver.TPUClusterResolver(accelerator_type="v4-8")
+        >>> assignment = ringlet.tpu.DeviceAssignment.build(resolver.topology, [1, 1, 1, 2], num_replicas=4)
+        >>> strategy = ringlet.TPUStrategy(resolver, assignment)
+        >>> print(strategy.experimental_assign_to_logical_device(np.ones(3), 1).sharding)
+        {maximal device=1}
+        """
+        if self._extended.is_spmd:
+            raise ValueError(
+                "Cannot assign a tensor to a logical device in SPMD mode, where tensors are split over all of them or "
+                "on all of them. To disable SPMD, construct the TPUStrategy with "
+                "`experimental_spmd_xla_partitioning=False`"
+            )
+        count = self._extended.num_logical_devices
+        number = checked_logical_device(logical_device_id)
+        if not 0 <= number < count:
+            raise ValueError(
+                "`logical_core_id` to assign must be lower then total number of logical devices per replica. Received "
+                f"logical device id {number} but there are only total of {count} logical devices in "
+                f"replica: they count from 0 to {count - 1}"
+            )
+        return self._laid_out(_array(tensor), Sharding.maximal(number, count))
+
+    def experimental_replicate_to_logical_devices(self, tensor: Any) -> ShardedArray:
+        """Put a tensor on all logical devices of a replica; its values stay the same.
+
+        Parameters
+        ----------
+        tensor : array-like
+
+        Returns
+        -------
+        ShardedArray
+            Each of its shards is the whole.
+
+        Examples
+        --------
+        >>> import numpy as np, ringlet
+        >>> resolver = ringlet.cluster_resolver.TPUClusterResolver(accelerator_type="v4-8")
+        >>> strategy = ringlet.TPUStrategy(resolver)
+        >>> print(strategy.experimental_replicate_to_logical_devices(np.ones(2)) + 1)
+        [2. 2.]
+        """
+        return self._laid_out(_array(tensor), Sharding.replicated(self._extended.num_logical_devices))
+
+    def _laid_out(self, array: Any, sharding: Sharding) -> ShardedArray:
+        group = self._extended.logical_device_group
+        layout = layout_of(sharding, array.ndim, group.num_devices)
+        if not isinstance(array, ShardedArray):
+            return place(array, layout, group)
+        if array._group == group:
+            return array if array._layout == layout else array.reshard(sharding)
+        return place(array._gathered(), layout, group)
+
+
+class ExperimentalTPUStrategy(TPUStrategyBase):
+    """The older strategy for TPUs, which does not lay out tensors (``tf.distribute.experimental.TPUStrategy``).
+
+    Parameters
+    ----------
+    tpu_cluster_resolver, device_assignment : optional
+        As :class:`TPUStrategy` takes them.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> resolver = ringlet.cluster_resolver.TPUClusterResolver(accelerator_type="v4-8")
+    >>> ringlet.experimental.TPUStrategy(resolver).num_replicas_in_sync
+    8
+    """
+
+    def __init__(self, tpu_cluster_resolver: Any = None, device_assignment: Any = None) -> None:
+        _log.warning("experimental.TPUStrategy is deprecated: use TPUStrategy, whose argument has another name")
+        super().__init__(TPUExtended(self, tpu_cluster_resolver, device_assignment=device_assignment))
+
+
+def _array(tensor: Any) -> Any:
+    """The array that is laid out: one of NumPy's, or one that is laid out already."""
+    if type(tensor) is np.ndarray or isinstance(tensor, ShardedArray):
+        return tensor
+    kind = kind_of(tensor)
+    if kind is not None:
+        return kind.as_ndarray(tensor, "the tensor")
+    whole = np.asarray(tensor)
+    if whole.dtype.kind == "O":
+        raise TypeError(
+            f"a tensor is an array, a number, text or a list of those, got {tensor!r} of type {type(tensor).__name__}: "
+            "lay out each array of a structure by itself"
+        )
+    return whole

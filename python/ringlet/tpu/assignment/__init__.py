@@ -1,0 +1,1 @@
+"""Device assignment: which core runs each replica."""

@@ -1,0 +1,349 @@
+"""What a collective costs on a placement: every algorithm that fits, by the bytes that it puts on every link.
+
+For each algorithm a schedule says which messages follow which. Messages are routed, the bytes on every link added up; a
+stage takes as long as its busiest link, plus the latency of its hops. Between stages everybody waits.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ringlet.tpu.cost.cost_bounds import lower_bound_seconds
+from ringlet.tpu.cost.cost_fabric import KINDS, Fabric, FabricOptions
+from ringlet.tpu.cost.cost_groups import AXES, box_of, groups_of
+from ringlet.tpu.cost.cost_results import CollectiveCost
+from ringlet.tpu.cost.cost_schedules import ALGORITHMS, Plan, Stage, UnfitError
+from ringlet.tpu.cost.cost_slices import between_slices, within_slice
+from ringlet.tpu.cost.link_traffic import FloatArray, IntArray
+from ringlet.tpu.topology_of import topology_of
+
+if TYPE_CHECKING:
+    from ringlet.tpu.assignment.device_assignment import DeviceAssignment
+    from ringlet.tpu.topology.topology import Topology
+
+__all__ = ["Collective", "Course", "StageCost", "collective_cost", "course", "fabric_of", "options_of", "stage_costs"]
+
+
+@dataclass(frozen=True)
+class Collective:
+    """A collective that the devices of a placement carry out, all groups at the same time.
+
+    Parameters
+    ----------
+    kind : str
+        ``"all_reduce"``, ``"all_gather"``, ``"reduce_scatter"``, ``"all_to_all"``, ``"collective_permute"``,
+        ``"broadcast"`` or ``"point_to_point"``.
+    nbytes : float
+        Bytes of the full array: of an all-gather after it, of a reduce-scatter before it, of an all-reduce each copy,
+        of an all-to-all or a collective-permute all shards of a group together.
+    axis : {"replica", "core", "all"}
+        Groups: the replicas of each logical core, the logical cores of each replica, or all devices.
+    groups : sequence of sequence of int, optional
+        Other groups, of device numbers ``replica * cores per replica + logical core``; `axis` is then not used.
+    algorithm : str
+        ``"auto"`` takes the fastest. For all-reduce, all-gather and reduce-scatter there are ``"ring"`` and ``"line"``
+        (in the order of the group), ``"sequential"`` (axis by axis of the torus), ``"rotated"`` and ``"balanced"`` (all
+        axes at once, in equal parts, and in parts that keep all links busy), ``"doubling"`` and ``"swing"`` (few steps,
+        for small arrays). A broadcast goes along a ``"tree"`` or a
+        ``"ring"``, a point-to-point message ``"direct"`` or ``"split"`` over several ways.
+    slices : int
+        How many such slices take part, joined by the data-centre network.
+    shift : int
+        How far a collective-permute moves every shard.
+    root, target : int
+        The member of each group that a broadcast starts from, or a point-to-point message; and where that goes.
+
+    Examples
+    --------
+    >>> Collective("all_gather", 2**20, axis="core").algorithm
+    'auto'
+    >>> Collective("allreduce", 2**20)
+    Traceback (most recent call last):
+    ValueError: there is no collective 'allreduce': did you mean 'all_reduce'? There are all_reduce, all_gather,
+    reduce_scatter, all_to_all, collective_permute, broadcast, point_to_point
+    """
+
+    kind: str
+    nbytes: float
+    axis: str = "replica"
+    groups: Sequence[Sequence[int]] | IntArray | None = None
+    algorithm: str = "auto"
+    slices: int = 1
+    shift: int = 1
+    root: int = 0
+    target: int = 1
+
+    def __post_init__(self) -> None:
+        if self.kind not in ALGORITHMS:
+            near = get_close_matches(str(self.kind), ALGORITHMS, n=1)
+            hint = f": did you mean {near[0]!r}?" if near else "."
+            raise ValueError(f"there is no collective {self.kind!r}{hint} There are {', '.join(ALGORITHMS)}")
+        if not isinstance(self.nbytes, Real):
+            raise TypeError(f"nbytes is the size of the full array, a number of bytes: got {self.nbytes!r}")
+        if not 0 <= self.nbytes <= sys.float_info.max:
+            raise ValueError(f"nbytes is the size of the full array, not negative and finite: got {self.nbytes}")
+        for name in ("slices", "shift", "root", "target"):
+            if not isinstance(getattr(self, name), Integral):
+                raise TypeError(f"{name} is a whole number, got {getattr(self, name)!r}")
+        if self.algorithm not in ("auto", *ALGORITHMS[self.kind]):
+            raise ValueError(
+                f"there is no algorithm {self.algorithm!r} for {self.kind}: choose 'auto', "
+                f"{', '.join(map(repr, ALGORITHMS[self.kind]))}"
+            )
+        if self.groups is None and self.axis not in AXES:
+            raise ValueError(
+                f"axis is one of {', '.join(map(repr, AXES))}, got {self.axis!r}. For other groups give groups="
+            )
+        if self.slices < 1:
+            raise ValueError(f"slices counts the slices that take part, at least 1: got {self.slices}")
+
+
+@dataclass(frozen=True, eq=False)
+class StageCost:
+    """What one stage costs.
+
+    Attributes
+    ----------
+    loads : ndarray, [resource]
+        Bytes, as in :class:`~ringlet.tpu.cost.cost_fabric.Fabric`.
+    latency_seconds, transfer_seconds : float
+    kind : str
+        What the transfer is held up by: ``"ICI"``, ``"core link"`` or ``"DCN"``.
+    """
+
+    loads: FloatArray
+    latency_seconds: float
+    transfer_seconds: float
+    kind: str
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """A collective under way: its cost, and its stages for those who share links with it."""
+
+    cost: CollectiveCost
+    stages: tuple[StageCost, ...] = field(repr=False)
+    fabric: Fabric = field(repr=False)
+
+
+def collective_cost(
+    assignment: DeviceAssignment | Topology,
+    collective: str,
+    nbytes: float,
+    axis: str = "replica",
+    *,
+    groups: Sequence[Sequence[int]] | IntArray | None = None,
+    algorithm: str = "auto",
+    model: str = "exact",
+    slices: int = 1,
+    shift: int = 1,
+    root: int = 0,
+    target: int = 1,
+    **speeds: Any,
+) -> CollectiveCost:
+    """Predict what a collective costs; :meth:`DeviceAssignment.cost` is this function.
+
+    Parameters
+    ----------
+    assignment : DeviceAssignment or Topology
+        Of a topology every device is a replica of its own, in the order of tasks.
+    collective, nbytes, axis, groups, algorithm, slices, shift, root, target
+        As for :class:`Collective`.
+    model : {"exact", "asymptotic"}
+        The asymptotic form of *How to Scale Your Model* drops ``(N-1)/N`` and takes the larger of latency and transfer
+        in place of their sum.
+    **speeds
+        ``bandwidth`` (``"usable"``, ``"published"`` or bytes per second of one link, one way), ``hop_seconds``,
+        ``bandwidth_scale`` (what is left of degraded links), ``core_bandwidth``, ``host_bandwidth``, ``twisted``: as
+        for :class:`~ringlet.tpu.cost.cost_fabric.FabricOptions`.
+
+    Returns
+    -------
+    CollectiveCost
+
+    Raises
+    ------
+    ValueError
+        If an argument names something that does not exist, or the algorithm cannot serve these groups.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> topology = ringlet.tpu.Topology.from_accelerator_type("v5e-16")
+    >>> cost = collective_cost(topology, "all_reduce", 1e9, hop_seconds=0)
+    >>> cost.algorithm, f"{cost.seconds * 1e3:.3f} ms", cost.bound
+    ('rotated', '20.833 ms', 'ICI')
+    """
+    wanted = Collective(collective, nbytes, axis, groups, algorithm, slices, shift, root, target)
+    return course(assignment, wanted, fabric_of(assignment, options_of(speeds)), model).cost
+
+
+def options_of(speeds: dict[str, Any]) -> FabricOptions:
+    """Give keyword arguments as options.
+
+    Raises
+    ------
+    TypeError
+        If one of them is not known.
+    """
+    known = FabricOptions.__dataclass_fields__
+    for name in speeds:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}"
+            raise TypeError(f"unexpected keyword argument {name!r}{hint}")
+    return FabricOptions(**speeds)
+
+
+def _cores(assignment: DeviceAssignment | Topology) -> IntArray:
+    """Coordinates [replica, logical core, axis]."""
+    topology = topology_of(assignment)
+    cores = getattr(assignment, "core_assignment", topology.device_coordinates.reshape(-1, 1, 4))
+    return np.asarray(cores, np.int64)
+
+
+def fabric_of(assignment: DeviceAssignment | Topology, options: FabricOptions) -> Fabric:
+    """Give the network below the devices of an assignment."""
+    return Fabric.of(topology_of(assignment), _cores(assignment).reshape(-1, 4), options)
+
+
+def course(assignment: DeviceAssignment | Topology, wanted: Collective, fabric: Fabric, model: str = "exact") -> Course:
+    """Work a collective out: every algorithm that fits, the fastest in detail.
+
+    Parameters
+    ----------
+    assignment : DeviceAssignment or Topology
+    wanted : Collective
+    fabric : Fabric
+    model : {"exact", "asymptotic"}
+
+    Returns
+    -------
+    Course
+
+    Raises
+    ------
+    ValueError
+        If the algorithm cannot serve these groups, or a member is not in them.
+    """
+    if model not in ("exact", "asymptotic"):
+        raise ValueError(f"model is 'exact' or 'asymptotic', got {model!r}")
+    plan = _plan(assignment, wanted, fabric)
+    names = ALGORITHMS[wanted.kind] if wanted.algorithm == "auto" else (wanted.algorithm,)
+    found = {}
+    for name in names:
+        try:
+            stages = within_slice(wanted.kind, name, plan, wanted.slices)
+        except UnfitError as error:
+            if wanted.algorithm == "auto":
+                continue
+            raise ValueError(f"the algorithm {name!r} does not fit: {error}. Choose another one, or 'auto'") from None
+        found[name] = stage_costs(stages, fabric, is_asymptotic=model == "asymptotic")
+    times = sorted(((_seconds(costs, model), name) for name, costs in found.items()), key=lambda row: row[0])
+    best = times[0][1]
+    in_order = {name: seconds for seconds, name in times}
+    cost = _result(assignment, wanted, plan, found[best], model=model, times=in_order)
+    return Course(cost, tuple(found[best]), fabric)
+
+
+def _plan(assignment: DeviceAssignment | Topology, wanted: Collective, fabric: Fabric) -> Plan:
+    cores = _cores(assignment)
+    groups = groups_of(cores.shape[0], cores.shape[1], wanted.axis, wanted.groups)
+    if groups.size == 0:
+        raise ValueError("the assignment has no replicas, so no collective costs anything on it")
+    size = groups.shape[1]
+    for name, member in (("root", wanted.root), ("target", wanted.target)):
+        is_used = wanted.kind == "point_to_point" or (wanted.kind == "broadcast" and name == "root")
+        if is_used and not 0 <= member < size:
+            raise ValueError(f"{name} is member {member}, but the groups have members 0 to {size - 1}")
+    if wanted.slices > 1:
+        between_slices(wanted.kind)  # raises if the collective has no schedule over several slices
+        if np.isnan(fabric.bytes_per_second[fabric.first_host :]).any():
+            raise ValueError(
+                "the speed of the data-centre network is not known, because the topology names no generation. Give "
+                "host_bandwidth= in bytes per second"
+            )
+    box = box_of(groups, cores.reshape(-1, 4), fabric.network)
+    return Plan(groups, box, float(wanted.nbytes), fabric, wanted.shift, wanted.root, wanted.target)
+
+
+def stage_costs(stages: Iterable[Stage], fabric: Fabric, *, is_asymptotic: bool = False) -> list[StageCost]:
+    """Route the messages of each stage: loads of all links, and how long the stage takes.
+
+    Parameters
+    ----------
+    stages : iterable of Stage
+    fabric : Fabric
+    is_asymptotic : bool
+        Whether bytes are those of the asymptotic form.
+
+    Returns
+    -------
+    list of StageCost
+    """
+    costs = []
+    for stage in stages:
+        loads, hops = fabric.no_load(), dict.fromkeys((traffic.part for traffic in stage), 0)
+        for traffic in stage:
+            units, longest = traffic.crossings(fabric)
+            loads += units * (traffic.unit_bytes * (traffic.growth if is_asymptotic else 1.0))
+            hops[traffic.part] += traffic.steps * longest
+        busy = fabric.seconds(loads)
+        most = int(busy.argmax())
+        latency = max(hops.values(), default=0) * fabric.hop_seconds
+        costs.append(StageCost(loads, latency, float(busy[most]), fabric.kind(most)))
+    return costs
+
+
+def _seconds(costs: list[StageCost], model: str) -> float:
+    latency = sum(cost.latency_seconds for cost in costs)
+    transfer = sum(cost.transfer_seconds for cost in costs)
+    return latency + transfer if model == "exact" else max(latency, transfer)
+
+
+def _result(
+    assignment: DeviceAssignment | Topology,
+    wanted: Collective,
+    plan: Plan,
+    costs: list[StageCost],
+    *,
+    model: str,
+    times: dict[str, float],
+) -> CollectiveCost:
+    fabric = plan.fabric
+    by_kind = {kind: sum(cost.transfer_seconds for cost in costs if cost.kind == kind) for kind in KINDS}
+    loads = sum((cost.loads for cost in costs), start=fabric.no_load())
+    links, seconds = fabric.link_bytes(loads), fabric.link_bytes(fabric.seconds(loads))
+    for array in (links, seconds):
+        array.flags.writeable = False
+    inner = wanted.nbytes / wanted.slices if wanted.kind == "all_to_all" else wanted.nbytes
+    lowest = lower_bound_seconds(
+        wanted.kind, inner, plan.groups, fabric, shift=wanted.shift, root=wanted.root, target=wanted.target
+    )
+    return CollectiveCost(
+        assignment=assignment,
+        link_bytes=links,
+        link_seconds=seconds,
+        collective=wanted.kind,
+        algorithm=next(iter(times)),
+        nbytes=wanted.nbytes,
+        group_size=plan.size,
+        num_groups=len(plan.groups),
+        slices=wanted.slices,
+        model=model,
+        seconds=next(iter(times.values())),
+        latency_seconds=sum(cost.latency_seconds for cost in costs),
+        ici_seconds=by_kind["ICI"],
+        core_link_seconds=by_kind["core link"],
+        pcie_seconds=by_kind["PCIe"],
+        dcn_seconds=by_kind["DCN"],
+        lower_bound_seconds=lowest + by_kind["PCIe"] + by_kind["DCN"],
+        times=times,
+    )

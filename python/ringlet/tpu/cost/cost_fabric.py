@@ -1,0 +1,275 @@
+"""What moves bytes in a slice and how fast: links between chips and within them, and the way out of the slice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ringlet.tpu.cost.link_traffic import FloatArray, IntArray, Network
+from ringlet.tpu.topology.links import twist_of
+
+if TYPE_CHECKING:
+    from ringlet.tpu.topology.topology import Topology
+
+__all__ = ["KINDS", "Fabric", "FabricOptions"]
+
+HOP_SECONDS = 1e-6  # rule of thumb of How to Scale Your Model, part 2, where no generation is known
+
+#: What can hold a transfer up, in the order in which a load array lists it.
+KINDS = ("ICI", "core link", "PCIe", "DCN")
+
+
+@dataclass(frozen=True)
+class FabricOptions:
+    """How fast links are, where that differs from what is known about the generation.
+
+    Attributes
+    ----------
+    bandwidth : {"usable", "published"} or float
+        Of one link, one way: as programs measure it, as it is published, or bytes per second.
+    hop_seconds : float, optional
+        Latency of one link; the generation's by default.
+    bandwidth_scale : float, array or mapping, optional
+        What is left of each link: one number for all, one for each entry of ``Topology.links()``, or by pair of
+        neighbouring chips such as ``{((0, 0, 0), (1, 0, 0)): 0.5}``, both ways.
+    core_bandwidth : float, optional
+        Between the two devices of a chip, one way, in bytes per second; by default as the generation says, and no limit
+        where it does not.
+    host_bandwidth : float, optional
+        Of each host into the data-centre network, one way, in bytes per second.
+    twisted : bool, optional
+        Whether wrap links are shifted; as the topology says by default.
+    """
+
+    bandwidth: str | float = "usable"
+    hop_seconds: float | None = None
+    bandwidth_scale: float | Sequence[float] | Mapping[Any, float] | FloatArray | None = None
+    core_bandwidth: float | None = None
+    host_bandwidth: float | None = None
+    twisted: bool | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Fabric:
+    """The network of a slice with speeds, and where devices sit in it.
+
+    Loads are arrays of bytes, one entry per *resource*: the links of ``network`` (``[axis, way, chip]``, flattened),
+    then for every chip the way from its first device to its second and back, then every chip's way to its host, then
+    every host's network card.
+
+    Attributes
+    ----------
+    network : Network
+    chip, core, host : ndarray, [device]
+        Where each device is.
+    bytes_per_second : ndarray, [resource]
+        One way; 0 where there is no link.
+    hop_seconds : float
+    """
+
+    network: Network
+    chip: IntArray
+    core: IntArray
+    host: IntArray
+    bytes_per_second: FloatArray
+    hop_seconds: float
+
+    @classmethod
+    def of(cls, topology: Topology, coordinates: IntArray, options: FabricOptions) -> Fabric:
+        """Give the fabric below devices.
+
+        Parameters
+        ----------
+        topology : Topology
+        coordinates : ndarray of int, shape (devices, 4)
+            Where each device sits.
+        options : FabricOptions
+
+        Returns
+        -------
+        Fabric
+
+        Raises
+        ------
+        ValueError
+            If a speed is neither given nor known, not positive, or given for links that do not exist.
+        """
+        network = _network(topology, options.twisted)
+        link = _link_speed(topology, options.bandwidth)
+        scale = _scale(network, options.bandwidth_scale)
+        generation = topology.generation
+        if options.core_bandwidth is not None:
+            per_core = _positive("core_bandwidth", options.core_bandwidth)
+        else:
+            per_core = link * generation.core_link_multiplier if generation else math.inf
+        hop = options.hop_seconds
+        if hop is None:
+            hop = generation.hop_seconds if generation else HOP_SECONDS
+        if not isinstance(hop, Real) or not 0 <= hop < math.inf:
+            raise ValueError(f"hop_seconds is how long a link takes to pass a message on, not negative: got {hop!r}")
+        speeds = [
+            (network.exists * link * scale).ravel(),
+            np.full(2 * network.num_chips, per_core),
+            np.full(network.num_chips, generation.pcie_bandwidth if generation else np.inf),
+            _host_speeds(topology, options.host_bandwidth),
+        ]
+        chip = np.ravel_multi_index(tuple(coordinates[:, :3].T), network.shape).astype(np.int64)
+        cells = np.ravel_multi_index(tuple(coordinates.T), topology.mesh_shape.tolist())
+        host = topology._device_at[cells].astype(np.int64) // max(1, topology.num_tpus_per_task)
+        return cls(network, chip, coordinates[:, 3].astype(np.int64), host, np.concatenate(speeds), float(hop))
+
+    @property
+    def num_links(self) -> int:
+        """Entries of a load array that stand for links between chips."""
+        return 6 * self.network.num_chips
+
+    @property
+    def first_bus(self) -> int:
+        """Where in a load array the ways from chips to their hosts begin."""
+        return 8 * self.network.num_chips
+
+    @property
+    def first_host(self) -> int:
+        """Where in a load array the network cards begin."""
+        return 9 * self.network.num_chips
+
+    def no_load(self) -> FloatArray:
+        """Give an empty load array."""
+        return np.zeros(len(self.bytes_per_second))
+
+    def kind(self, resource: int) -> str:
+        """Say of which kind a resource is."""
+        return KINDS[sum(resource >= first for first in (self.num_links, self.first_bus, self.first_host))]
+
+    def seconds(self, loads: FloatArray) -> FloatArray:
+        """Give how long each resource is busy with its bytes."""
+        return np.divide(loads, self.bytes_per_second, out=np.zeros_like(loads), where=loads > 0)
+
+    def link_bytes(self, loads: FloatArray) -> FloatArray:
+        """Give the part of a load array that stands for links, in the order of ``Topology.links()``."""
+        links: FloatArray = loads[: self.num_links][self.network.exists.ravel()]
+        return links
+
+    def core_links(self, source: IntArray, target: IntArray, weight: FloatArray | None = None) -> FloatArray:
+        """Give the loads of messages between the devices of one chip; other messages add nothing."""
+        loads = self.no_load()
+        near = (self.chip[source] == self.chip[target]) & (source != target)
+        if near.any():
+            way = 2 * self.chip[source[near]] + (self.core[source[near]] > self.core[target[near]])
+            count = np.bincount(way, None if weight is None else weight[near], 2 * self.network.num_chips)
+            loads[self.num_links : self.first_bus] = count
+        return loads
+
+
+def _network(topology: Topology, twisted: bool | None) -> Network:
+    x, y, z = (int(size) for size in topology.mesh_shape[:3])
+    wrap = topology.wrap
+    if twisted is None:
+        twisted = topology.twisted
+    if not twisted:
+        return Network((x, y, z), wrap)
+    twist = twist_of((x, y, z))
+    if twist is None or not all(wrap):
+        raise ValueError(
+            f"a slice of {x}x{y}x{z} chips (wrapped: {wrap}) cannot be twisted: that takes a torus of n x n x 2n or "
+            "n x 2n x 2n chips, such as 4x4x8"
+        )
+    return Network((x, y, z), wrap, twist)
+
+
+def _link_speed(topology: Topology, bandwidth: str | float) -> float:
+    if not isinstance(bandwidth, str):
+        return _positive("bandwidth", bandwidth)
+    if bandwidth not in ("usable", "published"):
+        raise ValueError(f"bandwidth is 'usable', 'published' or bytes per second, got {bandwidth!r}")
+    if topology.generation is None:
+        raise ValueError(
+            f"the speed of the links is not known, because the topology {_shape_text(topology)} names no generation. "
+            "Give it as bandwidth=4.5e10 (bytes per second, one way), or make the topology with "
+            "Topology.from_accelerator_type"
+        )
+    if bandwidth == "usable":
+        return topology.generation.ici_bandwidth_usable
+    return topology.generation.ici_bandwidth
+
+
+def _shape_text(topology: Topology) -> str:
+    return "x".join(str(size) for size in topology.mesh_shape)
+
+
+def _positive(name: str, value: float) -> float:
+    if not isinstance(value, Real) or not 0 < value < math.inf:
+        raise ValueError(f"{name} is a positive number of bytes per second, got {value!r}")
+    return float(value)
+
+
+def _scale(network: Network, given: float | Sequence[float] | Mapping[Any, float] | FloatArray | None) -> FloatArray:
+    """What is left of each link, shaped like a load array."""
+    scale = np.ones(network.exists.shape)
+    if isinstance(given, Mapping):
+        for pair, part in given.items():
+            for entry in _entries_of_pair(network, pair):
+                scale[entry] = _parts(part)
+    elif given is not None:
+        parts = _parts(given)
+        if parts.ndim and parts.shape != (network.exists.sum(),):
+            raise ValueError(
+                f"bandwidth_scale has shape {parts.shape}: give one number for all links, or one for each of the "
+                f"{network.exists.sum()} entries of Topology.links()"
+            )
+        scale[network.exists] = parts
+    if not (scale > 0).all() or not np.isfinite(scale).all():
+        raise ValueError(
+            "bandwidth_scale is what is left of a link, above 0. A link that failed altogether is routed around by the "
+            "hardware, which shows as lower bandwidth: give a part such as 0.25"
+        )
+    return scale
+
+
+def _parts(given: Any) -> FloatArray:
+    try:
+        return np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"bandwidth_scale is what is left of links, such as 0.5: got {given!r}") from None
+
+
+def _entries_of_pair(network: Network, pair: Any) -> list[tuple[int, int, int]]:
+    """Both directions of the link between two chips as entries of a load array."""
+    chips = np.asarray(pair)
+    is_pair = chips.shape == (2, 3) and chips.dtype.kind in "iu"
+    if not is_pair or (chips < 0).any() or (chips >= network.shape).any():
+        raise ValueError(
+            f"{pair!r} is not a link: give two neighbouring chips of the {network.shape} mesh, such as "
+            "((0, 0, 0), (1, 0, 0))"
+        )
+    first, second = (int(chip) for chip in np.ravel_multi_index(tuple(chips.T), network.shape))
+    entries = []
+    for source, target in ((first, second), (second, first)):
+        for axis in range(3):
+            for way, step in enumerate((1, -1)):
+                if not network.exists[axis, way, source]:
+                    continue
+                lines = network.lines[axis]
+                position = (lines.position[source] + step) % lines.chip_at.shape[1]
+                if lines.chip_at[lines.line[source], position] == target:
+                    entries.append((axis, way, source))
+    if not entries:
+        raise ValueError(
+            f"no link joins {tuple(chips[0].tolist())} and {tuple(chips[1].tolist())}: they are not neighbours"
+        )
+    return entries
+
+
+def _host_speeds(topology: Topology, given: float | None) -> FloatArray:
+    count = topology.num_tasks
+    if given is not None:
+        return np.full(count, _positive("host_bandwidth", given))
+    if topology.generation is None:
+        return np.full(count, np.nan)  # asked for only by costs over several slices
+    speeds: FloatArray = topology._chips_of_tasks.astype(np.float64) * topology.generation.dcn_bandwidth_per_chip
+    return speeds

@@ -1,0 +1,284 @@
+"""What costs look like: numbers with their units, and what decides them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ringlet.tpu.cost.link_traffic import FloatArray
+from ringlet.tpu.topology_of import topology_of
+from ringlet.tpu.units import format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from ringlet.tpu.assignment.device_assignment import DeviceAssignment
+    from ringlet.tpu.topology.topology import Topology
+
+__all__ = ["BusyLink", "CollectiveCost", "StepCost"]
+
+# As bounds are called in texts and in `bound`, by the field that holds their time.
+_BOUNDS = {
+    "compute_seconds": "compute",
+    "memory_seconds": "memory",
+    "ici_seconds": "ICI",
+    "core_link_seconds": "core link",
+    "pcie_seconds": "PCIe",
+    "dcn_seconds": "DCN",
+    "latency_seconds": "latency",
+}
+
+
+@dataclass(frozen=True)
+class BusyLink:
+    """One direction of a link between two chips and what crosses it; made by ``busiest_links``.
+
+    Attributes
+    ----------
+    source, target : tuple of int
+        Chips, as x, y, z.
+    is_wrap : bool
+        Whether it closes an axis to a ring.
+    nbytes : float
+        What crosses it.
+    seconds : float
+        How long that takes.
+    """
+
+    source: tuple[int, int, int]
+    target: tuple[int, int, int]
+    is_wrap: bool
+    nbytes: float
+    seconds: float
+
+    def __str__(self) -> str:
+        wrap = " (wrap)" if self.is_wrap else ""
+        source, target = (",".join(map(str, chip)) for chip in (self.source, self.target))
+        return f"{source} -> {target}{wrap}: {format_bytes(self.nbytes)}, {format_seconds(self.seconds)}"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Loaded:
+    """What both kinds of cost have: loads of links."""
+
+    assignment: DeviceAssignment | Topology = field(repr=False)
+    link_bytes: FloatArray = field(repr=False)
+    link_seconds: FloatArray = field(repr=False)
+
+    @property
+    def topology(self) -> Topology:
+        """The slice."""
+        return topology_of(self.assignment)
+
+    def busiest_links(self, count: int = 5) -> list[BusyLink]:
+        """Give the links that are busy longest, the busiest first; idle ones are left out.
+
+        Parameters
+        ----------
+        count : int, default 5
+            How many at most.
+
+        Returns
+        -------
+        list of BusyLink
+        """
+        links = self.topology.links()
+        # Links that differ in the last digit only are equally busy: the first of them comes first.
+        order = np.argsort(-np.round(self.link_seconds, 15), kind="stable")[: max(0, count)]
+        source, target = (
+            np.stack(np.unravel_index(chips[order], self.topology.chip_shape), -1).tolist()
+            for chips in (links.source, links.target)
+        )
+        return [
+            BusyLink(tuple(a), tuple(b), bool(links.is_wrap[i]), float(self.link_bytes[i]), float(self.link_seconds[i]))
+            for a, b, i in zip(source, target, order, strict=True)
+            if self.link_bytes[i] > 0
+        ]
+
+    def draw(self, **options: Any) -> None:
+        """Print the slice in characters, with the load of each link.
+
+        Parameters
+        ----------
+        **options
+            Those of ``ringlet.tpu.drawing.draw``: ``rings``, ``slices``, ``width``, ``color``, ``file``.
+        """
+        from ringlet.tpu import drawing
+
+        drawing.draw(self.assignment, loads=self.link_bytes, **options)
+
+    def plot(self, **options: Any) -> Any:
+        """Draw the slice with matplotlib, with the load of each link.
+
+        Parameters
+        ----------
+        **options
+            Those of ``ringlet.tpu.drawing.plot``: ``rings``, ``slices``, ``width``, ``axes``.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        from ringlet.tpu import drawing
+
+        return drawing.plot(self.assignment, loads=self.link_bytes, **options)
+
+    def _repr_svg_(self) -> str:
+        from ringlet.tpu import drawing
+
+        return drawing.svg(self.assignment, loads=self.link_bytes)
+
+    def _repr_html_(self) -> str:
+        from ringlet.tpu import drawing
+
+        return drawing.html(self.assignment, loads=self.link_bytes)
+
+
+def _largest(times: Any, fields: Sequence[str]) -> str:
+    """The name of the bound whose time is longest; ``"nothing"`` where no time passes."""
+    name = max(fields, key=lambda field: getattr(times, field))
+    return _BOUNDS[name] if getattr(times, name) > 0 else "nothing"
+
+
+def _parts_text(times: Any) -> str:
+    parts = [(getattr(times, name, 0.0), text) for name, text in _BOUNDS.items()]
+    return " + ".join(f"{format_seconds(seconds)} {text}" for seconds, text in parts if seconds > 0)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class CollectiveCost(_Loaded):
+    """What a collective costs on a placement; made by :meth:`DeviceAssignment.cost`.
+
+    Attributes
+    ----------
+    collective, algorithm : str
+    nbytes : float
+        Size of the full array.
+    group_size, num_groups, slices : int
+        Devices of each group in one slice; groups that do the same at the same time; slices that take part.
+    model : str
+        ``"exact"`` or ``"asymptotic"``.
+    seconds : float
+        All in all: the sum of the five below, in the asymptotic model the larger of latency and the others.
+    latency_seconds, ici_seconds, core_link_seconds, pcie_seconds, dcn_seconds : float
+        For hops; and for bytes, by what holds them up: the links between chips, the link between the two devices of a
+        chip, the way from chips to their hosts, the network between slices.
+    lower_bound_seconds : float
+        What no algorithm can beat, because every chip must send so much over the links that it has.
+    times : mapping of str to float
+        Seconds of every algorithm that fits, the fastest first.
+    link_bytes, link_seconds : ndarray of float64, shape (links,)
+        What crosses each directed link, in the order of ``Topology.links()``, and how long that takes; read-only.
+    assignment : DeviceAssignment or Topology
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> topology = ringlet.tpu.Topology.from_accelerator_type("v4-128", megacore=True)
+    >>> assignment = ringlet.tpu.DeviceAssignment.build(topology, num_replicas=64)
+    >>> assignment.cost("all_reduce", 1e9)
+    <CollectiveCost: all_reduce of 1 GB over 64 devices, rotated: 7.304 ms = 7.292 ms ICI + 12 us latency; bound by ICI>
+    """
+
+    collective: str
+    algorithm: str
+    nbytes: float
+    group_size: int
+    num_groups: int
+    slices: int
+    model: str
+    seconds: float
+    latency_seconds: float
+    ici_seconds: float
+    core_link_seconds: float
+    pcie_seconds: float
+    dcn_seconds: float
+    lower_bound_seconds: float
+    times: Mapping[str, float]
+
+    @property
+    def bound(self) -> str:
+        """What takes longest: ``"ICI"``, ``"core link"``, ``"PCIe"``, ``"DCN"``, ``"latency"``; ``"nothing"`` alone."""
+        return _largest(self, tuple(_BOUNDS)[2:])
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Bytes of the full array by seconds, as benchmarks report it; infinite for a group of one."""
+        return self.nbytes / self.seconds if self.seconds else float("inf")
+
+    def __repr__(self) -> str:
+        groups = f" in each of {self.num_groups} groups" if self.num_groups > 1 else ""
+        slices = f" of each of {self.slices} slices" if self.slices > 1 else ""
+        parts = f" = {_parts_text(self)}; bound by {self.bound}" if self.seconds else ""
+        if self.model == "asymptotic" and parts:
+            parts = f" (asymptotic); bound by {self.bound}"
+        return (
+            f"<CollectiveCost: {self.collective} of {format_bytes(self.nbytes)} over {self.group_size} "
+            f"device{'s' * (self.group_size != 1)}{groups}{slices}, {self.algorithm}: "
+            f"{format_seconds(self.seconds)}{parts}>"
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class StepCost(_Loaded):
+    """What a step costs: computing, and the collectives that belong to it; made by :func:`simulate`.
+
+    Attributes
+    ----------
+    seconds : float
+        All in all. Overlapped, the longer of computing and communicating, else their sum.
+    compute_seconds, memory_seconds : float
+        The step's operations at the chip's peak, and its bytes at the speed of the chip's memory; computing takes the
+        longer of the two (the roofline).
+    communication_seconds : float
+        All collectives.
+    ici_seconds, core_link_seconds, pcie_seconds, dcn_seconds, latency_seconds : float
+        Of these, as in :class:`CollectiveCost`. Where collectives run at the same time, what is most for one of them.
+    is_overlapped : bool
+    collectives : tuple of CollectiveCost
+        Each as if it were alone.
+    link_bytes, link_seconds : ndarray of float64, shape (links,)
+        What crosses each directed link in the step, in the order of ``Topology.links()``; read-only.
+    assignment : DeviceAssignment or Topology
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> topology = ringlet.tpu.Topology.from_accelerator_type("v5e-16")
+    >>> assignment = ringlet.tpu.DeviceAssignment.build(topology, num_replicas=16)
+    >>> gradients = ringlet.tpu.Collective("all_reduce", 2**30)
+    >>> ringlet.tpu.simulate(assignment, gradients, flops=4e12, hbm_bytes=6e9)
+    <StepCost: 22.38 ms, overlapped: compute 20.3 ms, memory 7.326 ms, communication 22.38 ms; bound by ICI>
+    """
+
+    seconds: float
+    compute_seconds: float
+    memory_seconds: float
+    communication_seconds: float
+    ici_seconds: float
+    core_link_seconds: float
+    pcie_seconds: float
+    dcn_seconds: float
+    latency_seconds: float
+    is_overlapped: bool
+    collectives: tuple[CollectiveCost, ...]
+
+    @property
+    def bound(self) -> str:
+        """What takes longest: ``"compute"``, ``"memory"``, or a part of communicating as in :class:`CollectiveCost`.
+
+        Computing or communicating, whichever takes longer, and of it the largest part; ``"nothing"`` of no time at all.
+        """
+        computes = max(self.compute_seconds, self.memory_seconds) >= self.communication_seconds
+        return _largest(self, ("compute_seconds", "memory_seconds") if computes else tuple(_BOUNDS)[2:])
+
+    def __repr__(self) -> str:
+        rows = {
+            "compute": self.compute_seconds,
+            "memory": self.memory_seconds,
+            "communication": self.communication_seconds,
+        }
+        parts = ", ".join(f"{name} {format_seconds(seconds)}" for name, seconds in rows.items() if seconds > 0)
+        how = "overlapped" if self.is_overlapped else "one after the other"
+        return f"<StepCost: {format_seconds(self.seconds)}, {how}: {parts or 'nothing'}; bound by {self.bound}>"

@@ -1,0 +1,374 @@
+"""How collectives go: which messages follow which, for rings, lines, boxes of a torus, and partners far away.
+
+A schedule is a list of *stages*, one after another. A stage is a tuple of
+:class:`~ringlet.tpu.cost.cost_messages.Traffic` that is under way
+together: its time is that of its busiest link plus the latency of its messages.
+
+``V`` is the size of the full array in bytes: of an all-gather after it, of a reduce-scatter before it, of an all-reduce
+every copy. ``N`` is the size of a group.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ringlet.tpu.cost.cost_fabric import Fabric
+from ringlet.tpu.cost.cost_groups import Box
+from ringlet.tpu.cost.cost_messages import Exchange, Messages, Multicast, Traffic
+from ringlet.tpu.cost.link_traffic import IntArray
+
+__all__ = ["ALGORITHMS", "Plan", "Stage", "UnfitError", "schedule"]
+
+Stage = tuple[Traffic, ...]
+
+
+class UnfitError(ValueError):
+    """An algorithm cannot serve these groups."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a schedule is made for.
+
+    Attributes
+    ----------
+    groups : ndarray, [group, member]
+    box : Box or None
+        The groups as boxes of the torus, where they are.
+    nbytes : float
+        ``V``.
+    fabric : Fabric
+    shift, root, target : int
+        How far a collective-permute moves shards; which member a broadcast or a message starts from; where to.
+    """
+
+    groups: IntArray
+    box: Box | None
+    nbytes: float
+    fabric: Fabric
+    shift: int = 1
+    root: int = 0
+    target: int = 1
+
+    @property
+    def size(self) -> int:
+        """``N``."""
+        return len(self.groups[0])
+
+
+def schedule(collective: str, algorithm: str, plan: Plan) -> list[Stage]:
+    """Give the stages of a collective.
+
+    Parameters
+    ----------
+    collective, algorithm : str
+        Of the table :data:`ALGORITHMS`.
+    plan : Plan
+
+    Returns
+    -------
+    list of Stage
+        None for a group of one.
+
+    Raises
+    ------
+    UnfitError
+        If the algorithm cannot serve these groups.
+    """
+    if plan.size == 1:
+        return []
+    if collective == "all_reduce" and algorithm in _BY_SHARDS:
+        by_shards = _BY_SHARDS[algorithm]
+        return [*by_shards(plan, False), *by_shards(plan, True)]
+    if collective in ("all_gather", "reduce_scatter"):
+        return (_BY_SHARDS | _SHARDS_OF_PARTNERS)[algorithm](plan, collective == "all_gather")
+    return _OTHERS[collective, algorithm](plan)
+
+
+# --- rings and lines ------------------------------------------------------------------------------------------------
+
+
+def ring(rows: IntArray, nbytes: float, part: int = 0, *, total: int = 0, is_plain: bool = False) -> Messages:
+    """Pass whole shards both ways round, for an all-gather or a reduce-scatter.
+
+    Between two neighbours ``(N-1)/2`` shards of ``V/N`` go each way, in ``ceil((N-1)/2)`` steps; for even ``N`` the
+    last step has half a shard on each side.
+    """
+    size = rows.shape[1]
+    source = np.concatenate([rows, rows]).ravel()
+    target = np.concatenate([np.roll(rows, -1, 1), np.roll(rows, 1, 1)]).ravel()
+    unit = (size - 1) / 2 * nbytes / size
+    return Messages(source, target, unit, None, size // 2, part, _growth(total or size), is_plain=is_plain)
+
+
+def line(
+    rows: IntArray, nbytes: float, gather: bool, part: int = 0, *, total: int = 0, is_plain: bool = False
+) -> Messages:
+    """Pass whole shards along both ways, in ``N-1`` steps: the line that nobody closes.
+
+    Of an all-gather the link from member ``i`` to the next one carries the shards of members ``0 ... i``, and the link
+    back those of the others; of a reduce-scatter it is the other way about.
+    """
+    size = rows.shape[1]
+    behind = np.arange(1, size)
+    up, down = (behind, size - behind) if gather else (size - behind, behind)
+    source = np.concatenate([rows[:, :-1], rows[:, 1:]]).ravel()
+    target = np.concatenate([rows[:, 1:], rows[:, :-1]]).ravel()
+    weight = np.concatenate([np.tile(up, len(rows)), np.tile(down, len(rows))])
+    growth = _growth(total or size)
+    return Messages(source, target, nbytes / size, weight, size - 1, part, growth, is_plain=is_plain)
+
+
+def _growth(size: int) -> float:
+    """Bytes of the asymptotic form for each exact one: it drops ``(N-1)/N``, `size` being the whole group."""
+    return size / (size - 1)
+
+
+def _ring(plan: Plan, gather: bool) -> list[Stage]:
+    return [(ring(plan.groups, plan.nbytes),)]
+
+
+def _line(plan: Plan, gather: bool) -> list[Stage]:
+    return [(line(plan.groups, plan.nbytes, gather),)]
+
+
+# --- boxes of a torus -----------------------------------------------------------------------------------------------
+
+
+def _box(plan: Plan) -> Box:
+    if plan.box is None:
+        raise UnfitError("the devices of a group form no box of the torus")
+    return plan.box
+
+
+def _along(box: Box, axis: int, nbytes: float, gather: bool, part: int = 0) -> Messages:
+    """An all-gather or reduce-scatter along one axis of a box."""
+    total = math.prod(box.sizes)
+    if box.closed[axis]:
+        return ring(box.rows(axis), nbytes, part, total=total, is_plain=True)
+    return line(box.rows(axis), nbytes, gather, part, total=total, is_plain=True)
+
+
+def _axes_by_speed(plan: Plan, box: Box) -> list[int]:
+    """The axes with several members, those that move bytes fastest first: the first one moves most of them."""
+    fabric = plan.fabric
+    link = fabric.bytes_per_second[: fabric.num_links].max(initial=0.0)
+    speeds = [link * (2 if closed else 1) for closed in box.closed[:3]]
+    speeds.append(float(fabric.bytes_per_second[fabric.num_links]))
+    return sorted((axis for axis in range(4) if box.sizes[axis] > 1), key=lambda axis: -speeds[axis])
+
+
+def _sequential(plan: Plan, gather: bool) -> list[Stage]:
+    """One axis after another, each on what the ones before have left."""
+    box, left = _box(plan), plan.nbytes
+    stages: list[Stage] = []
+    for axis in _axes_by_speed(plan, box):
+        stages.append((_along(box, axis, left, gather),))
+        left /= box.sizes[axis]
+    return stages[::-1] if gather else stages
+
+
+def _rotated(plan: Plan, gather: bool) -> list[Stage]:
+    """As many equal parts as axes, each starting along another axis; devices of one chip come first, or last.
+
+    Parts meet on links where axes are unequal, so that loads are added up over the whole of it.
+    """
+    box = _box(plan)
+    orders = _rotations(plan, box)
+    return _at_once(plan, box, orders, [1 / len(orders)] * len(orders), gather)
+
+
+def _balanced(plan: Plan, gather: bool) -> list[Stage]:
+    """As above, with parts of such sizes that the busiest links of all axes carry the same.
+
+    A part of one byte that has shrunk to ``left`` loads the busiest link of a ring of ``n`` with ``(n-1)/(2n) left``,
+    of a line with twice that. With ``A[axis, part]`` of these, the sizes solve ``A sizes = const``.
+    """
+    box = _box(plan)
+    orders = _rotations(plan, box)
+    table = np.zeros((3, len(orders)))
+    for part, order in enumerate(orders):
+        left = 1.0
+        for axis in order:
+            size = box.sizes[axis]
+            table[axis, part] = (size - 1) / size * left / (2 if box.closed[axis] else 1)
+            left /= size
+    sizes = np.linalg.solve(table[sorted(orders[0])], np.ones(len(orders)))
+    if sizes.min() <= 0:
+        raise UnfitError("no cut of the array keeps all axes equally busy")
+    return _at_once(plan, box, orders, (sizes / sizes.sum()).tolist(), gather)
+
+
+def _rotations(plan: Plan, box: Box) -> list[list[int]]:
+    """The axes of the torus, beginning with each of them in turn."""
+    axes = [axis for axis in _axes_by_speed(plan, box) if axis < 3]
+    if len(axes) < 2:
+        raise UnfitError("the devices of a group spread over fewer than two axes of the torus")
+    return [axes[first:] + axes[:first] for first in range(len(axes))]
+
+
+def _at_once(plan: Plan, box: Box, orders: list[list[int]], shares: list[float], gather: bool) -> list[Stage]:
+    """Parts of an array, each along the axes in an order of its own.
+
+    The two devices of a chip exchange halves before that, or after it: a part that began along the torus instead would
+    take twice the bytes over its links. Only chunks in a pipeline could overlap the two, which is not modelled.
+    """
+    cores = box.sizes[3]
+    traffic: list[Traffic] = []
+    for part, (order, share) in enumerate(zip(orders, shares, strict=True)):
+        left = plan.nbytes / cores * share
+        for axis in order:
+            traffic.append(_along(box, axis, left, gather, part))
+            left /= box.sizes[axis]
+    stages: list[Stage] = [tuple(traffic)]
+    if cores > 1:
+        stages.insert(0, (_along(box, 3, plan.nbytes, gather),))
+    return stages[::-1] if gather else stages
+
+
+# --- partners far away ----------------------------------------------------------------------------------------------
+
+
+def _steps(size: int) -> int:
+    steps = size.bit_length() - 1
+    if size != 1 << steps:
+        raise UnfitError(f"groups of {size} are no power of two")
+    return steps
+
+
+def doubling_partners(size: int) -> list[IntArray]:
+    """Give the partner of each member in each step of recursive doubling: the members whose number differs in a bit.
+
+    Examples
+    --------
+    >>> [partner.tolist() for partner in doubling_partners(4)]
+    [[1, 0, 3, 2], [2, 3, 0, 1]]
+    """
+    return [np.arange(size) ^ (1 << step) for step in range(_steps(size))]
+
+
+def swing_partners(size: int) -> list[IntArray]:
+    """Give the partner of each member in each step of Swing.
+
+    In step ``s`` member ``r`` meets ``r + (-1)^r d(s)`` modulo ``N``, with ``d(s) = (1 - (-2)^(s+1)) / 3`` = 1, -1, 3,
+    -5, 11 ...: about two thirds as far away as in recursive doubling (De Sensi et al., "Swing: Short-cutting Rings for
+    Higher Bandwidth Allreduce", NSDI 2024, arXiv 2401.09356).
+
+    Examples
+    --------
+    >>> [partner.tolist() for partner in swing_partners(4)]
+    [[1, 0, 3, 2], [3, 2, 1, 0]]
+    """
+    member = np.arange(size)
+    sign = 1 - 2 * (member % 2)
+    return [(member + sign * ((1 - (-2) ** (step + 1)) // 3)) % size for step in range(_steps(size))]
+
+
+_PARTNERS = {"doubling": doubling_partners, "swing": swing_partners}
+
+
+def _meet(plan: Plan, partner: IntArray, nbytes: float, growth: float = 1.0) -> Stage:
+    return (Messages(plan.groups.ravel(), plan.groups[:, partner].ravel(), nbytes, growth=growth),)
+
+
+def _whole(partners: Callable[[int], list[IntArray]]) -> Callable[[Plan], list[Stage]]:
+    """An all-reduce in which partners exchange the whole array: few steps, many bytes."""
+    return lambda plan: [_meet(plan, partner, plan.nbytes) for partner in partners(plan.size)]
+
+
+def _parts(partners: Callable[[int], list[IntArray]]) -> Callable[[Plan, bool], list[Stage]]:
+    """Partners exchange halves, quarters and so on, in ``log2 N`` steps: the nearest partner moves most."""
+
+    def stages(plan: Plan, gather: bool) -> list[Stage]:
+        growth = _growth(plan.size)
+        scatter = [
+            _meet(plan, partner, plan.nbytes / 2 ** (step + 1), growth)
+            for step, partner in enumerate(partners(plan.size))
+        ]
+        return scatter[::-1] if gather else scatter
+
+    return stages
+
+
+# --- other collectives ----------------------------------------------------------------------------------------------
+
+
+def _all_to_all(plan: Plan) -> list[Stage]:
+    """A chunk of ``V/N^2`` from every member to every other one."""
+    growth = plan.size**2 / (plan.size**2 - 1) if plan.size % 2 else 1.0
+    return [(Exchange(plan.groups, plan.nbytes / plan.size**2, growth=growth),)]
+
+
+def _permute(plan: Plan) -> list[Stage]:
+    """The shard of member ``i`` to member ``i + shift``."""
+    target = np.roll(plan.groups, -plan.shift, 1)
+    return [(Messages(plan.groups.ravel(), target.ravel(), plan.nbytes / plan.size),)]
+
+
+def _broadcast_tree(plan: Plan) -> list[Stage]:
+    """The whole array from the root along a tree of links, pipelined."""
+    return [(Multicast(plan.groups, plan.root, plan.nbytes),)]
+
+
+def _broadcast_ring(plan: Plan) -> list[Stage]:
+    """A half each way all round the ring of members, pipelined."""
+    rows = np.roll(plan.groups, -plan.root, 1)
+    back = np.roll(rows[:, ::-1], 1, 1)
+    source = np.concatenate([rows[:, :-1], back[:, :-1]]).ravel()
+    target = np.concatenate([rows[:, 1:], back[:, 1:]]).ravel()
+    return [(Messages(source, target, plan.nbytes / 2, steps=plan.size - 1),)]
+
+
+def _send(plan: Plan) -> list[Stage]:
+    """One message along the shortest way."""
+    return [(Messages(plan.groups[:, plan.root], plan.groups[:, plan.target], plan.nbytes),)]
+
+
+def _send_split(plan: Plan) -> list[Stage]:
+    """One message in as many parts as there are axes to go along, each part along another axis first."""
+    fabric = plan.fabric
+    source, target = plan.groups[:, plan.root], plan.groups[:, plan.target]
+    moves = fabric.network.first_ways(fabric.chip[source], fabric.chip[target])
+    axes = [axis for axis in range(3) if moves[:, axis].any()]
+    if len(axes) < 2:
+        raise UnfitError("there is one shortest way only")
+    still = [axis for axis in range(3) if axis not in axes]
+    orders = [(*axes[first:], *axes[:first], *still) for first in range(len(axes))]
+    share = plan.nbytes / len(axes)
+    return [tuple(Messages(source, target, share, part=part, order=order) for part, order in enumerate(orders))]
+
+
+_BY_SHARDS: dict[str, Callable[[Plan, bool], list[Stage]]] = {
+    "ring": _ring,
+    "line": _line,
+    "sequential": _sequential,
+    "rotated": _rotated,
+    "balanced": _balanced,
+}
+_SHARDS_OF_PARTNERS = {name: _parts(partners) for name, partners in _PARTNERS.items()}
+_OTHERS: dict[tuple[str, str], Callable[[Plan], list[Stage]]] = {
+    ("all_reduce", "doubling"): _whole(doubling_partners),
+    ("all_reduce", "swing"): _whole(swing_partners),
+    ("all_to_all", "direct"): _all_to_all,
+    ("collective_permute", "direct"): _permute,
+    ("broadcast", "tree"): _broadcast_tree,
+    ("broadcast", "ring"): _broadcast_ring,
+    ("point_to_point", "direct"): _send,
+    ("point_to_point", "split"): _send_split,
+}
+_SHARDED = (*_BY_SHARDS, *_PARTNERS)
+
+#: The algorithms of each collective.
+ALGORITHMS: dict[str, tuple[str, ...]] = {
+    "all_reduce": _SHARDED,
+    "all_gather": _SHARDED,
+    "reduce_scatter": _SHARDED,
+    "all_to_all": ("direct",),
+    "collective_permute": ("direct",),
+    "broadcast": ("tree", "ring"),
+    "point_to_point": ("direct", "split"),
+}

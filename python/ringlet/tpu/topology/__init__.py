@@ -1,0 +1,1 @@
+"""TPU slices: generations, coordinates, links, hosts and their environment."""

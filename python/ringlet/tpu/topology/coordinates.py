@@ -1,0 +1,119 @@
+"""Coordinates of cores, checked: whole numbers, inside of the mesh, none of them twice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["CoordinateError", "as_int32", "cells_of", "first_repeated"]
+
+IntArray = np.ndarray[Any, np.dtype[np.int32]]
+
+# Where so few cells have something on them, sorting the others is faster than marking all.
+_SPARSE = 16
+
+
+class CoordinateError(ValueError, IndexError):
+    """A core was named that the mesh does not have, or one core twice (TensorFlow raises ``IndexError``, or nothing).
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> ringlet.tpu.Topology(mesh_shape=[2, 1, 1, 1], device_coordinates=[[[5, 0, 0, 0]]])
+    Traceback (most recent call last):
+    ringlet.tpu.topology.coordinates.CoordinateError: device_coordinates[0, 0] is (5, 0, 0, 0), which is outside of the
+    mesh [2 1 1 1]: index 5 is out of bounds for axis 0 with size 2. Coordinates are x, y, z and core, counted from 0.
+    """
+
+
+def as_int32(name: str, values: Any) -> IntArray:
+    """Give an argument as a new array of int32.
+
+    Raises
+    ------
+    ValueError
+        If a number is no whole number, or needs more than 32 bits, or if rows differ in length.
+    TypeError
+        If what is given are no numbers.
+    """
+    try:
+        given = np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name} must be an array of whole numbers; its rows differ in length: {values!r}") from None
+    if given.size == 0:
+        return given.astype(np.int32)
+    if given.dtype.kind not in "iub":
+        _check_whole(name, given)
+    if given.dtype not in (np.int32, np.int16, np.int8) and (int(given.min()) < -(2**31) or int(given.max()) >= 2**31):
+        raise ValueError(f"{name} must be numbers of 32 bits; got {int(given.min())} to {int(given.max())}")
+    return given.astype(np.int32)
+
+
+def _check_whole(name: str, given: np.ndarray[Any, Any]) -> None:
+    if given.dtype == object and all(isinstance(value, int) for value in given.flat):
+        raise ValueError(f"{name} must be numbers of 32 bits; got {max(given.flat, key=abs)}")
+    if given.dtype.kind != "f":
+        raise TypeError(f"{name} must be an array of whole numbers, not of {given.dtype}: got {given.flat[0]!r}.")
+    wrong = given[~((given == np.trunc(given)) & np.isfinite(given))]
+    if wrong.size:
+        raise ValueError(f"{name} must be whole numbers; got {wrong[0]}")
+
+
+def cells_of(name: str, coordinates: IntArray, mesh_shape: Sequence[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Give the number of the cell of each core, row by row over the mesh.
+
+    Parameters
+    ----------
+    name : str
+        What the user calls the array, for messages.
+    coordinates : ndarray of int32, shape (groups, members, 4)
+    mesh_shape : sequence of 4 ints
+
+    Returns
+    -------
+    ndarray of int64, shape (groups * members,)
+
+    Raises
+    ------
+    CoordinateError
+        If a coordinate is outside of the mesh; negative ones are.
+    """
+    flat: IntArray = coordinates.reshape(-1, len(mesh_shape))
+    bounds = np.array(mesh_shape, np.int32)
+    # As unsigned numbers the negative ones are the largest.
+    outside = flat.view(np.uint32) >= bounds.view(np.uint32)
+    if outside.any():
+        raise _outside(name, coordinates, bounds, outside)
+    weights = np.array([math.prod(mesh_shape[axis + 1 :]) for axis in range(len(mesh_shape))], np.int64)
+    cells: np.ndarray[Any, np.dtype[np.int64]] = flat.astype(np.int64) @ weights
+    return cells
+
+
+def _outside(
+    name: str, coordinates: IntArray, bounds: IntArray, outside: np.ndarray[Any, np.dtype[np.bool_]]
+) -> CoordinateError:
+    row, axis = (int(index) for index in np.argwhere(outside)[0])
+    group, member = divmod(row, coordinates.shape[1])
+    found = tuple(coordinates[group, member].tolist())
+    return CoordinateError(
+        f"{name}[{group}, {member}] is {found}, which is outside of the mesh {bounds}: index {found[axis]} is out of "
+        f"bounds for axis {axis} with size {bounds[axis]}. Coordinates are x, y, z and core, counted from 0."
+    )
+
+
+def first_repeated(cells: np.ndarray[Any, np.dtype[np.int64]], num_cells: int) -> tuple[int, int] | None:
+    """Give the places of two equal numbers, all below `num_cells`, or None if all are different."""
+    if num_cells <= _SPARSE * cells.size:
+        seen = np.zeros(num_cells, np.bool_)
+        seen[cells] = True
+        if np.count_nonzero(seen) == cells.size:
+            return None
+    ordered = np.sort(cells)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    if not twice.size:
+        return None
+    first, second = np.flatnonzero(cells == twice[0])[:2].tolist()
+    return first, second

@@ -1,0 +1,135 @@
+"""The links between the chips of a mesh or torus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ringlet.tpu.topology.generation import ChipShape
+
+__all__ = ["Links", "links_of", "twist_of"]
+
+IntArray = np.ndarray[Any, np.dtype[np.int32]]
+BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Every link between two chips, once for each direction; made by :meth:`Topology.links`.
+
+    Chips are numbered row by row over the chips of the mesh, the last axis fastest. The arrays are read-only and have
+    one entry per directed link: for x, y, z in turn those that lead up the axis, by source, and then those down.
+
+    Attributes
+    ----------
+    source, target : ndarray of int32, shape (links,)
+        Numbers of the chips that a link leads from and to.
+    axis : ndarray of int32, shape (links,)
+        0, 1 or 2: along which axis it runs.
+    is_wrap : ndarray of bool, shape (links,)
+        Whether it joins the two ends of its axis.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> links = ringlet.tpu.Topology.from_accelerator_type("v4-8").links()
+    >>> list(zip(links.source.tolist(), links.target.tolist(), links.axis.tolist()))
+    [(0, 2, 0), (1, 3, 0), (2, 0, 0), (3, 1, 0), (0, 1, 1), (2, 3, 1), (1, 0, 1), (3, 2, 1)]
+    """
+
+    source: IntArray
+    target: IntArray
+    axis: IntArray
+    is_wrap: BoolArray
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def __repr__(self) -> str:
+        return f"<Links: {len(self)} directed links, {int(self.is_wrap.sum())} of them wrap>"
+
+
+def twist_of(shape: ChipShape) -> tuple[ChipShape, ChipShape, ChipShape] | None:
+    """Give how far a wrap link along each axis is shifted along the others in a twisted torus.
+
+    A torus of n x n x 2n or n x 2n x 2n chips can be twisted: what leaves a short axis enters again n chips further
+    along each long one.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Chips along x, y and z.
+
+    Returns
+    -------
+    tuple of 3 tuples of int, or None
+        By axis of the link, the shift along x, y and z; None where no twist exists.
+
+    Examples
+    --------
+    >>> twist_of((4, 4, 8))
+    ((0, 0, 4), (0, 0, 4), (0, 0, 0))
+    """
+    short, long = min(shape), max(shape)
+    if long != 2 * short or any(length not in (short, long) for length in shape):
+        return None
+    x, y, z = (short if length == long else 0 for length in shape)
+    first, second, third = ((x, y, z) if length == short else (0, 0, 0) for length in shape)
+    return first, second, third
+
+
+def links_of(
+    shape: ChipShape, wrap: Sequence[bool], twist: tuple[ChipShape, ChipShape, ChipShape] | None = None
+) -> Links:
+    """Make the links of a mesh.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Chips along x, y and z.
+    wrap : sequence of 3 bools
+        Whether each axis closes to a ring. An axis of two chips then has a second, parallel link; one of a single chip
+        has none.
+    twist : tuple, optional
+        As :func:`twist_of` gives it.
+
+    Returns
+    -------
+    Links
+    """
+    sources, targets, axes, wraps = [], [], [], []
+    chips = np.arange(shape[0] * shape[1] * shape[2], dtype=np.int32).reshape(shape)
+    for axis in range(3):
+        if shape[axis] == 1:
+            continue
+        for way in (1, -1):
+            neighbour, is_wrap = _neighbours(chips, axis, way, twist[axis] if twist else None)
+            kept = ~is_wrap | bool(wrap[axis])
+            sources.append(chips[kept])
+            targets.append(neighbour[kept])
+            axes.append(np.full(len(sources[-1]), axis, np.int32))
+            wraps.append(is_wrap[kept])
+    whole = [
+        np.concatenate([np.empty(0, dtype), *parts])
+        for dtype, parts in ((np.int32, sources), (np.int32, targets), (np.int32, axes), (np.bool_, wraps))
+    ]
+    for array in whole:
+        array.flags.writeable = False
+    return Links(*whole)
+
+
+def _neighbours(chips: IntArray, axis: int, way: int, shift: ChipShape | None) -> tuple[IntArray, BoolArray]:
+    """The chip that each chip's link leads to, and whether that link is a wrap."""
+    neighbour = np.roll(chips, -way, axis)
+    is_wrap = np.zeros(chips.shape, np.bool_)
+    end = [slice(None)] * 3
+    end[axis] = slice(-1, None) if way == 1 else slice(0, 1)
+    is_wrap[tuple(end)] = True
+    if shift is not None and any(shift):
+        # What goes up arrives `shift` further along; the same wire leads back by as much.
+        shifted = np.roll(neighbour, [-way * step for step in shift], (0, 1, 2))
+        neighbour = np.where(is_wrap, shifted, neighbour)
+    return neighbour, is_wrap

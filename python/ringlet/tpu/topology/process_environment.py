@@ -1,0 +1,148 @@
+"""The variables that processes on a TPU slice are started with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from ringlet.tpu.topology.accelerator_type import AcceleratorType, shape_text
+from ringlet.tpu.topology.generation import ChipShape
+from ringlet.tpu.topology.topology import Topology
+
+__all__ = ["environment"]
+
+
+def environment(
+    slice_: str | AcceleratorType | Topology,
+    processes: int | None = None,
+    *,
+    hostnames: Sequence[str] | None = None,
+    base_port: int = 8476,
+) -> list[dict[str, str]]:
+    """Compute the variables that each process on a slice is started with.
+
+    Parameters
+    ----------
+    slice_ : str, AcceleratorType or Topology
+        Such as ``"v4-16"``.
+    processes : int, optional
+        How many on the whole slice: a multiple of its hosts. By default one on each host; one for each chip, and for
+        each device of a chip with two, is the most.
+    hostnames : sequence of str, optional
+        Of the hosts, in order. By default ``localhost`` for a single one, else ``host-0``, ``host-1`` and so on, for
+        which you put the real ones.
+    base_port : int
+        Port of the first process of each host; the next ones follow.
+
+    Returns
+    -------
+    list of dict, length ``processes``
+        In the order of the processes, which goes host by host. :meth:`Topology.from_env` reads what this writes.
+
+    Raises
+    ------
+    ValueError
+        If the processes cannot share the chips of each host evenly; the numbers that can are in the message.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> for name, value in sorted(ringlet.tpu.environment("v4-8", processes=4)[1].items()):
+    ...     print(f"{name}={value}")
+    CLOUD_TPU_TASK_ID=1
+    TPU_ACCELERATOR_TYPE=v4-8
+    TPU_CHIPS_PER_PROCESS_BOUNDS=1,1,1
+    TPU_PROCESS_ADDRESSES=localhost:8476,localhost:8477,localhost:8478,localhost:8479
+    TPU_PROCESS_BOUNDS=2,2,1
+    TPU_PROCESS_PORT=8477
+    TPU_SKIP_MDS_QUERY=1
+    TPU_TOPOLOGY=2x2x1
+    TPU_VISIBLE_CHIPS=1
+    TPU_WORKER_HOSTNAMES=localhost
+    TPU_WORKER_ID=0
+    """
+    kind = _kind(slice_)
+    host = kind.generation.host_shape_of(kind.shape)
+    hosts = math.prod(kind.shape) // math.prod(host)
+    names = _hostnames(hostnames, hosts)
+    chips, per_chip = _share(kind, host, hosts if processes is None else processes)
+    each = math.prod(host) // math.prod(chips) * per_chip
+    addresses = [f"{name}:{base_port + local}" for name in names for local in range(each)]
+    bounds = [all_ // own for all_, own in zip(kind.shape, chips, strict=True)]
+    shared = {
+        "TPU_ACCELERATOR_TYPE": kind.name,
+        "TPU_TOPOLOGY": shape_text(kind.shape, kind.generation.torus_rank),
+        "TPU_WORKER_HOSTNAMES": ",".join(names),
+        "TPU_CHIPS_PER_PROCESS_BOUNDS": ",".join(map(str, chips)),
+        "TPU_PROCESS_BOUNDS": ",".join(map(str, bounds if per_chip == 1 else [*bounds, per_chip])),
+        "TPU_PROCESS_ADDRESSES": ",".join(addresses),
+        # Everything is said: nobody need ask the machine's metadata server, which knows of one process for each host.
+        "TPU_SKIP_MDS_QUERY": "1",
+    }
+    return [
+        {
+            **shared,
+            "TPU_WORKER_ID": str(worker),
+            "CLOUD_TPU_TASK_ID": str(worker * each + local),
+            "TPU_PROCESS_PORT": str(base_port + local),
+            "TPU_VISIBLE_CHIPS": ",".join(map(str, _visible(local // per_chip, math.prod(chips)))),
+        }
+        for worker in range(hosts)
+        for local in range(each)
+    ]
+
+
+def _kind(slice_: str | AcceleratorType | Topology) -> AcceleratorType:
+    if isinstance(slice_, Topology):
+        if slice_.generation is None:
+            raise ValueError("the generation of this Topology is not known: give generation=, or name the slice.")
+        kind = AcceleratorType.of(slice_.generation, slice_.chip_shape)
+        if kind is None:
+            raise ValueError(f"there are no {slice_.generation.name} slices of {shape_text(slice_.chip_shape)} chips.")
+        return kind
+    return slice_ if isinstance(slice_, AcceleratorType) else AcceleratorType.parse(slice_)
+
+
+def _hostnames(hostnames: Sequence[str] | None, hosts: int) -> list[str]:
+    if hostnames is None:
+        return ["localhost"] if hosts == 1 else [f"host-{worker}" for worker in range(hosts)]
+    if len(hostnames) != hosts:
+        raise ValueError(f"hostnames has {len(hostnames)} names, and the slice has {hosts} host{'s' * (hosts != 1)}.")
+    return list(hostnames)
+
+
+def _share(kind: AcceleratorType, host: ChipShape, processes: int) -> tuple[ChipShape, int]:
+    """Chips of one process, and how many processes share a chip."""
+    hosts = math.prod(kind.shape) // math.prod(host)
+    possible = {hosts * math.prod(host) // math.prod(box): (box, 1) for box in _boxes(host)}
+    if kind.generation.devices_per_chip > 1:
+        possible[hosts * math.prod(host) * kind.generation.devices_per_chip] = (
+            (1, 1, 1),
+            kind.generation.devices_per_chip,
+        )
+    if processes not in possible:
+        numbers = ", ".join(map(str, sorted(possible)))
+        raise ValueError(
+            f"{processes} processes cannot share {kind.name} evenly: it has {hosts} host{'s' * (hosts != 1)} of "
+            f"{shape_text(host)} chips. Take {numbers} processes."
+        )
+    return possible[processes]
+
+
+def _boxes(host: ChipShape) -> Iterator[ChipShape]:
+    """Boxes of chips that fill a host; of two with as many chips the squarer one comes last, else the longer in y."""
+    # Half a host is 1x2 chips for those who start such processes: jax-ml/jax issue 14977, and ray-project/ray,
+    # python/ray/_private/accelerators/tpu.py.
+    boxes = [
+        (x, y, z)
+        for x in range(1, host[0] + 1)
+        for y in range(1, host[1] + 1)
+        for z in range(1, host[2] + 1)
+        if host[0] % x == host[1] % y == host[2] % z == 0
+    ]
+    yield from sorted(boxes, key=lambda box: (-max(box), box[1]))
+
+
+def _visible(local: int, chips: int) -> range:
+    """Numbers, on their host, of the chips of the local process."""
+    return range(local * chips, (local + 1) * chips)

@@ -1,0 +1,389 @@
+"""What sits where in a TPU slice: cores, chips, devices and hosts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ringlet.tpu.draw_mixin import Pictured
+from ringlet.tpu.topology import topology_proto
+from ringlet.tpu.topology.accelerator_type import AcceleratorType
+from ringlet.tpu.topology.coordinates import CoordinateError, cells_of, first_repeated
+from ringlet.tpu.topology.device_names import device_name, host_name
+from ringlet.tpu.topology.generation import ChipShape, Generation
+from ringlet.tpu.topology.links import Links, links_of, twist_of
+from ringlet.tpu.topology.slice_hosts import coordinates_of_slice
+from ringlet.tpu.topology.topology_arguments import check_size, checked, find_generation, parsed
+from ringlet.tpu.topology.topology_text import describe
+
+__all__ = ["Topology"]
+
+IntArray = np.ndarray[Any, np.dtype[np.int32]]
+
+
+class Topology(Pictured):
+    """The mesh of cores of a TPU slice, and which device of which task sits on each of them.
+
+    A *core* has coordinates x, y, z and the number of the core on its chip. A *device* is what frameworks show: one
+    core, or both cores of a chip where these work as one (*megacore*). A *task* is the process of one host. The
+    arrays are read-only.
+
+    Parameters
+    ----------
+    serialized : bytes, optional
+        A serialized ``TopologyProto``. With it `mesh_shape` and `device_coordinates` are ignored.
+    mesh_shape : sequence of 4 ints, optional
+        Cores along x, y, z, and per chip.
+    device_coordinates : array of int, shape (tasks, devices per task, 4), optional
+        Coordinates of each device.
+    generation : str or Generation, optional
+        What kind of TPU it is, such as ``"v4"``: what costs are computed from. Unknown by default.
+    wrap : sequence of 3 bools, optional
+        Whether x, y and z close to rings. By default as slices of that generation do; where that is unknown, none does.
+    twisted : bool
+        Whether the links that close the short axes of an n x n x 2n or n x 2n x 2n torus are shifted along the long
+        ones (see :meth:`links`).
+
+    Attributes
+    ----------
+    generation : Generation or None
+    accelerator_type : str or None
+        Name of the slice, such as ``"v4-32"``, where it is known.
+    wrap : tuple of 3 bools
+    twisted : bool
+
+    Raises
+    ------
+    ValueError
+        If the bytes are no such message or an argument does not have the shape above.
+    CoordinateError
+        If a coordinate is outside of the mesh, or two devices have the same; this is a ``ValueError`` and an
+        ``IndexError``.
+
+    References
+    ----------
+    tensorflow/tensorflow, ``tensorflow/python/tpu/topology.py``: everything but the generation, wrap, links and hosts
+    is as ``tf.tpu.experimental.Topology`` has it.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> topology = ringlet.tpu.Topology(
+    ...     mesh_shape=[2, 1, 1, 2],
+    ...     device_coordinates=[[[0, 0, 0, 0], [0, 0, 0, 1]], [[1, 0, 0, 0], [1, 0, 0, 1]]],
+    ... )
+    >>> topology.num_tasks, topology.num_tpus_per_task
+    (2, 2)
+    >>> topology.tpu_device_name_at_coordinates([1, 0, 0, 1], job="worker")
+    '/job:worker/task:1/device:TPU:1'
+    >>> ringlet.tpu.Topology.from_accelerator_type("v4-32", megacore=True)
+    Topology of a v4-32 slice
+      cores    32  2 on each chip; the number in v4-32 counts these
+      chips    16  2x2x4, no axis wraps
+      devices  16  1 for each chip, both cores as one; mesh_shape [2 2 4 1]
+      hosts     4  with 4 chips and 4 devices each
+    """
+
+    def __init__(
+        self,
+        serialized: bytes | None = None,
+        mesh_shape: Sequence[int] | IntArray | None = None,
+        device_coordinates: Any = None,
+        *,
+        generation: str | Generation | None = None,
+        wrap: Sequence[bool] | None = None,
+        twisted: bool = False,
+    ) -> None:
+        if serialized:
+            self._mesh_shape, self._device_coordinates = parsed(serialized)
+        else:
+            self._mesh_shape, self._device_coordinates = checked(mesh_shape, device_coordinates)
+        self._serialized = bytes(serialized) if serialized else None
+        x, y, z, cores = self._mesh_shape.tolist()
+        self._shape: tuple[int, int, int, int] = (x, y, z, cores)
+        check_size(self._shape)
+        self._cells = cells_of("device_coordinates", self._device_coordinates, self._shape)
+        self._check_distinct()
+        for array in (self._mesh_shape, self._device_coordinates):
+            array.flags.writeable = False
+        self.generation = find_generation(generation)
+        self.accelerator_type: str | None = None
+        self.wrap = self._wrap(wrap)
+        self.twisted = bool(twisted)
+        if twisted and (twist_of(self.chip_shape) is None or not all(self.wrap)):
+            raise ValueError(
+                f"{self.chip_shape} chips (wrapped: {self.wrap}) make no twisted torus: its sides are n x n x 2n or "
+                "n x 2n x 2n, in any order, and all of them wrap."
+            )
+
+    @classmethod
+    def from_accelerator_type(
+        cls, name: str, megacore: bool = False, *, wrap: Sequence[bool] | None = None, twisted: bool = False
+    ) -> Topology:
+        """Model the slice that a name stands for.
+
+        Parameters
+        ----------
+        name : str
+            ``"v4-32"``, ``"v5litepod-16"``, ``"v5p-4x4x8"``, ``"v5e:8x16"``, ``"ct6e-standard-8t"`` and so on.
+        megacore : bool
+            Whether both cores of a chip are one device, as v4 and v5p deliver them. By default each core is one.
+        wrap : sequence of 3 bools, optional
+            Whether x, y and z close to rings; by default as such slices do.
+        twisted : bool
+            As for the class.
+
+        Returns
+        -------
+        Topology
+            Its tasks are the hosts of the slice.
+
+        Raises
+        ------
+        ValueError
+            If there is no such slice (the nearest names are in the message), or its cores cannot work as one.
+
+        Examples
+        --------
+        >>> import ringlet
+        >>> ringlet.tpu.Topology.from_accelerator_type("v4-16").mesh_shape
+        array([2, 2, 2, 2], dtype=int32)
+        """
+        kind = AcceleratorType.parse(name)
+        host = kind.generation.host_shape_of(kind.shape)
+        return cls._of_slice(kind.generation, kind.shape, host, megacore=megacore, wrap=wrap, twisted=twisted)
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] | None = None, megacore: bool = False) -> Topology:
+        """Model the slice that the variables of a TPU machine describe.
+
+        Parameters
+        ----------
+        environ : mapping of str to str, optional
+            Such as ``os.environ``, which is the default.
+        megacore : bool
+            As for :meth:`from_accelerator_type`.
+
+        Returns
+        -------
+        Topology
+            Its tasks are the processes that the variables describe, by default one for each host.
+
+        Raises
+        ------
+        ValueError
+            If no variable says what the slice is, or two of them contradict each other; both are named.
+
+        Examples
+        --------
+        >>> import ringlet
+        >>> ringlet.tpu.Topology.from_env({"TPU_ACCELERATOR_TYPE": "v5litepod-16", "TPU_WORKER_ID": "0"}).num_tasks
+        4
+        """
+        from ringlet.tpu.topology.tpu_environment import TPUEnvironment
+
+        found = TPUEnvironment.read(environ)
+        chips, per_chip = found.chips_per_process, found.processes_per_chip
+        return cls._of_slice(found.generation, found.shape, chips, megacore=megacore, tasks_per_chip=per_chip)
+
+    @classmethod
+    def _of_slice(
+        cls,
+        generation: Generation | None,
+        shape: ChipShape,
+        task_shape: ChipShape,
+        *,
+        tasks_per_chip: int = 1,
+        megacore: bool = False,
+        wrap: Sequence[bool] | None = None,
+        twisted: bool = False,
+    ) -> Topology:
+        cores = generation.cores_per_chip if generation else tasks_per_chip
+        if megacore and generation and cores > 1 and not generation.has_megacore:
+            raise ValueError(
+                f"the {cores} cores of a {generation.name} chip cannot work as one device. Leave megacore out."
+            )
+        devices = 1 if megacore else cores
+        check_size((*shape, devices))
+        coordinates = coordinates_of_slice(shape, task_shape, devices, tasks_per_chip)
+        topology = cls(
+            mesh_shape=[*shape, devices],
+            device_coordinates=coordinates,
+            generation=generation,
+            wrap=wrap,
+            twisted=twisted,
+        )
+        kind = AcceleratorType.of(generation, shape) if generation else None
+        topology.accelerator_type = kind.name if kind else None
+        return topology
+
+    def _wrap(self, wrap: Sequence[bool] | None) -> tuple[bool, bool, bool]:
+        if wrap is None:
+            return self.generation.wrap(self.chip_shape) if self.generation else (False, False, False)
+        if len(wrap) != 3:
+            raise ValueError(f"wrap says of x, y and z whether they close to rings: 3 bools, not {wrap!r}.")
+        x, y, z = (bool(closes) for closes in wrap)
+        return x, y, z
+
+    def _check_distinct(self) -> None:
+        """Where two devices have one place, the second one would hide the first."""
+        repeated = first_repeated(self._cells, math.prod(self._shape))
+        if repeated is None:
+            return
+        (first_task, first), (second_task, second) = (divmod(place, self.num_tpus_per_task) for place in repeated)
+        where = tuple(self._device_coordinates[first_task, first].tolist())
+        raise CoordinateError(
+            f"device_coordinates has {where} twice: for device {first} of task {first_task} and for device {second} of "
+            f"task {second_task}. Each device has coordinates of its own."
+        )
+
+    # --- as TensorFlow has it ---------------------------------------------------------------------------------------
+
+    @property
+    def mesh_shape(self) -> IntArray:
+        """Cores along x, y, z, and per chip: int32, shape (4,)."""
+        return self._mesh_shape
+
+    @property
+    def mesh_rank(self) -> int:
+        """How many axes the mesh has, which is 4."""
+        return len(self._shape)
+
+    @property
+    def device_coordinates(self) -> IntArray:
+        """Coordinates of each device: int32, shape (tasks, devices per task, 4)."""
+        return self._device_coordinates
+
+    @cached_property
+    def missing_devices(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Coordinates of the cores that no device sits on: int64, shape (missing, 4)."""
+        if self._cells.size == math.prod(self._shape):
+            return np.empty((0, 4), np.int64)
+        missing: np.ndarray[Any, np.dtype[np.int64]] = np.argwhere(self._device_at.reshape(self._shape) < 0)
+        return missing
+
+    @property
+    def num_tasks(self) -> int:
+        """How many tasks the slice has, one for each host."""
+        return int(self._device_coordinates.shape[0])
+
+    @property
+    def num_tpus_per_task(self) -> int:
+        """How many devices each task has."""
+        return int(self._device_coordinates.shape[1])
+
+    def task_ordinal_at_coordinates(self, device_coordinates: Sequence[int]) -> int:
+        """Give the task whose device sits at these coordinates, or -1 if none does."""
+        device = self._device(device_coordinates)
+        return device // self.num_tpus_per_task if device >= 0 else -1
+
+    def tpu_device_ordinal_at_coordinates(self, device_coordinates: Sequence[int]) -> int:
+        """Give the number, in its task, of the device at these coordinates, or -1 if there is none."""
+        device = self._device(device_coordinates)
+        return device % self.num_tpus_per_task if device >= 0 else -1
+
+    def cpu_device_name_at_coordinates(self, device_coordinates: Sequence[int], job: str | None = None) -> str:
+        """Give the name of the CPU of the host that has the device at these coordinates."""
+        return host_name(self.task_ordinal_at_coordinates(device_coordinates), job)
+
+    def tpu_device_name_at_coordinates(self, device_coordinates: Sequence[int], job: str | None = None) -> str:
+        """Give the name of the device at these coordinates."""
+        task = self.task_ordinal_at_coordinates(device_coordinates)
+        return device_name(task, self.tpu_device_ordinal_at_coordinates(device_coordinates), job)
+
+    def serialized(self) -> bytes:
+        """Give the topology as a serialized ``TopologyProto``, the very bytes that it was made of if it was."""
+        if self._serialized is None:
+            flat = self._device_coordinates.reshape(-1)
+            message = topology_proto.TopologyMessage(self._mesh_shape, self.num_tasks, self.num_tpus_per_task, flat)
+            self._serialized = topology_proto.serialize(message)
+        return self._serialized
+
+    # --- what the mesh is made of -----------------------------------------------------------------------------------
+
+    @property
+    def chip_shape(self) -> ChipShape:
+        """Chips along x, y and z, also those without a device."""
+        return self._shape[:3]
+
+    @property
+    def num_chips(self) -> int:
+        """How many chips the mesh has."""
+        return math.prod(self.chip_shape)
+
+    @property
+    def num_devices(self) -> int:
+        """How many devices there are, those that are missing not counted."""
+        return int(self._cells.size)
+
+    @property
+    def cores_per_chip(self) -> int:
+        """Cores of a chip, as its generation has them; where that is unknown, as the mesh shows."""
+        return self.generation.cores_per_chip if self.generation else self._shape[3]
+
+    @property
+    def is_megacore(self) -> bool:
+        """Whether a device is several cores that work as one."""
+        return self.cores_per_chip > self._shape[3]
+
+    @cached_property
+    def hosts(self) -> IntArray:
+        """Task that each chip belongs to: read-only int32, shape ``chip_shape``; -1 for chips without a device.
+
+        Where tasks share a chip it is the task of its first core.
+        """
+        device = self._device_at.reshape(-1, self._shape[3])
+        task = np.where(device >= 0, device // max(1, self.num_tpus_per_task), np.iinfo(np.int32).max).min(1)
+        hosts: IntArray = np.where(task == np.iinfo(np.int32).max, -1, task).astype(np.int32).reshape(self.chip_shape)
+        hosts.flags.writeable = False
+        return hosts
+
+    def links(self) -> Links:
+        """Give every link between two chips, once for each direction.
+
+        In a twisted torus a link that closes a short axis arrives half of the long axes further along these.
+
+        Returns
+        -------
+        Links
+
+        Examples
+        --------
+        >>> import ringlet
+        >>> ringlet.tpu.Topology.from_accelerator_type("v5e-256").links()
+        <Links: 1024 directed links, 64 of them wrap>
+        """
+        return links_of(self.chip_shape, self.wrap, twist_of(self.chip_shape) if self.twisted else None)
+
+    @cached_property
+    def _device_at(self) -> IntArray:
+        """Number of the device on each core over all tasks, row by row over the mesh; -1 for none."""
+        device_at = np.full(math.prod(self._shape), -1, np.int32)
+        device_at[self._cells] = np.arange(self._cells.size, dtype=np.int32)
+        return device_at
+
+    @cached_property
+    def _chips_of_tasks(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """On how many chips each task has devices."""
+        chips = np.sort(self._cells.reshape(self._device_coordinates.shape[:2]) // self._shape[3], 1)
+        counts: np.ndarray[Any, np.dtype[np.int64]] = (np.diff(chips) != 0).sum(1) + min(1, chips.shape[1])
+        return counts
+
+    def _device(self, coordinates: Sequence[int]) -> int:
+        place = tuple(coordinates)
+        if len(place) != 4:
+            raise CoordinateError(f"{place} has {len(place)} numbers; coordinates are x, y, z and core.")
+        try:
+            return int(self._device_at.reshape(self._shape)[place])
+        except IndexError as error:
+            raise CoordinateError(
+                f"{place} is outside of the mesh {self._mesh_shape}: {error}. Coordinates are x, y, z and core, "
+                "counted from 0."
+            ) from None
+
+    def __repr__(self) -> str:
+        return describe(self)

@@ -1,0 +1,350 @@
+"""The variables of a TPU machine: read with one set of checks, whoever set them.
+
+Machines, GKE, launchers and users all set them, and later ones do not always clean up behind earlier ones. So every
+value is read here, and two that cannot both be true are an error that names both.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ringlet.tpu.topology.accelerator_type import AcceleratorType, shape_text
+from ringlet.tpu.topology.environment_variables import (
+    ACCELERATOR_TYPE,
+    ADDRESSES,
+    CHIPS_PER_PROCESS,
+    COORDINATOR,
+    HOSTNAMES,
+    NAME,
+    NUM_SLICES,
+    NUMBER,
+    PORT,
+    PROCESSES,
+    SLICE_ID,
+    TASK_ID,
+    TOPOLOGY,
+    VISIBLE_CHIPS,
+    WORKER_ID,
+    Variables,
+    contradiction,
+)
+from ringlet.tpu.topology.generation import ChipShape, Generation
+
+__all__ = ["TPUEnvironment"]
+
+_GRID = re.compile(r"[1-9]\d{0,5}(x[1-9]\d{0,5}){1,2}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class TPUEnvironment:
+    """What the variables of a TPU machine say, checked; made by :meth:`read`.
+
+    Attributes
+    ----------
+    accelerator_type : str or None
+        Name of the slice.
+    generation : Generation or None
+    shape : tuple of int
+        Chips along x, y and z that the processes drive together.
+    chips_per_process : tuple of int
+        Chips along x, y and z of one process.
+    processes_per_chip : int
+        1, or 2 where each device of a chip has a process of its own.
+    visible_chips : tuple of int or None
+        Chips of the host that this process opens.
+    worker_id, task_id : int or None
+        Which host, and which process over all hosts, this is.
+    hostnames : tuple of str
+        Of all hosts, in the order of their numbers; empty where they are not known.
+    process_addresses : tuple of str
+        ``host:port`` of every process; empty where they are not known.
+    name : str or None
+        What the user calls the slice.
+    num_slices, slice_id : int
+        How many slices work together, and which one this is.
+    coordinator_address : str or None
+        Where these slices meet.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> found = ringlet.tpu.TPUEnvironment.read({"TPU_ACCELERATOR_TYPE": "v4-16", "TPU_TOPOLOGY": "2x2x2"})
+    >>> found.shape, found.chips_per_process, found.num_processes
+    ((2, 2, 2), (2, 2, 1), 2)
+    >>> ringlet.tpu.TPUEnvironment.read({"TPU_ACCELERATOR_TYPE": "v4-16", "TPU_TOPOLOGY": "2x2x4"})
+    Traceback (most recent call last):
+    ValueError: TPU_TOPOLOGY and TPU_ACCELERATOR_TYPE contradict each other: '2x2x4' is 16 chips, and 'v4-16' is 8
+    (2x2x2). Unset the one that another job has left behind.
+    """
+
+    accelerator_type: str | None
+    generation: Generation | None
+    shape: ChipShape
+    chips_per_process: ChipShape
+    processes_per_chip: int = 1
+    visible_chips: tuple[int, ...] | None = None
+    worker_id: int | None = None
+    task_id: int | None = None
+    hostnames: tuple[str, ...] = ()
+    process_addresses: tuple[str, ...] = ()
+    name: str | None = None
+    num_slices: int = 1
+    slice_id: int = 0
+    coordinator_address: str | None = None
+
+    @property
+    def process_bounds(self) -> ChipShape:
+        """Processes along x, y and z; on each place there are `processes_per_chip`."""
+        x, y, z = (all_ // own for all_, own in zip(self.shape, self.chips_per_process, strict=True))
+        return x, y, z
+
+    @property
+    def num_processes(self) -> int:
+        """How many processes drive the slice."""
+        return math.prod(self.process_bounds) * self.processes_per_chip
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str] | None = None) -> TPUEnvironment:
+        """Read and check the variables.
+
+        Parameters
+        ----------
+        environ : mapping of str to str, optional
+            ``os.environ`` by default.
+
+        Returns
+        -------
+        TPUEnvironment
+
+        Raises
+        ------
+        ValueError
+            If no variable says what the slice is, if one cannot be read, or if two contradict each other.
+        """
+        found = Variables(os.environ if environ is None else environ)
+        slice_, told_by = _slice(found)
+        return _with_slices(found, _with_processes(found, slice_, told_by))
+
+
+# --- which slice ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What one variable says of the shape of the slice."""
+
+    name: str
+    kind: AcceleratorType | None
+    shape: ChipShape | None
+
+
+def _slice(found: Variables) -> tuple[TPUEnvironment, str]:
+    """The slice, how it is cut into processes, and which variables tell that."""
+    told = _told(found)
+    own_name, own = found.bounds(CHIPS_PER_PROCESS)
+    many_name, many = found.bounds(PROCESSES)
+    shape, told_by = told.shape, told.name
+    if own is not None and many is not None:
+        told_by = f"{own_name} times {many_name}"
+        shape = _shape_of_processes(found, told_by, told, (own[0] * many[0], own[1] * many[1], own[2] * many[2]))
+    if shape is None:
+        present = ", ".join(found.present()) or "none"
+        raise ValueError(
+            f"no variable says what the slice is (set of TPU_*, CLOUD_TPU_*, MEGASCALE_*: {present}). Set "
+            f"{ACCELERATOR_TYPE[0]}, such as v4-16, or {TOPOLOGY}, or {CHIPS_PER_PROCESS[0]} and {PROCESSES[0]}."
+        )
+    generation = told.kind.generation if told.kind else None
+    if own is not None:
+        _parts(own_name, own, told.name, shape)
+        chips = (own[0], own[1], own[2])
+    elif many is not None:
+        chips = _parts(many_name, many, told.name, shape)
+    else:
+        chips = _host_shape(found, generation, shape)
+    name = told.kind.name if told.kind else None
+    return TPUEnvironment(name, generation, shape, chips, _per_chip(many_name, many, generation)), told_by
+
+
+def _told(found: Variables) -> _Told:
+    kind_name, kind_text = found.same(ACCELERATOR_TYPE, AcceleratorType.parse)
+    grid_name, grid = found.get(TOPOLOGY)
+    kind = AcceleratorType.parse(kind_text) if kind_text else None
+    if grid is None:
+        return _Told(kind_name, kind, kind.shape if kind else None)
+    if not _GRID.fullmatch(grid):
+        raise ValueError(f"{grid_name} is {grid!r}: expected the chips along each axis, such as '4x4x8'.")
+    x, y, z = [*map(int, grid.split("x")), 1][:3]
+    if kind is None:
+        return _Told(grid_name, None, (x, y, z))
+    if x * y * z != math.prod(kind.shape):
+        whole = f"{math.prod(kind.shape)} ({shape_text(kind.shape, kind.generation.torus_rank)})"
+        raise contradiction(grid_name, kind_name, f"{grid!r} is {x * y * z} chips, and {kind_text!r} is {whole}")
+    # The number in a name leaves the shape open; the grid is read as that of this generation, which may not have it.
+    kind = AcceleratorType.parse(f"{kind.generation.prefixes[0]}-{grid}")
+    return _Told(grid_name, kind, kind.shape)
+
+
+def _shape_of_processes(found: Variables, bounds: str, told: _Told, box: ChipShape) -> ChipShape:
+    """The shape of all processes together, which is that of the slice, or of a part that they open alone."""
+    shape = told.shape
+    if shape is None or box == shape or (math.prod(box) == math.prod(shape) and told.name != TOPOLOGY):
+        return box
+    if sorted(box) == sorted(shape) and math.prod(shape) == 8:
+        return box  # the eight chips of one v5e or v6e machine are 2x4 for Google and 4x2 for others
+    how = f"{shape_text(box)} is {math.prod(box)} chips, and {shape_text(shape)} is {math.prod(shape)}"
+    if math.prod(box) < math.prod(shape):
+        if found.same(VISIBLE_CHIPS)[1] is not None:
+            return box
+        how += f"; for a part of the slice say with {VISIBLE_CHIPS[0]} which chips to open"
+    raise contradiction(bounds, told.name, how)
+
+
+def _parts(name: str, bounds: tuple[int, ...], told: str, shape: ChipShape) -> ChipShape:
+    """The shape divided by the bounds."""
+    if any(length % part for length, part in zip(shape, bounds[:3], strict=True)):
+        text = ",".join(map(str, bounds[:3]))
+        raise contradiction(name, told, f"{text} does not divide {shape_text(shape)} chips")
+    x, y, z = (length // part for length, part in zip(shape, bounds[:3], strict=True))
+    return x, y, z
+
+
+def _per_chip(name: str, bounds: tuple[int, ...] | None, generation: Generation | None) -> int:
+    """Processes on each chip: a fourth number behind the process bounds."""
+    each = bounds[3] if bounds is not None and len(bounds) > 3 else 1
+    devices = generation.devices_per_chip if generation else each
+    if devices % each:
+        text = ",".join(map(str, bounds or ()))
+        raise ValueError(
+            f"{name} is {text!r}: {each} processes on each chip, and a {generation.name if generation else ''} chip "
+            f"has {devices} device{'s' * (devices != 1)}. Leave the fourth number out."
+        )
+    return each
+
+
+def _host_shape(found: Variables, generation: Generation | None, shape: ChipShape) -> ChipShape:
+    """Chips of one host, which is one process where nothing else is said."""
+    hosts = len(found.texts(HOSTNAMES))
+    usual = generation.host_shape_of(shape) if generation else _half_or_all(shape)
+    smaller = generation.host_shape if generation else usual
+    # A slice of eight v5e or v6e chips is one machine with all of them, or two with four.
+    if hosts and hosts * math.prod(smaller) == math.prod(shape):
+        return smaller
+    return usual
+
+
+def _half_or_all(shape: ChipShape) -> ChipShape:
+    """Hosts of 2x2 chips, as far as these go in."""
+    x, y = (2 if length % 2 == 0 else 1 for length in shape[:2])
+    return x, y, 1
+
+
+# --- which process --------------------------------------------------------------------------------------------------
+
+
+def _with_processes(found: Variables, slice_: TPUEnvironment, told_by: str) -> TPUEnvironment:
+    """Hosts and processes, and which of them this one is."""
+    hostnames = found.texts(HOSTNAMES)
+    kind = AcceleratorType.parse(slice_.accelerator_type) if slice_.accelerator_type else None
+    is_part = kind is not None and math.prod(slice_.shape) < math.prod(kind.shape)
+    # Processes on a part of the slice still find the hosts of all of it in their variables.
+    whole = replace(slice_, shape=kind.shape, chips_per_process=(1, 1, 1)) if kind and is_part else slice_
+    _check_hosts(hostnames, whole, told_by)
+    addresses = found.texts(ADDRESSES)
+    if addresses and len(addresses) != slice_.num_processes:
+        how = f"{_count(len(addresses), 'address')} for {_count(slice_.num_processes, 'process')}"
+        raise contradiction(ADDRESSES, told_by, how)
+    hosts = len(hostnames) or _num_hosts(whole)
+    worker, task = found.number(WORKER_ID), found.number(TASK_ID)
+    if worker is not None and worker >= hosts:
+        other = HOSTNAMES if hostnames else told_by
+        raise contradiction(WORKER_ID, other, f"number {worker}, with {_count(hosts, 'host')} counted from 0")
+    if task is not None and task >= slice_.num_processes:
+        how = f"number {task}, with {_count(slice_.num_processes, 'process')} counted from 0"
+        raise contradiction(TASK_ID, told_by, how)
+    _check_port(found.number(PORT), task, addresses)
+    return replace(
+        slice_,
+        hostnames=hostnames,
+        process_addresses=addresses,
+        worker_id=worker,
+        task_id=task,
+        visible_chips=_visible_chips(found, slice_),
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    plural = "" if number == 1 else "es" if noun.endswith("s") else "s"
+    return f"{number} {noun}{plural}"
+
+
+def _num_hosts(slice_: TPUEnvironment) -> int:
+    each = math.prod(slice_.generation.host_shape_of(slice_.shape)) if slice_.generation else 1
+    return max(1, math.prod(slice_.shape) // each, slice_.num_processes if slice_.generation is None else 1)
+
+
+def _check_hosts(hostnames: tuple[str, ...], slice_: TPUEnvironment, told_by: str) -> None:
+    if not hostnames:
+        return
+    chips, hosts = math.prod(slice_.shape), len(hostnames)
+    if len(set(hostnames)) < hosts:
+        raise ValueError(f"{HOSTNAMES} has a host twice: {','.join(hostnames)}. Each host is named once, in order.")
+    generation = slice_.generation
+    sizes = (
+        {math.prod(generation.host_shape_of(slice_.shape)), math.prod(generation.host_shape)} if generation else set()
+    )
+    is_possible = slice_.num_processes % hosts == 0 and (chips < 4 or not sizes or chips / hosts in sizes)
+    if not is_possible:
+        expected = " or ".join(str(chips // size) for size in sorted(sizes, reverse=True) if chips % size == 0)
+        what = f"{shape_text(slice_.shape)} chips with {_count(slice_.num_processes, 'process')}"
+        there = f", which has {expected}" if expected else ""
+        raise contradiction(HOSTNAMES, told_by, f"{_count(hosts, 'host')} for {what}{there}")
+
+
+def _check_port(port: int | None, task: int | None, addresses: tuple[str, ...]) -> None:
+    for address in addresses:
+        host, _, number = address.rpartition(":")
+        if not host or not NUMBER.fullmatch(number) or not 0 < int(number) < 65536:
+            raise ValueError(f"{ADDRESSES} has {address!r}: expected host:port, such as localhost:8476.")
+    if port is not None and task is not None and addresses:
+        own = int(addresses[task].rpartition(":")[2])
+        if own != port:
+            raise contradiction(
+                PORT, ADDRESSES, f"{port} is not the port of {addresses[task]}, which is process {task}"
+            )
+
+
+def _visible_chips(found: Variables, slice_: TPUEnvironment) -> tuple[int, ...] | None:
+    name, text = found.same(VISIBLE_CHIPS)
+    if text is None:
+        return None
+    parts = text.replace(" ", "").split(",")
+    if not all(NUMBER.fullmatch(part) for part in parts) or len(set(parts)) < len(parts):
+        raise ValueError(f"{name} is {text!r}: expected the numbers of different chips, such as '0,1,2,3'.")
+    numbers = tuple(map(int, parts))
+    if slice_.generation and max(numbers) >= slice_.generation.chips_per_machine:
+        most = slice_.generation.chips_per_machine
+        raise contradiction(name, ACCELERATOR_TYPE[0], f"chip {max(numbers)}, and a host has {most}, counted from 0")
+    if len(parts) != math.prod(slice_.chips_per_process):
+        each = ",".join(map(str, slice_.chips_per_process))
+        raise contradiction(
+            name,
+            CHIPS_PER_PROCESS[0],
+            f"{len(parts)} chip{'s are' if len(parts) != 1 else ' is'} visible, and {each} is "
+            f"{math.prod(slice_.chips_per_process)}",
+        )
+    return numbers
+
+
+def _with_slices(found: Variables, slice_: TPUEnvironment) -> TPUEnvironment:
+    """Several slices that work together, and what the user calls this one."""
+    number, many = found.number(SLICE_ID) or 0, found.number(NUM_SLICES)
+    if many == 0:
+        raise ValueError(f"{NUM_SLICES} is '0': expected how many slices work together, at least 1.")
+    if number >= (many or 1):
+        raise contradiction(SLICE_ID, NUM_SLICES, f"slice {number} of {many or 1}")
+    name, coordinator = found.get(NAME)[1], found.get(COORDINATOR)[1]
+    return replace(slice_, name=name, num_slices=many or 1, slice_id=number, coordinator_address=coordinator)

@@ -1,0 +1,261 @@
+"""Reads one checkpoint file, and believes nothing in it that its checksums do not confirm."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ringlet import _core
+from ringlet.errors import CheckpointCorruptError, InvalidArgumentError, NotFoundError
+from ringlet.train.atomic_files import open_to_read
+from ringlet.train.checkpoint_writer import FORMAT, checksum_of
+from ringlet.train.safetensors_import import safetensors
+from ringlet.train.tensor_dtypes import Array, Form, bytes_of, form_of_text
+
+__all__ = ["CheckpointFile", "Entry", "open_file"]
+
+# What is read before its checksum is computed: it is still in the cache then.
+_PIECE_BYTES = 1 << 20
+_HEADER_AT = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One tensor of a file.
+
+    Attributes
+    ----------
+    name : str
+    form : Form
+    shape : tuple of int
+        In memory.
+    offset, size_bytes : int
+        Where its bytes are in the file.
+    crc32c : int
+        Of its bytes.
+    """
+
+    name: str
+    form: Form
+    shape: tuple[int, ...]
+    offset: int
+    size_bytes: int
+    crc32c: int
+
+
+class CheckpointFile:
+    """A checkpoint file that is open for reading. Made by :func:`open_file`.
+
+    Attributes
+    ----------
+    path : str
+    saved_ns : int
+        When it was written.
+    tree : object
+        What was given to :func:`~ringlet.train.checkpoint_writer.write_file`.
+    entries : dict of str to Entry
+        Its tensors by name.
+    """
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+        self._raw = io.FileIO(descriptor, closefd=False)
+        self._size_bytes = os.fstat(descriptor).st_size
+        texts, tensors = self._header()
+        self.saved_ns, self.tree, self.entries = self._understood(texts, tensors)
+
+    # The header
+
+    def _header(self) -> tuple[dict[str, str], list[tuple[str, str, list[int]]]]:
+        """Metadata, and name, dtype and shape of the tensors in the order of their bytes: as the library reads them."""
+        library = safetensors()
+        first = os.pread(self._descriptor, _HEADER_AT, 0)
+        self._data_at = _HEADER_AT + int.from_bytes(first, "little")
+        if len(first) < _HEADER_AT or self._data_at > self._size_bytes:
+            self._refuse(self._size_bytes, "it ends inside its header")
+        try:
+            with library.safe_open(self.path, framework="numpy") as opened:
+                if os.stat(self.path).st_ino != os.fstat(self._descriptor).st_ino:
+                    raise _ReplacedMeanwhile
+                slices = [(name, opened.get_slice(name)) for name in opened.offset_keys()]
+                tensors = [(name, found.get_dtype(), found.get_shape()) for name, found in slices]
+                return opened.metadata() or {}, tensors
+        except library.SafetensorError as error:
+            # The library does not tell where; bytes that are missing are missing at the end.
+            is_cut = "not fully covered" in str(error) or "IncompleteBuffer" in str(error)
+            self._refuse(self._size_bytes if is_cut else _HEADER_AT, f"the library safetensors says: {error}")
+
+    def _understood(
+        self, texts: dict[str, str], tensors: list[tuple[str, str, list[int]]]
+    ) -> tuple[int, Any, dict[str, Entry]]:
+        version = texts.get("format", "")
+        if "checksum" not in texts or not version.startswith("ringlet checkpoint "):
+            raise CheckpointCorruptError(
+                f"the file {self.path} is no checkpoint of ringlet, or its header was changed: if another program "
+                "wrote it, read its arrays with safetensors.numpy.load_file, and assign them to the variables",
+                self.path,
+                _HEADER_AT,
+            )
+        other = f"it is a {version!r}, and this version of ringlet reads {FORMAT!r}"
+        shapes = {name: (code, shape) for name, code, shape in tensors}
+        if checksum_of(texts, shapes) != texts["checksum"]:
+            changed = "its header was changed: the checksum is that of another one"
+            self._refuse(_HEADER_AT, changed if version == FORMAT else f"{changed}; or {other}")
+        if version != FORMAT:
+            raise InvalidArgumentError(
+                f"the checkpoint {self.path} cannot be read: {other}. Install the version that wrote it"
+            )
+        try:
+            described = json.loads(texts["tensors"])
+            entries, offset = {}, self._data_at
+            for name, code, shape in tensors:
+                text, crc32c = described[name]
+                entry = _entry(name, _form(text, code), tuple(shape), offset, crc32c)
+                entries[name] = entry
+                offset += entry.size_bytes
+            return int(texts["saved"]), json.loads(texts["tree"]), entries
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            self._refuse(_HEADER_AT, f"its header makes no sense: {error!r}")
+
+    def _refuse(self, offset: int, reason: str) -> NoReturn:
+        raise CheckpointCorruptError(
+            f"the checkpoint {self.path} is damaged at byte {offset} of {self._size_bytes}: {reason}", self.path, offset
+        )
+
+    # Tensors
+
+    def read_into(self, entry: Entry, array: Array) -> None:
+        """Read a tensor into an array, and check that it is what was written.
+
+        Parameters
+        ----------
+        entry : Entry
+        array : ndarray
+            Contiguous, of the tensor's shape, and of its dtype in the order of bytes of this machine.
+
+        Raises
+        ------
+        CheckpointCorruptError
+            If it is not; what the array holds is worth nothing then.
+        """
+        memory = bytes_of(array)
+        if len(memory) != entry.size_bytes:
+            self._refuse(_HEADER_AT, f"'{entry.name}' has {entry.size_bytes} bytes, and its shape {len(memory)}")
+        crc = 0
+        for begin in range(0, entry.size_bytes, _PIECE_BYTES):
+            piece = memory[begin : begin + _PIECE_BYTES]
+            self._read_piece(piece, entry.offset + begin)
+            crc = _core.crc32c(piece, crc)
+        if crc != entry.crc32c:
+            self._refuse(
+                entry.offset,
+                f"the {entry.size_bytes} bytes of '{entry.name}' there are not those that were written (CRC32C "
+                f"{crc:08x}, not {entry.crc32c:08x})",
+            )
+
+    def _read_piece(self, piece: memoryview, offset: int) -> None:
+        done = 0
+        self._raw.seek(offset)
+        while done < len(piece):
+            count = self._raw.readinto(piece[done:])
+            if not count:
+                self._refuse(offset + done, "it ends there")
+            done += count
+
+    def read(self, entry: Entry) -> Array:
+        """Give a tensor as a new array, in the order of bytes that it was saved in."""
+        array = np.empty(entry.shape, entry.form.dtype.newbyteorder("<"))
+        self.read_into(entry, array)
+        return array.astype(entry.form.dtype, copy=False)
+
+    def verify(self) -> None:
+        """Read everything, and keep nothing.
+
+        Raises
+        ------
+        CheckpointCorruptError
+            If anything is not what was written.
+        """
+        for entry in self.entries.values():
+            self.read(entry)
+
+
+class _ReplacedMeanwhile(Exception):
+    """Another file has taken the place of the one that was opened."""
+
+
+def _form(text: str, code: str) -> Form:
+    form = form_of_text(text)
+    if form.code != code:
+        raise ValueError(f"{text} is {code} in the file")
+    return form
+
+
+def _entry(name: str, form: Form, shape: tuple[int, ...], offset: int, crc32c: int) -> Entry:
+    in_memory = form.shape_in_memory(shape)
+    if in_memory is None or not isinstance(crc32c, int):
+        raise ValueError(f"'{name}' is {form.text} of the shape {shape} in the file")
+    return Entry(name, form, in_memory, offset, math.prod(in_memory) * form.dtype.itemsize, crc32c)
+
+
+@contextmanager
+def open_file(path: str) -> Iterator[CheckpointFile]:
+    """Open a checkpoint file.
+
+    Parameters
+    ----------
+    path : str
+
+    Yields
+    ------
+    CheckpointFile
+
+    Raises
+    ------
+    NotFoundError
+        If there is no such file.
+    CheckpointCorruptError
+        If it is no file, or its header is not what was written.
+    InvalidArgumentError
+        If a later version of ringlet wrote it, in another format.
+    OSError
+        If the system refuses.
+    """
+    while True:
+        descriptor = _opened(path)
+        try:
+            file = CheckpointFile(path, descriptor)
+        except _ReplacedMeanwhile:
+            os.close(descriptor)
+            continue
+        except BaseException:
+            os.close(descriptor)
+            raise
+        break
+    try:
+        yield file
+    finally:
+        os.close(descriptor)
+
+
+def _opened(path: str) -> int:
+    try:
+        descriptor = open_to_read(path)
+    except FileNotFoundError:
+        raise NotFoundError(
+            f"there is no checkpoint at {path.removesuffix('.safetensors')}: no file {path}. Please double-check that "
+            "the path is correct; you may be missing the number at its end (e.g. the '-1' in 'path/to/ckpt-1'). "
+            "ringlet.train.latest_checkpoint(folder) gives the newest one of a folder"
+        ) from None
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_SEQUENTIAL)
+    return descriptor

@@ -1,0 +1,108 @@
+"""The base of all distributed values: a tuple of components, one for each replica of this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Generic, TypeVar
+
+from ringlet import context
+
+__all__ = ["DistributedValues"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class DistributedValues(Generic[T_co]):
+    """A value with one component per replica (``tf.distribute.DistributedValues``); immutable.
+
+    Users meet the subclasses :class:`~ringlet.values.PerReplica` and :class:`~ringlet.values.Mirrored`.
+
+    Parameters
+    ----------
+    values : iterable
+        One component for each replica of this process, in replica order; at least one. Components are not copied.
+
+    Raises
+    ------
+    ValueError
+        If there is no component.
+    TypeError
+        If they are no iterable, or text or a mapping, whose letters or keys would be the components.
+
+    Examples
+    --------
+    >>> value = DistributedValues(["a", "b"])
+    >>> value
+    DistributedValues:{
+      0: 'a',
+      1: 'b'
+    }
+    >>> print(value)
+    DistributedValues:{
+      0: a,
+      1: b
+    }
+    """
+
+    __slots__ = ("__weakref__", "_values")
+
+    _values: tuple[T_co, ...]
+
+    def __init__(self, values: Iterable[T_co]) -> None:
+        is_list = isinstance(values, (tuple, list))
+        if not is_list and (isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable)):
+            raise TypeError(
+                f"a {type(self).__name__} takes a list with the component of each replica, got {values!r} of type "
+                f"{type(values).__name__}: write {type(self).__name__}([first, second]), in replica order"
+            )
+        self._values = tuple(values)
+        if not self._values:
+            raise ValueError(f"a {type(self).__name__} needs the components of at least one replica, got none")
+
+    @property
+    def values(self) -> tuple[T_co, ...]:
+        """The components, in replica order."""
+        return self._values
+
+    def component(self, local_replica_id: int) -> Any:
+        """Give what one replica receives for this value among its arguments.
+
+        Parameters
+        ----------
+        local_replica_id : int
+            Position among the replicas of this process.
+
+        Returns
+        -------
+        object
+            The component of that replica; a subclass that replicas use as a whole gives itself.
+
+        Examples
+        --------
+        >>> DistributedValues(["a", "b"]).component(1)
+        'b'
+        """
+        return self._values[local_replica_id]
+
+    def __repr__(self) -> str:
+        return self._table(repr)
+
+    def __str__(self) -> str:
+        return self._table(str)
+
+    def _repr_html_(self) -> str:
+        """A table with one row for each replica: what notebooks show."""
+        from ringlet.values.notebook_repr import title_of, values_table  # loaded where somebody looks
+
+        return values_table(title_of(self, len(self._values)), self._values)
+
+    def _table(self, text: Any) -> str:
+        rows = ",\n".join(f"  {i}: {text(value)}" for i, value in enumerate(self._values))
+        return f"{type(self).__name__}:{{\n{rows}\n}}"
+
+    def _of_current_replica(self) -> tuple[T_co, ...]:
+        """The current replica's component in a tuple of one; empty outside replica context."""
+        mode = context.current()
+        if mode is None or mode.local_replica_id is None or mode.local_replica_id >= len(self._values):
+            return ()
+        return (self._values[mode.local_replica_id],)

@@ -1,0 +1,69 @@
+"""Mirrored: a value that is the same on every replica, and behaves as that value."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from numpy.typing import DTypeLike, NDArray
+
+from ringlet.values.distributed_values import DistributedValues
+from ringlet.values.ndarray_protocol import converted
+from ringlet.values.operator_proxy import StandIn, plain
+
+__all__ = ["Mirrored"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Mirrored(StandIn, DistributedValues[T_co]):
+    """A value that is kept equal on all replicas (``tf.types.experimental.distributed.Mirrored``).
+
+    It behaves as its value: operators, attributes and conversions go to the current replica's component, or to the
+    first component outside of replicas. Results are plain values.
+
+    Parameters
+    ----------
+    values : iterable
+        One component for each replica of this process, in replica order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rate = Mirrored([np.float64(0.5), np.float64(0.5)])
+    >>> rate
+    Mirrored:{
+      0: np.float64(0.5),
+      1: np.float64(0.5)
+    }
+    >>> print(2 * rate, rate.dtype)
+    1.0 float64
+    """
+
+    __slots__ = ()
+
+    def _as_operand(self) -> T_co:
+        for value in self._of_current_replica():
+            return value
+        return self._values[0]
+
+    def __getattr__(self, name: str) -> Any:
+        # Only reached for names that the class lacks. Protocols such as copying and pickling ask for theirs, and must
+        # not find those of the component; while an object is being unpickled it has no component yet.
+        if name.startswith("__") or name == "_values":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        return getattr(self._as_operand(), name)
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        return converted(self._as_operand(), dtype, copy)
+
+    def __format__(self, specification: str) -> str:
+        return format(self._as_operand(), specification) if specification else str(self)
+
+    def __eq__(self, other: object) -> Any:
+        return self._as_operand() == plain(other)
+
+    def __ne__(self, other: object) -> Any:
+        return self._as_operand() != plain(other)
+
+    # Equality is that of the value, elementwise for arrays, so only identity can be hashed.
+    __hash__ = object.__hash__

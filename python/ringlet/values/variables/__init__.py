@@ -1,0 +1,1 @@
+"""Variables: plain, distributed, sharded, and on parameter servers."""

@@ -1,0 +1,329 @@
+"""ShardedVariable: variables that are the rows of a larger one."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import operator
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet import _core
+from ringlet.values.indexed_slices import IndexedSlices, as_slices, checked_rows
+from ringlet.values.value_conversion import as_value
+from ringlet.values.variables.row_lookup import RowReader, copy_rows, gather_rows
+from ringlet.values.variables.scatter_updates import Scatters
+from ringlet.values.variables.storage import Change, replace
+from ringlet.values.variables.synchronization import VariableAggregation
+from ringlet.values.variables.update_opcodes import assign_add, assign_sub
+from ringlet.values.variables.variable import Variable
+
+__all__ = ["ShardedVariable", "shard_sizes"]
+
+Array = NDArray[Any]
+
+
+def shard_sizes(num_rows: int, num_shards: int) -> list[int]:
+    """Give how many rows each shard has: as many as the others, or one more if it is one of the first.
+
+    Examples
+    --------
+    >>> shard_sizes(13, 5)
+    [3, 3, 3, 2, 2]
+    """
+    base, extra = divmod(num_rows, num_shards)
+    return [base + (i < extra) for i in range(num_shards)]
+
+
+class ShardedVariable(RowReader, Scatters):
+    """Variables, one behind the other, as one variable that is too large for one place.
+
+    In expressions it behaves as its value, an array. Strategies with a partitioner make them; so can anybody. It is no
+    :class:`ringlet.Variable` itself, but its shards are.
+
+    Parameters
+    ----------
+    variables : sequence of Variable
+        The shards, which have one dtype and differ in their numbers of rows only. At least one.
+    name : str
+
+    Raises
+    ------
+    TypeError
+        If they are no variables, or hold values of any shape.
+    ValueError
+        If they do not fit together, or have no rows.
+
+    Notes
+    -----
+    Each shard changes for itself: a read while somebody writes may find some of them changed.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> table = ShardedVariable([ringlet.Variable([[1.0], [2.0]]), ringlet.Variable([[3.0]])])
+    >>> table.shape, table[1:].tolist(), table[-1].tolist()
+    ((3, 1), [[2.0], [3.0]], [3.0])
+    >>> _ = table.scatter_add(ringlet.IndexedSlices([[10.0], [20.0]], [2, 0]))
+    >>> [shard.numpy().tolist() for shard in table]
+    [[[21.0], [2.0]], [[13.0]]]
+    """
+
+    def __init__(self, variables: Sequence[Variable], name: str = "ShardedVariable") -> None:
+        _check(variables)
+        self._variables = list(variables)
+        self._ends = list(itertools.accumulate(variable.shape[0] for variable in variables))
+        first = variables[0]
+        shape = (self._ends[-1], *first.shape[1:])
+        # Of the whole: what checkpoints ask of any variable.
+        self._spec = dataclasses.replace(first._spec, name=name, shape=shape)
+
+    # What it is
+
+    @property
+    def variables(self) -> list[Variable]:
+        """The shards, in order."""
+        return list(self._variables)
+
+    @property
+    def name(self) -> str:
+        """Its name; the shards have names of their own."""
+        return self._spec.name
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of all shards."""
+        return self._spec.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the whole."""
+        return (self._ends[-1], *self._variables[0].shape[1:])
+
+    @property
+    def aggregation(self) -> VariableAggregation:
+        """How what replicas write to a shard becomes one value."""
+        return self._spec.aggregation
+
+    @property
+    def trainable(self) -> bool:
+        """Whether optimizers should change it."""
+        return self._spec.trainable
+
+    @property
+    def distribute_strategy(self) -> Any:
+        """The strategy that made the shards; None if none did."""
+        return self._variables[0].distribute_strategy
+
+    @property
+    def is_sharded_variable(self) -> bool:
+        """Whether it consists of shards: yes."""
+        return True
+
+    @property
+    def _var_offsets(self) -> list[list[int]]:
+        """Where each shard begins, along each dimension; only the first is cut."""
+        return [[begin, *[0] * (len(self.shape) - 1)] for begin in self._begins()]
+
+    def _begins(self) -> list[int]:
+        return [0, *self._ends[:-1]]
+
+    def __iter__(self) -> Iterator[Variable]:  # the shards, as in TensorFlow
+        return iter(self._variables)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __len__(self) -> int:
+        raise TypeError(
+            f"{self!r} has no len(), as in TensorFlow: shape[0] tells how many rows it has, len(variables) how many "
+            "shards"
+        )
+
+    __hash__ = object.__hash__  # by identity, as in TensorFlow
+
+    # Reading
+
+    def read_value(self) -> Any:
+        """Give the value of the whole as a new array that never changes."""
+        return self._as_operand()
+
+    def _as_operand(self) -> Any:
+        return self._read_rows(0, self._ends[-1])
+
+    def _read_rows(self, begin: int, end: int) -> Any:
+        memory, rows = _core.allocate((end - begin, *self.shape[1:]), self.dtype)
+        self._copy_rows(begin, end, memory)
+        return self._given(rows)
+
+    def _copy_rows(self, begin: int, end: int, out: Array) -> None:
+        for variable, first, last in zip(self._variables, self._begins(), self._ends, strict=True):
+            low, high = max(begin, first), min(end, last)
+            if low < high:
+                copy_rows(variable, low - first, high - first, out[low - begin : high - begin])
+
+    def _rows_of(self, key: slice) -> range:
+        """Which rows a slice names: as in TensorFlow it begins to count where it says, even if there is no row."""
+        count = self._ends[-1]
+        start, stop, step = (None if part is None else operator.index(part) for part in (key.start, key.stop, key.step))
+        step = 1 if step is None else step
+        if step == 0:
+            raise ValueError("slice step cannot be zero")
+        first, behind = (0, count) if step > 0 else (count - 1, -1)
+        start = first if start is None else start + count if start < 0 else start
+        stop = behind if stop is None else stop + count if stop < 0 else stop
+        # How many steps it takes to the first row that there is.
+        missed = max(0, -((start - first) // step))
+        return range(start + missed * step, max(stop, -1) if step < 0 else min(stop, count), step)
+
+    def _gather(self, indices: Array) -> Any:
+        flat = indices.reshape(-1)
+        memory, rows = _core.allocate(indices.shape + self.shape[1:], self.dtype)
+        found = memory.reshape(flat.shape + self.shape[1:])
+        for variable, chosen, local in self._of_shards(flat):
+            found[chosen] = gather_rows(variable, local)
+        return self._given(rows)
+
+    def _refuse_row(self, number: int) -> NoReturn:
+        row = number + self.shape[0] if number < 0 else number
+        raise IndexError(
+            f"ShardedVariable: slice index {row} of dimension 0 out of bounds: there are {self.shape[0]} rows, and the "
+            f"index is {number}"
+        )
+
+    def _given(self, array: Array) -> Any:
+        kind = self._variables[0]._storage._array_type
+        return array if kind is np.ndarray else array.view(kind)
+
+    def sparse_read(self, indices: Any, name: str | None = None) -> Any:
+        """Read some rows, in the order in which they are asked for.
+
+        Parameters
+        ----------
+        indices : array-like of int, shape (n,)
+        name : str, optional
+            Accepted as TensorFlow accepts it.
+
+        Returns
+        -------
+        ndarray, shape (n, ...)
+
+        Raises
+        ------
+        InvalidArgumentError
+            If there is no such row.
+        ValueError
+            If the indices have another number of dimensions.
+        NotImplementedError
+            If the shards are not as :func:`shard_sizes` has them.
+        """
+        self._check_sparse(np.shape(indices))
+        return super().sparse_read(indices)
+
+    def _of_shards(self, indices: Array) -> Iterator[tuple[Any, Any, Array]]:
+        """For each shard that has some of these rows: the shard, which of the indices, and what they are there."""
+        shards = np.searchsorted(self._ends, indices, side="right")
+        for number in np.unique(shards).tolist():
+            chosen = np.flatnonzero(shards == number)
+            yield self._variables[number], chosen, indices[chosen] - self._begins()[number]
+
+    # Writing
+
+    def assign(
+        self, value: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Put another value in the place of the present one.
+
+        Parameters
+        ----------
+        value : array-like
+            Of the shape and the dtype of the whole.
+        use_locking, name, read_value
+            Accepted as TensorFlow accepts them; nothing depends on them.
+
+        Returns
+        -------
+        ShardedVariable
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If the value has another dtype or shape; nothing is written.
+        """
+        return self._update(replace, value)
+
+    def assign_add(
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Add to the value; parameters, results and errors are those of :meth:`assign`."""
+        return self._update(self._variables[0]._arithmetic(assign_add), delta)
+
+    def assign_sub(
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Subtract from the value; parameters, results and errors are those of :meth:`assign`."""
+        return self._update(self._variables[0]._arithmetic(assign_sub), delta)
+
+    def _update(self, change: Change, value: Any) -> Any:
+        array = as_value(value, self.dtype, self.shape, self.name)
+        for variable, begin, end in zip(self._variables, self._begins(), self._ends, strict=True):
+            variable._update(change, array[begin:end], False)
+        return self
+
+    def _scatter(self, name: str, sparse_delta: Any) -> Any:
+        slices = as_slices(sparse_delta)
+        self._check_sparse(np.shape(slices.indices))
+        indices, rows = checked_rows(slices, self.shape, self.dtype, name == "scatter_div")
+        for variable, chosen, local in self._of_shards(indices):
+            getattr(variable, name)(IndexedSlices(rows[chosen], local))
+        return self
+
+    def _check_sparse(self, shape: tuple[int, ...]) -> None:
+        if len(shape) != 1:
+            raise ValueError(
+                f"ShardedVariable: indices must be 1D Tensor for sparse operations. Received shape: {shape}. Give a "
+                "list of row numbers; embedding_lookup takes ids of any shape"
+            )
+        sizes = [end - begin for begin, end in zip(self._begins(), self._ends, strict=True)]
+        wanted = shard_sizes(self._ends[-1], len(sizes))
+        if sizes != wanted:
+            raise NotImplementedError(
+                'scatter_xxx ops are not supported in ShardedVariable that does not conform to "div" sharding: the '
+                f"shards have {sizes} rows, and would have {wanted}"
+            )
+
+    # As an object
+
+    def __repr__(self) -> str:
+        return (
+            f"<ringlet.ShardedVariable '{self.name}' shape={self.shape} dtype={self.dtype}, {len(self._ends)} shards>"
+        )
+
+
+def _check(variables: Any) -> None:
+    is_list = isinstance(variables, Sequence) and not isinstance(variables, str)
+    if not is_list or not variables or not all(isinstance(variable, Variable) for variable in variables):
+        raise TypeError(
+            f"Argument `variables` should be a non-empty list of `variables.Variable`s. Received {variables}"
+        )
+    dtypes = [variable.dtype for variable in variables]
+    if len(set(dtypes)) > 1:
+        names = [dtype.name for dtype in dtypes]
+        raise ValueError(f"All elements in argument `variables` must have the same dtype. Received dtypes: {names}")
+    if not all(variable._spec.is_static for variable in variables):
+        raise TypeError(
+            "variables for values of any shape cannot be shards, whose rows are counted once. Received shapes: "
+            f"{[variable._spec.shape for variable in variables]}"
+        )
+    shapes = [variable.shape for variable in variables]
+    if not all(shapes):
+        raise ValueError(f"variables without dimensions have no rows, and cannot be shards. Received shapes: {shapes}")
+    if len({shape[1:] for shape in shapes}) > 1:
+        raise ValueError(
+            "All elements in argument `variables` must have the same shapes except for the first axis. Received "
+            f"shapes: {shapes}"
+        )

@@ -1,0 +1,180 @@
+"""What strategies make of a request for a variable."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from ringlet import context
+from ringlet.devices import canonicalize
+from ringlet.values.value_conversion import is_floating
+from ringlet.values.variables.aggregating_variable import AggregatingVariable
+from ringlet.values.variables.distributed_variable import KINDS, DistributedVariable
+from ringlet.values.variables.storage import Storage, replace
+from ringlet.values.variables.synchronization import (
+    VariableAggregation,
+    VariableSynchronization,
+    check_aggregation,
+    check_synchronization,
+)
+from ringlet.values.variables.table_storage import TableForm, TableStorage
+from ringlet.values.variables.table_variable import TableVariable
+from ringlet.values.variables.variable import Variable
+from ringlet.values.variables.variable_spec import VariableRequest, VariableSpec
+
+__all__ = ["create_aggregating", "create_mirrored", "create_on_table", "create_plain"]
+
+# Where a variable is that no strategy made.
+_HOST = "CPU:0"
+
+
+def create_plain(strategy: Any, request: VariableRequest) -> Variable:
+    """Make a variable with one buffer.
+
+    Parameters
+    ----------
+    strategy : Strategy or None
+        The one that makes it; None outside of strategies.
+    request : VariableRequest
+
+    Returns
+    -------
+    Variable
+
+    Examples
+    --------
+    >>> create_plain(None, VariableRequest(1.5, name="v"))
+    <ringlet.Variable 'v:0' shape=() dtype=float64, numpy=1.5>
+    """
+    variable: Variable = _create_single(Variable, strategy, request)
+    return variable
+
+
+def create_aggregating(strategy: Any, request: VariableRequest) -> Variable:
+    """Make a variable with one buffer, to which replicas write together.
+
+    Parameters
+    ----------
+    strategy : Strategy
+    request : VariableRequest
+
+    Returns
+    -------
+    AggregatingVariable
+        The same one for all replicas that ask together; a plain Variable if there is one replica.
+
+    Examples
+    --------
+    >>> import numpy as np, ringlet
+    >>> strategy = ringlet.experimental.CentralStorageStrategy(["CPU:0", "CPU:1"])
+    >>> v = create_aggregating(strategy, VariableRequest(0.0, aggregation=VariableAggregation.SUM))
+    >>> print(strategy.run(lambda: v.assign_add(np.array(1.5))))
+    3.0
+    """
+    kind = AggregatingVariable if strategy.num_replicas_in_sync > 1 else Variable
+    variable: Variable = _once_for_all(request, lambda: _create_single(kind, strategy, request))
+    return variable
+
+
+def create_mirrored(strategy: Any, request: VariableRequest) -> DistributedVariable:
+    """Make a variable with a component for each replica of this process.
+
+    Parameters
+    ----------
+    strategy : Strategy
+        Its ``extended.worker_devices`` name the components' devices.
+    request : VariableRequest
+
+    Returns
+    -------
+    MirroredVariable or SyncOnReadVariable
+        The same one for all replicas that ask together; it begins with what replica 0 asks for.
+
+    Raises
+    ------
+    ValueError
+        If the synchronization is NONE, or MEAN is asked of a dtype that is no floating-point one.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> print(create_mirrored(ringlet.MirroredStrategy(["CPU:0", "CPU:1"]), VariableRequest(1.5, name="v")))
+    MirroredVariable:{
+      0: <ringlet.Variable 'v:0' shape=() dtype=float64, numpy=1.5>,
+      1: <ringlet.Variable 'v/replica_1:0' shape=() dtype=float64, numpy=1.5>
+    }
+    """
+    variable: DistributedVariable = _once_for_all(request, lambda: _create_distributed(strategy, request))
+    return variable
+
+
+def create_on_table(
+    strategy: Any, request: VariableRequest, device: str, make: Callable[[TableForm, type[Any]], TableStorage]
+) -> TableVariable:
+    """Make a variable that several processes share.
+
+    Parameters
+    ----------
+    strategy : Strategy
+    request : VariableRequest
+    device : str
+        Full name of where it is.
+    make : callable
+        Gives memory of zeros, of a form and an array type.
+
+    Returns
+    -------
+    TableVariable
+    """
+    spec, value = _single(request)
+    spec = dataclasses.replace(spec, shape=value.shape, reader=None)  # a table has one shape for ever, and plain arrays
+    storage = make(TableForm(value.shape, value.dtype), request.array_type)
+    storage.write(replace, value)
+    return TableVariable._on(spec, storage, device, strategy)
+
+
+def _create_single(cls: type[Any], strategy: Any, request: VariableRequest) -> Any:
+    spec, value = _single(request)
+    device = _HOST if strategy is None else strategy.extended.parameter_devices[0]
+    return cls._of(spec, Storage(value, 1, request.array_type), 0, canonicalize(device), strategy)
+
+
+def _single(request: VariableRequest) -> tuple[VariableSpec, Any]:
+    """What a variable with one buffer is, and what it begins with."""
+    asked = request.synchronization
+    synchronization = VariableSynchronization.AUTO if asked is None else check_synchronization(asked, request.name)
+    aggregation = check_aggregation(request.aggregation, request.name)
+    value = request.first_value()
+    return VariableSpec.of(request, value, synchronization, aggregation), value
+
+
+def _create_distributed(strategy: Any, request: VariableRequest) -> DistributedVariable:
+    name = request.name
+    synchronization = check_synchronization(request.synchronization, name)
+    if synchronization is VariableSynchronization.NONE:
+        raise ValueError(
+            "`NONE` variable synchronization mode is not supported with tf.distribute strategy. Please change the "
+            f"`synchronization` for variable: {name} to ON_WRITE or ON_READ, or leave it out"
+        )
+    if synchronization is VariableSynchronization.AUTO:
+        synchronization = VariableSynchronization.ON_WRITE
+    aggregation = check_aggregation(request.aggregation, name)
+    value = strategy.extended._first_value(request)
+    if aggregation is VariableAggregation.MEAN and not is_floating(value.dtype):
+        raise ValueError(
+            "creating distributed tf.Variable with aggregation=MEAN and a non-floating dtype is not supported, please "
+            f"use a different aggregation or dtype: variable {name} would hold {value.dtype}"
+        )
+    devices = strategy.extended.worker_devices
+    spec = VariableSpec.of(request, value, synchronization, aggregation)
+    storage = Storage(value, len(devices), request.array_type)
+    return KINDS[synchronization]._over(spec, storage, devices, strategy)
+
+
+def _once_for_all(request: VariableRequest, create: Callable[[], Any]) -> Any:
+    """Call a function once for all replicas that come here together, with requests for one variable."""
+    mode: Any = context.current()
+    if mode is None or mode.local_replica_id is None:
+        return create()
+    return mode._merge_named(request.describe(), lambda _: create())

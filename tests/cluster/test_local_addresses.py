@@ -1,0 +1,45 @@
+"""Which addresses are those of this machine."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from ringlet.cluster.local_addresses import foreign_addresses, host_of
+
+ELSEWHERE = "203.0.113.7:2222"  # TEST-NET-3 of RFC 5737: nobody has it
+
+
+@pytest.mark.parametrize(
+    ("address", "host"),
+    [
+        # address, its host
+        ("node7:2222", "node7"),
+        ("NODE7.Example.org", "node7.example.org"),
+        ("10.0.0.1:1", "10.0.0.1"),
+        ("[fe80::1]:2222", "fe80::1"),
+        ("fe80::1", "fe80::1"),
+        ("grpc://node7:2222", "node7"),
+        (":2222", ""),
+    ],
+)
+def test_the_host_of_an_address_is_what_is_before_its_port(address, host):
+    assert host_of(address) == host
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["localhost:1", "LOCALHOST:2", "127.0.0.1:3", "127.9.9.9:4", "[::1]:5", ":6", f"{socket.gethostname()}:7"],
+)
+def test_names_and_addresses_of_this_machine_are_known(address):
+    assert foreign_addresses([address, ELSEWHERE], own="localhost:9") == [ELSEWHERE]
+
+
+def test_whatever_the_own_host_is_called_it_is_here():
+    addresses = ["no-such-host.invalid:1", "no-such-host.invalid:2", ELSEWHERE]
+    assert foreign_addresses(addresses, own=addresses[1]) == [ELSEWHERE]
+
+
+def test_a_name_that_nobody_knows_is_elsewhere():
+    assert foreign_addresses(["no-such-host.invalid:1"], own="localhost:1") == ["no-such-host.invalid:1"]

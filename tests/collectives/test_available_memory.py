@@ -1,0 +1,77 @@
+"""How much memory the system would still give, and what `empty_shared` makes of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ringlet
+from ringlet.collectives.available_memory import MemoryLeft, memory_left
+from ringlet.errors import SharedMemoryFullError
+
+GIB = 2**30
+
+
+def write(root, files):
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+MEMINFO = f"MemTotal: 99999999 kB\nMemAvailable: {8 * 2**20} kB\nSwapFree: 0 kB\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "left", "where"),
+    [
+        # files, GiB left, where
+        ({}, 8, "this machine"),
+        ({"proc/self/cgroup": "0::/\n"}, 8, "this machine"),
+        (
+            {
+                "proc/self/cgroup": "0::/job/step\n",
+                "sys/fs/cgroup/job/step/memory.max": "max\n",
+                "sys/fs/cgroup/job/step/memory.current": f"{GIB}\n",
+                "sys/fs/cgroup/job/memory.max": f"{4 * GIB}\n",
+                "sys/fs/cgroup/job/memory.current": f"{3 * GIB}\n",
+                "sys/fs/cgroup/job/memory.stat": f"anon {GIB}\ninactive_file {GIB}\nactive_file 0\n",
+            },
+            2,
+            "control group /job",
+        ),
+        (
+            {
+                "proc/self/cgroup": "2:cpu:/x\n1:hugetlb,memory:/of/host\n0::/\n",
+                "sys/fs/cgroup/memory/memory.limit_in_bytes": f"{4 * GIB}",
+                "sys/fs/cgroup/memory/memory.usage_in_bytes": f"{GIB}",
+            },
+            3,
+            "control group /",
+        ),
+        (
+            {
+                "proc/self/cgroup": "1:memory:/\n",
+                "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712",
+                "sys/fs/cgroup/memory/memory.usage_in_bytes": f"{GIB}",
+            },
+            8,
+            "this machine",
+        ),
+    ],
+)
+def test_the_least_of_machine_and_control_groups_is_told(tmp_path, files, left, where):
+    write(tmp_path, {"proc/meminfo": MEMINFO, **files})
+    assert memory_left(tmp_path) == MemoryLeft(left * GIB, where)
+
+
+def test_a_system_that_does_not_tell_is_no_limit(tmp_path):
+    assert memory_left(tmp_path) is None
+
+
+def test_more_than_is_left_is_refused_before_anything_is_reserved():
+    with pytest.raises(SharedMemoryFullError, match=r"GiB of shared memory, but .* has .* GiB left") as raised:
+        ringlet.empty_shared(2**39, np.uint8)
+    assert raised.value.need_bytes == 2**39
+    assert 0 < raised.value.free_bytes < 2**39
+    assert ringlet.empty_shared(2**23, np.uint8).nbytes == 2**23

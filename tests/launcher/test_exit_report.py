@@ -1,0 +1,89 @@
+"""Which worker failed first, and what is said about it."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from ringlet.launcher.exit_report import Ending, first_failure, job_status, summary
+
+
+def raised(worker, at, error="ValueError: bad", asked_at=None, status=1):
+    return Ending(worker, status, at, asked_at, f"Traceback (most recent call last):\n  File ...\n{error}\n", error)
+
+
+LINK = "During handling of the above exception, another exception occurred:"
+HEAD = "Traceback (most recent call last):\n  File ..."
+FOLLOWS = "ringlet.errors.CollectiveAborted: /job:worker/task:2 raised ValueError: bad"
+
+
+@pytest.mark.parametrize(
+    ("endings", "worker", "status"),
+    [
+        # how they ended, who failed first, exit status
+        ([Ending(0, 0, 1.0), Ending(1, 0, 2.0)], None, 0),
+        ([Ending(0, 0, 1.0), Ending(1, 3, 2.0)], 1, 3),
+        ([raised(0, 2.0), raised(1, 1.0)], 1, 1),
+        # what came of such an error follows as well, and what such an error came of does not
+        ([raised(0, 1.0, f"{FOLLOWS}\n\n{LINK}\n\n{HEAD}\nRuntimeError: failed"), raised(2, 1.1)], 2, 1),
+        ([raised(0, 1.0, FOLLOWS), raised(2, 1.1, f"ValueError: bad\n\n{LINK}\n\n{HEAD}\n{FOLLOWS}")], 2, 1),
+        ([raised(0, 1.0, FOLLOWS), raised(2, 1.1)], 2, 1),
+        ([raised(0, 1.0, FOLLOWS), Ending(2, -9, 1.1)], 2, 137),
+        ([raised(0, 1.0, "ringlet.errors.WorkerLostError: rank 2 ..."), Ending(2, 7, 1.1)], 2, 7),
+        ([Ending(0, -15, 1.2, asked_at=1.1), raised(1, 1.0)], 1, 1),
+        # it has a handler for the signal with which it was asked to end
+        ([raised(0, 1.0, FOLLOWS), Ending(1, -15, 1.3, asked_at=1.3), Ending(2, 5, 1.4, asked_at=1.3)], 0, 1),
+        # its traceback came first, but it took its time to end, and was killed while it did
+        ([raised(0, 1.0, FOLLOWS), raised(2, 0.9, asked_at=1.3, status=-15)], 2, 1),
+    ],
+)
+def test_the_first_failure_is_the_first_that_does_not_follow_from_another_one(endings, worker, status):
+    for order in (endings, endings[::-1]):
+        first = first_failure(order)
+        assert (None if first is None else first.worker) == worker
+        assert job_status(order, None) == status
+
+
+def test_a_signal_to_the_launcher_decides_the_status_unless_all_end_well():
+    endings = [Ending(0, 0, 1.0, asked_at=0.5), Ending(1, -15, 1.0, asked_at=0.5)]
+    assert job_status(endings, signal.SIGTERM) == 143
+    assert job_status(endings[:1], signal.SIGTERM) == 0
+
+
+def test_a_failed_job_is_summed_up_in_one_line_with_who_was_ended():
+    endings = [Ending(3, -15, 1.2, asked_at=1.1), raised(2, 1.0), Ending(0, -15, 1.2, asked_at=1.1), Ending(1, 0, 0.5)]
+    assert summary(endings, None, 4) == ["worker 2 of 4 exited with status 1; workers 0 and 3 were ended"]
+
+
+def test_errors_that_follow_are_folded_and_those_of_others_are_named():
+    endings = [raised(2, 1.0), raised(3, 1.1, FOLLOWS), raised(0, 1.1, FOLLOWS), raised(1, 1.2, "KeyError: 'x'")]
+    assert summary(endings, None, 4)[1:] == [
+        f"workers 0 and 3 failed because of it: {FOLLOWS}",
+        "worker 1 failed too: KeyError: 'x'",
+    ]
+
+
+def test_many_different_errors_are_cut_short():
+    endings = [raised(worker, 1.0 + worker, f"KeyError: {worker}") for worker in range(20)]
+    lines = summary(endings, None, 4)
+    assert len(lines) == 6
+    assert lines[-1] == "and 15 others; --all-tracebacks shows them"
+
+
+def test_a_worker_that_ends_without_a_traceback_is_quoted():
+    lines = summary([Ending(0, 1, 1.0, last_line="no data")], None, 1)
+    assert lines == ["worker 0 of 1 exited with status 1", "its last line on standard error: no data"]
+
+
+def test_who_was_killed_learns_where_to_look():
+    lines = summary([Ending(0, -9, 1.0)], None, 1)
+    assert lines[0] == "worker 0 of 1 was killed by SIGKILL (signal 9)"
+    assert "dmesg" in lines[1]
+
+
+def test_ctrl_c_is_called_so():
+    endings = [Ending(0, -2, 1.0, asked_at=0.5), Ending(1, -2, 1.0, asked_at=0.5)]
+    assert summary(endings, signal.SIGINT, 2) == ["Ctrl-C: all 2 workers have ended"]
+    assert summary(endings, signal.SIGHUP, 2) == ["SIGHUP: all 2 workers have ended"]
+    assert summary(endings, signal.SIGPIPE, 2) == []

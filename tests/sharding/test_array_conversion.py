@@ -1,0 +1,146 @@
+"""What sharded arrays become elsewhere: plain arrays, numbers, text, memory that others read."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from ringlet.errors import GatherError
+from ringlet.sharding import Mesh, Sharding, explain, mode, shard, strict
+from ringlet.sharding.layout.device_group import DeviceGroup
+from ringlet.sharding.layout.layout import WHOLE, Cut, Layout
+from ringlet.sharding.sharded_array import ShardedArray
+from ringlet.testing import run_on_ranks
+
+VALUES = np.arange(24, dtype=np.float32).reshape(4, 6)
+TILES, COPIES, ONE = Sharding.tiled((2, 3)), Sharding.replicated(6), Sharding.maximal(1, 6)
+
+
+@pytest.fixture(params=["shared", "copy"], autouse=True)
+def memory(request):
+    with mode(request.param):
+        yield
+
+
+def number(value, sharding=COPIES):
+    return shard(np.array(value), sharding)
+
+
+@pytest.mark.parametrize("sharding", [TILES, COPIES, ONE])
+def test_a_plain_array_of_one_is_a_new_one(sharding):
+    x = shard(VALUES.copy(), sharding)
+    for found in (np.asarray(x), np.array(x), x.numpy()):
+        assert type(found) is np.ndarray
+        assert found.flags.writeable
+        np.testing.assert_array_equal(found, VALUES)
+        assert not any(np.shares_memory(found, tile) for tile in x.shards)
+    assert np.asarray(x, np.int64).dtype == np.int64
+
+
+def test_only_what_one_device_has_becomes_a_plain_array_without_a_copy():
+    for sharding in (COPIES, ONE):
+        x = shard(VALUES.copy(), sharding)
+        assert np.shares_memory(x.__array__(copy=False), x.shards[0])
+        with pytest.raises(ValueError, match="without a copy"):
+            x.__array__(np.float64, copy=False)
+    with pytest.raises(ValueError, match="cannot become a plain one without a copy"):
+        shard(VALUES, TILES).__array__(copy=False)
+
+
+def test_collecting_is_counted_and_may_be_refused():
+    x = shard(VALUES, TILES)
+    with explain() as report:
+        np.asarray(x)
+        x.numpy()
+        np.asarray(shard(VALUES, COPIES))
+        float(x.sum())
+    assert len(report.gathers) == 2
+    with strict():
+        with pytest.raises(GatherError, match=r"np\.asarray gathers 96 B"):
+            np.asarray(x)
+        np.asarray(x.sum())  # a number
+        np.testing.assert_array_equal(x.numpy(), VALUES)
+
+
+def test_single_numbers_convert():
+    for sharding in (COPIES, ONE):
+        x = number(3, sharding)
+        assert (int(x), float(x), complex(x), bool(x), [0, 1, 2, 3][x], x.item(), x.tolist()) == (3, 3, 3, 1, 3, 3, 3)
+        assert (round(number(2.567, sharding), 1), round(number(2.567, sharding))) == (2.6, 3)
+        assert f"{number(1.5, sharding):.2f} {number(1.5, sharding)}" == "1.50 1.5"
+        assert type(x.numpy()) is np.int64
+    assert float(shard(np.ones((1, 1, 1)), Sharding.replicated(2))[0, 0, 0]) == 1
+
+
+def test_many_numbers_do_not_convert_to_one():
+    x = shard(VALUES, TILES)
+    for convert, error in [(bool, ValueError), (int, TypeError), (float, TypeError), ([0].__getitem__, TypeError)]:
+        with pytest.raises(error):
+            convert(x)
+    with pytest.raises(TypeError, match="unsized"):
+        len(number(1))
+
+
+def test_elements_are_given_as_lists_and_bytes():
+    x = shard(VALUES, TILES)
+    assert x.tolist() == VALUES.tolist()
+    assert x.tobytes() == VALUES.tobytes()
+    assert x.item(2, 3) == 15
+
+
+def test_text_shows_the_values_and_where_they_are():
+    x = shard(VALUES, TILES)
+    assert str(x) == f"{x}" == str(VALUES)
+    assert repr(x).startswith("ShardedArray(array([[ 0.,")
+    assert repr(x).endswith("dtype=float32), sharding={devices=[2,3]<=[6]})")
+
+
+def test_dlpack_gives_memory_that_one_device_has():
+    x = shard(VALUES.copy(), ONE)
+    assert np.shares_memory(np.from_dlpack(x), x.shards[0])
+    assert x.__dlpack_device__() == (1, 0)
+    with pytest.raises(BufferError, match="hand over its tiles"):
+        np.from_dlpack(shard(VALUES, TILES))
+    tiles = [np.from_dlpack(tile) for tile in shard(VALUES, TILES).shards]
+    assert tiles[5].tolist() == [[16, 17], [22, 23]]
+
+
+def test_torch_shares_the_memory_of_a_tile():
+    torch = pytest.importorskip("torch")
+    x = shard(VALUES.copy(), TILES)
+    torch.from_dlpack(x.shards[0])[0, 0] = 7
+    assert float(x[0, 0]) == 7
+
+
+@pytest.mark.parametrize("sharding", [TILES, COPIES, ONE])
+def test_copies_have_the_same_tiles(sharding):
+    x = shard(VALUES.copy(), sharding)
+    for twin in (copy.copy(x), copy.deepcopy(x), x.copy(), pickle.loads(pickle.dumps(x))):
+        assert twin.sharding == x.sharding
+        np.add(twin, 1, out=twin)
+        np.testing.assert_array_equal(twin.numpy(), VALUES + 1)
+    np.testing.assert_array_equal(x.numpy(), VALUES)
+
+
+def test_parts_are_combined_on_the_way():
+    with mode("shared"):
+        layout = Layout(2, (WHOLE,), Cut(2, (0, 1)))
+        x = ShardedArray._build([np.ones(2), np.ones(2) * 2], layout, DeviceGroup.of(2))
+    assert x.__array__(copy=False).tolist() == pickle.loads(pickle.dumps(x)).tolist() == x.copy().tolist() == [3, 3]
+    assert str(x.real) == "[3. 3.]"
+
+
+def test_what_lies_on_several_processes_is_collected_by_all_of_them():
+    def work(member):
+        mesh = Mesh({"x": 2}, member=member, owner=(0, 1))
+        x = shard(VALUES, mesh.sharding("x"))
+        with pytest.raises(TypeError, match=r"not pickled: send np.asarray\(array\)"):
+            pickle.dumps(x)
+        return x.tolist(), np.asarray(x).tolist(), float(x[3, 5]), repr(x)
+
+    values = VALUES.tolist()
+    shown = "ShardedArray(shape=(4, 6), dtype=float32, sharding={devices=[2,1]<=[2]})"
+    assert run_on_ranks(2, work) == [(values, values, 23.0, shown)] * 2

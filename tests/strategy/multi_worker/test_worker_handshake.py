@@ -1,0 +1,209 @@
+"""How workers come together, and every way in which they do not."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ringlet.cluster import WorkersJob
+from ringlet.errors import ClusterConfigError
+from ringlet.strategy.multi_worker.worker_handshake import Cluster, join, run_command
+from tests.processes.harness import eventually
+from tests.strategy.multi_worker.test_worker_group import start
+from tests.strategy.workers import PROGRAM, environment
+
+ONCE = "attempt(lambda: strategy.run(step))"
+
+
+def address_of(job_id, num_workers=2):
+    """Where the workers of `environment` meet."""
+    addresses = json.loads(environment(0, num_workers)["TF_CONFIG"])["cluster"]["worker"]
+    tasks = tuple(("worker", index, address) for index, address in enumerate(addresses))
+    cluster = Cluster(tasks, 0, 1, str((("worker", tuple(addresses)),)))
+    return WorkersJob(f"{cluster.digest()} 1", job_id, num_workers, cluster.names).address()
+
+
+def sockets_at(address):
+    """How many sockets of this machine have the name: the one that listens, and one for each visitor."""
+    return Path("/proc/net/unix").read_text().count("@" + address[1:])
+
+
+def failure_of(process):
+    told = process.told()
+    assert isinstance(told, dict), told
+    return told
+
+
+def test_a_worker_that_does_not_come_is_named_with_what_to_check_and_the_command_that_starts_all(processes, name):
+    started = start(processes, name, "tell('here')\nhear()\n" + ONCE, num_workers=3, indices=[0, 2], SECONDS="1.5")
+    assert [process.told() for process in started] == ["here"] * 2
+    for process in started:
+        process.say()
+    for process in started:
+        told = failure_of(process)
+        assert told["kind"] == "DeadlineExceededError"
+        assert "waited 1.5 s for /job:worker/task:1 of the 3 workers of the cluster" in told["text"]
+        assert '"cluster" in TF_CONFIG' in told["text"]
+        assert "RINGLET_JOB_ID" in told["text"]
+        assert "`ringlet run -n 3 " in told["text"]
+        assert "RINGLET_TIMEOUT_SECONDS" in told["text"]
+
+
+def test_a_missing_first_worker_is_named_too(processes, name):
+    [process] = start(processes, name, ONCE, indices=[1], SECONDS="0.5")
+    assert "The others meet at /job:worker/task:0, which is not there" in failure_of(process)["text"]
+
+
+def test_a_second_process_of_one_task_is_sent_away_with_the_pid_of_the_first(processes, name):
+    [first] = start(processes, name, ONCE, indices=[0])
+    assert eventually(lambda: sockets_at(address_of(name)))
+    [second] = start(processes, name, ONCE, indices=[0])
+    told = failure_of(second)
+    assert told["kind"] == "FailedPreconditionError"
+    assert f"/job:worker/task:0 is held by pid {first.pid}" in told["text"]
+    assert "two processes were started as this task, or another job with this cluster" in told["text"]
+    [other] = start(processes, name, ONCE, indices=[1])
+    assert first.told() == other.told() == [2.0, 4.0]
+
+
+def test_different_numbers_of_replicas_are_an_error_on_all_that_names_each(processes, name):
+    [first] = start(processes, name, ONCE, indices=[0])
+    [second] = start(processes, name, ONCE, indices=[1], num_local=2)
+    for process in (first, second):
+        told = failure_of(process)
+        assert told["kind"] == "FailedPreconditionError"
+        assert "/job:worker/task:0 has 1, /job:worker/task:1 has 2" in told["text"]
+
+
+def start_scripts(processes, name, folder, ending=ONCE, **changes):
+    """Two workers that run different scripts."""
+    started = []
+    for index in range(2):
+        script = folder / f"{index}.py"
+        script.write_text(f"# {index}\n")
+        program = f"sys.argv[0] = {str(script)!r}\n{PROGRAM}\n{ending}"
+        started.append(processes.start(program, environ=environment(index, 2, job_id=name, **changes)))
+    return started
+
+
+def test_different_programs_are_an_error_on_all_that_names_both_and_the_cures(processes, name, tmp_path):
+    for process in start_scripts(processes, name, tmp_path):
+        told = failure_of(process)
+        assert told["kind"] == "FailedPreconditionError"
+        words = f"/job:worker/task:0 runs {tmp_path / '0.py'} and /job:worker/task:1 runs {tmp_path / '1.py'}"
+        assert words in told["text"]
+        assert "RINGLET_JOB_ID" in told["text"]
+        assert "RINGLET_MIXED_SCRIPTS=1" in told["text"]
+
+
+def test_the_script_is_what_it_was_when_the_strategy_was_made(processes, name, tmp_path):
+    started = start_scripts(processes, name, tmp_path, "tell('made')\nhear()\n" + ONCE)
+    assert [process.told() for process in started] == ["made"] * 2
+    (tmp_path / "0.py").write_bytes((tmp_path / "1.py").read_bytes())
+    for process in started:
+        process.say()
+    assert [failure_of(process)["kind"] for process in started] == ["FailedPreconditionError"] * 2
+
+
+def test_programs_may_differ_on_purpose(processes, name, tmp_path):
+    started = start_scripts(processes, name, tmp_path, RINGLET_MIXED_SCRIPTS="1")
+    assert [process.told() for process in started] == [[2.0, 4.0]] * 2
+
+
+def test_a_worker_that_ends_while_others_still_come_is_named_to_those_that_came(processes, name):
+    chief, second = start(processes, name, "tell('here')\n" + ONCE, num_workers=3, indices=[0, 1])
+    assert (chief.told(), second.told()) == ("here", "here")
+    assert eventually(lambda: sockets_at(address_of(name, 3)) > 1)
+    time.sleep(0.1)  # for what it says of itself
+    second.kill()
+    told = failure_of(chief)
+    assert told["kind"] == "WorkerLostError"
+    assert f"/job:worker/task:1 (pid {second.pid}" in told["text"]
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_ctrl_c_ends_the_wait_for_the_others(processes, name, index):
+    [process] = start(processes, name, "tell('here')\n" + ONCE, indices=[index])
+    assert process.told() == "here"
+    time.sleep(0.2)
+    process.kill(signal.SIGINT)
+    told = failure_of(process)
+    assert told["kind"] == "KeyboardInterrupt"
+    assert told["seconds"] < 5
+
+
+def test_workers_may_try_again_after_one_of_them_gave_up(processes, name):
+    program = """
+hear()
+attempt(lambda: strategy.run(step))
+hear()
+attempt(lambda: strategy.run(step))
+"""
+    first, second = start(processes, name, program, SECONDS="1")
+    first.say()
+    assert failure_of(first)["kind"] == "DeadlineExceededError"
+    for process in (first, second):
+        process.say()
+    # The second one comes for the first time, with a call that the other does not know.
+    kinds = [process.told() for process in (first, second)]
+    assert [told if isinstance(told, list) else told["kind"] for told in kinds] == ["CollectiveMismatchError"] * 2
+
+
+def test_a_stranger_at_the_name_of_the_workers_does_no_harm(processes, name):
+    [first] = start(processes, name, "tell('here')\n" + ONCE, indices=[0])
+    assert first.told() == "here"
+    address = address_of(name)
+    strangers = []
+
+    def comes():
+        stranger = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        strangers.append(stranger)
+        return stranger.connect_ex(address) == 0
+
+    assert eventually(comes)
+    strangers[-1].send(b"cos\nsystem\n(S'touch /tmp/ringlet-bomb'\ntR.")
+    [second] = start(processes, name, ONCE, indices=[1])
+    assert first.told() == second.told() == [2.0, 4.0]
+    for stranger in strangers:
+        stranger.close()
+
+
+# --- without other processes ------------------------------------------------------------------------------------------
+
+
+def cluster_of(*addresses, num_local=1):
+    return Cluster(tuple(("worker", index, address) for index, address in enumerate(addresses)), 0, num_local)
+
+
+def test_other_machines_are_refused_with_the_exact_command_to_use_instead(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["train it.py", "--epochs", "3"])
+    monkeypatch.setattr(sys, "orig_argv", ["python", "train it.py"])
+    with pytest.raises(ClusterConfigError, match=r"task:1 is at 203\.0\.113\.9:1, which is not this machine") as caught:
+        join(cluster_of("localhost:1", "203.0.113.9:1", num_local=2), 1, 1.0)
+    assert "ringlet run -n 2 --replicas 2 'train it.py' --epochs 3" in str(caught.value)
+    assert caught.value.path == "$.cluster.worker[1]"
+
+
+def test_a_module_is_named_as_it_was_started(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/somewhere/train.py", "--epochs", "3"])
+    monkeypatch.setattr(sys, "orig_argv", ["python", "-m", "models.train", "--epochs", "3"])
+    assert run_command(cluster_of("a:1", "b:1")) == "ringlet run -n 2 -m models.train --epochs 3"
+
+
+def test_more_workers_than_one_machine_runs_are_refused_at_once():
+    addresses = [f"localhost:{port}" for port in range(60_000)]
+    with pytest.raises(ClusterConfigError, match="60000 workers with 60000 replicas: a strategy has at most 1000"):
+        join(cluster_of(*addresses), 1, 1.0)
+
+
+def test_the_same_cluster_has_the_same_digest_in_every_worker_and_another_one_has_another():
+    tasks = (("worker", 0, "localhost:1"), ("worker", 1, "localhost:2"))
+    digests = {Cluster(tasks, index, local, "spec").digest() for index in (0, 1) for local in (1, 2)}
+    assert len(digests) == 1
+    assert Cluster(tasks[::-1], 0, 1, "spec").digest() not in digests

@@ -1,0 +1,168 @@
+"""Deadlines of single calls: who has waited too long says so, and nobody else is stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ringlet
+from ringlet.errors import CollectiveAborted, DeadlineExceededError
+from ringlet.strategy.replica import watchdog
+from ringlet.strategy.replica.error_selection import follows_from_abort
+from ringlet.strategy.replica.watchdog import Deadline
+from tests.strategy.replicas import SECONDS, assert_usable, mirrored, replica, replica_id
+from tests.strategy.test_fork import run_python
+
+SOON = ringlet.experimental.CommunicationOptions(timeout_seconds=0.02)
+LATE = ringlet.experimental.CommunicationOptions(timeout_seconds=SECONDS)
+
+
+def until_the_group_fails() -> None:
+    """Be busy elsewhere for as long as another replica waits."""
+    last = time.monotonic() + SECONDS
+    while replica()._run.crew.group.failure is None:
+        assert time.monotonic() < last
+        time.sleep(0.001)
+
+
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "all_reduce": lambda options: replica().all_reduce("SUM", np.ones(3), options),
+    "all_gather": lambda options: replica().all_gather(np.ones(3), 0, options),
+    "all_reduce of many": lambda options: replica().all_reduce("SUM", [np.ones(3), 1.5], options),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
+@pytest.mark.parametrize("num_replicas", [2, 3, 8])
+@pytest.mark.parametrize("is_late", [0, 1])
+def test_replicas_that_wait_too_long_raise_and_the_strategy_stays_usable(call, num_replicas, is_late):
+    strategy = mirrored(num_replicas)
+
+    def step() -> Any:
+        if replica_id() == is_late:
+            until_the_group_fails()
+        return call(SOON)
+
+    with pytest.raises(
+        DeadlineExceededError, match=r"waited 0\.02 s for the others in all_(reduce|gather), the timeout_"
+    ):
+        strategy.run(step)
+    assert_usable(strategy)
+
+
+def test_what_a_deadline_refers_to_is_let_go_of_once_it_is_over():
+    class Abort:
+        def __call__(self, reason: str) -> None:
+            ended.set()
+
+    ended = threading.Event()
+    early, late = Abort(), Abort()
+    references = [weakref.ref(early), weakref.ref(late)]
+    with Deadline(SECONDS, print, lambda: "never"):  # in front of the next one, which stays in the queue
+        with Deadline(2 * SECONDS, late, lambda: "never"):
+            pass
+        with contextlib.suppress(DeadlineExceededError), Deadline(0.01, early, lambda: "now"):
+            assert ended.wait(SECONDS)
+            time.sleep(0.01)
+    del early, late
+    end = time.monotonic() + SECONDS
+    while any(reference() is not None for reference in references):
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
+def test_a_deadline_that_is_far_changes_nothing(call):
+    strategy = mirrored(2)
+    expected = strategy.run(lambda: call(None))
+    found = strategy.run(lambda: call(LATE))
+    np.testing.assert_equal(strategy.experimental_local_results(found), strategy.experimental_local_results(expected))
+
+
+def test_one_replica_waits_for_nobody():
+    assert mirrored(1).run(lambda: CALLS["all_reduce"](SOON)).tolist() == [1, 1, 1]
+
+
+def wait_in(deadline_seconds: float, then: BaseException | None) -> None:
+    """Leave a deadline after it is over, by an exception or without one."""
+    ended = threading.Event()
+    with Deadline(deadline_seconds, lambda _: ended.set(), lambda: "too late"):
+        assert ended.wait(SECONDS)
+        if then is not None:
+            raise then
+
+
+@pytest.mark.parametrize("then", [None, CollectiveAborted("too late")])
+def test_a_deadline_that_is_over_is_raised_as_a_failure_of_its_own(then):
+    with pytest.raises(DeadlineExceededError, match="too late") as caught:
+        wait_in(0.01, then)
+    assert not follows_from_abort(caught.value)
+
+
+def test_another_failure_is_told_instead():
+    with pytest.raises(KeyError):
+        wait_in(0.01, KeyError("of its own"))
+
+
+def test_who_leaves_in_time_is_not_ended():
+    reasons: list[str] = []
+    for _ in range(100):
+        with Deadline(SECONDS, reasons.append, lambda: "too late"):
+            pass
+    with Deadline(0.0, reasons.append, lambda: "never"):
+        time.sleep(0.002)
+    assert reasons == []
+    assert all(entry.is_over for _, _, entry in watchdog._watch._entries)
+
+
+def test_deadlines_are_kept_in_their_order():
+    order: list[str] = []
+    both = threading.Event()
+
+    def note(text: str) -> None:
+        order.append(text)
+        if len(order) == 2:
+            both.set()
+
+    def wait() -> None:
+        with Deadline(0.05, note, lambda: "second"), Deadline(0.01, note, lambda: "first"):
+            assert both.wait(SECONDS)
+
+    with pytest.raises(DeadlineExceededError):
+        wait()
+    assert order == ["first", "second"]
+
+
+def test_deadlines_work_in_a_child():
+    code = """
+import time
+from ringlet.experimental import CommunicationOptions
+
+def late_step():
+    replica = ringlet.get_replica_context()
+    if int(replica.replica_id_in_sync_group) == 1:
+        while replica._run.crew.group.failure is None:
+            time.sleep(0.001)
+    return replica.all_reduce("SUM", np.ones(3), CommunicationOptions(timeout_seconds=0.02))
+
+def attempt():
+    try:
+        strategy.run(late_step)
+    except TimeoutError:
+        return "over"
+
+print(attempt(), flush=True)
+if os.fork() == 0:
+    signal.alarm(30)
+    os.write(1, attempt().encode())
+    os._exit(0)
+os.wait()
+"""
+    assert run_python(code) == "over\nover"
