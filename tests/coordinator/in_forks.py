@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import socket
@@ -42,15 +43,27 @@ def spring(orders: socket.socket) -> None:
 
 
 class Spring:
-    """The process that all tasks are forks of, and the only one who may wait for them."""
+    """The process that all tasks are forks of, and the only one who may wait for them.
 
-    def __init__(self) -> None:
+    It is a new interpreter, or a fork of a process that has loaded everything and has no threads.
+    """
+
+    def __init__(self, is_fork: bool = False) -> None:
         self._lock = threading.Lock()
         self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._orders.settimeout(30)
         with theirs:
+            if is_fork:
+                self._wait = functools.partial(os.waitpid, os.fork(), 0)
+                if not self._wait.args[0]:
+                    self._orders.close()
+                    with contextlib.suppress(OSError):  # closed before its last answer was read
+                        spring(theirs)
+                    os._exit(0)
+                return
             program = f"import socket; from {__name__} import spring; spring(socket.socket(fileno={theirs.fileno()}))"
-            self._process = subprocess.Popen([sys.executable, "-c", program], pass_fds=[theirs.fileno()])
+            process = subprocess.Popen([sys.executable, "-c", program], pass_fds=[theirs.fileno()])
+            self._wait = functools.partial(process.wait, 10)
 
     def ask(self, kind: str, task_type: str, number: int, descriptor: int) -> int:
         with self._lock:
@@ -59,7 +72,7 @@ class Spring:
 
     def close(self) -> None:
         self._orders.close()
-        self._process.wait(10)
+        self._wait()
 
 
 class ForkTasks:

@@ -122,7 +122,8 @@ class Launcher:
             command,
             cwd=self.folder,
             env=_clean_environment() | {name: value, **(environ or {})},
-            **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more},
+            # Nothing is read ahead by `wait_for_lines`, which `end` would not see.
+            **{"bufsize": 0, "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more},
         )
         self._jobs.append(Job(popen, mark))
         return self._jobs[-1]

@@ -22,7 +22,7 @@ def memory_bytes():
     return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(600 + 3 * LAUNCHES)  # of which each takes a third of a second, and longer beside other work
 def test_nothing_accumulates_over_launches():
     for _ in range(2):
         ringlet.launch(os.getpid, n=1)

@@ -1,6 +1,4 @@
-"""Random jobs of random collectives, disturbed at random moments by SIGKILL, SIGSTOP and SIGCONT.
-
-    python -m tests.processes.chaos --minutes 30 --seed 1
+"""Random jobs of random collectives, disturbed at random moments by SIGKILL, SIGSTOP and SIGCONT (`tests.chaos`).
 
 Every round is one job: ranks, arrays, calls and the disturbance are drawn from its seed. A job that is only paused must
 return right values. Where ranks are killed, or stopped for longer than the time-out, the others must raise an error
@@ -10,17 +8,15 @@ must raise, end, and leave every byte of the reused memory as it was. Nothing ma
 
 from __future__ import annotations
 
-import argparse
 import mmap
 import os
 import random
 import signal
-import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import ml_dtypes
 import numpy as np
@@ -28,14 +24,14 @@ import numpy as np
 import ringlet
 from ringlet.collectives import Algorithm, Member, init_process_group
 from ringlet.errors import CollectiveAborted, DeadlineExceededError, WorkerLostError
-from tests.processes.forked import Job, left_behind
+from tests.processes.forked import Job
 
-__all__ = ["main", "run_round"]
+__all__ = ["EVENTS", "Plan", "run_plan", "run_round"]
 
 Array = np.ndarray[Any, Any]
 
-# Longer than this, an answer counts as a hang.
-PATIENCE_SECONDS = 30.0
+# Longer than this, an answer counts as a hang, however busy the machine is.
+PATIENCE_SECONDS = 120.0
 STALL_SECONDS = 2.0  # the time-out of jobs in which a rank stays stopped
 EVENTS = ["kill", "kill two", "pause", "stall", "stall two", "kill stopped", "kill beside stopped"]
 DTYPES = ["int8", "uint16", "int32", "float16", "float32", "float64", "complex64", ml_dtypes.bfloat16]
@@ -55,14 +51,14 @@ class Plan:
     count: int
     crosses: str
     is_split: bool
+    calls: int  # made before something happens
     pause: float
     victims: list[int]
 
     @classmethod
-    def draw(cls, seed: int, event: str = "") -> Plan:
-        chance = random.Random(seed)
-        event = event or chance.choice(EVENTS)
-        num_ranks = chance.randint(3 if event.endswith("two") or "beside" in event else 2, 5)
+    def draw(cls, seed: int, event: str, most_ranks: int = 5) -> Plan:
+        chance = random.Random(f"{seed} {event}")
+        num_ranks = chance.randint(3 if event.endswith("two") or "beside" in event else 2, most_ranks)
         dtype = np.dtype(chance.choice(DTYPES))
         blocks = int(2 ** chance.uniform(0, 23)) // dtype.itemsize // num_ranks
         return cls(
@@ -73,7 +69,8 @@ class Plan:
             max(blocks, 1) * num_ranks,
             chance.choice("110"),
             num_ranks > 2 and chance.random() < 0.4,
-            chance.uniform(0, 0.05),
+            chance.choice([0, 1, chance.randrange(30)]),
+            chance.uniform(0, 0.02),
             chance.sample(range(num_ranks), 2 if event.endswith("two") or "beside" in event else 1),
         )
 
@@ -85,16 +82,41 @@ class Plan:
         return self.victims[:1] if "beside" in self.event else []
 
     @property
+    def timeout_seconds(self) -> float:
+        return STALL_SECONDS if "stall" in self.event else 2 * PATIENCE_SECONDS
+
+    @property
     def kills(self) -> list[int]:
         if self.event.startswith("kill two"):
             return self.victims
         return self.victims[-1:] if self.event.startswith("kill") else []
 
 
+class Program(Protocol):
+    """What one process of a job runs, until it is over or raises."""
+
+    replicas: int  # of each process
+
+    def __init__(self, plan: Plan, rank: int) -> None:
+        """Join the job."""
+
+    def make(self, step: int) -> bool:
+        """Make one call; return whether its result is right."""
+
+    def is_over(self, is_asked: bool) -> bool:
+        """Return whether rank 0 was asked to end, on all ranks after the same call."""
+
+
 class Calls:
     """One rank's calls, each compared with what it has to return."""
 
-    def __init__(self, plan: Plan, member: Member) -> None:
+    replicas = 1
+
+    def __init__(self, plan: Plan, rank: int) -> None:
+        os.environ["RINGLET_CROSS_MEMORY"] = plan.crosses
+        member = init_process_group(
+            rank, plan.num_ranks, name=f"chaos {os.getppid()}", timeout_seconds=plan.timeout_seconds
+        )
         self.plan, self.member = plan, member
         self.base = (np.arange(plan.count) % 5).astype(plan.dtype)
         ranks = list(range(plan.num_ranks))
@@ -143,6 +165,10 @@ class Calls:
         got = calls[name]()
         return (got is None and expected is None) or np.array_equal(got, expected)
 
+    def is_over(self, is_asked: bool) -> bool:
+        """Return what rank 0 was asked."""
+        return bool(self.member.broadcast(np.array([is_asked]) if self.member.rank == 0 else None)[0])
+
     def all_reduce(self, member: Member, x: Array, same: random.Random, own: random.Random) -> Array:
         out = own.choice([x, self.array(own, self.base)]) if same.random() < 0.6 else None
         return member.all_reduce(x, algorithm=same.choice([Algorithm.AUTO, Algorithm.DIRECT, Algorithm.RING]), out=out)
@@ -156,22 +182,28 @@ class Calls:
         return run()
 
     def expected(self, name: str, step: int, ranks: list[int], index: int, root: int) -> Array | None:
-        dtype, share = self.plan.dtype, self.plan.count // len(ranks)
-        each = [self.values(rank, step) for rank in ranks]
-        summed = each[:index] if name == "scan" else each
-        total = sum((x.astype("complex128") for x in summed), np.zeros(self.plan.count, "complex128"))
-        total = (total if dtype.kind == "c" else total.real).astype(dtype)
-        others: dict[str, Array | None] = {
-            "barrier": None,
-            "broadcast": each[root],
-            "all_gather": np.concatenate(each),
-            "gather": np.concatenate(each) if index == root else None,
-            "all_to_all": np.concatenate([x[index * share :][:share] for x in each]),
-            "permute": each[index - 1],
-            "reduce_scatter": total[index * share :][:share],
-            "reduce": total if index == root else None,
+        """Return what a call has to return: of small whole numbers, so that every sum is exact in every dtype."""
+        share = self.plan.count // len(ranks)
+
+        def total(summed: list[int]) -> Array:
+            number = self.plan.dtype.type
+            return self.base * number(len(summed)) + number(sum(rank + step % 3 for rank in summed))
+
+        def joined(start: int, stop: int) -> Array:
+            return np.concatenate([self.values(rank, step)[start:stop] for rank in ranks])
+
+        others: dict[str, Callable[[], Array | None]] = {
+            "barrier": lambda: None,
+            "broadcast": lambda: self.values(ranks[root], step),
+            "all_gather": lambda: joined(0, self.plan.count),
+            "gather": lambda: joined(0, self.plan.count) if index == root else None,
+            "all_to_all": lambda: joined(index * share, (index + 1) * share),
+            "permute": lambda: self.values(ranks[index - 1], step),
+            "reduce_scatter": lambda: total(ranks)[index * share :][:share],
+            "reduce": lambda: total(ranks) if index == root else None,
+            "scan": lambda: total(ranks[:index]),
         }
-        return others.get(name, total)
+        return others.get(name, lambda: total(ranks))()
 
 
 def reused_memory(plan: Plan) -> Iterator[Array]:
@@ -183,25 +215,33 @@ def reused_memory(plan: Plan) -> Iterator[Array]:
             yield x
 
 
-def body_of(plan: Plan, phase: mmap.mmap) -> Callable[[int, Callable[[Any], None]], None]:
+def body_of(plan: Plan, program: type[Program], phase: mmap.mmap) -> Callable[[int, Callable[[Any], None]], None]:
     def body(rank: int, tell: Callable[[Any], None]) -> None:
-        os.environ["RINGLET_CROSS_MEMORY"] = plan.crosses
-        seconds = STALL_SECONDS if "stall" in plan.event else 60.0
-        member = init_process_group(rank, plan.num_ranks, name=f"chaos {os.getppid()}", timeout_seconds=seconds)
-        calls = Calls(plan, member)
+        calls = program(plan, rank)
         tell("joined")
         step = 0
         try:
-            # All ranks leave after the same call: rank 0 tells the others when.
-            while step % 8 or not member.broadcast(np.array([phase[0] == 1]) if rank == 0 else None)[0]:
+            while step % 8 or not calls.is_over(phase[0] == 1):
                 if not calls.make(step):
                     tell(["wrong", step])
                     return
                 step += 1
+                if rank == 0:
+                    phase[1] = min(step, 255)
             tell(["done", step])
             return
         except (WorkerLostError, DeadlineExceededError, CollectiveAborted) as error:
-            answer = [type(error).__name__, str(error), getattr(error, "rank", None)]
+            lost = getattr(error, "rank", -1) // calls.replicas
+            answer = [type(error).__name__, str(error), lost, getattr(error, "pid", None)]
+        except ValueError as error:  # its own
+            tell([type(error).__name__, str(error), rank, os.getpid()])
+            return
+        try:
+            calls.is_over(False)
+            answer[1] += ", but the next call returned"
+        except (WorkerLostError, DeadlineExceededError, CollectiveAborted) as error:
+            if type(error).__name__ != answer[0]:
+                answer[1] += f", and the next call raised {error!r}"
         del calls
         reused = list(reused_memory(plan))
         tell(answer)
@@ -215,29 +255,44 @@ def body_of(plan: Plan, phase: mmap.mmap) -> Callable[[int, Callable[[Any], None
     return body
 
 
-def run_round(plan: Plan) -> list[str]:
+def run_round(seed: int, event: str, folder: Path) -> list[str]:
     """Run one job; return what was wrong with it."""
-    phase = mmap.mmap(-1, 1)
-    job = Job(plan.num_ranks, body_of(plan, phase))
+    return run_plan(Plan.draw(seed, event), Calls)
+
+
+def run_plan(plan: Plan, program: type[Program]) -> list[str]:
+    """Run a program as the ranks of one job; return what was wrong with it."""
+    phase = mmap.mmap(-1, 2)  # what to do, and how many calls rank 0 has made
+    job = Job(plan.num_ranks, body_of(plan, program, phase))
     try:
         wrong = _disturb(plan, job, phase)
     finally:
+        phase[0] = 2
         for rank in plan.stops:
             job.kill(rank, signal.SIGCONT)
         statuses = job.wait(PATIENCE_SECONDS)
+        phase.close()
+    if wrong is None:
+        return []
     expected = [-signal.SIGKILL if rank in plan.kills else 0 for rank in range(plan.num_ranks)]
-    return wrong if statuses == expected else [*wrong, f"the exit statuses are {statuses}"]
+    if statuses != expected:
+        wrong.append(f"the exit statuses are {statuses}")
+    return [f"{plan}: {text}" for text in wrong]
 
 
-def _disturb(plan: Plan, job: Job, phase: mmap.mmap) -> list[str]:
+def _disturb(plan: Plan, job: Job, phase: mmap.mmap) -> list[str] | None:
+    """Do what the event says; return what was wrong, None if the machine was too busy to start the job in time."""
+
     def told(rank: int) -> Any:
         return job.told(rank, time.monotonic() + PATIENCE_SECONDS)
 
     everyone = range(plan.num_ranks)
     joined = [told(rank) for rank in everyone]
+    if "stall" in plan.event and "DeadlineExceededError" in str(joined):
+        return None
     if joined != ["joined"] * plan.num_ranks:
         return [f"did not join: {joined}"]
-    time.sleep(plan.pause)
+    _await_calls(plan, phase)
     if plan.event == "pause":
         chance = random.Random(plan.seed)
         for _ in range(10):
@@ -253,6 +308,8 @@ def _disturb(plan: Plan, job: Job, phase: mmap.mmap) -> list[str]:
     for rank in plan.kills:
         job.kill(rank)
     survivors = [rank for rank in everyone if rank not in plan.victims]
+    if plan.event == "raise" and (text := _refused(plan, job.pids, plan.victims[0], told(plan.victims[0]))):
+        return [text]
     wrong = [text for rank in survivors if (text := _refused(plan, job.pids, rank, told(rank)))]
     for rank in plan.stops:
         job.kill(rank, signal.SIGCONT)
@@ -265,43 +322,31 @@ def _disturb(plan: Plan, job: Job, phase: mmap.mmap) -> list[str]:
     return wrong
 
 
+def _await_calls(plan: Plan, phase: mmap.mmap) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while phase[1] < plan.calls and plan.event != "raise" and time.monotonic() < end:
+        time.sleep(0.0005)
+    time.sleep(plan.pause)
+
+
 def _refused(plan: Plan, pids: list[int], rank: int, answer: Any) -> str:
     """Whatever is wrong with the error that a rank has raised."""
-    if not isinstance(answer, list) or len(answer) != 3:
+    if not isinstance(answer, list) or len(answer) != 4:
         return f"rank {rank} told {answer}"
-    kind, text, lost = answer
-    if plan.kills:
-        right = kind == "WorkerLostError" and lost in plan.kills and "SIGKILL" in text
+    kind, text, lost, pid = answer
+    if plan.event == "raise" and rank in plan.victims:
+        right = (kind, text) == ("ValueError", "chaos")
+    elif plan.event == "raise" and kind == "CollectiveAborted":  # other replicas of that process waited
+        right = f"(pid {pids[plan.victims[0]]}) cannot go on: replica " in text and "raised ValueError: chaos" in text
+    elif plan.event == "raise":  # the process has caught its error, and ended
+        right = kind == "WorkerLostError" and pid == pids[lost] and lost in plan.victims and "with status 0" in text
+    elif plan.kills:
+        right = kind == "WorkerLostError" and lost in plan.kills and pid == pids[lost] and "SIGKILL" in text
     else:
         # Ranks of a part have numbers of their own there: the pid tells them apart.
         right = kind == "DeadlineExceededError" and any(
             f"(pid {pids[victim]}, stopped" in text for victim in plan.stops
         )
+    right = right and "the next call" not in text
     # A rank that was stopped may raise what its own clock says, or what the others have left.
     return "" if right or (rank in plan.stops and text) else f"rank {rank} raised {kind}: {text}"
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=1.0)
-    parser.add_argument("--seed", type=int, default=0, help="of the first round; the next ones follow")
-    parser.add_argument("--event", choices=EVENTS, default="")
-    options = parser.parse_args()
-    before, failures, rounds = left_behind(), 0, Counter[str]()
-    end = time.monotonic() + 60 * options.minutes
-    seed = options.seed
-    while time.monotonic() < end:
-        plan = Plan.draw(seed, options.event)
-        wrong = run_round(plan)
-        rounds[plan.event] += 1
-        failures += bool(wrong)
-        for text in wrong:
-            print(f"{plan}: {text[-2000:]}", flush=True)
-        seed += 1
-    after = left_behind()
-    print(f"{dict(rounds)}: {failures} rounds failed; left behind {before} -> {after}")
-    return int(failures > 0 or after != before)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -6,21 +6,24 @@ ranks of one job, watches them, and ends them all; the test looks at what it tel
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import json
 import os
 import select
 import signal
 import sys
+import tempfile
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.processes.harness import descriptors_of
+from tests.processes.harness import children, descriptors_of, threads_of
 
-__all__ = ["Job", "left_behind"]
+__all__ = ["Job", "footprint", "left_behind"]
 
 
 class Job:
@@ -105,3 +108,27 @@ def left_behind() -> tuple[list[str], int]:
     """What a job must not add to: the names of Ringlet's files, and how many descriptors this process has open."""
     files = [file.name for folder in ("/dev/shm", "/tmp") for file in Path(folder).iterdir() if "ringlet" in file.name]
     return sorted(files), descriptors_of()
+
+
+def footprint() -> dict[str, Any]:
+    """Return what a job must not add to, once its orphans that have ended were waited for."""
+    descriptors = Counter[str]()
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # that of the folder itself
+            descriptors[str(descriptor.readlink()).partition("[")[0]] += 1
+    commands = {}
+    for pid in map(int, children()):
+        with contextlib.suppress(ChildProcessError, OSError):
+            if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG) is None:
+                commands[pid] = Path(f"/proc/{pid}/cmdline").read_text("utf-8", "replace").replace("\0", " ")
+    return {
+        "descriptors": {name: count for name, count in descriptors.items() if not name.startswith("/proc/")},
+        "threads": threads_of(),
+        "children": commands,
+        "files": sorted(
+            file.name
+            for folder in (tempfile.gettempdir(), "/dev/shm")
+            for file in Path(folder).iterdir()
+            if folder != "/dev/shm" or "ringlet" in file.name
+        ),
+    }

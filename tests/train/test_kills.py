@@ -185,6 +185,7 @@ print(total, *trace)
 """
 
 
+@pytest.mark.timeout(120 + 5 * RANDOM_KILLS)
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a library is put before that of the system")
 def test_a_program_that_is_killed_at_any_call_of_a_save_leaves_the_last_good_checkpoint(tmp_path):
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
@@ -198,7 +199,9 @@ def test_a_program_that_is_killed_at_any_call_of_a_save_leaves_the_last_good_che
     )
     environ = {**os.environ, "LD_PRELOAD": str(shim), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, str(tmp_path / "driver.py"), str(tmp_path), str(RANDOM_KILLS)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False, env=environ)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=110 + 5 * RANDOM_KILLS, check=False, env=environ
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     total, *trace = done.stdout.split()
     assert int(total) == len(trace) > 30

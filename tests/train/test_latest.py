@@ -7,9 +7,9 @@ import os
 import pytest
 
 from ringlet.errors import CheckpointCorruptError
-from ringlet.train import Checkpoint, latest_checkpoint
+from ringlet.train import Checkpoint, CheckpointManager, latest_checkpoint
 from ringlet.train.latest import checkpoints_in, file_of, known_state, newest_intact
-from ringlet.train.state_file import FolderState, write_state
+from ringlet.train.state_file import FolderState, read_state, write_state
 
 
 @pytest.fixture
@@ -45,6 +45,23 @@ def test_a_state_file_that_names_what_is_gone_is_not_believed(folder, caplog):
     (folder / "ckpt-3.safetensors").unlink()
     assert latest_checkpoint(folder) == str(folder / "ckpt-2")
     assert "names ckpt-3, which does not exist" in caplog.text
+
+
+def test_a_state_file_that_another_program_replaces_meanwhile_is_read_again(tmp_path, monkeypatch, caplog):
+    manager = CheckpointManager(Checkpoint(step=1), tmp_path, max_to_keep=1)
+    manager.save()
+    saves = [manager.save]
+
+    def read_before_a_save(*args):
+        state = read_state(*args)
+        if saves:
+            saves.pop()()  # which removes what the state names
+        return state
+
+    monkeypatch.setattr("ringlet.train.latest.read_state", read_before_a_save)
+    state, is_told = known_state(str(tmp_path))
+    assert (state.latest, is_told) == ("ckpt-2", True)
+    assert not caplog.records
 
 
 def test_another_file_may_tell(folder):

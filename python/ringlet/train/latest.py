@@ -126,12 +126,17 @@ def known_state(folder: str, prefix: str = "", latest_filename: str = STATE_NAME
     is_from_file : bool
         Whether it comes from the state file.
     """
+    last: FolderState | None = None
     try:
-        state = read_state(folder, latest_filename)
-        if state is not None and os.path.exists(file_of(os.path.join(folder, state.latest))):
-            return state, True
-        if state is not None:
-            _log.warning("%s names %s, which does not exist: using the checkpoint files instead", folder, state.latest)
+        while (state := read_state(folder, latest_filename)) is not None:
+            if os.path.exists(file_of(os.path.join(folder, state.latest))):
+                return state, True
+            if state == last:
+                _log.warning(
+                    "%s names %s, which does not exist: using the checkpoint files instead", folder, state.latest
+                )
+                break
+            last = state  # another program may have saved since, and removed that checkpoint
     except (CheckpointCorruptError, OSError) as error:
         _log.warning("%s; using the checkpoint files instead", error)
     found = checkpoints_in(folder, prefix)
