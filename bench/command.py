@@ -71,7 +71,7 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> a
     options = parser.parse_args(arguments)
     dtype = dtype_named(options.dtype)
     if not is_supported(dtype, options.op):
-        parser.error(f"there is no {options.op} of {options.dtype}.")
+        parser.error(f"{options.op} does not support {options.dtype}.")
     for size in options.bytes:
         if size % dtype.itemsize:
             what = f"{options.dtype} elements: give multiples of {dtype.itemsize}."

@@ -106,7 +106,7 @@ def test_a_cell_that_does_not_fit_into_memory_is_left_out_and_said_to_be(capsys)
         (["--bytes", "10B"], "10 bytes are no whole number of float32 elements: give multiples of 4."),
         (["--dtype", "bool"], "SUM does not support bool"),
         (["--dtype", "float31"], "invalid choice"),
-        (["--op", "XOR"], "there is no XOR of float32."),
+        (["--op", "XOR"], "XOR does not support float32."),
     ],
 )
 def test_what_cannot_be_measured_is_refused(arguments, complaint, capsys):

@@ -157,7 +157,7 @@ def test_a_fault_of_another_resolver_names_it():
 
 
 def test_a_task_counted_from_the_end_is_refused():
-    with pytest.raises(ClusterConfigError, match="there is no worker -1"):
+    with pytest.raises(ClusterConfigError, match="worker -1 does not exist"):
         check_workers(WORKERS, "worker", -1)
 
 

@@ -112,7 +112,7 @@ def test_nobody_comes_as_the_coordinator_or_as_several(job, open_doorway, strang
     arrivals = open_doorway()
     connection = connect(strangers, job.address())
     connection.send(json.dumps(Handshake.of_this_process(job, ranks).as_message()).encode())
-    assert b"cannot come to the coordinator" in connection.recv(65536)
+    assert b"cannot register with the coordinator" in connection.recv(65536)
     assert arrivals == []
 
 

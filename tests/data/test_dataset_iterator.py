@@ -52,5 +52,5 @@ def test_an_iterator_of_numpy_arrays_is_saved_and_restored():
     assert sorted([first, *rest]) == [0, 1, 2, 3, 4, 5]
     with pytest.raises(FailedPreconditionError, match="another dataset"):
         Dataset.range(5).as_numpy_iterator().restore(iterator.save())
-    with pytest.raises(InvalidArgumentError, match="not 3"):
+    with pytest.raises(InvalidArgumentError, match="got 3"):
         Dataset.range(5).as_numpy_iterator().restore(3)

@@ -94,7 +94,7 @@ def check_complete(spec: ClusterSpec, workers: list[tuple[str, int, str]]) -> No
         other = holders.setdefault(address, name)
         if other != name:
             text = f"{other} and {name} have the same address: give each task its own, such as another port"
-            allowed = "any other port: on one machine ports are names, and need not be free"
+            allowed = "any other port: on one machine no process listens on it, so it need not be free"
             raise Fault(text, allowed, ["cluster", job, index], found=address)
 
 

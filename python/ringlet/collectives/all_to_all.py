@@ -117,7 +117,7 @@ def _check_blocks(layouts: Array, num_ranks: int) -> None:
         if row[:num_ranks] != first[:num_ranks]:
             raise InvalidArgumentError(
                 f"cannot join blocks of unequal size along concat_axis: counts are {first[:num_ranks]} at rank 0 and "
-                f"{row[:num_ranks]} at rank {rank}. Pass the same counts on all ranks, or make the axes equal."
+                f"{row[:num_ranks]} at rank {rank}. Pass the same counts on all ranks, or equal axes."
             )
         if row[num_ranks + 1 :] != first[num_ranks + 1 :]:
             raise InvalidArgumentError(

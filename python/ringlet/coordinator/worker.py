@@ -192,7 +192,7 @@ class Worker:
             self._report(Reply.RESULT, item.number, (time.perf_counter() - began, header), buffers)
 
     def _check_cancelled(self) -> None:
-        # Not in threads of datasets, which outlive the call that has started them.
+        # Not in dataset threads, which outlive the call that started them.
         if self._running in self._cancelled and threading.get_ident() == self._thread_id:
             raise CancelledError(CANCELLED)
 

@@ -78,7 +78,8 @@ class WorkerConnection:
         self._expected: dict[int, float] = {}  # seconds for each closure in flight
         self._expected_seconds = 0.0
         self._requests: dict[int, list[RemoteValue]] = collections.defaultdict(list)
-        # Objects of the worker by kind and number; `_gone` lists those to forget, as their owners here were collected.
+        # Local owners of the worker's objects, by kind and number. `_gone` lists objects whose owners were collected;
+        # the next batch releases them on the worker.
         self._held: dict[tuple[str, int], weakref.ref[Any]] = {}
         self._gone: collections.deque[tuple[str, int]] = collections.deque()
 

@@ -97,7 +97,7 @@ def _read_file(path: str) -> str | None:
 def _quotas(read: ReadFile) -> Iterator[tuple[float, str]]:
     """Yield every quota that applies to this process, as (cores, file)."""
     for line in (read(MEMBERSHIP_FILE) or "").splitlines():
-        # hierarchy:controllers:path, where version 2 has neither number nor controllers: "0::/path"
+        # hierarchy-ID:controllers:path. In cgroup v2 the ID is 0 and the controllers are empty: "0::/path".
         _, _, rest = line.partition(":")
         controllers, _, group = rest.partition(":")
         if not controllers:

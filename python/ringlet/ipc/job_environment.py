@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 __all__ = ["blas_threads", "new_job_id"]
 
-# Read by OpenBLAS, MKL, BLIS, Accelerate and OpenMP libraries when they are loaded. OpenMP's is the default of the
-# others.
+# OpenBLAS, MKL, BLIS, Accelerate and OpenMP libraries read these variables when they are loaded. The BLAS libraries
+# default to OMP_NUM_THREADS.
 _OPENMP = "OMP_NUM_THREADS"
 _BLAS_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 

@@ -53,7 +53,7 @@ def call_with_exchange(title: str, items: list[T], function: Callable[[Exchange,
 
 
 class _Box:
-    """Wraps the items of a replica, so that equal ones of several replicas are not merged."""
+    """Wrapper that compares by identity, so that equal items of different replicas are not merged."""
 
     __slots__ = ("items",)
 

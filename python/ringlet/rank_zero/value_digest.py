@@ -22,7 +22,7 @@ __all__ = ["Leaf", "ValueDigest"]
 Array = NDArray[Any]
 
 _DIGEST_BYTES = 16
-# Number of pieces of a large array; only a differing piece is exchanged.
+# Maximum number of pieces of a large array. Only pieces that differ are exchanged.
 _MOST_PIECES = 1024
 _FEWEST_ELEMENTS = 1024
 # Size of the blocks that are hashed while in the cache.

@@ -2,16 +2,16 @@
 
 The process of rank 0 is the host. It listens under an abstract name, which is local to the network namespace and is
 released when the process exits. The other processes connect and send a handshake; each is admitted, or refused with
-the reason. Once every rank is present, each pair of processes gets a connection and each other's pidfds. Later
-connections are refused.
+the reason. Once every rank is present, each pair of processes is connected and exchanges pidfds. Later connections are
+refused.
 
     rank 0                                   rank 1, rank 2, ...
     listens  <-------- handshake ----------  connect, with retries until the host listens
     admits them  ------- waiting --------->  receive the list of the present ranks
     has all ranks -- complete, peer, go -->  have a connection to each process
 
-A process that gives up sends "leaving", and its ranks are free again. One that exits without it is lost: every
-connected process raises an error.
+A process that times out, fails or is interrupted sends "leaving", and its ranks become free. A process that exits
+without sending it is lost: every connected process raises an error.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class FolderState:
     latest : str
         Path of the newest checkpoint, relative to the folder.
     paths : tuple of str
-        Those of a manager, from the oldest to the newest.
+        Paths of a manager's checkpoints, from the oldest to the newest.
     timestamps : tuple of float
         Time of each save, in seconds since the epoch; empty without a manager.
     last_preserved : float or None

@@ -94,7 +94,7 @@ def test_a_key_is_an_integer(key):
 
 
 def test_the_reducing_function_must_give_a_dataset():
-    with pytest.raises(TypeError, match="reduce_func must give a Dataset"):
+    with pytest.raises(TypeError, match="reduce_func must return a Dataset"):
         list(Dataset.range(3).group_by_window(lambda x: x, lambda key, window: key, 2))
 
 

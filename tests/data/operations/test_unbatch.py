@@ -38,7 +38,11 @@ def test_elements_without_rows_give_none():
 
 @pytest.mark.parametrize(
     ("tensors", "words"),
-    [(3, "no dimension"), ((np.arange(2), 3), "no dimension"), ((np.arange(2), np.arange(3)), "as many rows")],
+    [
+        (3, "is a scalar"),
+        ((np.arange(2), 3), "is a scalar"),
+        ((np.arange(2), np.arange(3)), r"equal numbers of rows, got \[2, 3\]"),
+    ],
 )
 def test_what_has_no_rows_in_common_is_refused_at_once_where_it_is_known(tensors, words):
     with pytest.raises(ValueError, match=words):

@@ -94,7 +94,7 @@ def test_all_are_closed_where_the_first_ends():
         ((THREE,), {"datasets": FOUR}, "both"),
         (([THREE, FOUR],), {}, "tuple"),
         (([THREE], FOUR), {}, "tuple"),
-        (((THREE, 5),), {}, "5 is none"),
+        (((THREE, 5),), {}, "got 5"),
     ],
 )
 def test_anything_but_datasets_in_tuples_and_dictionaries_is_refused(arguments, keywords, words):

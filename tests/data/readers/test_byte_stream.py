@@ -83,5 +83,5 @@ def test_the_bytes_that_are_left_are_known_of_a_plain_file_only(tmp_path):
 
 
 def test_a_compression_that_is_not_known_is_refused_with_those_that_are():
-    with pytest.raises(InvalidArgumentError, match=r"Unsupported compression_type: 'LZ4'. There are 'GZIP', 'ZLIB'"):
+    with pytest.raises(InvalidArgumentError, match=r"Unsupported compression_type: 'LZ4'. Use 'GZIP', 'ZLIB'"):
         check_compression("LZ4")

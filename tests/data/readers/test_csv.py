@@ -52,7 +52,7 @@ def test_files_without_rows_have_no_elements(tmp_path, name):
         (b"x,y\n1,2\n3\n", {}, "Expected 2 columns, got 1"),
         (b"x,y\n1,\n", {}, "column 'y' of .* is of null|no value in row 0"),
         (b"x,y\n1,2\n", {"columns": "z"}, "'z' in include_columns does not exist"),
-        (b"x,y\n1,a\n", {"column_types": {"y": int}}, r"invalid value 'a' Name its type, as in column_types="),
+        (b"x,y\n1,a\n", {"column_types": {"y": int}}, r"invalid value 'a' Pass its type, as in column_types="),
     ],
 )
 def test_what_does_not_fit_is_named_with_the_file_and_the_next_file_follows(tmp_path, text, settings, words):
@@ -69,7 +69,7 @@ def test_missing_values_are_filled(tmp_path):
 
 
 def test_a_type_or_a_file_that_is_not_there_is_refused():
-    with pytest.raises(InvalidArgumentError, match=r"column_types\['x'\] is a dtype, str or bytes, and not 'zork'"):
+    with pytest.raises(InvalidArgumentError, match=r"column_types\['x'\] must be a dtype, str or bytes, got 'zork'"):
         Dataset.from_csv("x", column_types={"x": "zork"})
     with pytest.raises(NotFoundError):
         list(Dataset.from_csv("nowhere"))

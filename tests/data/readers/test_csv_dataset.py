@@ -106,7 +106,7 @@ REFUSED = [
     ([np.int16], {}, r"record_defaults\[0\] is .*int16.*: columns are float32"),
     ([N, [True]], {}, r"record_defaults\[1\] is \[True\]"),
     ([[1, 2]], {}, "only be 1 default per field"),
-    ([], {}, "at least one column"),
+    ([], {}, "at least one item, one for each column"),
     ([N], {"compression_type": "LZ"}, "Unsupported compression_type"),
 ]
 

@@ -111,7 +111,7 @@ def test_numbers_of_packs_are_not_negative(kind, name):
     assert (kind().num_packs, kind(num_packs=0).num_packs) == (1, 0)
     with pytest.raises(ValueError, match=f"{name} requires num_packs >= 0, but -1 is specified"):
         kind(num_packs=-1)
-    with pytest.raises(TypeError, match=f"{name} takes num_packs, an integer, got 'x' of type str"):
+    with pytest.raises(TypeError, match=f"{name} requires an integer num_packs, got 'x' of type str"):
         kind("x")
 
 

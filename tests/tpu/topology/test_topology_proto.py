@@ -84,7 +84,7 @@ def test_fields_are_read_however_they_are_written(data, read):
         (bytes([16]), "a number is truncated"),
         (bytes([16, 0x80]), "a number is truncated"),
         (bytes([16, *[0xFF] * 10, 1]), "more than 10 bytes"),
-        (bytes([10, 5, 1]), "5 bytes are announced and 1 are left"),
+        (bytes([10, 5, 1]), "a field is truncated: 1 of 5 bytes are present"),
         (bytes([10, 1, 0x80]), "the last number of a list is truncated"),
         (bytes([10, 11, *[0xFF] * 10, 1]), "a number of a list has more than 10 bytes"),
         (bytes([0, 1]), "there is no field 0"),

@@ -158,7 +158,7 @@ class ConfigClusterResolver(ClusterResolver):
         try:
             return config.cluster_spec.task_address(named_type, named_id)  # type: ignore[arg-type]
         except ClusterConfigError as error:
-            # What the configuration says is its fault, and what the program says is the program's.
+            # The configuration is at fault only for values read from it, not for arguments of the program.
             if named_type not in config.cluster_spec.jobs and task_type is None and self._task_type is None:
                 raise config.no_task(str(error), "type", named_type) from None
             if named_type in config.cluster_spec.jobs and task_id is None and self._task_id is None:

@@ -44,7 +44,7 @@ def expand_hostlist(hostlist: str) -> list[str]:
 
 
 def expand_tasks_per_node(tasks_per_node: str) -> list[int]:
-    """Write out a list of numbers of tasks.
+    """Expand Slurm's compressed list of task counts.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def expand_tasks_per_node(tasks_per_node: str) -> list[int]:
     Returns
     -------
     list of int
-        One number for each node.
+        Number of tasks of each node.
 
     Raises
     ------

@@ -248,7 +248,7 @@ class TPUClusterResolver(ClusterResolver):
         return master_url(self.cluster_spec().task_address(task_type or "", task_id or 0), _PROTOCOL)
 
     def get_master(self) -> str:
-        """Return what `master` gives."""
+        """Return the result of `master` without arguments."""
         return self.master()
 
     def get_job_name(self) -> str | None:

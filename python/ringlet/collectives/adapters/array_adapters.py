@@ -312,7 +312,7 @@ class _WriteableView:
 
 
 def own_copy(value: Any) -> Any:
-    """Return a new array object of the same library; with its own memory if mutable.
+    """Copy an array within its library; an immutable array may share memory with its copy.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ def own_copy(value: Any) -> Any:
     Returns
     -------
     object
-        Of the same kind and dtype.
+        An array of the same library and dtype.
 
     Examples
     --------

@@ -90,7 +90,7 @@ def constant(value: Any, dtype: Any = None, shape: Sequence[int] | None = None, 
 
 
 def _tensor(result: Any) -> Tensor:
-    """Return a NumPy function's result as a tensor; sharded arrays, which are tensors, unchanged."""
+    """Convert a NumPy function's result to a tensor; a sharded array already is one."""
     return cast_type("Tensor", result) if isinstance(result, ShardedArray) else tensor_of(result)
 
 
@@ -98,7 +98,7 @@ def _sizes(shape: Any) -> tuple[int, ...]:
     """Return a shape as a tuple; a number is a single size."""
     sizes = np.atleast_1d(np.asarray(shape))
     if sizes.size and sizes.dtype.kind not in "iu":
-        raise InvalidArgumentError(f"a shape must be integers, got {shape!r}")
+        raise InvalidArgumentError(f"a shape must consist of integers, got {shape!r}")
     return tuple(map(int, sizes))
 
 

@@ -51,7 +51,7 @@ def batch_size_of(node: Node) -> int | None:
     for path, spec in zip(paths(elements), flatten(elements)[0], strict=True):
         if spec.shape == ():
             raise InvalidArgumentError(
-                f"cannot cut elements into parts for replicas: element{path} is a scalar, which has no batch "
+                f"cannot split elements among replicas: element{path} is a scalar, which has no batch "
                 "dimension. Call dataset.batch(global_batch_size) before distributing the dataset."
             )
     sizes = {spec.shape[0] if spec.shape else None for spec in specs}

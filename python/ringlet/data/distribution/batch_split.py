@@ -146,6 +146,6 @@ def check_rows(node: Node, num_replicas: int) -> None:
 def nothing_to_cut(what: str, num_replicas: int) -> InvalidArgumentError:
     """Return the error for elements without rows."""
     return InvalidArgumentError(
-        f"cannot cut elements into parts for {num_replicas} replicas: {what}, which has no batch dimension. Call "
+        f"cannot split elements among {num_replicas} replicas: {what}, which has no batch dimension. Call "
         "dataset.batch(global_batch_size) before you distribute the dataset."
     )

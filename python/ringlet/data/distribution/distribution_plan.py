@@ -116,7 +116,7 @@ def decide(node: Node, place: InputPlacement, *, buffer_size: int = 1, uneven: U
     sharding = Sharding(place.num_workers, place.worker_index, place.total, fills_all=uneven is None)
     sharded = auto_shard(node, sharding)
     is_by_data = sharded.policy is AutoShardPolicy.DATA
-    # Under DATA the dataset is split here as a whole, whereas TensorFlow's rewrite removes a rebatch at its end.
+    # With DATA, the whole dataset is split here; TensorFlow's rewrite instead removes a rebatch at the dataset's end.
     share = node if is_by_data else sharded.node
     cuts_whole = is_by_data or (uneven is not None and place.num_workers == 1)
     if place.total == 1:

@@ -219,7 +219,7 @@ def _in_structure(signature: Nest, value: Any) -> Nest:
 def _converted(value: Any, spec: Any, where: str) -> Any:
     if not isinstance(spec, TensorSpec):
         if not spec.is_compatible_with(value):
-            raise InvalidArgumentError(f"{where} is not of the expected {spec!r}: {value!r} was yielded")
+            raise InvalidArgumentError(f"{where} is incompatible with the expected {spec!r}: {value!r} was yielded")
         return value
     try:
         array = _cast(_leaf(value), spec)

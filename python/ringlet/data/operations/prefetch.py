@@ -27,12 +27,13 @@ _AUTOMATIC_SIZE = 2
 
 
 def prefetch(self: Dataset, buffer_size: int | None, name: str | None = None) -> Dataset:
-    """Make elements in a thread before they are requested.
+    """Produce elements in a background thread before they are requested.
 
     Parameters
     ----------
     buffer_size : int or None
-        Maximum number of ready elements. AUTOTUNE (-1) and None are automatic; 0 makes elements on request.
+        Maximum number of buffered elements. With AUTOTUNE (-1) or None it is chosen automatically; with 0, elements
+        are produced on request.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
@@ -49,9 +50,9 @@ def prefetch(self: Dataset, buffer_size: int | None, name: str | None = None) ->
 
     Notes
     -----
-    The thread starts with the first request. It stops after the last element, at an
-    exception (which the iterator raises in order; continuing after it starts another thread), and when the
-    iterator is closed, deleted, or the interpreter exits.
+    The thread starts at the first request. It stops after the last element, at an exception, when the iterator is
+    closed or deleted, and when the interpreter exits. The iterator raises the exception in order; iterating further
+    starts another thread.
 
     Examples
     --------

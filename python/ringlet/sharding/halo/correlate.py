@@ -153,7 +153,7 @@ def _windows(x: Any, kernel: Any, mode: str) -> Windows:
     if x.ndim != kernel.ndim or not kernel.size:
         raise ValueError(
             f"cannot correlate shape {x.shape} with a kernel of shape {kernel.shape}: expected equal numbers of "
-            "dimensions, of sizes of 1 or more"
+            "dimensions and a kernel that is not empty"
         )
     if mode not in _MODES:
         raise ValueError(f"{mode!r} is not a mode: pass one of {', '.join(map(repr, _MODES))}")

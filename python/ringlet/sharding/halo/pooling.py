@@ -228,9 +228,8 @@ def _spatial(ndim: int, data_format: Any) -> list[int]:
     letters = "N" + "." * (ndim - 2) + "C" if data_format is None else data_format
     if not isinstance(letters, str) or len(letters) != ndim or letters.count("N") != 1 or letters.count("C") != 1:
         raise ValueError(
-            f"an array of {ndim} dimensions cannot be pooled as "
-            f"{data_format or 'batch, spatial dimensions, features'}: pass one letter for each dimension, N for the "
-            "batch, C for features, others for spatial ones"
+            f"data_format {letters!r} does not match an array of {ndim} dimensions: pass one letter for each "
+            "dimension, N for the batch, C for features, and other letters for spatial dimensions"
         )
     return [dimension for dimension, letter in enumerate(letters) if letter not in "NC"]
 

@@ -83,8 +83,8 @@ def check_partition(shape: Sequence[int | None], partition_dimensions: Any, num_
         raise _no_numbers(shape, partition_dimensions)
     if any(part < 1 for part in parts):
         raise PartitionError(
-            f"partition_dimensions are {partition_dimensions}: a dimension has 1 tile or more. Write 1 where it is "
-            "not divided"
+            f"partition_dimensions are {partition_dimensions}: a dimension can only be divided into 1 tile or "
+            "more. Write 1 where it is not divided"
         )
     return parts
 

@@ -21,8 +21,8 @@ __all__ = ["NEEDS_OWN_MEMORY", "broadcast_shape", "effort_of", "elementwise", "r
 
 Array = NDArray[Any]
 
-# Ufuncs of which NumPy 2.4 writes wrong values to strided memory (negative: if it also reads strided memory), or
-# Booleans in another order than it reads: they allocate their results.
+# NumPy 2.4 computes wrong values if these ufuncs write to a strided `out` (np.negative: if the input is also strided)
+# or to a Boolean `out` in another memory order than the input. They allocate their results instead.
 NEEDS_OWN_MEMORY = frozenset((np.isfinite, np.isinf, np.isnan, np.negative, np.signbit))
 # Options for memory layout and class of results, which are fixed here.
 _WITHOUT_EFFECT = ("order", "subok")

@@ -106,7 +106,7 @@ def outer(a: Any, b: Any, out: Any = None) -> Any:
 
 @implements(np.kron)
 def kron(a: Any, b: Any) -> Any:
-    """Replace each element of `a` by `b` multiplied by it."""
+    """Return the Kronecker product of two arrays."""
     a, b = operand(a), operand(b)
     ndim = max(a.ndim, b.ndim)
     a, b = (np.reshape(x, (1,) * (ndim - x.ndim) + x.shape) for x in (a, b))

@@ -21,7 +21,7 @@ Finish = Callable[[Array, Array, Array], Array]
 
 
 def moment_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the structured dtype of the moments, in the precision of NumPy's.
+    """Return the structured dtype of moments: a count, a mean of `dtype` and a real spread of the same precision.
 
     Examples
     --------

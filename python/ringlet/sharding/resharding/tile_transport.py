@@ -78,7 +78,7 @@ def transfer(group: DeviceGroup, transfers: Iterable[Transfer], what: str = "val
 def _cross(group: DeviceGroup, transfers: Sequence[Transfer], what: str) -> None:
     owner, member = group.owner, group.member
     assert member is not None
-    # The bytes do not distinguish a sum from a maximum, so the digest includes the purpose.
+    # The bytes do not distinguish a sum from a maximum, so the barrier's name includes the purpose.
     member.barrier(f"{what} ({_digest((owner, [(each.source, each.target) for each in transfers]))})")
     leaving: list[list[Array]] = [[] for _ in range(member.num_ranks)]
     coming: list[list[Array]] = [[] for _ in range(member.num_ranks)]

@@ -103,7 +103,7 @@ class CentralStorageExtended(MirroredExtended):
         StrategyExtended._check_updated(self, var)
         if not hasattr(var, "assign"):
             raise ValueError(
-                f"You can not update `var` {var!r}. It must be a Variable: make it one in the scope of "
+                f"You can not update `var` {var!r}. It must be a Variable: create it in the scope of "
                 f"{self._container_strategy()!r}"
             )
 

@@ -267,8 +267,8 @@ class HierarchicalCopyAllReduce(CoreAllReduce):
     def __init__(self, num_packs: int = 1) -> None:
         if not isinstance(num_packs, (int, np.integer)):
             raise TypeError(
-                f"{self._name} takes num_packs, an integer, got {num_packs!r} of type {type(num_packs).__name__}: "
-                "leave it out, or write num_packs=1"
+                f"{self._name} requires an integer num_packs, got {num_packs!r} of type {type(num_packs).__name__}: "
+                "omit it, or pass num_packs=1"
             )
         if num_packs < 0:
             raise ValueError(

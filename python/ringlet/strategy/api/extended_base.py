@@ -51,7 +51,7 @@ class ExtendedBase:
     @property
     def _num_replicas_in_sync(self) -> int:
         """The number of replicas in a step, over all workers."""
-        raise NotImplementedError(f"{type(self).__name__} lacks _num_replicas_in_sync, its number of replicas")
+        raise NotImplementedError(f"{type(self).__name__} must define _num_replicas_in_sync, the number of replicas")
 
     @property
     def _num_local_replicas(self) -> int:

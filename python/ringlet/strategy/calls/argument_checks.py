@@ -64,7 +64,8 @@ def refuse_per_replica(extended: Any, options: Any) -> None:
     """Raise NotImplementedError if the options request PER_REPLICA of a strategy that supports PER_WORKER only."""
     if options is not None and options.experimental_replication_mode.name == "PER_REPLICA":
         raise NotImplementedError(
-            "InputReplicationMode.PER_REPLICA is only supported in distribute_datasets_from_function of "
-            f"MirroredStrategy, not of {extended._container_strategy()!r}. Use PER_WORKER, which distributes its "
+            "InputReplicationMode.PER_REPLICA is only supported in distribute_datasets_from_function (formerly "
+            f"experimental_distribute_datasets_from_function) of MirroredStrategy, not of "
+            f"{extended._container_strategy()!r}. Use PER_WORKER, which distributes its "
             "batches to the replicas round-robin"
         )

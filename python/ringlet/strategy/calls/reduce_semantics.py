@@ -126,7 +126,7 @@ def check_count(value: DistributedValues[Any], num_replicas: int) -> None:
     if len(value.values) != num_replicas:
         raise ValueError(
             f"a {type(value).__name__} with {len(value.values)} components cannot be reduced over {num_replicas} "
-            "replicas: it was made by another strategy. Reduce it with that one"
+            "replicas: it belongs to another strategy. Reduce it with that strategy"
         )
 
 

@@ -43,7 +43,8 @@ _SERIES = {"outside of a series": "outside of strategy.run", "of a series": "of 
 _OF_THE_CORE = (CollectiveMismatchError, DeadlineExceededError, WorkerLostError)
 _RESTART = "Start all workers again, from the last checkpoint if there is one"
 
-# Number of the next strategy: all workers create theirs in the same order, so that equal numbers find each other.
+# Number of the next strategy. All workers create strategies in the same order, so a number identifies the same one
+# on each worker.
 _numbers = itertools.count(1)
 
 

@@ -73,12 +73,12 @@ class Objective(Protocol):
 class RingObjective:
     """Objective for rings over the replicas of each logical core, and over the logical cores of each replica.
 
-    Both are rated closed and open: messages on the busiest link, and hops between the most distant neighbours. The
-    search minimizes the time of an all-reduce of 64 MiB.
+    Each is rated as a closed ring and as an open line, by the messages on the busiest link and the hops between the
+    most distant neighbours. The search minimizes the time of an all-reduce of 64 MiB.
 
     Examples
     --------
-    Where a host is missing, TensorFlow deals devices out host by host; a ring goes from neighbour to neighbour.
+    If a host is missing, TensorFlow assigns devices host by host; this objective makes adjacent chips ring neighbours.
 
     >>> import numpy as np
     >>> import ringlet
@@ -123,7 +123,7 @@ class RingObjective:
 class HaloObjective:
     """Objective for exchange between neighbouring tiles of a tensor split over the logical cores of a replica.
 
-    For replicas of one core each, the tiles are those of a field split over the replicas.
+    If each replica has one core, the tensor is split over the replicas instead.
 
     Parameters
     ----------
@@ -371,7 +371,7 @@ def _with_equal_boxes(orders: Iterator[IntArray], first: IntArray, fabric: Fabri
 
 
 def _box_seconds(order: IntArray, fabric: Fabric) -> Iterator[float]:
-    """Yield latency and transfer time of an all-reduce by each box algorithm; infinite where it does not apply."""
+    """Yield latency and transfer time of an all-reduce by each box algorithm; infinity if one does not apply."""
     places = np.concatenate([fabric.network.coordinates(fabric.chip), fabric.core[:, None]], 1)
     for groups in (order.T, order):
         plan = Plan(groups, box_of(groups, places, fabric.network), _NBYTES, fabric)

@@ -94,7 +94,7 @@ def _strokes(
     if not (layout.is_drawn(source[0], source[1]) and layout.is_drawn(target[0], target[1])):
         return []
     forwards = (target[axis] > source[axis]) != is_wrap
-    # Right of the direction of travel: below a line to the right, left of a line downwards.
+    # Shift to the right of the direction of travel: rightward links move down, downward links move left.
     shift = (1 if forwards == (axis == 0) else -1) * max(2.0, layout.size / 8)
     if is_wrap:
         outwards = 1 if forwards else -1

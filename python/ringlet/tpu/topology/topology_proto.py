@@ -199,7 +199,7 @@ class _Reader:
         """Return the size in bytes of a list or a text."""
         size = self.varint(5)
         if size > len(self._data) - self.position:
-            raise self.fail(f"{size} bytes are announced and {len(self._data) - self.position} are left")
+            raise self.fail(f"a field is truncated: {len(self._data) - self.position} of {size} bytes are present")
         return size
 
     def take(self, size: int) -> bytes:

@@ -147,7 +147,7 @@ class NewValue:
 def write_atomically(values: Sequence[NewValue]) -> None:
     """Replace the values of all variables atomically; Ctrl-C cannot interrupt between variables.
 
-    Arrays read before do not change. RowReader variables are written afterwards, row by row.
+    Arrays that were read earlier do not change. RowReader variables are written afterwards, row by row.
 
     Parameters
     ----------

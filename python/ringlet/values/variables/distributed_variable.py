@@ -322,8 +322,8 @@ class SyncOnReadVariable(DistributedVariable):
             )
         if isinstance(value, PerReplica):
             raise TypeError(
-                f"a PerReplica cannot be assigned to '{self.name}' outside replica context, where all components "
-                "receive one value. Pass the value to strategy.run, and assign it inside"
+                f"a PerReplica cannot be assigned to '{self.name}' outside replica context, where one value is "
+                "written into all components. Pass the value to strategy.run, and assign it inside"
             )
         value = self._checked(np.asarray(value) if isinstance(value, DistributedValues) else value)
         if is_sum:
