@@ -42,8 +42,10 @@ def documented_parameters(docstring: str) -> set[str]:
 
 
 def is_made_by_users(value: type) -> bool:
-    """Whether users call the class: not so if its docstring says what makes the instances ("Made by ...")."""
-    return not issubclass(value, (enum.Enum, BaseException)) and not re.search(r"[Mm]ade by", value.__doc__ or "")
+    """Whether users call the class: not so if its docstring says how instances arise ("Returned by ...")."""
+    if issubclass(value, (enum.Enum, BaseException)):
+        return False
+    return not re.search(r"([Mm]ade|[Cc]reated|[Rr]eturned) by", value.__doc__ or "")
 
 
 def parameters(value: object) -> set[str]:

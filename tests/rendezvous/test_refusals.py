@@ -134,8 +134,8 @@ def test_a_name_that_another_user_took_is_refused_and_the_user_named(processes, 
     for rank in range(2):
         kind, text, _, seconds = start(processes, name, rank, 2).told()
         assert kind == "PermissionError"
-        assert f"is held by pid {squatter.pid} of user 12345, but rank {rank} (" in text
-        assert " runs as user 0: run all processes as one user" in text
+        assert f"is held by pid {squatter.pid} of user 12345, but rank {rank} runs as user 0: " in text
+        assert " run all processes as one user" in text
         assert seconds < 20
 
 

@@ -237,8 +237,8 @@ def check_workers(
     >>> check_workers({"worker": ["a:1", "a:1"]}, "worker", 0)
     Traceback (most recent call last):
     ringlet.errors.ClusterConfigError: worker 0 and worker 1 have the same address: give each task its own, such as
-    another port. The cluster, at $.cluster.worker[1]: found 'a:1'; allowed: any other port: on one machine ports are
-    names, and need not be free.
+    another port. The cluster, at $.cluster.worker[1]: found 'a:1'; allowed: any other port: on one machine no
+    process listens on it, so it need not be free.
     """
     spec = normalized(cluster_spec)
     try:

@@ -184,7 +184,7 @@ class DatasetIterator(Iterator[Nest]):
 
 
 class NumpyIterator(DatasetIterator):
-    """An iterator of NumPy arrays, converted from other libraries; ``dataset.as_numpy_iterator()`` returns it.
+    """An iterator of NumPy arrays, converted from other libraries; returned by ``dataset.as_numpy_iterator()``.
 
     Examples
     --------

@@ -62,7 +62,7 @@ class OutOfRangeError(LookupError):
     >>> import ringlet
     >>> iter(ringlet.data.Dataset.range(0)).get_next()
     Traceback (most recent call last):
-    ringlet.errors.OutOfRangeError: end of the dataset: make a new iterator to go through it again
+    ringlet.errors.OutOfRangeError: end of the dataset: create a new iterator to read it again
     """
 
 

@@ -73,7 +73,7 @@ def test_a_result_for_one_device_is_bare():
 def test_a_dataset_for_each_replica_is_for_others():
     options = ringlet.InputOptions(experimental_replication_mode=ringlet.InputReplicationMode.PER_REPLICA)
     strategy = CentralStorageStrategy(["CPU:0", "CPU:1"])
-    with pytest.raises(NotImplementedError, match="only supported in distribute_datasets_from_function of"):
+    with pytest.raises(NotImplementedError, match="only supported in distribute_datasets_from_function"):
         strategy.distribute_datasets_from_function(lambda _: [1], options)
 
 

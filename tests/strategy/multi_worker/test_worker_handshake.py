@@ -57,7 +57,7 @@ def test_a_missing_worker_is_named_with_a_remedy_and_the_command_that_starts_all
 
 def test_a_missing_first_worker_is_named_too(processes, name):
     [process] = start(processes, name, ONCE, indices=[1], SECONDS="0.5")
-    assert "All connect to /job:worker/task:0, which has not started" in failure_of(process)["text"]
+    assert "connect to /job:worker/task:0, which has not started" in failure_of(process)["text"]
 
 
 def test_a_second_process_of_one_task_is_sent_away_with_the_pid_of_the_first(processes, name):

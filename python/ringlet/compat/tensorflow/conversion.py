@@ -178,7 +178,7 @@ def no_tensor(value: Any) -> ValueError:
     Examples
     --------
     >>> print(no_tensor(None))
-    Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor: give a number, ...
+    Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor: pass a number, ...
     """
     return ValueError(
         f"Attempt to convert a value ({value!r}) with an unsupported type ({type(value)}) to a Tensor: pass a number, "

@@ -75,7 +75,7 @@ class Collective:
     'auto'
     >>> Collective("allreduce", 2**20)
     Traceback (most recent call last):
-    ValueError: there is no collective 'allreduce': did you mean 'all_reduce'? There are all_reduce, all_gather,
+    ValueError: unknown collective 'allreduce': did you mean 'all_reduce'? Choose one of all_reduce, all_gather,
     reduce_scatter, all_to_all, collective_permute, broadcast, point_to_point
     """
 

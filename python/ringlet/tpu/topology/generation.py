@@ -34,7 +34,7 @@ CUBE = 4
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Generation:
-    """Properties of one generation of TPUs; a row of the table :data:`GENERATIONS`.
+    """Properties of one generation of TPUs; made by the table :data:`GENERATIONS`, one row each.
 
     Bandwidths are bytes per second, rates are operations per second of one chip, sizes are bytes.
 
