@@ -143,7 +143,7 @@ def test_a_tensor_on_another_device_is_refused_with_what_to_call() -> None:
         device = type("Device", (), {"type": "cuda", "__str__": lambda _: "cuda:1"})()
         layout = torch.strided
 
-    with pytest.raises(InvalidArgumentError, match=r"on the device cuda:1.*memory of the CPU.*\.cpu\(\)"):
+    with pytest.raises(InvalidArgumentError, match=r"on the device cuda:1.*CPU memory.*\.cpu\(\)"):
         kind_of(torch.ones(1)).as_ndarray(Elsewhere())
 
 

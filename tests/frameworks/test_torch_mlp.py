@@ -51,7 +51,7 @@ def test_one_process_learns():
 
 def test_several_replicas_in_a_process_are_refused(monkeypatch):
     monkeypatch.setattr(multi_worker_strategy, "requested_devices", lambda: ("CPU:0", "CPU:1"))
-    with pytest.raises(SystemExit, match="one replica in each"):
+    with pytest.raises(SystemExit, match="one replica each"):
         torch_mlp.RingletTrainer(widths=(1024, 10))
 
 

@@ -136,7 +136,7 @@ def test_a_view_of_elements_of_another_size_needs_the_last_dimension(dtype):
     np.testing.assert_array_equal(shard(VALUES, ROWS).view(dtype), VALUES.view(dtype))
     with pytest.raises(ValueError, match=r"last dimension, which is divided: .*Reshard"):
         shard(VALUES, Sharding.tiled((1, 2))).view(dtype)
-    with pytest.raises(TypeError, match="no view of type matrix: give a dtype"):
+    with pytest.raises(TypeError, match="no view of type matrix: pass a dtype"):
         shard(VALUES, ROWS).view(np.matrix)
 
 

@@ -47,7 +47,7 @@ def test_numbers_of_numpy_are_numbers():
         ((4, 4), (0, 4), r"\(0\). Received: 4. Write 1 where a dimension is not divided"),
         ((4, 4), (2, 2), r"\(=8\). Received `partition_dimensions`=\(2, 2\), and their product is 4"),
         ((None, 4), (0, 4), "their product is 0"),
-        ((8, 8), (-2, -4), "a dimension has 1 tile or more"),
+        ((8, 8), (-2, -4), "can only be divided into 1 tile or more"),
         ((7, 8), (2.5, 4), r"\(2.5\). Received: 7. Write 1"),
         ((8, 8), (4.0, 4), r"\(=8\). Received `partition_dimensions`=\(4.0, 4\), and their product is 16.0"),
     ],
