@@ -45,7 +45,8 @@ def is_made_by_users(value: type) -> bool:
     """Whether users call the class: not so if its docstring says how instances arise ("Returned by ...")."""
     if issubclass(value, (enum.Enum, BaseException)):
         return False
-    return not re.search(r"([Mm]ade|[Cc]reated|[Rr]eturned) by", value.__doc__ or "")
+    introduction = re.split(r"\n\s*-{3,}", value.__doc__ or "")[0]
+    return not re.search(r"([Mm]ade|[Cc]reated|[Rr]eturned) by", introduction)
 
 
 def parameters(value: object) -> set[str]:
