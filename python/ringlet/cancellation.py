@@ -12,16 +12,7 @@ _check: ContextVar[Callable[[], None] | None] = ContextVar("ringlet_cancellation
 
 
 def check_cancelled() -> None:
-    """Raise if the running function was cancelled; cheap enough for every access to a variable.
-
-    Raises
-    ------
-    CancelledError
-
-    Examples
-    --------
-    >>> check_cancelled()
-    """
+    """Raise CancelledError if the running function was cancelled; cheap enough for every access to a variable."""
     check = _check.get()
     if check is not None:
         check()
@@ -29,19 +20,7 @@ def check_cancelled() -> None:
 
 @contextlib.contextmanager
 def checked_by(check: Callable[[], None]) -> Iterator[None]:
-    """Set the function that :func:`check_cancelled` calls within the context.
-
-    Parameters
-    ----------
-    check : callable
-        Raises CancelledError if the running function was cancelled.
-
-    Examples
-    --------
-    >>> with checked_by(lambda: print("asked")):
-    ...     check_cancelled()
-    asked
-    """
+    """Set the function that :func:`check_cancelled` calls within the context."""
     token = _check.set(check)
     try:
         yield

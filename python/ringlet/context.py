@@ -67,20 +67,8 @@ class Mode:
 class UpdateMode(Mode):
     """The entry of the stack while ``strategy.extended.update`` updates one component of a variable.
 
-    Cross-replica, but assignments to the variable change that component only.
-
-    Parameters
-    ----------
-    strategy : object
-        The current strategy.
-    update_replica_id : int
-        Index of the component's replica among those of this process.
-
-    Examples
-    --------
-    >>> mode = UpdateMode("a strategy", 1)
-    >>> mode.is_cross_replica, mode.update_replica_id, Mode("a strategy").update_replica_id
-    (True, 1, None)
+    Cross-replica, but assignments to the variable change the component of `update_replica_id` only, an index in this
+    process.
     """
 
     __slots__ = ("_update_replica_id",)
@@ -99,18 +87,7 @@ _CURRENT: ContextVar[Mode | None] = ContextVar("ringlet_mode", default=None)
 
 
 def current() -> Mode | None:
-    """Return the mode on top of this thread's stack.
-
-    Returns
-    -------
-    Mode or None
-        None if the default strategy is current.
-
-    Examples
-    --------
-    >>> current() is None
-    True
-    """
+    """Return the mode on top of this thread's stack, or None if the default strategy is current."""
     return _CURRENT.get()
 
 
@@ -118,19 +95,6 @@ def enter(mode: Mode) -> None:
     """Push a mode on the stack for the rest of this ``contextvars`` context.
 
     For code that runs in a context of its own, where the stack need not be restored; otherwise use :class:`Scope`.
-
-    Parameters
-    ----------
-    mode : Mode
-        Not on a stack.
-
-    Examples
-    --------
-    >>> import contextvars
-    >>> contextvars.copy_context().run(lambda: (enter(Mode("a strategy", 1)), current().local_replica_id)[1])
-    1
-    >>> current() is None
-    True
     """
     mode.below = _CURRENT.get()
     _CURRENT.set(mode)
@@ -142,23 +106,6 @@ def call_in(mode: Mode, function: Callable[..., R], /, *args: Any, **kwargs: Any
     The call has a ``contextvars`` context of its own, as each replica has. However it ends, even by Ctrl-C at any
     instruction, the mode is no longer current afterwards, and neither are values that the function sets in context
     variables.
-
-    Parameters
-    ----------
-    mode : Mode
-        Not on a stack.
-    function : callable
-    *args, **kwargs : object
-
-    Returns
-    -------
-    object
-        The return value of the function.
-
-    Examples
-    --------
-    >>> call_in(Mode("a strategy", 1), lambda: current().local_replica_id), current()
-    (1, None)
     """
     return copy_context().run(_enter_and_call, mode, function, args, kwargs)
 
@@ -173,22 +120,6 @@ class Scope:
 
     For the ``with`` statements of users; the library itself uses :func:`call_in`. The stack is restored if Ctrl-C
     interrupts these methods, except just before the first instruction of leaving.
-
-    Parameters
-    ----------
-    mode : Mode
-        Not on a stack; ``with`` returns its strategy.
-
-    Raises
-    ------
-    RuntimeError
-        If it is entered twice, or left while another mode is on top.
-
-    Examples
-    --------
-    >>> with Scope(Mode("a strategy")) as strategy:
-    ...     current().strategy is strategy
-    True
     """
 
     __slots__ = ("_is_entered", "mode")

@@ -70,13 +70,7 @@ class Function(Generic[P, R]):
         return super().__reduce__()
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Raise NotImplementedError: there are no graphs.
-
-        Raises
-        ------
-        NotImplementedError
-            Always; the message names an alternative.
-        """
+        """Raise NotImplementedError: there are no graphs."""
         self._refuse("get_concrete_function", "call the function itself")
 
     def experimental_get_compiler_ir(self, *args: Any, **kwargs: Any) -> NoReturn:

@@ -23,32 +23,7 @@ __all__ = ["all_to_all"]
 def all_to_all(
     core: _core.Member, x: Any, axes: tuple[Any, Any], counts: Iterable[int] | None, out: Array | None
 ) -> Any:
-    """Exchange blocks of an array of any layout, along any axes.
-
-    Parameters
-    ----------
-    core : _core.Member
-        The calling rank.
-    x, counts, out
-        As for :meth:`~ringlet.collectives.Member.all_to_all`.
-    axes : (int, int)
-        Its `split_axis` and `concat_axis`.
-
-    Returns
-    -------
-    ndarray
-
-    Raises
-    ------
-    InvalidArgumentError
-        As for :meth:`~ringlet.collectives.Member.all_to_all`.
-
-    Examples
-    --------
-    >>> core = _core.Group(1, 1.0, 0).member(0)
-    >>> all_to_all(core, [[1, 2, 3]], (0, 1), [1], None)
-    array([[1, 2, 3]])
-    """
+    """Exchange blocks of an array of any layout, along the axes (split, concat)."""
     buffer = as_buffer(x)
     split, concat = axis_in(buffer.ndim, axes[0], "split_axis"), axis_in(buffer.ndim, axes[1], "concat_axis")
     if counts is None:

@@ -27,18 +27,7 @@ __all__ = [
 
 
 def as_sequence(values: Any, name: str) -> Sequence[Any]:
-    """Return arrays as a list or a tuple; other iterables, such as generators, are consumed once.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the value is not iterable.
-
-    Examples
-    --------
-    >>> as_sequence((x for x in (1, 2)), "arrays")
-    [1, 2]
-    """
+    """Return arrays as a list or a tuple; other iterables, such as generators, are consumed once."""
     if type(values) is list or type(values) is tuple:
         return values
     try:
@@ -50,42 +39,19 @@ def as_sequence(values: Any, name: str) -> Sequence[Any]:
 
 
 def shortened(value: Any) -> str:
-    """Return the repr of a value for a message, shortened to 40 characters.
-
-    Examples
-    --------
-    >>> shortened(1.5), shortened(list(range(100)))
-    ('1.5', '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11...')
-    """
+    """Return the repr of a value for a message, shortened to 40 characters."""
     text = repr(value)
     return text if len(text) <= 40 else text[:37] + "..."
 
 
 def as_text(value: Any) -> str:
-    r"""Return the text of a value as valid UTF-8; lone surrogates, as in undecodable file names, are escaped.
-
-    Examples
-    --------
-    >>> as_text("epoch 3"), as_text("\udcff")
-    ('epoch 3', '\\udcff')
-    """
+    """Return the text of a value as valid UTF-8; lone surrogates, as in undecodable file names, are escaped."""
     text = str(value)
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def whole_number(value: Any, name: str, expected: str) -> int:
-    """Return an integer argument as an int; accepts NumPy integers.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the value is not an integer, such as 1.0 or "1".
-
-    Examples
-    --------
-    >>> whole_number(3, "root", "the number of a rank")
-    3
-    """
+    """Return an integer argument as an int; accepts NumPy integers."""
     try:
         return operator.index(value)
     except TypeError:
@@ -93,18 +59,7 @@ def whole_number(value: Any, name: str, expected: str) -> int:
 
 
 def whole_number_of(bits: int, value: Any, name: str, expected: str) -> int:
-    """Return an integer argument that must fit in `bits` bits, signed.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the value is not an integer, or out of range.
-
-    Examples
-    --------
-    >>> whole_number_of(32, 7, "color", "a whole number")
-    7
-    """
+    """Return an integer argument that must fit in `bits` bits, signed."""
     number = whole_number(value, name, expected)
     if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
         raise InvalidArgumentError(f"{name} is {number}: expected {expected} of at most {bits} bits.")
@@ -112,32 +67,14 @@ def whole_number_of(bits: int, value: Any, name: str, expected: str) -> int:
 
 
 def refuse_selection(op: Any, algorithm: Any = Algorithm.AUTO) -> NoReturn:
-    """Raise the error for an `op` or `algorithm` that is not a member of its enumeration.
-
-    Examples
-    --------
-    >>> refuse_selection("SUM")
-    Traceback (most recent call last):
-    ringlet.errors.InvalidArgumentError: op is 'SUM': expected one of ringlet.collectives.Op.SUM, Op.MEAN, ...
-    """
+    """Raise the error for an `op` or `algorithm` that is not a member of its enumeration."""
     name, given, expected = ("algorithm", algorithm, Algorithm) if type(op) is Op else ("op", op, Op)
     choices = ", ".join(f"{expected.__name__}.{choice.name}" for choice in expected)
     raise InvalidArgumentError(f"{name} is {given!r}: expected one of ringlet.collectives.{choices}.")
 
 
 def root_of(root: Any, num_ranks: int) -> int:
-    """Return the root argument of a collective as an int.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the group has no such rank.
-
-    Examples
-    --------
-    >>> root_of(1, 2)
-    1
-    """
+    """Return the root argument of a collective as an int."""
     number = root if type(root) is int else whole_number(root, "root", "the number of a rank")
     if not 0 <= number < num_ranks:
         raise InvalidArgumentError(
@@ -147,35 +84,12 @@ def root_of(root: Any, num_ranks: int) -> int:
 
 
 def root_only(name: str, rank: int, root: int) -> NoReturn:
-    """Raise the error for an argument that only the root may pass.
-
-    Examples
-    --------
-    >>> root_only("out", 1, 0)
-    Traceback (most recent call last):
-    ringlet.errors.InvalidArgumentError: rank 1 passed out, which only the root, rank 0, may pass: leave it out.
-    """
+    """Raise the error for an argument that only the root may pass."""
     raise InvalidArgumentError(f"rank {rank} passed {name}, which only the root, rank {root}, may pass: leave it out.")
 
 
 def axis_in(ndim: int, axis: Any, name: str = "axis") -> int:
-    """Return an axis as a non-negative int; negative axes count from the last.
-
-    Returns
-    -------
-    int
-        From 0 to ``ndim - 1``.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the array has no such axis.
-
-    Examples
-    --------
-    >>> axis_in(3, -1)
-    2
-    """
+    """Return an axis as a non-negative int; negative axes count from the last."""
     number = whole_number(axis, name, "the number of an axis")
     if ndim == 0:
         raise InvalidArgumentError(f"{name} is {number}, but the array has no axes (ndim 0): pass x.reshape(1).")
@@ -187,18 +101,7 @@ def axis_in(ndim: int, axis: Any, name: str = "axis") -> int:
 
 
 def equal_counts(shape: Sequence[int], axis: int, num_ranks: int, name: str = "axis") -> int:
-    """Return the size of each of `num_ranks` equal blocks along an axis.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the size of the axis is not a multiple of `num_ranks`.
-
-    Examples
-    --------
-    >>> equal_counts((6, 5), 0, 3)
-    2
-    """
+    """Return the size of each of `num_ranks` equal blocks along an axis."""
     size = shape[axis]
     if size % num_ranks:
         padded = (size // num_ranks + 1) * num_ranks
@@ -210,18 +113,7 @@ def equal_counts(shape: Sequence[int], axis: int, num_ranks: int, name: str = "a
 
 
 def counts_of(counts: Iterable[Any], shape: Sequence[int], axis: int, num_ranks: int) -> list[int]:
-    """Return the number of rows for each rank as a list of int.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If there is not one count for each rank, a count is negative, or their sum is not the size of the axis.
-
-    Examples
-    --------
-    >>> counts_of((2, 0, 1), (3, 5), 0, 3)
-    [2, 0, 1]
-    """
+    """Return the number of rows for each rank as a list of int."""
     try:
         numbers = [operator.index(count) for count in counts]
     except TypeError:
@@ -239,18 +131,7 @@ def counts_of(counts: Iterable[Any], shape: Sequence[int], axis: int, num_ranks:
 
 
 def pairs_of(pairs: Iterable[Any], num_ranks: int) -> list[tuple[int, int]]:
-    """Return the (source, target) pairs of a permutation as a list of int pairs.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the group has no such rank, or a rank is source or target twice.
-
-    Examples
-    --------
-    >>> pairs_of([(0, 1), [1, 0]], 2)
-    [(0, 1), (1, 0)]
-    """
+    """Return the (source, target) pairs of a permutation as a list of int pairs."""
     try:
         numbers = [(operator.index(source), operator.index(target)) for source, target in pairs]
     except (TypeError, ValueError):
@@ -278,27 +159,7 @@ def pairs_of(pairs: Iterable[Any], num_ranks: int) -> list[tuple[int, int]]:
 def pass_ends(sizes: Sequence[int], bytes_per_pack: Any) -> list[int]:
     """Split a list of arrays into passes: consecutive arrays of at most `bytes_per_pack` bytes together.
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        Bytes of each array.
-    bytes_per_pack : int
-        A larger array forms its own pass; 0 means one pass for all arrays.
-
-    Returns
-    -------
-    list of int
-        End index of each pass. There is at least one pass, even without arrays.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If `bytes_per_pack` is negative or not a whole number.
-
-    Examples
-    --------
-    >>> pass_ends([40, 40, 40, 500, 10], 100)
-    [2, 3, 4, 5]
+    Returns the end index of each. A larger array forms its own pass; 0 means one for all, as without arrays.
     """
     limit = whole_number(bytes_per_pack, "bytes_per_pack", "a number of bytes, or 0 for a single pass")
     if limit < 0:

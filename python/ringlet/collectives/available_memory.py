@@ -18,15 +18,7 @@ _VERSION_1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", ("total_inactive
 
 @dataclass(frozen=True)
 class AvailableMemory:
-    """The tightest memory limit of this process.
-
-    Attributes
-    ----------
-    num_bytes : int
-        Available bytes.
-    where : str
-        The limiting scope: the machine, or a control group.
-    """
+    """The tightest memory limit of this process: `where` is the limiting scope, the machine or a control group."""
 
     num_bytes: int
     where: str
@@ -35,15 +27,7 @@ class AvailableMemory:
 def available_memory(root: Path = Path("/")) -> AvailableMemory | None:
     """Return the memory available on the machine or in the control groups of this process, whichever is less.
 
-    Parameters
-    ----------
-    root : Path
-        Directory that contains ``proc`` and ``sys``.
-
-    Returns
-    -------
-    AvailableMemory or None
-        None if the system does not report it.
+    None if the system does not report it. `root` contains ``proc`` and ``sys``.
     """
     found = _control_group_limits(root)
     machine = _numbers(root / "proc/meminfo")
@@ -56,17 +40,7 @@ def available_memory(root: Path = Path("/")) -> AvailableMemory | None:
 def check_available_memory(num_bytes: int, what: str) -> None:
     """Raise if an allocation exceeds the available memory, because the system would kill a process instead.
 
-    Parameters
-    ----------
-    num_bytes : int
-        Size of the shared memory.
-    what : str
-        What needs the memory, for the message.
-
-    Raises
-    ------
-    SharedMemoryFullError
-        If less is available even after the idle buffers of this process were freed.
+    Idle buffers of this process are freed first.
     """
     left = available_memory()
     if left is not None and left.num_bytes < num_bytes and _core.trim_shared():

@@ -35,28 +35,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 def as_buffer(value: Any, name: str = "the array") -> Array:
     """Return an array that the core can read: contiguous, aligned, in native byte order.
 
-    Parameters
-    ----------
-    value : array-like
-        An ndarray of any layout, a Python or NumPy scalar, nested lists, or an object with the buffer protocol,
-        ``__array__`` or ``__dlpack__``. An array that already fits is returned as it is; others are copied.
-    name : str
-        Name of the value in messages.
-
-    Returns
-    -------
-    ndarray
-        Of the same shape and values. Read-only inputs stay read-only.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If collectives do not support the dtype, or the value is a masked array, whose mask would be lost.
-
-    Examples
-    --------
-    >>> as_buffer(np.arange(6, dtype=">i4")[::2])
-    array([0, 2, 4], dtype=int32)
+    An array that already fits is returned as it is; others are copied. Read-only inputs stay read-only. Masked arrays,
+    whose mask would be lost, are an error.
     """
     array = value if type(value) is np.ndarray else as_ndarray(value, name)
     dtype = native(array.dtype)
@@ -71,13 +51,7 @@ def as_buffer(value: Any, name: str = "the array") -> Array:
 
 
 def as_buffers(values: Sequence[Any]) -> list[Array]:
-    """Return :func:`as_buffer` of each value; messages name the position of an invalid one.
-
-    Examples
-    --------
-    >>> as_buffers([1.5, [2, 3]])
-    [array(1.5), array([2, 3])]
-    """
+    """Return :func:`as_buffer` of each value; messages name the position of an invalid one."""
     if len(values) == 1:
         return [as_buffer(values[0])]
     return [as_buffer(value, f"array {number} of {len(values)}") for number, value in enumerate(values)]
@@ -86,16 +60,7 @@ def as_buffers(values: Sequence[Any]) -> list[Array]:
 def as_ndarray(value: Any, name: str = "the array") -> Array:
     """Return a value as an ndarray of any dtype and layout, without a copy if possible.
 
-    Raises
-    ------
-    InvalidArgumentError
-        If the value is a masked array, whose mask would be lost, or one that NumPy cannot read: a tensor on another
-        device, for example.
-
-    Examples
-    --------
-    >>> as_ndarray([1, 2])
-    array([1, 2])
+    Raises InvalidArgumentError for masked arrays, and for what NumPy cannot read, such as tensors on other devices.
     """
     if type(value) is np.ndarray:
         return value
@@ -121,47 +86,15 @@ def as_ndarray(value: Any, name: str = "the array") -> Array:
 
 
 def is_direct(out: Array) -> bool:
-    """Return whether the core can write to an array directly.
-
-    Examples
-    --------
-    >>> is_direct(np.zeros(4)), is_direct(np.zeros(4)[::2])
-    (True, False)
-    """
+    """Return whether the core can write to an array directly."""
     return type(out) is np.ndarray and out.flags.c_contiguous and out.flags.aligned and native(out.dtype) is out.dtype
 
 
 class Output:
     """A caller's output array, and the buffer that the core fills for it.
 
-    Parameters
-    ----------
-    out : ndarray or array of another library
-        Writeable, of any layout and byte order.
-    shape : tuple of int or None, optional
-        Shape of the result; None for a size, or for the whole shape, that only the core determines.
-    dtype : dtype, optional
-        Dtype of the result.
-    axis : int
-        The axis of `out` that is the core's first axis; negative axes count from the last.
-
-    Attributes
-    ----------
-    direct : ndarray
-        `out` with `axis` first, or a temporary buffer if the core cannot write to that view.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If `out` is not an array, is read-only, or differs from the result in shape or dtype.
-
-    Examples
-    --------
-    >>> out = np.zeros(6)[::2]
-    >>> output = Output(out, (3,), np.dtype(float))
-    >>> output.direct[:] = 1
-    >>> output.store() is out, out
-    (True, array([1., 1., 1.]))
+    None in the shape stands for a size, or a whole shape, that only the core determines. `axis` of `out` is the core's
+    first axis. `direct` is `out` with that axis first, or a temporary buffer if the core cannot write to that view.
     """
 
     __slots__ = ("_given", "_out", "_target", "direct")
@@ -193,13 +126,7 @@ class Output:
         return self._written()
 
     def fill(self, result: Array) -> Any:
-        """Copy `result` to the caller's array, and return that array.
-
-        Raises
-        ------
-        InvalidArgumentError
-            If the shapes differ.
-        """
+        """Copy `result` to the caller's array, and return that array."""
         if result.shape != self._out.shape:
             _refuse_output(self._out, result.shape, result.dtype)
         self._out[...] = result
@@ -213,27 +140,9 @@ class Output:
 
 
 class Outputs:
-    """The outputs of a call whose results have the shapes of its inputs.
+    """The outputs of a call whose results have the shapes of its inputs; without `op`, values are only moved.
 
-    Parameters
-    ----------
-    outs : sequence of ndarray
-        One writeable array for each buffer, of any layout and byte order.
-    buffers : list of ndarray
-        The inputs, from :func:`as_buffer`. An input that partly overlaps its own output is replaced by a copy.
-    op : Op, optional
-        The reduction, which determines the result dtype; None if values are only moved.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If an output is not an array, is read-only, or differs from its result in shape or dtype.
-
-    Examples
-    --------
-    >>> outputs = Outputs([np.zeros(2)], [np.array([1, 2])], Op.MEAN)
-    >>> outputs.direct[0].dtype
-    dtype('float64')
+    An input in `buffers` that partly overlaps its own output is replaced by a copy.
     """
 
     def __init__(self, outs: Sequence[Any], buffers: list[Array], op: Op | None = None) -> None:
@@ -255,12 +164,6 @@ def copy_if_partly_overlapping(out: Array, buffer: Array) -> Array:
     """Return `buffer`, or a copy if `buffer` and `out` overlap but are not the same memory.
 
     In-place operation is safe element by element; a shifted overlap is not.
-
-    Examples
-    --------
-    >>> x = np.arange(4)
-    >>> copy_if_partly_overlapping(x, x) is x, copy_if_partly_overlapping(x[1:], x[:-1]) is x
-    (True, False)
     """
     if out is buffer or not np.may_share_memory(out, buffer):
         return buffer
@@ -269,26 +172,12 @@ def copy_if_partly_overlapping(out: Array, buffer: Array) -> Array:
 
 
 def copy_if_overlapping(out: Array | None, buffer: Array) -> Array:
-    """Return `buffer`, or a copy if it shares any memory with `out`.
-
-    Examples
-    --------
-    >>> x = np.arange(4)
-    >>> copy_if_overlapping(x, x) is x, copy_if_overlapping(None, x) is x
-    (False, True)
-    """
+    """Return `buffer`, or a copy if it shares any memory with `out`."""
     return buffer.copy() if out is not None and np.may_share_memory(out, buffer) else buffer
 
 
 def is_view_of(array: Array, value: Any) -> bool:
-    """Return whether `array` shares the memory of `value`, rather than being a copy made by :func:`as_ndarray`.
-
-    Examples
-    --------
-    >>> x = np.arange(4)
-    >>> is_view_of(x, x), is_view_of(x, [0, 1, 2, 3])
-    (True, False)
-    """
+    """Return whether `array` shares the memory of `value`, rather than being a copy made by :func:`as_ndarray`."""
     return not array.size or np.may_share_memory(array, as_ndarray(value))
 
 

@@ -58,22 +58,7 @@ _KINDS: dict[DType, str] = {
 
 
 def is_known(dtype: DType) -> bool:
-    """Return whether the core supports a dtype without conversion.
-
-    Parameters
-    ----------
-    dtype : dtype
-
-    Returns
-    -------
-    bool
-        False for non-native byte order. Aliases of C types (``np.longlong``) are supported.
-
-    Examples
-    --------
-    >>> is_known(np.dtype("float16")), is_known(np.dtype(">i4")), is_known(np.dtype(object))
-    (True, False, False)
-    """
+    """Return whether the core supports a dtype without conversion: not with another byte order."""
     return dtype in _KINDS or _register(dtype)
 
 
@@ -87,37 +72,14 @@ def _register(dtype: DType) -> bool:
 
 
 def native(dtype: DType) -> DType:
-    """Return a dtype in native byte order; the same object if it already is.
-
-    Examples
-    --------
-    >>> native(np.dtype(">i4"))
-    dtype('int32')
-    """
+    """Return a dtype in native byte order; the same object if it already is."""
     # The core does not parse "<" and ">", which buffers may carry even for native order. Dtypes of ml_dtypes have
     # neither, and newbyteorder() would turn them into raw bytes.
     return dtype if dtype.byteorder in "=|" else dtype.newbyteorder("=")
 
 
 def as_result(dtype: DType, op: Op) -> DType:
-    """Return the dtype of the result of a reduction.
-
-    Parameters
-    ----------
-    dtype : dtype
-        A supported dtype.
-    op : Op
-
-    Returns
-    -------
-    dtype
-        `dtype`, except for the mean of integers: float32 for 8 and 16 bits, else float64.
-
-    Examples
-    --------
-    >>> as_result(np.dtype("int32"), Op.MEAN), as_result(np.dtype("uint8"), Op.MEAN)
-    (dtype('float64'), dtype('float32'))
-    """
+    """Return the dtype of a result: `dtype`, but for the mean of integers float32 (8 and 16 bits) or float64."""
     if op is not Op.MEAN or dtype.kind not in "iu":
         return dtype
     return np.dtype(np.float32 if dtype.itemsize <= 2 else np.float64)
@@ -127,31 +89,14 @@ def as_result(dtype: DType, op: Op) -> DType:
 
 
 def check_pairs(arrays: Iterable[Any], op: Op) -> None:
-    """Apply :func:`check_pair` to each array; other values are skipped.
-
-    Examples
-    --------
-    >>> check_pairs([np.zeros(2), np.zeros(2, "int8")], Op.MAX)
-    """
+    """Apply :func:`check_pair` to each array; other values are skipped."""
     for array in arrays:
         if isinstance(array, np.ndarray):
             check_pair(array.dtype, op)
 
 
 def check_pair(dtype: DType, op: Op) -> None:
-    """Raise if a dtype does not support an operation.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the dtype is known and does not support `op`; the message names an alternative.
-
-    Examples
-    --------
-    >>> check_pair(np.dtype("bool"), Op.SUM)
-    Traceback (most recent call last):
-    ringlet.errors.InvalidArgumentError: SUM does not support bool: use OR, or convert with x.astype('int32').
-    """
+    """Raise InvalidArgumentError if a dtype is known and does not support an operation."""
     kind = _KINDS.get(native(dtype))
     if kind is not None and op not in _OPS[kind]:
         raise InvalidArgumentError(f"{op.name} does not support {native(dtype).name}: {_alternative(kind, dtype, op)}.")
@@ -168,27 +113,7 @@ def _alternative(kind: str, dtype: DType, op: Op) -> str:
 
 
 def refuse_dtype(value: Any, dtype: DType, name: str) -> NoReturn:
-    """Raise the error for an unsupported dtype, with the supported dtypes and a conversion.
-
-    Parameters
-    ----------
-    value : object
-        The caller's argument.
-    dtype : dtype
-        Its dtype as an ndarray.
-    name : str
-        What messages call the value.
-
-    Raises
-    ------
-    InvalidArgumentError
-
-    Examples
-    --------
-    >>> refuse_dtype(None, np.dtype(object), "the array")
-    Traceback (most recent call last):
-    ringlet.errors.InvalidArgumentError: cannot use the array, which is None of type NoneType: collectives support ...
-    """
+    """Raise the error for an unsupported dtype, with the supported dtypes and a conversion."""
     is_array = isinstance(value, (np.ndarray, np.generic))
     given = f"dtype {dtype}" if is_array else f"{shortened(value)} of type {type(value).__name__}"
     remedy = _remedy(dtype) if is_array else "Pass numbers, or an array of numbers"

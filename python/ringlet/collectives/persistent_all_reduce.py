@@ -18,31 +18,7 @@ __all__ = ["StagedPlan", "make_plan"]
 
 
 def make_plan(core: _core.Member, x: Any, op: Op, algorithm: Algorithm, out: Array | None) -> Callable[[], Array]:
-    """Return a callable that all-reduces the current contents of an array.
-
-    Parameters
-    ----------
-    core : _core.Member
-        The rank that runs the plan.
-    x, op, algorithm, out
-        As for :meth:`~ringlet.collectives.Member.plan_all_reduce`.
-
-    Returns
-    -------
-    callable
-        The core's plan if the core can use the arrays directly, else a :class:`StagedPlan`.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If `x` is not an array, the operation does not support the dtype, or `out` does not fit.
-
-    Examples
-    --------
-    >>> core = _core.Group(1, 1.0, 0).member(0)
-    >>> make_plan(core, np.ones(4)[::2], Op.SUM, Algorithm.AUTO, None)()
-    array([1., 1.])
-    """
+    """Return a callable that all-reduces the current contents of an array: the core's, or a :class:`StagedPlan`."""
     try:
         return core.plan_all_reduce(x, op.value, algorithm.value, out)
     except _core.Unusable:
@@ -54,20 +30,7 @@ def make_plan(core: _core.Member, x: Any, op: Op, algorithm: Algorithm, out: Arr
 
 
 class StagedPlan:
-    """Plan for arrays that the core cannot use directly: each run copies them to or from buffers that it can.
-
-    Parameters
-    ----------
-    core, x, op, algorithm, out
-        As for :func:`make_plan`.
-
-    Examples
-    --------
-    >>> core = _core.Group(1, 1.0, 0).member(0)
-    >>> out = np.zeros(2, ">f8")
-    >>> StagedPlan(core, np.ones(4)[::2], Op.SUM, Algorithm.AUTO, out)() is out
-    True
-    """
+    """Plan for arrays that the core cannot use directly: each run copies them to or from buffers that it can."""
 
     __slots__ = ("_buffer", "_is_copy", "_output", "_run", "_source", "_x")
 

@@ -117,38 +117,12 @@ def init_process_group(
 
 
 def job_id(environ: Mapping[str, str]) -> str:
-    """Return the job id that the launcher sets, which distinguishes otherwise equal jobs.
-
-    Examples
-    --------
-    >>> job_id({"RINGLET_JOB_ID": "second"})
-    'second'
-    """
+    """Return the job id that the launcher sets, which distinguishes otherwise equal jobs."""
     return as_text(environ.get(JOB_VARIABLE, ""))
 
 
 def join_job(job: Job, ranks: Sequence[int], seconds: float) -> list[Member]:
-    """Join the process group of a job; see :func:`init_process_group`.
-
-    Parameters
-    ----------
-    job : Job
-        The same in all processes.
-    ranks : sequence of int
-        The ranks of this process; fewer than all.
-    seconds : float
-        Maximum wait for the other processes, here and in each call; may be infinite.
-
-    Returns
-    -------
-    list of Member
-        In the order of `ranks`.
-
-    Raises
-    ------
-    FailedPreconditionError, PermissionError, DeadlineExceededError, WorkerLostError
-        As for :func:`init_process_group`.
-    """
+    """Join the process group of a job as `ranks`, which are not all of them; see :func:`init_process_group`."""
     if sys.platform != "linux":
         raise FailedPreconditionError(
             "groups of several processes require Linux: pass all ranks to one process with ranks=."

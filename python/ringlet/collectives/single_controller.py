@@ -30,13 +30,7 @@ _NOT_AS_IT_IS = (
 
 @functools.cache
 def default_workers() -> int:
-    """Return the default number of threads of a call: the cores available to this process at the first query.
-
-    Examples
-    --------
-    >>> default_workers() >= 1
-    True
-    """
+    """Return the default number of threads of a call: the cores available to this process at the first query."""
     return visible_cores().count
 
 
@@ -91,30 +85,7 @@ def all_reduce_buffers(
 
 
 def all_reduce_all(arrays: Sequence[Any], op: Op, outs: Sequence[Array] | None, workers: int | None) -> Any:
-    """Combine the arrays of all ranks into one shared result, or into an output for each rank.
-
-    Parameters
-    ----------
-    arrays, op, workers
-        As for :func:`all_reduce_buffers`.
-    outs : sequence of ndarray or None
-        An output for each of `arrays`; each may be one of `arrays`.
-
-    Returns
-    -------
-    ndarray or list of ndarray
-        A read-only array, or `outs`.
-
-    Raises
-    ------
-    InvalidArgumentError
-        As for :func:`all_reduce_buffers`, and if two of `outs` share memory.
-
-    Examples
-    --------
-    >>> all_reduce_all([[1, 2], [3, 5]], Op.SUM, None, 1)
-    array([4, 7])
-    """
+    """Combine the arrays of all ranks into one shared read-only result, or into an output for each rank."""
     if type(op) is not Op:
         refuse_selection(op)
     threads = default_workers() if workers is None else _checked_workers(workers)
@@ -134,27 +105,9 @@ def all_reduce_all(arrays: Sequence[Any], op: Op, outs: Sequence[Array] | None, 
 def plan_all_reduce_all(
     arrays: Sequence[Array], op: Op, outs: Sequence[Array] | None, workers: int | None
 ) -> Callable[[], Any]:
-    """Check the arguments of :func:`all_reduce_all` once, for many runs.
+    """Check the arguments of :func:`all_reduce_all` once; each call of the result combines the arrays' contents.
 
-    Parameters
-    ----------
-    arrays, op, outs, workers
-        As for :func:`all_reduce_all`.
-
-    Returns
-    -------
-    callable
-        Each call combines the current contents of the arrays.
-
-    Raises
-    ------
-    InvalidArgumentError
-        As for :func:`all_reduce_all`, and if an array would need a conversion.
-
-    Examples
-    --------
-    >>> plan_all_reduce_all([np.ones(2), np.ones(2)], Op.SUM, None, 1)()
-    array([2., 2.])
+    Raises InvalidArgumentError if an array would need a conversion.
     """
     if type(op) is not Op:
         refuse_selection(op)

@@ -47,28 +47,7 @@ def default_timeout_seconds(environ: Mapping[str, str] | None = None) -> float:
 
 
 def resolve_timeout(timeout_seconds: float | None) -> float:
-    """Convert a time-out argument to seconds.
-
-    Parameters
-    ----------
-    timeout_seconds : float or None
-        None means the default, 0 no limit.
-
-    Returns
-    -------
-    float
-        Seconds; infinity for no limit.
-
-    Raises
-    ------
-    ValueError
-        If the number is negative or not a number.
-
-    Examples
-    --------
-    >>> resolve_timeout(2), resolve_timeout(0)
-    (2.0, inf)
-    """
+    """Return a time-out in seconds: None means the default, 0 no limit (infinity)."""
     if timeout_seconds is None:
         return default_timeout_seconds()
     try:

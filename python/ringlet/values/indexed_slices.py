@@ -67,20 +67,7 @@ class IndexedSlices:
 
 
 def as_slices(value: Any) -> IndexedSlices:
-    """Return a value with ``indices`` and ``values`` as an IndexedSlices.
-
-    Raises
-    ------
-    TypeError
-        If the value does not have these attributes.
-
-    Examples
-    --------
-    >>> as_slices(5)
-    Traceback (most recent call last):
-        ...
-    TypeError: a scatter takes an IndexedSlices, got 5 of type int: write ringlet.IndexedSlices(values, indices)
-    """
+    """Return a value with ``indices`` and ``values`` as an IndexedSlices."""
     if isinstance(value, IndexedSlices):
         return value
     if hasattr(value, "indices") and hasattr(value, "values") and kind_of(value) is None:
@@ -95,22 +82,6 @@ def dense_of(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
     """Return the dense array of an IndexedSlices; any other value unchanged.
 
     Rows with the same index are added; rows without an index are zero.
-
-    Parameters
-    ----------
-    value : object
-    dtype : dtype, optional
-        Dtype of the result; that of the rows by default.
-
-    Raises
-    ------
-    ValueError
-        If there is no `dense_shape`, or the rows do not fit into it (an InvalidArgumentError).
-
-    Examples
-    --------
-    >>> dense_of(IndexedSlices([1.0, 2.0, 3.0], [0, 2, 2], [4]))
-    array([1., 0., 5., 0.])
     """
     if not isinstance(value, IndexedSlices):
         return value
@@ -127,25 +98,7 @@ def dense_of(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
 
 
 def reduce_slices(op: ReduceOp, components: Sequence[Any]) -> IndexedSlices:
-    """Combine the IndexedSlices of several replicas by concatenation.
-
-    Parameters
-    ----------
-    op : ReduceOp
-        MEAN divides every row by the number of replicas; SUM does not change rows.
-    components : sequence of IndexedSlices
-        One for each replica, in replica order.
-
-    Returns
-    -------
-    IndexedSlices
-
-    Examples
-    --------
-    >>> parts = [IndexedSlices(np.array([2.0]), [0]), IndexedSlices(np.array([4.0]), [1])]
-    >>> reduce_slices(ReduceOp.MEAN, parts)
-    IndexedSlices(values=array([1., 2.]), indices=array([0, 1]))
-    """
+    """Combine the IndexedSlices of several replicas by concatenation; MEAN divides every row by their number."""
     values = _joined([part.values for part in components], len(components) if op is ReduceOp.MEAN else None)
     indices = _joined([part.indices for part in components])
     return IndexedSlices(values, indices, getattr(components[0], "dense_shape", None))
@@ -163,33 +116,9 @@ def _joined(arrays: Sequence[Any], divisor: int | None = None) -> Any:
 def checked_rows(
     slices: Any, shape: tuple[int, ...], dtype: np.dtype[Any], are_divisors: bool = False
 ) -> tuple[Array, Array]:
-    """Return the validated indices and rows of a scatter.
+    """Return the validated indices and rows of a scatter; the rows have shape ``indices.shape + shape[1:]``.
 
-    Parameters
-    ----------
-    slices : IndexedSlices
-        Its values are a row for each index, or one number for all.
-    shape, dtype
-        Shape and dtype of the array.
-    are_divisors : bool
-        Whether the rows are divisors and must not contain 0.
-
-    Returns
-    -------
-    indices : ndarray of int
-    rows : ndarray, shape ``indices.shape + shape[1:]``
-
-    Raises
-    ------
-    InvalidArgumentError
-        If an index is out of range, the rows do not fit, or a divisor is 0.
-    TypeError
-        If the indices are not integers.
-
-    Examples
-    --------
-    >>> checked_rows(IndexedSlices([5.0, 6.0], [1, 0]), (3,), np.dtype(np.float64))
-    (array([1, 0]), array([5., 6.]))
+    Its values are a row for each index, or one number for all; divisors must not contain 0.
     """
     indices = checked_indices(slices.indices, shape)
     wanted = indices.shape + shape[1:]
@@ -219,30 +148,7 @@ def _scatter(at: Callable[[Array, Array, Array], Any]) -> Callable[[Array, Any, 
 
 
 def checked_indices(indices: Any, shape: tuple[int, ...]) -> Array:
-    """Return validated row indices of an array.
-
-    Parameters
-    ----------
-    indices : array-like of int
-    shape : tuple of int
-        Shape and dtype of the array.
-
-    Returns
-    -------
-    ndarray of int
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the array has no dimensions, or an index is out of range.
-    TypeError
-        If the indices are not integers.
-
-    Examples
-    --------
-    >>> checked_indices([2, 0], (3,))
-    array([2, 0])
-    """
+    """Return validated row indices of an array."""
     array = as_ndarray(indices)
     if array.size == 0:
         array = array.astype(np.int64)

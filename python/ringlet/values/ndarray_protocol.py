@@ -27,18 +27,7 @@ def _in_place(sign: str, remedy: str) -> Callable[[Any, Any], Any]:
 
 
 def converted(value: Any, dtype: DTypeLike | None, copy: bool | None) -> Array:
-    """Return a value as an array, with the semantics of ``__array__(dtype, copy)``.
-
-    Raises
-    ------
-    ValueError
-        If a copy is needed, and `copy` is False.
-
-    Examples
-    --------
-    >>> converted(np.arange(2), np.float64, None)
-    array([0., 1.])
-    """
+    """Return a value as an array, with the semantics of ``__array__(dtype, copy)``."""
     plain_value = np.asarray(value)
     array = np.asarray(plain_value, dtype=dtype)
     if array is not plain_value:

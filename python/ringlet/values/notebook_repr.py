@@ -25,25 +25,7 @@ Row = tuple[str, str, str, str, str]
 
 
 def title_of(value: Any, count: int) -> str:
-    """Return the caption of the table of a value.
-
-    Parameters
-    ----------
-    value : DistributedValues
-        For a variable the caption includes name, synchronization and aggregation.
-    count : int
-        Number of replicas.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> from ringlet.values import PerReplica
-    >>> title_of(PerReplica([1, 2]), 2)
-    'PerReplica of 2 replicas'
-    """
+    """Return the caption of the table of a value."""
     kind = type(value)
     replicas = f"of {count} replica{'s' if count > 1 else ''}"
     # Looked up on the class: a Mirrored forwards the attributes of its value.
@@ -54,25 +36,7 @@ def title_of(value: Any, count: int) -> str:
 
 
 def values_table(title: str, components: Sequence[Any]) -> str:
-    """Return the components of a value as an HTML table.
-
-    Parameters
-    ----------
-    title : str
-        Caption of the table.
-    components : sequence
-        One for each replica.
-
-    Returns
-    -------
-    str
-        HTML without scripts, style sheets or URLs. All text of the components is escaped.
-
-    Examples
-    --------
-    >>> "<td" in values_table("PerReplica", [1.5, 2.5])
-    True
-    """
+    """Return components as an HTML table without scripts, style sheets or URLs; their text is escaped."""
     devices = _devices(components)
     rows = [_row(i, device, part) for i, (device, part) in enumerate(zip(devices, components, strict=True))]
     head = "".join(f'<th scope="col" style="{_CELL}">{name}</th>' for name in ("replica", "device", "type", "shape"))

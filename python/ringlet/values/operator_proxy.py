@@ -10,13 +10,7 @@ __all__ = ["OperatorProxy", "plain"]
 
 
 def plain(other: Any) -> Any:
-    """Return the value of an OperatorProxy, and any other object unchanged.
-
-    Examples
-    --------
-    >>> plain(3)
-    3
-    """
+    """Return the value of an OperatorProxy, and any other object unchanged."""
     return other._as_operand() if isinstance(other, OperatorProxy) else other
 
 

@@ -24,34 +24,9 @@ _SAME_ANSWERS = "Return the same nested structure from every replica, with None 
 def regroup(values: Sequence[Any], wrap: Wrap = PerReplica, *, always_wrap: bool = False) -> Any:
     """Combine one nested structure per replica into one structure of distributed values.
 
-    Parameters
-    ----------
-    values : sequence
-        One structure for each replica, all of the same shape. Composites such as dataclasses are structures too, except
-        an identical object on all replicas, or one that contains itself. Components of a distributed variable are
-        replaced by that variable.
-    wrap : callable
-        Constructor of the distributed values; :class:`~ringlet.values.PerReplica` by default.
-    always_wrap : bool
-        Whether to wrap an object that is identical on all replicas; by default it is returned itself.
-
-    Returns
-    -------
-    nested structure
-        Of the shape of replica 0's structure.
-
-    Raises
-    ------
-    ValueError
-        If another replica's structure differs.
-
-    Examples
-    --------
-    >>> regroup([("same", 1.5), ("same", 2.5)])
-    ('same', PerReplica:{
-      0: 1.5,
-      1: 2.5
-    })
+    Composites such as dataclasses are structures too, except an identical object on all replicas, or one that contains
+    itself. Components of a distributed variable are replaced by that variable. An object that is identical on all
+    replicas is returned itself unless `always_wrap`.
     """
     first = values[0]
     if type(first) in LEAF_TYPES:
@@ -117,24 +92,7 @@ def _grouped(
 
 
 def as_variables(answer: Any) -> Any:
-    """Replace components of distributed variables by the variables: :func:`regroup` for a single replica.
-
-    Parameters
-    ----------
-    answer : nested structure
-        The structure of the only replica.
-
-    Returns
-    -------
-    nested structure
-        `answer` itself if it contains no components.
-
-    Examples
-    --------
-    >>> answer = ["anything", 5]
-    >>> as_variables(answer) is answer
-    True
-    """
+    """Replace components of distributed variables by the variables: :func:`regroup` for a single replica."""
     if type(answer) in LEAF_TYPES:
         return answer
     return regroup([answer]) if any(map(_is_component, nest.flatten_containers(answer)[0])) else answer
@@ -188,32 +146,9 @@ def _shape_of(value: Any) -> nest.PyTreeSpec:
 
 
 def leaf_columns(components: Sequence[Any], call: str) -> tuple[list[tuple[Any, ...]], nest.PyTreeSpec]:
-    """Flatten nested structures of one shape and group corresponding leaves.
+    """Flatten nested structures of one shape; return the leaves of all replicas by position, and the shape.
 
-    Parameters
-    ----------
-    components : sequence
-        One structure for each replica.
-    call : str
-        The operation, for the message.
-
-    Returns
-    -------
-    columns : list of tuple
-        The leaves of all replicas for each position of the structure.
-    shape : PyTreeSpec
-
-    Raises
-    ------
-    ValueError
-        If another replica's structure differs; the message shows both.
-
-    Examples
-    --------
-    >>> leaf_columns([{"a": 1}, {"b": 1}], "reduce")
-    Traceback (most recent call last):
-        ...
-    ValueError: reduce of components that are different structures: replica 0 {'a': *}, replica 1 {'b': *}, ...
+    ValueError shows both structures if another replica's differs; `call` names the operation.
     """
     leaves, shape = nest.flatten(components[0])
     text = f"{call} of components that are different structures"

@@ -18,27 +18,9 @@ _DISTRIBUTED = frozenset({PerReplica})
 
 
 def check_components(structure: Any, num_replicas: int, subject: str) -> None:
-    """Raise if a distributed value does not have one component for each replica.
+    """Raise ValueError if a distributed value does not have one component for each replica of this process.
 
-    Parameters
-    ----------
-    structure : nested structure
-    num_replicas : int
-        Replicas of this process.
-    subject : str
-        Subject and verb of the message.
-
-    Raises
-    ------
-    ValueError
-        If the numbers differ; the message contains both.
-
-    Examples
-    --------
-    >>> check_components({"x": PerReplica([1, 2])}, 3, "merge_fn returned")
-    Traceback (most recent call last):
-        ...
-    ValueError: merge_fn returned a PerReplica with 2 components for 3 replicas: pass one component for each replica
+    `subject` is subject and verb of the message.
     """
     if type(structure) in LEAF_TYPES:
         return
@@ -62,22 +44,7 @@ def _distributed_in(structure: Any) -> Iterator[DistributedValues[Any]]:
 def select_replica(local_replica_id: int, structure: Any) -> Any:
     """Return a structure with distributed values replaced by one replica's components.
 
-    Parameters
-    ----------
-    local_replica_id : int
-        Position among the replicas of this process.
-    structure : nested structure
-        May hold distributed values at any depth.
-
-    Returns
-    -------
-    nested structure
-        New containers with shared leaves. A composite, such as a dataclass, is copied only if it contains a component.
-
-    Examples
-    --------
-    >>> select_replica(1, {"x": PerReplica([1, 2]), "y": 5})
-    {'x': 2, 'y': 5}
+    New containers with shared leaves. A composite, such as a dataclass, is copied only if it contains a component.
     """
     if type(structure) in LEAF_TYPES:
         return structure
@@ -109,33 +76,7 @@ def _component_of_composite(composite: Any, local_replica_id: int) -> Any:
 def split_arguments(
     args: Sequence[Any], kwargs: Mapping[str, Any], num_replicas: int
 ) -> tuple[Rows, Sequence[Mapping[str, Any]]]:
-    """Return the arguments of each replica.
-
-    Parameters
-    ----------
-    args : sequence
-    kwargs : mapping of str to object
-        Arguments of all replicas; both may hold distributed values at any depth.
-    num_replicas : int
-        Replicas of this process.
-
-    Returns
-    -------
-    rows : list of tuple
-        Positional arguments of each replica. Containers are new for each, leaves are shared.
-    keywords : sequence of mapping
-        Keyword arguments of each replica.
-
-    Raises
-    ------
-    ValueError
-        If a distributed value does not have one component for each replica.
-
-    Examples
-    --------
-    >>> split_arguments((PerReplica([1, 2]), [3]), {}, 2)[0]
-    [(1, [3]), (2, [3])]
-    """
+    """Return the positional and the keyword arguments of each replica; containers are new, leaves are shared."""
     rows: Rows = [()] * num_replicas
     if args:
         rows = list(zip(*(_column(arg, num_replicas) for arg in args), strict=True))

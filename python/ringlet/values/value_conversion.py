@@ -39,37 +39,12 @@ def _kind(dtype: np.dtype[Any]) -> str:
 
 
 def is_floating(dtype: np.dtype[Any]) -> bool:
-    """Return whether a dtype is floating-point.
-
-    Examples
-    --------
-    >>> is_floating(np.dtype("float32")), is_floating(np.dtype("complex64"))
-    (True, False)
-    """
+    """Return whether a dtype is floating-point."""
     return _kind(dtype) == "f"
 
 
 def as_dtype(dtype: Any) -> np.dtype[Any]:
-    """Return a dtype; dtypes of ml_dtypes are found by name, even if that package is not imported yet.
-
-    Parameters
-    ----------
-    dtype : dtype-like
-
-    Returns
-    -------
-    dtype
-
-    Raises
-    ------
-    TypeError
-        If the name is unknown, or belongs to ml_dtypes, which is not installed.
-
-    Examples
-    --------
-    >>> as_dtype("float32"), as_dtype("bfloat16")
-    (dtype('float32'), dtype(bfloat16))
-    """
+    """Return a dtype; dtypes of ml_dtypes are found by name, even if that package is not imported yet."""
     try:
         known: np.dtype[Any] = np.dtype(dtype)
     except TypeError as error:
@@ -91,32 +66,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def as_initial_value(value: Any, dtype: Any, name: str | None) -> Array:
-    """Return the initial value of a variable as an array.
-
-    Parameters
-    ----------
-    value : array-like or callable
-        A callable without arguments returns the value.
-    dtype : dtype-like or None
-        Dtype of the variable; None for that of the value.
-    name : str or None
-        Name of the variable.
-
-    Returns
-    -------
-    ndarray
-        May share the memory of `value`.
-
-    Raises
-    ------
-    TypeError
-        If the value cannot be represented in the dtype, such as 1.5 in an integer, or consists of Python objects.
-
-    Examples
-    --------
-    >>> as_initial_value(lambda: [1, 2], np.float32, "v")
-    array([1., 2.], dtype=float32)
-    """
+    """Return the initial value of a variable, or of a callable that returns it, as an array; may share its memory."""
     what = f"the initial value of variable '{name or 'Variable'}'"
     array = as_ndarray(value() if callable(value) else value, what)
     wanted = (array.dtype if dtype is None else as_dtype(dtype)).newbyteorder("=")
@@ -129,13 +79,7 @@ def as_initial_value(value: Any, dtype: Any, name: str | None) -> Array:
 
 
 def fits(shape: tuple[int, ...], wanted: Shape) -> bool:
-    """Return whether a shape matches `wanted`, where None stands for any size.
-
-    Examples
-    --------
-    >>> fits((5, 2), (None, 2)), fits((5, 2), None), fits((5,), (None, 2))
-    (True, True, False)
-    """
+    """Return whether a shape matches `wanted`, where None stands for any size."""
     return wanted is None or (
         len(shape) == len(wanted) and all(size in (None, given) for given, size in zip(shape, wanted, strict=True))
     )
@@ -144,37 +88,7 @@ def fits(shape: tuple[int, ...], wanted: Shape) -> bool:
 def as_value(value: Any, dtype: np.dtype[Any], shape: Shape, name: str | None) -> Any:
     """Convert a value for a variable: return an array of the variable's dtype, or a Python number.
 
-    Parameters
-    ----------
-    value : array-like
-        Arrays must have the variable's dtype; Python and NumPy numbers and lists are converted.
-    dtype : dtype
-        Dtype of the variable.
-    shape : tuple of int or None, or None
-        Shape of the variable; None for an arbitrary size or shape.
-    name : str or None
-        Name of the variable, if known.
-
-    Returns
-    -------
-    ndarray or number
-
-    Raises
-    ------
-    ValueError
-        If an array has another dtype or shape (an InvalidArgumentError), or the value is None or not array-like.
-    TypeError
-        If a Python number cannot be represented in the dtype, such as 1.5 in an integer, or text is passed for a
-        number.
-
-    Examples
-    --------
-    >>> as_value(3, np.dtype("float32"), (), "v:0")
-    3
-    >>> as_value(np.ones(2), np.dtype("float32"), (2,), "v:0")
-    Traceback (most recent call last):
-        ...
-    ValueError: variable 'v:0' holds float32, and the value is an array of float64: ...
+    Arrays must have the variable's dtype; Python and NumPy numbers and lists are converted.
     """
     if isinstance(value, np.generic) and value.dtype != dtype and value.dtype.kind in "biufc":
         value = value.item()  # a NumPy scalar

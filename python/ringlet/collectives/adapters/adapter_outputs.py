@@ -16,28 +16,7 @@ __all__ = ["AdapterOutputs", "outputs_for"]
 
 
 class AdapterOutputs:
-    """Fresh outputs for results of other libraries; same interface as :class:`~ringlet.collectives.buffers.Outputs`.
-
-    Parameters
-    ----------
-    values : sequence
-        The inputs of the call.
-    shapes : sequence of tuple of int
-    dtypes : sequence of dtype
-        Dtypes of the results.
-
-    Attributes
-    ----------
-    direct : list of ndarray
-        Fresh memory for each result.
-
-    Examples
-    --------
-    >>> outputs = AdapterOutputs([[1, 2]], [(2,)], [np.dtype("int64")])
-    >>> outputs.direct[0][:] = 5
-    >>> outputs.store()
-    [array([5, 5])]
-    """
+    """Fresh outputs for results of other libraries; same interface as :class:`~ringlet.collectives.buffers.Outputs`."""
 
     def __init__(
         self, values: Sequence[Any], shapes: Sequence[tuple[int, ...]], dtypes: Sequence[np.dtype[Any]]
@@ -54,28 +33,7 @@ class AdapterOutputs:
 def outputs_for(
     values: Sequence[Any], buffers: list[Array], op: Op, outs: Sequence[Any] | None
 ) -> Outputs | AdapterOutputs | None:
-    """Return the output buffers of an all-reduce.
-
-    Parameters
-    ----------
-    values : sequence
-        The inputs of the call.
-    buffers : list of ndarray
-        The inputs as the core reads them.
-    op : Op
-    outs : sequence of ndarray or None
-        The caller's outputs.
-
-    Returns
-    -------
-    Outputs, AdapterOutputs or None
-        None if all ranks may share the results.
-
-    Examples
-    --------
-    >>> outputs_for([[1, 2]], [np.array([1, 2])], Op.SUM, None) is None
-    True
-    """
+    """Return the output buffers of an all-reduce; None if all ranks may share the results."""
     if outs is not None:
         return Outputs(outs, buffers, op)
     kinds = [kind_of(value) for value in values]

@@ -60,57 +60,28 @@ class ArrayAdapter(ABC):
 
     @abstractmethod
     def as_ndarray(self, value: Any, name: str = "the array") -> Array:
-        """Return a NumPy view of an array.
+        """Return a NumPy view of an array, called `name` in messages.
 
-        Parameters
-        ----------
-        value : object
-            An array of this kind.
-        name : str
-            Name of the array in messages.
-
-        Raises
-        ------
-        InvalidArgumentError
-            If no view is possible, for example because the array is on another device or requires gradients.
+        Raises InvalidArgumentError if no view is possible, for example because the array is on another device.
         """
 
     @abstractmethod
     def from_ndarray(self, array: Array, like: Any) -> Any:
-        """Return an array of this kind that uses the memory of a NumPy array.
+        """Return an array of this kind on the memory of a NumPy array, with properties such as the device of `like`.
 
-        Parameters
-        ----------
-        array : ndarray
-            C-contiguous, in native byte order, aligned to a cache line if :func:`result_memory` allocated it. No longer
-            written to by others. Writeable if `is_mutable`; otherwise it may be shared with readers.
-        like : object
-            An array of this kind whose properties, such as the device, the result has.
+        The array is C-contiguous, in native byte order, aligned to a cache line if :func:`result_memory` allocated it,
+        and no longer written to by others. Writeable if `is_mutable`; otherwise it may be shared with readers.
         """
 
     def reader(self, value: Any) -> Callable[[Array], Any] | None:
-        """Return the function that converts the value of a variable for its readers.
+        """Return the function that converts a variable's read-only ndarray for its readers; None to return the ndarray.
 
-        Parameters
-        ----------
-        value : object
-            An array of this kind.
-
-        Returns
-        -------
-        callable or None
-            Takes the read-only ndarray; holds no memory of `value`. None by default: reads return the ndarray.
+        It holds no memory of `value`.
         """
         return None
 
     def note_write(self, value: Any) -> None:  # noqa: B027 - most libraries keep no record
-        """Notify the library that the memory of an array was modified outside of it.
-
-        Parameters
-        ----------
-        value : object
-            An array of this kind.
-        """
+        """Notify the library that the memory of an array was modified outside of it."""
 
 
 # --- lookup of adapters -----------------------------------------------------------------------------------------------
@@ -163,22 +134,7 @@ def register_kind(array_type: type[Any], kind: ArrayAdapter) -> None:
 
 
 def kind_of(value: Any) -> ArrayAdapter | None:
-    """Return the adapter of an array of another library.
-
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    ArrayAdapter or None
-        None for NumPy arrays and for objects that are not arrays.
-
-    Examples
-    --------
-    >>> kind_of(np.ones(2)) is None
-    True
-    """
+    """Return the adapter of an array of another library; None for NumPy arrays and for objects that are not arrays."""
     try:
         return _kinds[type(value)]
     except KeyError:
@@ -216,29 +172,9 @@ def _find_adapter(array_type: type[Any]) -> ArrayAdapter | None:
 
 
 def common_kind(values: Sequence[Any], whose: str = "replica") -> ArrayAdapter | None:
-    """Return the adapter that all arrays of one reduction have in common.
+    """Return the adapter that all arrays of one reduction have in common; None if they are NumPy's or array-likes.
 
-    Parameters
-    ----------
-    values : sequence
-        One array for each replica.
-    whose : str
-        The word for one contributor in messages.
-
-    Returns
-    -------
-    ArrayAdapter or None
-        None if all are NumPy arrays or array-likes.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the arrays belong to different libraries.
-
-    Examples
-    --------
-    >>> common_kind([np.ones(2), [1.0, 2.0]]) is None
-    True
+    `whose` is the word for one contributor in messages.
     """
     kinds = [kind_of(value) for value in values]
     for number, kind in enumerate(kinds):
@@ -260,23 +196,7 @@ def _named(value: Any, kind: ArrayAdapter | None) -> str:
 def in_kind_of(value: Any, result: Array, *, is_own: bool = False) -> Any:
     """Return a result as an array of the library of the corresponding input.
 
-    Parameters
-    ----------
-    value : object
-        The input of the call.
-    result : ndarray
-        Read-only, or finished memory of :func:`result_memory`.
-    is_own : bool
-        Whether the result has its own memory. If not, a mutable array is made from a copy.
-
-    Returns
-    -------
-    object
-
-    Examples
-    --------
-    >>> in_kind_of([1, 2], np.array([1, 2]))
-    array([1, 2])
+    Unless `is_own`, the memory is shared, and a mutable array is made from a copy.
     """
     kind = kind_of(value)
     if kind is None:
@@ -312,22 +232,7 @@ class _WriteableView:
 
 
 def own_copy(value: Any) -> Any:
-    """Copy an array within its library; an immutable array may share memory with its copy.
-
-    Parameters
-    ----------
-    value : object
-        An array that has an adapter.
-
-    Returns
-    -------
-    object
-        An array of the same library and dtype.
-
-    Examples
-    --------
-    See :class:`ArrayAdapter`.
-    """
+    """Copy an array within its library; an immutable array may share memory with its copy."""
     kind = kind_of(value)
     assert kind is not None
     return in_kind_of(value, kind.as_ndarray(value))
@@ -336,49 +241,13 @@ def own_copy(value: Any) -> Any:
 def result_memory(shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[Array, Array]:
     """Allocate memory for one result; return a writeable and a read-only array on it.
 
-    Parameters
-    ----------
-    shape : sequence of int
-    dtype : dtype
-
-    Returns
-    -------
-    writeable, readable : ndarray
-        Both use the same memory, which is aligned to a cache line, not shared with other arrays, and returned to the
-        pool when its last view is freed.
-
-    Examples
-    --------
-    >>> writeable, readable = result_memory((2,), np.dtype("int32"))
-    >>> writeable[:] = 5
-    >>> readable, readable.flags.writeable
-    (array([5, 5], dtype=int32), False)
+    Aligned to a cache line, not shared with other arrays, and returned to the pool when its last view is freed.
     """
     return _core.allocate(shape, dtype)
 
 
 def in_memory(value: Any, memory: tuple[Array, Array]) -> Any:
-    """Return a finished result in :func:`result_memory` as an array of the library of an input.
-
-    Parameters
-    ----------
-    value : object
-        The input of the call.
-    memory : tuple of ndarray
-        The writeable and the read-only array.
-
-    Returns
-    -------
-    object
-        Read-only if it is a NumPy array.
-
-    Examples
-    --------
-    >>> memory = result_memory((1,), np.dtype("int32"))
-    >>> memory[0].fill(5)
-    >>> in_memory([1], memory)
-    array([5], dtype=int32)
-    """
+    """Return a finished result in :func:`result_memory` as an array of the library of an input; NumPy's read-only."""
     kind = kind_of(value)
     if kind is None:
         return memory[1]

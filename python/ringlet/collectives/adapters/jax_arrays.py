@@ -29,13 +29,7 @@ class JaxAdapter(ArrayAdapter):
     is_mutable = False
 
     def as_ndarray(self, value: Any, name: str = "the array") -> Array:
-        """Wait until the array is computed and return a read-only NumPy view of it.
-
-        Raises
-        ------
-        InvalidArgumentError
-            If the array is on another device or on several, is a tracer, was deleted, or holds random keys.
-        """
+        """Wait until the array is computed and return a read-only NumPy view of it."""
         if any(base.__name__ == "Tracer" for base in type(value).__mro__):
             raise InvalidArgumentError(
                 f"{name} is a tracer ({type(value).__name__}) without values: a function under jax.jit, "

@@ -31,13 +31,7 @@ class TorchAdapter(ArrayAdapter):
         self._ml_names = {getattr(self._torch, name): name for name in _ML_NAMES if hasattr(self._torch, name)}
 
     def as_ndarray(self, value: Any, name: str = "the array") -> Array:
-        """Return a NumPy view of a tensor; a lazily conjugated or negated tensor is copied.
-
-        Raises
-        ------
-        InvalidArgumentError
-            If the tensor is on another device, is not strided, or requires gradients.
-        """
+        """Return a NumPy view of a tensor; a lazily conjugated or negated tensor is copied."""
         try:
             self._refuse(value, name)
             tensor = value.detach().resolve_conj().resolve_neg()

@@ -51,21 +51,7 @@ class CentralStorageStrategy(Strategy):
 
 
 class CentralStorageExtended(MirroredExtended):
-    """Implementation of :class:`CentralStorageStrategy`.
-
-    Parameters
-    ----------
-    container_strategy : CentralStorageStrategy
-    compute_devices, parameter_device
-        The arguments of the strategy.
-
-    Examples
-    --------
-    >>> CentralStorageStrategy(["CPU:1"]).extended.parameter_devices
-    ('/job:localhost/replica:0/task:0/device:CPU:1',)
-    >>> CentralStorageStrategy(["CPU:1"], "CPU:0").extended.parameter_devices
-    ('CPU:0',)
-    """
+    """Implementation of :class:`CentralStorageStrategy`."""
 
     _may_repeat_devices = True
 

@@ -307,23 +307,7 @@ class NcclAllReduce(HierarchicalCopyAllReduce):
 
 
 def copies(value: Any, count: int) -> Any:
-    """Return a value as the component of each replica, in shared memory if it is read-only.
-
-    Parameters
-    ----------
-    value : array-like
-    count : int
-
-    Returns
-    -------
-    Mirrored or object
-        With one replica, the value itself.
-
-    Examples
-    --------
-    >>> copies(2.5, 2).values
-    (2.5, 2.5)
-    """
+    """Return a value as the component of each replica, in shared memory if read-only; with one, the value itself."""
     if count == 1:
         return value
     # A separate object for each: identical ones would be returned bare by run.

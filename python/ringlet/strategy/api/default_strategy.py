@@ -24,18 +24,7 @@ __all__ = ["DefaultReplicaContext", "DefaultStrategy", "default_replica_context"
 
 
 class DefaultStrategy(Strategy):
-    """One replica, no distribution: calls are passed through. There is one instance, see :func:`default_strategy`.
-
-    Raises
-    ------
-    RuntimeError
-        If one exists already.
-
-    Examples
-    --------
-    >>> default_strategy().run(lambda x: x + 1, args=(2,))
-    3
-    """
+    """One replica, no distribution: calls are passed through. There is one instance, see :func:`default_strategy`."""
 
     def __init__(self) -> None:
         if _strategies:
@@ -128,13 +117,7 @@ class _DefaultExtended(StrategyExtended):
 
 
 class DefaultReplicaContext(ReplicaContext):
-    """The replica context of a program outside of every strategy.
-
-    Examples
-    --------
-    >>> default_replica_context().num_replicas_in_sync
-    1
-    """
+    """The replica context of a program outside of every strategy."""
 
     __slots__ = ()
 
@@ -154,32 +137,10 @@ _replica = DefaultReplicaContext(_strategies[0], 0)
 
 
 def default_strategy() -> DefaultStrategy:
-    """Return the default strategy.
-
-    Returns
-    -------
-    DefaultStrategy
-        Always the same object.
-
-    Examples
-    --------
-    >>> default_strategy()
-    <default strategy>
-    """
+    """Return the default strategy, always the same object."""
     return _strategies[0]
 
 
 def default_replica_context() -> DefaultReplicaContext:
-    """Return the replica context of the default strategy.
-
-    Returns
-    -------
-    DefaultReplicaContext
-        Always the same object.
-
-    Examples
-    --------
-    >>> default_replica_context().replica_id_in_sync_group
-    0
-    """
+    """Return the replica context of the default strategy, always the same object."""
     return _replica

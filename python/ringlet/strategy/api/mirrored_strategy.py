@@ -96,19 +96,7 @@ class MirroredStrategy(Strategy):
 
 
 class MirroredExtended(StrategyExtended):
-    """Implementation of :class:`MirroredStrategy`.
-
-    Parameters
-    ----------
-    container_strategy : MirroredStrategy
-    devices, cross_device_ops
-        The arguments of the strategy.
-
-    Examples
-    --------
-    >>> MirroredStrategy(["/cpu:1"]).extended.worker_devices
-    ('/job:localhost/replica:0/task:0/device:CPU:1',)
-    """
+    """Implementation of :class:`MirroredStrategy`."""
 
     # The class that runs several replicas.
     _run_type = ReplicaRun

@@ -138,37 +138,9 @@ def run_steps(
     iterations: int,
     always_wrap: bool = False,
 ) -> MultiStepContext:
-    """Call a function with the next elements of an iterator.
+    """Call a function with the context and the next elements of an iterator, `iterations` times.
 
-    Parameters
-    ----------
-    extended : StrategyExtended
-    fn : callable
-        Called with the context and an element, in cross-replica context.
-    iterator : object with ``get_next``
-    iterations : int
-    always_wrap : bool
-        Whether an output that was not combined is always a PerReplica.
-
-    Returns
-    -------
-    MultiStepContext
-
-    Raises
-    ------
-    TypeError
-        If `iterations` is not an integer.
-    OutOfRangeError
-        If the iterator has fewer elements.
-
-    Examples
-    --------
-    >>> import ringlet
-    >>> strategy = ringlet.MirroredStrategy(["CPU:0"])
-    >>> iterator = strategy.make_dataset_iterator(ringlet.data.Dataset.range(6).batch(2))
-    >>> steps = run_steps(strategy.extended, lambda c, x: c.set_last_step_output("x", x), iterator, 2)
-    >>> steps.last_step_outputs
-    {'x': array([2, 3])}
+    With `always_wrap`, an output that was not combined is always a PerReplica.
     """
     if not isinstance(iterations, (int, np.integer)):
         raise TypeError(

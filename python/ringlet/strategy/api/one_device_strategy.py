@@ -58,18 +58,7 @@ class OneDeviceStrategy(Strategy):
 
 
 class OneDeviceExtended(StrategyExtended):
-    """Implementation of :class:`OneDeviceStrategy`.
-
-    Parameters
-    ----------
-    container_strategy : OneDeviceStrategy
-    device : str
-
-    Examples
-    --------
-    >>> OneDeviceStrategy("/cpu:1").extended.parameter_devices
-    ('/job:localhost/replica:0/task:0/device:CPU:1',)
-    """
+    """Implementation of :class:`OneDeviceStrategy`."""
 
     def __init__(self, container_strategy: Strategy, device: str) -> None:
         super().__init__(container_strategy)

@@ -310,14 +310,6 @@ class VariableUpdates(ExtendedBase):
 
 
 def regroup_updates(extended: ExtendedBase, updates: Sequence[Any], group: bool) -> Any:
-    """Regroup the results of an update for each component: as distributed values, or as tuples if not `group`.
-
-    Examples
-    --------
-    >>> import ringlet
-    >>> extended = ringlet.MirroredStrategy(["CPU:0", "CPU:1"]).extended
-    >>> regroup_updates(extended, [{"x": 1.5}, {"x": 2.5}], False)
-    {'x': (1.5, 2.5)}
-    """
+    """Regroup the results of an update for each component: as distributed values, or as tuples if not `group`."""
     regrouped = regroup(updates, Mirrored)
     return regrouped if group else nest.map_structure(extended._local_results, regrouped)

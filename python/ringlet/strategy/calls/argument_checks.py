@@ -13,16 +13,7 @@ _IS_ASYNC = 0x80 | 0x200
 
 
 def check_arguments(args: Any, kwargs: Any) -> None:
-    """Raise unless `args` is a list or tuple (ValueError) and `kwargs` a mapping or None (TypeError).
-
-    Examples
-    --------
-    >>> check_arguments((1, 2), {"x": 3})
-    >>> check_arguments(5, None)
-    Traceback (most recent call last):
-        ...
-    ValueError: positional args must be a list or tuple, got 5 of type <class 'int'>: write args=(value,)
-    """
+    """Raise unless `args` is a list or tuple (ValueError) and `kwargs` a mapping or None (TypeError)."""
     if not isinstance(args, (list, tuple)):
         raise ValueError(
             f"positional args must be a list or tuple, got {args!r} of type {type(args)}: write args=(value,)"

@@ -10,13 +10,7 @@ __all__ = ["CallOptions", "check_options", "read_options"]
 
 
 class CallOptions(NamedTuple):
-    """The checked options of one call.
-
-    Examples
-    --------
-    >>> CallOptions(Algorithm.AUTO, 0, 0.0).bytes_per_pack
-    0
-    """
+    """The checked options of one call."""
 
     algorithm: Algorithm
     bytes_per_pack: int
@@ -25,28 +19,7 @@ class CallOptions(NamedTuple):
 
 
 def read_options(options: Any, default: Algorithm) -> CallOptions:
-    """Return the checked options of a replica's collective.
-
-    Parameters
-    ----------
-    options : CommunicationOptions or None
-    default : Algorithm
-        The algorithm, unless the options select the ring.
-
-    Returns
-    -------
-    CallOptions
-
-    Raises
-    ------
-    TypeError
-        If `options` has another type.
-
-    Examples
-    --------
-    >>> read_options(CommunicationOptions(implementation="RING"), Algorithm.AUTO).algorithm.name
-    'RING'
-    """
+    """Return the checked options of a replica's collective; `default` applies unless they select the ring."""
     if options is None:
         return CallOptions(default, 0, 0.0)
     check_options(options)

@@ -16,14 +16,7 @@ def require_cross_replica(
 ) -> None:
     """Raise RuntimeError for a cross-replica call inside a replica, or inside the scope of another strategy.
 
-    Parameters
-    ----------
-    strategy : Strategy
-        The strategy of the called method.
-    method : str
-        Name of the method in messages.
-    instead : str
-        The call that replicas can make together instead.
+    The message proposes `instead`, which replicas can call together.
     """
     mode = context.current()
     if mode is None or (mode.strategy is strategy and mode.local_replica_id is None):
@@ -63,19 +56,7 @@ def refuse_stale() -> NoReturn:
 
 
 class StrategyScope(context.Scope):
-    """The context manager of ``strategy.scope()``: makes a strategy current, in cross-replica mode.
-
-    Parameters
-    ----------
-    strategy : Strategy
-        The only strategy that may be current already.
-
-    Examples
-    --------
-    >>> with StrategyScope("any strategy"):
-    ...     context.current().is_cross_replica
-    True
-    """
+    """The context manager of ``strategy.scope()``: makes a strategy current, in cross-replica mode."""
 
     __slots__ = ()
 

@@ -16,26 +16,6 @@ def check_destinations(destinations: Any) -> None:
     """Raise unless destinations are a device string or a value that stands for its devices.
 
     They have no other effect, because all devices share the memory of the host.
-
-    Parameters
-    ----------
-    destinations : str, DistributedValues, variable, ShardedVariable or ndarray
-        A device string, or a value that stands for its devices.
-
-    Raises
-    ------
-    ValueError
-        If the string is empty or cannot be parsed.
-    TypeError
-        If it has another type, such as a list.
-
-    Examples
-    --------
-    >>> check_destinations("CPU:0")
-    >>> check_destinations("")
-    Traceback (most recent call last):
-        ...
-    ValueError: destinations can not be empty: name a device, such as 'CPU:0', or pass a variable
     """
     if isinstance(destinations, DistributedValues) or getattr(destinations, "is_sharded_variable", False) is True:
         return

@@ -20,32 +20,7 @@ __all__ = ["gather_components", "gather_single", "refuse_slices"]
 
 
 def gather_components(components: Sequence[Any], axis: Any) -> Any:
-    """Concatenate arrays, or nested structures of them leaf by leaf.
-
-    Parameters
-    ----------
-    components : sequence of array-like
-        In replica order, with equal dtypes and shapes except for the size along `axis`.
-    axis : int
-        Negative values count from the last axis.
-
-    Returns
-    -------
-    nested structure of ndarray
-        Read-only; with one component, the component itself.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the arrays cannot be concatenated.
-    ValueError
-        If the structures differ.
-
-    Examples
-    --------
-    >>> gather_components([np.array([1, 2]), np.array([3])], 0)
-    array([1, 2, 3])
-    """
+    """Concatenate arrays, or nested structures of them leaf by leaf; read-only. One component is returned itself."""
     if len(components) == 1:
         return read_component(components[0])
     columns, shape = leaf_columns(components, "gather")

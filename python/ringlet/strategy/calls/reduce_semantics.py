@@ -51,20 +51,7 @@ def as_op(op: ReduceOp) -> Op:
 
 
 def parse_reduce_op(op: Any) -> ReduceOp:
-    """Return the operation with a name in any case, or the operation itself.
-
-    Raises
-    ------
-    ValueError
-        If a string is not the name of an operation.
-    TypeError
-        If `op` is neither a string nor an operation.
-
-    Examples
-    --------
-    >>> parse_reduce_op("mean")
-    <ReduceOp.MEAN: 'MEAN'>
-    """
+    """Return the operation with a name in any case, or the operation itself."""
     if isinstance(op, ReduceOp):
         return op
     if not isinstance(op, str):
@@ -77,29 +64,9 @@ def parse_reduce_op(op: Any) -> ReduceOp:
 
 
 def reduce_components(op: ReduceOp, value: DistributedValues[Any], num_replicas: int) -> Any:
-    """Combine the components of a distributed value, which may be nested structures.
+    """Combine the components of a distributed value, which may be nested structures; arrays are read-only.
 
-    Parameters
-    ----------
-    op : ReduceOp
-    value : DistributedValues
-    num_replicas : int
-        The required number of components.
-
-    Returns
-    -------
-    nested structure of ndarray
-        Read-only; with one component, the component itself.
-
-    Raises
-    ------
-    ValueError
-        If the number of components differs.
-
-    Examples
-    --------
-    >>> print(reduce_components(ReduceOp.MEAN, PerReplica([1.0, 2.0]), 2))
-    1.5
+    A single component is returned itself.
     """
     components = value.values
     if len(components) != num_replicas:
@@ -134,11 +101,6 @@ def reduce_plain(op: ReduceOp, value: Any, num_replicas: int) -> Any:
     """Combine a value that is the same on all replicas: MEAN, and SUM of zeros, return it unchanged.
 
     Any other SUM is a ValueError: the intended number of summands is unknown.
-
-    Examples
-    --------
-    >>> reduce_plain(ReduceOp.MEAN, 2.5, 2)
-    2.5
     """
     if op is ReduceOp.MEAN or num_replicas == 1 or _is_zero(value):
         return value
@@ -152,11 +114,6 @@ def reduce_mirrored(op: ReduceOp, value: DistributedValues[Any], num_replicas: i
     """Combine a distributed value that is equal on all replicas: MEAN returns the first component.
 
     SUM over several replicas is a ValueError: the intended number of summands is unknown.
-
-    Examples
-    --------
-    >>> reduce_mirrored(ReduceOp.MEAN, PerReplica([2.5, 2.5]), 2)
-    2.5
     """
     if op is ReduceOp.SUM and num_replicas > 1:
         raise ValueError(
@@ -167,13 +124,7 @@ def reduce_mirrored(op: ReduceOp, value: DistributedValues[Any], num_replicas: i
 
 
 def read_component(component: Any) -> Any:
-    """Return the current value of a variable, and any other component as it is.
-
-    Examples
-    --------
-    >>> read_component(2.5)
-    2.5
-    """
+    """Return the current value of a variable, and any other component as it is."""
     kind = type(component)
     if kind is np.ndarray or kind in NUMBER_TYPES:
         return component
@@ -182,13 +133,7 @@ def read_component(component: Any) -> Any:
 
 
 def is_mirrored(value: DistributedValues[Any]) -> bool:
-    """Return whether the type of a distributed value makes its components equal, as for mirrored variables.
-
-    Examples
-    --------
-    >>> is_mirrored(PerReplica([1, 1]))
-    False
-    """
+    """Return whether the type of a distributed value makes its components equal, as for mirrored variables."""
     if isinstance(value, Mirrored):
         return True
     synchronization = getattr(value, "synchronization", None)
@@ -203,25 +148,8 @@ def _is_zero(value: Any) -> bool:
 def reduce_over_axis(extended: StrategyExtended, op: ReduceOp, value: Any, axis: int | tuple[int, ...]) -> Any:
     """Reduce each component along axes, and the results over the replicas.
 
-    Parameters
-    ----------
-    extended : StrategyExtended
-        Combines the results of the replicas.
-    op : ReduceOp
-        MEAN divides by the number of elements of all components along the axes.
-    value : nested structure
-        A leaf that is not distributed is counted once for each replica.
-    axis : int or tuple of int
-
-    Returns
-    -------
-    nested structure of ndarray
-
-    Examples
-    --------
-    >>> from ringlet.strategy import get_strategy
-    >>> print(reduce_over_axis(get_strategy().extended, ReduceOp.MEAN, [np.array([1.0, 2.0])], 0))
-    [array(1.5)]
+    MEAN divides by the number of elements of all components along the axes. A leaf that is not distributed is counted
+    once for each replica.
     """
     axes = _checked_axes(axis)
     return nest.map_structure(lambda leaf: _reduce_leaf_over_axes(extended, op, leaf, axes), value)
@@ -292,21 +220,7 @@ def _sum_along(array: Array, axes: tuple[int, ...]) -> Array:
 def divide(total: Any, count: int) -> Any:
     """Divide a sum as MEAN does: floats in their own dtype, integers in float32 (8 and 16 bits) or float64.
 
-    Parameters
-    ----------
-    total : ndarray or array of another library
-    count : int
-        0 results in nan without a warning, as in TensorFlow.
-
-    Returns
-    -------
-    ndarray or array of another library
-        Read-only if it is an ndarray.
-
-    Examples
-    --------
-    >>> divide(np.array([1, 2]), 4)
-    array([0.25, 0.5 ])
+    A count of 0 results in nan without a warning, as in TensorFlow.
     """
     array = as_ndarray(total)
     dtype = array.dtype

@@ -17,14 +17,7 @@ LEAF = nest.flatten(0)[1]
 
 
 class KindShape:
-    """The shape of a structure, with the array library of each leaf. Made by :func:`with_kinds`.
-
-    Parameters
-    ----------
-    shape : PyTreeSpec
-    names : tuple of str
-        The array type of each leaf.
-    """
+    """The shape of a structure, with the array type of each leaf. Made by :func:`with_kinds`."""
 
     __slots__ = ("names", "shape")
 
@@ -44,13 +37,7 @@ class KindShape:
 
 
 def with_kinds(shape: nest.PyTreeSpec, leaves: Sequence[Any]) -> Any:
-    """Return a shape that records which leaves are arrays of other libraries; `shape` itself if there are none.
-
-    Examples
-    --------
-    >>> with_kinds(LEAF, [1.5]) is LEAF
-    True
-    """
+    """Return a shape that records which leaves are arrays of other libraries; `shape` itself if there are none."""
     if LEAF_TYPES.issuperset(map(type, leaves)):  # the usual case
         return shape
     kinds = [kind_of(leaf) for leaf in leaves]
@@ -69,21 +56,6 @@ class Shapes:
     ``{"b": x}``. So every replica records its structure before a call and compares it with that of replica 0 after it.
     Replica 0 has recorded its own by then, because the call has returned, and cannot be further than the next call, for
     which it waits for the others; hence two slots for each replica, used alternately, are enough.
-
-    Parameters
-    ----------
-    num_replicas : int
-
-    Examples
-    --------
-    >>> shapes = Shapes(2)
-    >>> given = [nest.flatten({"w": 1})[1], nest.flatten({"b": 1})[1]]
-    >>> for replica in range(2): shapes.record(replica, given[replica])
-    >>> shapes.compare(0, given[0])
-    >>> shapes.compare(1, given[1])
-    Traceback (most recent call last):
-        ...
-    ringlet.errors.CollectiveMismatchError: the replicas called all_reduce with different structures: ...
     """
 
     __slots__ = ("_next_slots", "_slots")
@@ -122,13 +94,7 @@ class Shapes:
 
 
 def describe_shape(shape: Any) -> str:
-    """Return the text of what :meth:`Shapes.compare` compares: paths, and array types if not NumPy's.
-
-    Examples
-    --------
-    >>> describe_shape(nest.flatten({"w": [1]})[1])
-    "('w', 0)"
-    """
+    """Return the text of what :meth:`Shapes.compare` compares: paths, and array types if not NumPy's."""
     return ", ".join(map(str, shape.paths()))
 
 

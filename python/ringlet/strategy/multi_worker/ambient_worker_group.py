@@ -59,40 +59,14 @@ _registered: list[weakref.ref[Any]] = []
 def register_workers(workers: Workers) -> None:
     """Make :func:`current_workers` return a group outside of the scope of its strategy, while that is alive.
 
-    Parameters
-    ----------
-    workers : Workers
-        Of a strategy that was just created; those registered before are returned again once it is collected.
-
-    Examples
-    --------
-    >>> class Two:
-    ...     num_workers, worker_index = 2, 1
-    >>> two = Two()
-    >>> register_workers(two)
-    >>> current_workers() is two
-    True
-    >>> del two
-    >>> current_workers() is None
-    True
+    Groups registered before are returned again once it is collected.
     """
     _registered[:] = [each for each in _registered if each() is not None]
     _registered.append(weakref.ref(workers))
 
 
 def current_workers() -> Workers | None:
-    """Return the worker group of the current strategy, or of the last one that this process has created.
-
-    Returns
-    -------
-    Workers or None
-        None if no strategy spans several processes.
-
-    Examples
-    --------
-    >>> current_workers() is None
-    True
-    """
+    """Return the worker group of the current strategy, or of the last one created; None without several processes."""
     mode = context.current()
     found: Workers | None = None if mode is None else getattr(mode.strategy.extended, "_workers", None)
     if found is not None:

@@ -33,27 +33,8 @@ def reduce_over_workers(
 ) -> list[Any]:
     """Combine values of the replicas of all workers in one pass, bit for bit as a replica's all_reduce does.
 
-    Parameters
-    ----------
-    workers : WorkerGroup
-    op : ReduceOp
-    values : sequence
-        For each value its components on the replicas of this process, which may be nested structures.
-    shape : PyTreeSpec
-        The structure whose leaves are `values`.
-    options : CallOptions
-
-    Returns
-    -------
-    list of nested structure
-        The result for each of `values`.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the replicas of this process differ in shape or dtype; other workers are not affected.
-    CollectiveMismatchError
-        On all workers, if the workers differ.
+    `values` holds, for each leaf of `shape`, the components of this process, which may be nested structures. If those
+    differ, InvalidArgumentError is raised here only; if workers differ, CollectiveMismatchError on all.
     """
     flat = [leaf_columns([read_component(part) for part in components], "reduce") for components in values]
     columns = [column for parts, _ in flat for column in parts]
@@ -73,28 +54,7 @@ def reduce_over_workers(
 
 
 def gather_over_workers(workers: WorkerGroup, components: Sequence[Any], axis: Any) -> Any:
-    """Concatenate arrays of the replicas of all workers, in the order of replicas.
-
-    Parameters
-    ----------
-    workers : WorkerGroup
-    components : sequence
-        The values of the replicas of this process: arrays, or nested structures of them.
-    axis : int
-        Shapes may differ only in their size along it.
-
-    Returns
-    -------
-    nested structure of ndarray
-        Read-only.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If an array does not have this axis; other workers are not affected.
-    CollectiveMismatchError
-        On all workers, if the workers differ.
-    """
+    """Concatenate arrays of the replicas of all workers, in the order of replicas."""
     columns, shape = leaf_columns([read_component(part) for part in components], "gather")
     for column in columns:
         for leaf in column:

@@ -17,22 +17,7 @@ __all__ = ["first_value_of_chief"]
 def first_value_of_chief(workers: WorkerGroup, request: Any) -> NDArray[Any]:
     """Return the initial value of a new variable: that of the first worker, on all workers.
 
-    Parameters
-    ----------
-    workers : WorkerGroup
-    request : VariableRequest
-        The request of this worker.
-
-    Returns
-    -------
-    ndarray
-
-    Raises
-    ------
-    CollectiveMismatchError
-        On all workers, if name, shape or dtype differ.
-    CollectiveAborted
-        If another worker could not compute its initial value. The error of that worker is raised there.
+    The error of a worker that cannot compute its value is raised there; the other workers get CollectiveAborted.
     """
     value = problem = None
     try:

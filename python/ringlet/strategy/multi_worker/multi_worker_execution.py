@@ -39,12 +39,6 @@ class WorkerShapes(Shapes):
 
     Structures of one process are compared at every call. Those of several processes are compared when one is new, by a
     call of its own that does not match that of a process with another structure.
-
-    Parameters
-    ----------
-    num_replicas : int
-        The number in this process.
-    workers : WorkerGroup
     """
 
     __slots__ = ("_workers",)
@@ -61,15 +55,7 @@ class WorkerShapes(Shapes):
 
 
 class SingleRun:
-    """A run of the only replica of a worker, in the thread that called ``run``.
-
-    Parameters
-    ----------
-    strategy : Strategy
-    workers : WorkerGroup
-    ops : CrossDeviceOps
-    writable_results : bool
-    """
+    """A run of the only replica of a worker, in the thread that called ``run``."""
 
     def __init__(self, strategy: Strategy, workers: WorkerGroup, ops: CrossDeviceOps, writable_results: bool) -> None:
         self.strategy = strategy

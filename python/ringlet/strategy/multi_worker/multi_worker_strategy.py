@@ -122,19 +122,7 @@ class ExperimentalMultiWorkerMirroredStrategy(MultiWorkerMirroredStrategy, metac
 
 
 class MultiWorkerMirroredExtended(MirroredExtended):
-    """Implementation of :class:`MultiWorkerMirroredStrategy`; with one worker, that of MirroredStrategy.
-
-    Parameters
-    ----------
-    container_strategy : MultiWorkerMirroredStrategy
-    cluster_resolver : ClusterResolver or None
-    options : CommunicationOptions
-
-    Examples
-    --------
-    >>> MultiWorkerMirroredStrategy().extended.worker_devices[0]
-    '/job:localhost/replica:0/task:0/device:CPU:0'
-    """
+    """Implementation of :class:`MultiWorkerMirroredStrategy`; with one worker, that of MirroredStrategy."""
 
     def __init__(self, container_strategy: Strategy, cluster_resolver: Any, options: Any) -> None:
         if not isinstance(options, CommunicationOptions):

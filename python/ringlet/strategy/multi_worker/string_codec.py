@@ -14,27 +14,7 @@ __all__ = ["text_from_bytes", "text_to_bytes"]
 
 
 def text_to_bytes(array: NDArray[Any]) -> bytes:
-    """Encode an array of text.
-
-    Parameters
-    ----------
-    array : ndarray
-        Of strings or bytes, in NumPy's dtypes for them or as Python objects.
-
-    Returns
-    -------
-    bytes
-
-    Raises
-    ------
-    InvalidArgumentError
-        If it holds other objects.
-
-    Examples
-    --------
-    >>> text_from_bytes(text_to_bytes(np.array([["a", "ä"]])))
-    array([['a', 'ä']], dtype='<U1')
-    """
+    """Encode an array of strings or bytes, in NumPy's dtypes for them or as Python objects."""
     kinds = {type(item) for item in array.ravel().tolist()}
     if not kinds <= {str, bytes}:
         names = sorted(kind.__name__ for kind in kinds - {str, bytes})
@@ -47,13 +27,7 @@ def text_to_bytes(array: NDArray[Any]) -> bytes:
 
 
 def text_from_bytes(data: bytes) -> NDArray[Any]:
-    """Decode the output of :func:`text_to_bytes`.
-
-    Examples
-    --------
-    >>> text_from_bytes(text_to_bytes(np.array([b"a", "b"], object)))
-    array([b'a', 'b'], dtype=object)
-    """
+    """Decode the output of :func:`text_to_bytes`."""
     dtype, shape, items = json.loads(data)
     array: NDArray[Any] = np.empty(len(items), dtype)
     array[:] = [item if isinstance(item, str) else item["bytes"].encode("latin-1") for item in items]

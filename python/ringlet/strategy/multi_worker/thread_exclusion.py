@@ -14,22 +14,6 @@ class ThreadExclusion:
     """A re-entrant context manager for one thread at a time; other threads get an error instead of waiting.
 
     All workers make their calls in the same order, and concurrent threads do not have an order.
-
-    Parameters
-    ----------
-    what : str
-        The object in use, for messages.
-
-    Raises
-    ------
-    RuntimeError
-        On entering, while another thread is inside.
-
-    Examples
-    --------
-    >>> exclusion = ThreadExclusion("the strategy")
-    >>> with exclusion, exclusion:
-    ...     pass
     """
 
     __slots__ = ("_depth", "_holder", "_what")

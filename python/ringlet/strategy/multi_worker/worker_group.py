@@ -52,33 +52,8 @@ class WorkerGroup:
     """The workers of one strategy: the index of this process, and collective calls of all of them.
 
     The rendezvous takes place at the first call that needs the other workers. All workers make the same calls in the
-    same order, outside of replicas or in a ``merge_fn``, from one thread at a time.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The workers.
-    is_chief : bool
-        Whether this process is the chief.
-    options : CommunicationOptions
-        Defaults of all calls; ``timeout_seconds`` limits the wait for other workers, in the rendezvous and in each
-        call.
-
-    Attributes
-    ----------
-    num_workers, worker_index : int
-        The number of processes, and the index of this one.
-    num_local, first_rank : int
-        The number of replicas of each process, and the index of this process's first one.
-    is_plain : bool
-        Whether calls without options are not split into passes.
-
-    Examples
-    --------
-    >>> cluster = Cluster((("worker", 0, "localhost:1"), ("worker", 1, "localhost:2")), worker_index=1, num_local=2)
-    >>> workers = WorkerGroup(cluster, False, CommunicationOptions(timeout_seconds=60.0))
-    >>> workers.num_workers, workers.worker_index, workers.first_rank, workers.is_joined
-    (2, 1, 2, False)
+    same order, outside of replicas or in a ``merge_fn``, from one thread at a time; ``timeout_seconds`` limits each
+    wait.
     """
 
     def __init__(self, cluster: Cluster, is_chief: bool, options: CommunicationOptions) -> None:
@@ -125,34 +100,14 @@ class WorkerGroup:
         return int(self.call_on_ranks(lambda local, member: member.all_reduce(none if local else mine))[0])
 
     def broadcast(self, array: Any, root: int = 0) -> Array:
-        """Return the array of one worker on all workers.
-
-        Parameters
-        ----------
-        array : array-like
-            Of a dtype that collectives take; ignored except on the root.
-        root : int
-            The worker that sends.
-
-        Returns
-        -------
-        ndarray
-            Read-only.
-        """
+        """Return the array of the worker `root` on all workers, read-only; the others' arrays are ignored."""
         rank = root * self.num_local
         value = np.asarray(array) if self.worker_index == root else None
         result: Array = self.call_on_ranks(lambda local, member: member.broadcast(None if local else value, rank))[0]
         return result
 
     def exchange(self, data: bytes, what: str = "") -> list[bytes]:
-        """Return the data of every worker, in their order.
-
-        Parameters
-        ----------
-        data : bytes
-        what : str
-            The purpose, such as ``"making a variable"``; shown to workers that make another call.
-        """
+        """Return the data of every worker, in their order; `what`, the purpose, is for errors of mismatched calls."""
         mine = np.frombuffer(join_frames([data]), np.uint8)
 
         def call(local: int, member: Member) -> Array:
@@ -166,10 +121,7 @@ class WorkerGroup:
     def call_on_ranks(self, call: Callable[[int, Member], T]) -> list[T]:
         """Make one call of each rank of this process in parallel, while all workers do; return the results.
 
-        Parameters
-        ----------
-        call : callable
-            Called with the index of a replica in this process and its rank in the group of all replicas.
+        The call gets the index of a replica in this process and its rank in the group of all replicas.
         """
         with self.single_thread:
             try:
@@ -251,13 +203,7 @@ class WorkerGroup:
     # --- failures -----------------------------------------------------------------------------------------------------
 
     def abort(self, reason: str) -> None:
-        """Abort the group of all replicas, in all processes.
-
-        Parameters
-        ----------
-        reason : str
-            The event on this worker, such as ``"raised KeyError: 'weights'"``.
-        """
+        """Abort the group of all replicas, in all processes; the reason is the event on this worker."""
         if self._members is not None:
             text = f"{self.cluster.name} (pid {os.getpid()}) {reason}. {_RESTART}"
             self._members[0]._core.group.abort(text)

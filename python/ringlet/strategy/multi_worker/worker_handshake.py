@@ -40,22 +40,8 @@ _SECONDS_BEFORE_LOG = 30.0
 class Cluster:
     """The workers of a strategy, and the index of this process.
 
-    Attributes
-    ----------
-    tasks : tuple of (str, int, str)
-        Job name, task index and address of each worker, in the order of their ranks.
-    worker_index : int
-        The index of this process.
-    num_local : int
-        Number of replicas of this process; the same on all workers.
-    spec : str
-        The whole cluster spec as text, equal in all processes.
-
-    Examples
-    --------
-    >>> cluster = Cluster((("chief", 0, "localhost:1"), ("worker", 0, "localhost:2")), 1, 4)
-    >>> cluster.num_workers, cluster.name, cluster.first_rank, cluster.num_ranks
-    (2, '/job:worker/task:0', 4, 8)
+    `tasks` holds job name, task index and address of each worker in rank order; `num_local` is the number of replicas
+    of each process; `spec` is the cluster spec as text, equal in all processes.
     """
 
     tasks: tuple[tuple[str, int, str], ...]
@@ -94,34 +80,10 @@ class Cluster:
 
 
 def join(cluster: Cluster, number: int, timeout_seconds: float) -> list[Member]:
-    """Make the rendezvous with the other workers, and check that their programs and replicas match.
+    """Make the rendezvous, check that programs and replicas match, and return the ranks of this process's replicas.
 
-    Parameters
-    ----------
-    cluster : Cluster
-    number : int
-        Number of the strategy among those of the program; the same on all workers.
-    timeout_seconds : float
-        How long to wait for other workers, here and in each later call; may be infinite.
-
-    Returns
-    -------
-    list of Member
-        The ranks of this process's replicas, in a group of all replicas.
-
-    Raises
-    ------
-    ClusterConfigError
-        If a worker is on another machine.
-    DeadlineExceededError
-        If workers are missing; the message names them.
-    FailedPreconditionError
-        If another process runs as this task, or the workers differ in script, number of replicas or version of
-        ringlet.
-    WorkerLostError
-        If a worker ended during the rendezvous.
-    PermissionError
-        If the rendezvous socket belongs to another user.
+    `number` counts the strategies of the program, and is the same on all workers. The time-out, which may be infinite,
+    applies here and to each later call.
     """
     _refuse_too_many(cluster)
     _refuse_other_machines(cluster)
@@ -145,13 +107,7 @@ def join(cluster: Cluster, number: int, timeout_seconds: float) -> list[Member]:
 
 
 def run_command(cluster: Cluster) -> str:
-    """Return the command that starts all workers of a cluster on this machine.
-
-    Examples
-    --------
-    >>> run_command(Cluster((("worker", 0, "a:1"), ("worker", 1, "b:1")), 0, 2)).startswith("ringlet run -n 2 --repl")
-    True
-    """
+    """Return the command that starts all workers of a cluster on this machine."""
     replicas = f" --replicas {cluster.num_local}" if cluster.num_local > 1 else ""
     return f"ringlet run -n {cluster.num_workers}{replicas} {shlex.join(_program())}"
 

@@ -11,25 +11,9 @@ __all__ = ["DatasetForWorkers"]
 
 
 class DatasetForWorkers(DistributedDataset):
-    """A distributed dataset that each worker builds for itself.
+    """A distributed dataset that each worker builds for itself by calling `make`, without sharding.
 
-    It is passed to ``ClusterCoordinator.create_per_worker_dataset``. Every worker has all elements, without sharding.
-
-    Parameters
-    ----------
-    make : callable
-        Called without arguments in the process of a worker; returns the dataset.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> dataset = DatasetForWorkers(lambda: Dataset.range(3))
-    >>> [int(x) for x in dataset.build()]
-    [0, 1, 2]
-    >>> iter(dataset)
-    Traceback (most recent call last):
-        ...
-    ValueError: To use this dataset, you need to pass this dataset to ClusterCoordinator.create_per_worker_dataset...
+    It is passed to ``ClusterCoordinator.create_per_worker_dataset``.
     """
 
     def __init__(self, make: Callable[[], Any]) -> None:

@@ -37,17 +37,7 @@ _SLOW_SECONDS = 30.0
 
 
 class ParameterServers:
-    """Creates tables on the parameter servers of a cluster. All methods are thread-safe.
-
-    Parameters
-    ----------
-    tasks : Tasks
-        The processes of the cluster. This object alone communicates with its parameter servers.
-
-    Attributes
-    ----------
-    tasks : Tasks
-    """
+    """Creates tables on the parameter servers of a cluster; thread-safe. No other object communicates with them."""
 
     def __init__(self, tasks: Any) -> None:
         self.tasks = tasks
@@ -66,33 +56,9 @@ class ParameterServers:
         return None if self._loss is None else PSUnavailableError(*self._loss)
 
     def create(self, index: int, form: TableForm, array_type: type[Any]) -> TableStorage:
-        """Create a table of zeros on a parameter server.
+        """Create a table of zeros on a server; its memory is freed with the result and the mappings of other processes.
 
-        Parameters
-        ----------
-        index : int
-            The index of the server.
-        form : TableForm
-        array_type : type
-            The array type of reads.
-
-        Returns
-        -------
-        TableStorage
-            Its memory is freed with this object and the mappings of other processes.
-
-        Raises
-        ------
-        PSUnavailableError
-            If this server, or another one, has ended.
-        FailedPreconditionError
-            If the cluster was stopped.
-        DeadlineExceededError
-            If the server does not reply in time.
-        SharedMemoryFullError
-            If shared memory is full.
-        OSError
-            If this process cannot open more files.
+        Raises PSUnavailableError if any server has ended, and FailedPreconditionError if the cluster was stopped.
         """
         key = new_table_key()
         try:
@@ -123,19 +89,7 @@ class ParameterServers:
                 freed.popleft()
 
     def mark_lost(self, index: int) -> PSUnavailableError | FailedPreconditionError:
-        """Record that a parameter server has ended, and return the error to raise.
-
-        Parameters
-        ----------
-        index : int
-
-        Returns
-        -------
-        PSUnavailableError
-            The first recorded loss, possibly of another server.
-        FailedPreconditionError
-            If the cluster was stopped, which is not a loss.
-        """
+        """Record that a parameter server has ended; return the error to raise, of the first recorded loss."""
         if self._loss is None:
             reason = self.tasks.ending_of("ps", index) or "has closed its connection"
             if all(channel.fileno() < 0 for channel in (*self.tasks.ps, *self.tasks.workers)):  # by this process
@@ -253,19 +207,7 @@ _starting = threading.Lock()
 def servers_of(resolver: ClusterResolver) -> ParameterServers:
     """Return the parameter servers of a cluster, after starting its processes if necessary.
 
-    Parameters
-    ----------
-    resolver : ClusterResolver
-
-    Returns
-    -------
-    ParameterServers
-        The same object for all strategies over this resolver, until its cluster is stopped.
-
-    Raises
-    ------
-    DeadlineExceededError, FailedPreconditionError, OSError
-        As for :func:`ringlet.cluster.start_tasks`.
+    The same object for all strategies over this resolver, until its cluster is stopped.
     """
     with _starting:
         known = _known.get(resolver)

@@ -115,19 +115,7 @@ class ParameterServerStrategy(Strategy):
 class ParameterServerExtended(OneDeviceExtended):
     """Implementation of :class:`ParameterServerStrategy`, with one replica: the function that runs on a worker.
 
-    Parameters
-    ----------
-    container_strategy : ParameterServerStrategy
-    cluster_resolver : ClusterResolver or None
-        None in a worker.
-    variable_partitioner : callable or None
-
-    Examples
-    --------
-    >>> import ringlet
-    >>> resolver = ringlet.cluster_resolver.LocalClusterResolver(workers=2, ps=1)
-    >>> ParameterServerStrategy(resolver).extended.worker_devices
-    ('/device:CPU:0',)
+    In a worker, `cluster_resolver` is None.
     """
 
     def __init__(
@@ -183,20 +171,7 @@ class ParameterServerExtended(OneDeviceExtended):
     # Variables
 
     def colocate_vars_with(self, colocate_with_variable: Any) -> AbstractContextManager[None]:
-        """Return a context manager in which variables are created on the server of another one, without sharding.
-
-        Parameters
-        ----------
-        colocate_with_variable : Variable
-            A variable created in the scope of this strategy.
-
-        Raises
-        ------
-        ValueError
-            If another strategy created the variable.
-        RuntimeError
-            If called outside of the scope of this strategy.
-        """
+        """Return a context manager in which variables are created on the server of another one, without sharding."""
         super().colocate_vars_with(colocate_with_variable)
         first = getattr(colocate_with_variable, "variables", [colocate_with_variable])[0]
         return _fixed_server(Device.parse(first.device).task)
@@ -358,13 +333,7 @@ def reduce_strategy(strategy: ParameterServerStrategy) -> tuple[Callable[..., An
 
 
 def task_strategy(kind: type[ParameterServerStrategy], key: int) -> ParameterServerStrategy:
-    """Return a worker's strategy, which cannot create variables; the same object for the same key.
-
-    Examples
-    --------
-    >>> task_strategy(ParameterServerStrategy, 7).run(lambda x: x + 1, args=(2,))
-    3
-    """
+    """Return a worker's strategy, which cannot create variables; the same object for the same key."""
     strategy = _task_strategies.get(key)
     if strategy is None:
         strategy = kind.__new__(kind)

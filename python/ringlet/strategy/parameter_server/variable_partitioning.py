@@ -18,33 +18,10 @@ __all__ = ["shard_requests"]
 
 
 def shard_requests(request: VariableRequest, partitioner: Callable[..., Any]) -> list[VariableRequest]:
-    """Split a variable request into shards as a partitioner specifies.
+    """Split a variable request into shards as a partitioner specifies; empty if the variable is not sharded.
 
-    Parameters
-    ----------
-    request : VariableRequest
-        If its initial value is callable, and shape and dtype are given, the callable is called for each shard with
-        ``partition_shape`` and ``partition_offset``, or with a ``shard_info`` of both, whichever it takes.
-    partitioner : callable
-        Called with ``shape`` and ``dtype``; returns the number of shards along each axis, 1 except for the first.
-
-    Returns
-    -------
-    list of VariableRequest
-        One for each shard, at most one for each row. Empty if the variable is not sharded, as always without
-        dimensions or rows.
-
-    Raises
-    ------
-    ValueError
-        If the partitioner returns another result, or the initial value does not match.
-
-    Examples
-    --------
-    >>> from ringlet.values.variables.partitioner import FixedShardsPartitioner
-    >>> shards = shard_requests(VariableRequest([1.0, 2.0, 3.0], name="v"), FixedShardsPartitioner(2))
-    >>> [(shard.name, shard.first_value()) for shard in shards]
-    [('v/part_0', array([1., 2.])), ('v/part_1', array([3.]))]
+    If the initial value is callable, and shape and dtype are given, it is called for each shard with
+    ``partition_shape`` and ``partition_offset``, or with a ``shard_info`` of both, whichever it takes.
     """
     requested = _full_shape(request)
     is_lazy = callable(request.initial_value) and requested is not None and request.dtype is not None

@@ -14,21 +14,8 @@ __all__ = ["follows_from_abort", "location", "one_line", "other_failures", "prim
 def primary_failure(failures: Mapping[int, BaseException]) -> tuple[int, BaseException]:
     """Return the failure that a run raises, with its replica.
 
-    Parameters
-    ----------
-    failures : mapping of int to BaseException
-        The exceptions of the replicas; not empty.
-
-    Returns
-    -------
-    tuple of int and BaseException
-        The first in this order: exceptions that end the program (``SystemExit``, ``KeyboardInterrupt``), independent
-        failures, consequences of another replica's failure; among equals the lowest replica.
-
-    Examples
-    --------
-    >>> primary_failure({0: CollectiveAborted("replica 1 raised"), 1: KeyError("x"), 2: ValueError("y")})
-    (1, KeyError('x'))
+    The first in this order: exceptions that end the program (``SystemExit``, ``KeyboardInterrupt``), independent
+    failures, consequences of another replica's failure; among equals the lowest replica.
     """
 
     def order(item: tuple[int, BaseException]) -> tuple[bool, bool, int]:
@@ -39,22 +26,7 @@ def primary_failure(failures: Mapping[int, BaseException]) -> tuple[int, BaseExc
 
 
 def follows_from_abort(error: BaseException) -> bool:
-    """Return whether an exception is a consequence of a collective that another rank's failure aborted.
-
-    Parameters
-    ----------
-    error : BaseException
-        Its causes and contexts are examined too.
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> follows_from_abort(CollectiveAborted("replica 1 raised")), follows_from_abort(KeyError("x"))
-    (True, False)
-    """
+    """Return whether an exception, or its cause or context, follows from a collective that another rank aborted."""
     seen: set[int] = set()
     link: BaseException | None = error
     while link is not None and id(link) not in seen:
@@ -66,44 +38,15 @@ def follows_from_abort(error: BaseException) -> bool:
 
 
 def one_line(error: BaseException) -> str:
-    """Return the type of an exception and the first line of its message.
-
-    Parameters
-    ----------
-    error : BaseException
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> one_line(ValueError("bad shape"))
-    'ValueError: bad shape'
-    """
+    """Return the type of an exception and the first line of its message."""
     lines = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 
 
 def other_failures(failures: Mapping[int, BaseException], raised: int) -> str:
-    """Describe the failures of replicas other than the one whose exception is raised; equal ones are listed once.
+    """Describe the independent failures of replicas other than the one whose exception is raised.
 
-    Parameters
-    ----------
-    failures : mapping of int to BaseException
-        The exceptions of the replicas. Consequences of another replica's failure are left out.
-    raised : int
-        The replica whose exception is raised.
-
-    Returns
-    -------
-    str
-        Continues a sentence about that replica; empty if no other replica failed.
-
-    Examples
-    --------
-    >>> other_failures({0: KeyError("x"), 1: KeyError("x"), 2: KeyError("x"), 3: ValueError("y")}, raised=0)
-    '; replicas 1-2: the same; replica 3 also failed: ValueError: y'
+    Continues a sentence about that replica; equal failures are listed once; empty without any.
     """
     replicas_of: dict[str, list[int]] = {}
     for replica, error in sorted(failures.items()):
@@ -127,23 +70,7 @@ def _replicas(numbers: list[int]) -> str:
 
 
 def location(thread: int | None) -> str:
-    """Describe the line that a thread is executing.
-
-    Parameters
-    ----------
-    thread : int or None
-        Its ``threading.get_ident()``; None if it is not known.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> import threading
-    >>> location(threading.get_ident()).startswith("in location (")
-    True
-    """
+    """Describe the line that a thread, given by its ``get_ident()``, is executing."""
     frame = None if thread is None else sys._current_frames().get(thread)
     if frame is None:
         return "in a thread that has ended"

@@ -27,26 +27,8 @@ class GilContentionMonitor:
     """Measures steps, and logs one WARNING if threads cannot speed them up.
 
     Measuring CPU time costs half a microsecond, so it begins after a slow step; fast steps cost two readings of the
-    clock.
-
-    Parameters
-    ----------
-    cores : int
-        Cores available to threads.
-    wall_time, cpu_time : callable
-        Clocks in seconds: real time, and CPU time of all threads of the process.
-    machine_load : callable
-        Number of runnable threads of the whole machine. If it exceeds the number of cores, other processes make the
-        steps slow, and no warning is logged.
-
-    Examples
-    --------
-    >>> wall, cpu = iter(range(100)), iter(range(100))
-    >>> monitor = GilContentionMonitor(2, lambda: next(wall), lambda: next(cpu), machine_load=lambda: 1.0)
-    >>> for _ in range(STEPS_BEFORE_WARNING + 1):
-    ...     monitor.finish(monitor.start())
-    >>> monitor.has_warned
-    True
+    clock. If `machine_load`, the number of runnable threads of the machine, exceeds its cores, other processes make the
+    steps slow, and no warning is logged.
     """
 
     cores: int
@@ -90,13 +72,7 @@ _monitors: list[GilContentionMonitor] = []
 
 
 def gil_contention_monitor() -> GilContentionMonitor:
-    """Return the monitor of this process, created on first use.
-
-    Examples
-    --------
-    >>> gil_contention_monitor() is gil_contention_monitor()
-    True
-    """
+    """Return the monitor of this process, created on first use."""
     if not _monitors:
         _monitors.append(GilContentionMonitor(visible_cores().count))
     return _monitors[0]

@@ -33,31 +33,10 @@ class _ParallelCall:
 
 
 def call_on_replicas(pool: ReplicaThreadPool, call: Callable[[int], T], abort: Callable[[str], None]) -> list[T]:
-    """Call a function for each replica of this process, in parallel threads.
+    """Call a function for each replica of this process, in parallel threads; the calls may wait for each other.
 
-    Parameters
-    ----------
-    pool : ReplicaThreadPool
-        The pool of the strategy. The calls may wait for each other.
-    call : callable
-        Called with the index of the replica.
-    abort : callable
-        Called with a reason; aborts what other calls wait in when one is interrupted or too slow.
-
-    Returns
-    -------
-    list
-        The result of each call.
-
-    Raises
-    ------
-    Exception
-        The failure chosen by :func:`primary_failure`.
-
-    Examples
-    --------
-    >>> call_on_replicas(ReplicaThreadPool(2), lambda replica: 10 * replica, print)
-    [0, 10]
+    `abort` is called with a reason when one call is interrupted or too slow. Raises the failure chosen by
+    :func:`primary_failure`.
     """
     owner = object()
     try:

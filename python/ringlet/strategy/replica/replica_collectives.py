@@ -136,13 +136,6 @@ def _combine(
 
 
 def has_slices(leaves: Sequence[Any]) -> bool:
-    """Return whether any leaf is an IndexedSlices.
-
-    Examples
-    --------
-    >>> has_slices([1.5])
-    False
-    """
     return any(isinstance(leaf, IndexedSlices) for leaf in leaves)
 
 
@@ -212,13 +205,7 @@ def _join_cells(strategy: Strategy, cells: Any, axes: Any) -> Any:
 
 
 def all_reduce_single(leaves: Sequence[Any], outs: list[Any] | None, is_writable: bool) -> list[Any]:
-    """Return the values of a single replica, in memory that nothing else writes to.
-
-    Examples
-    --------
-    >>> all_reduce_single([1.5], None, False)
-    [array(1.5)]
-    """
+    """Return the values of a single replica, in memory that nothing else writes to."""
     if outs is None:
         return [leaf if isinstance(leaf, IndexedSlices) else _own_copy(leaf, is_writable) for leaf in leaves]
     results = [_own_copy(as_ndarray(leaf), False) for leaf in leaves]
@@ -229,13 +216,7 @@ def all_reduce_single(leaves: Sequence[Any], outs: list[Any] | None, is_writable
 
 
 def all_gather_single(leaves: Sequence[Any]) -> list[Any]:
-    """Return the values that a single replica gathers: read-only copies of its own.
-
-    Examples
-    --------
-    >>> all_gather_single([[1, 2]])
-    [array([1, 2])]
-    """
+    """Return the values that a single replica gathers: read-only copies of its own."""
     return [_copy_to_read(leaf) for leaf in leaves]
 
 

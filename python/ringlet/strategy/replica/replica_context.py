@@ -325,14 +325,7 @@ class ReplicaContext(context.Mode):
 def merge_call_single(
     strategy: Strategy, merge_fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
-    """Run a :meth:`ReplicaContext.merge_call` for the only replica of a process.
-
-    Examples
-    --------
-    >>> import ringlet
-    >>> merge_call_single(ringlet.MirroredStrategy(["CPU:0"]), lambda strategy, x: x + 1, (2,), {})
-    3
-    """
+    """Run a :meth:`ReplicaContext.merge_call` for the only replica of a process."""
     merged = context.call_in(
         context.Mode(strategy),
         merge_fn,

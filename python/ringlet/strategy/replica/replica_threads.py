@@ -48,21 +48,7 @@ NO_WORK = _NoWork()
 
 
 class ReplicaThreads:
-    """Claim counter, helper threads and collective group of one run at a time.
-
-    Parameters
-    ----------
-    num_replicas : int
-        Replicas of this process.
-    timeout_seconds : float
-        How long a rank waits for the others; infinity disables the time-out.
-
-    Examples
-    --------
-    >>> threads = ReplicaThreads(2, timeout_seconds=10.0)
-    >>> threads.group.num_ranks, threads.claims.running()
-    (2, [])
-    """
+    """Claim counter, helper threads and collective group of one run at a time."""
 
     def __init__(self, num_replicas: int, timeout_seconds: float) -> None:
         self.claims = _core.Crew(num_replicas)
@@ -130,21 +116,8 @@ def _help(threads: ReplicaThreads) -> None:
 class ReplicaThreadPool:
     """Pool of the `ReplicaThreads` of one strategy.
 
-    An item in use has an owner, an object that identifies a run. Ctrl-C may interrupt between any two instructions, so
+    An item in use has an owner, an object unique to a run. Ctrl-C may interrupt between any two instructions, so
     ownership is recorded by owner alone: an interrupted run releases whatever it may have acquired.
-
-    Parameters
-    ----------
-    num_replicas : int
-        Replicas of this process.
-
-    Examples
-    --------
-    >>> pool = ReplicaThreadPool(2)
-    >>> threads = pool.acquire("a run")
-    >>> pool.release("a run")
-    >>> pool.acquire("another run") is threads
-    True
     """
 
     def __init__(self, num_replicas: int) -> None:
@@ -157,18 +130,7 @@ class ReplicaThreadPool:
         _pools.add(self)
 
     def acquire(self, owner: object) -> ReplicaThreads:
-        """Acquire the threads of one run.
-
-        Parameters
-        ----------
-        owner : object
-            Unique to the run.
-
-        Raises
-        ------
-        FailedPreconditionError
-            If the pool is closed; the message gives the reason.
-        """
+        """Acquire the threads of one run, to which `owner` is unique."""
         if self._closed is not None:
             raise FailedPreconditionError(f"this strategy is closed: {self._closed}. Make a new strategy")
         for threads in self._all:
@@ -242,17 +204,7 @@ _forks = 0
 
 
 def fork_count() -> int:
-    """Return the number of forks between the first process and this one, counted since this module was imported.
-
-    Returns
-    -------
-    int
-
-    Examples
-    --------
-    >>> fork_count() >= 0
-    True
-    """
+    """Return the number of forks between the first process and this one, counted since this module was imported."""
     return _forks
 
 

@@ -43,18 +43,8 @@ def _no_function() -> None:
 class ReplicaRun:
     """One run: claims replicas, and keeps their results and their failures.
 
-    Parameters
-    ----------
-    strategy : Strategy
-        Current while replicas run.
-    threads : ReplicaThreads
-        Used by this run alone until it has ended.
-    ops : CrossDeviceOps
-        How collectives without options combine values.
-    first_replica : int
-        Index of this process's first replica among all replicas.
-    writable_results : bool
-        Whether ``all_reduce`` returns separate arrays to each replica.
+    It alone uses `threads` until it has ended. With `writable_results`, ``all_reduce`` returns a separate array to each
+    replica.
     """
 
     def __init__(
@@ -107,27 +97,9 @@ class ReplicaRun:
         keywords: Sequence[Mapping[str, Any]],
         timeout_seconds: float,
     ) -> list[Any]:
-        """Run all replicas; this thread runs those that no helper claims.
+        """Run all replicas; this thread runs those that no helper claims. Returns the result of each.
 
-        Parameters
-        ----------
-        fn : callable
-        rows : sequence of sequence
-            Positional arguments of each replica.
-        keywords : sequence of mapping
-            Keyword arguments of each replica.
-        timeout_seconds : float
-            How long to wait for the replicas that helpers run.
-
-        Returns
-        -------
-        list
-            The return value of each replica.
-
-        Raises
-        ------
-        DeadlineExceededError
-            If replicas are still running after that time.
+        `rows` and `keywords` hold the arguments of each replica; the time-out limits the wait for helpers.
         """
         self._fn, self._rows, self._keywords = fn, rows, keywords
         self._contexts = [contextvars.copy_context() for _ in rows]

@@ -18,24 +18,8 @@ __all__ = ["Watchdog", "call_later"]
 class Watchdog:
     """A context manager that aborts a group when a replica has waited too long.
 
-    Parameters
-    ----------
-    seconds : float
-        0 for no limit.
-    abort : callable
-        Called with the reason, in another thread; makes every call of the group raise `CollectiveAborted`.
-    reason : callable
-        Returns the reason.
-
-    Raises
-    ------
-    DeadlineExceededError
-        On leaving, if the limit has expired.
-
-    Examples
-    --------
-    >>> with Watchdog(60.0, print, lambda: "too late"):
-    ...     pass
+    After that time (0: no limit), `abort` is called in another thread with the answer of `reason`, and makes every call
+    of the group raise `CollectiveAborted`; leaving then raises DeadlineExceededError.
     """
 
     __slots__ = ("_abort", "_entry", "_reason", "_seconds", "_text")
@@ -124,21 +108,7 @@ _timer = _Timer()
 
 
 def call_later(seconds: float, action: Callable[[], None]) -> None:
-    """Schedule a function call in another thread.
-
-    Parameters
-    ----------
-    seconds : float
-    action : callable
-        Must be fast and must not raise: it delays all other deadlines of the process.
-
-    Examples
-    --------
-    >>> called = threading.Event()
-    >>> call_later(0.001, called.set)
-    >>> called.wait(10)
-    True
-    """
+    """Schedule a call in another thread; it must be fast and not raise, because it delays all other deadlines."""
     _timer.add(time.monotonic() + seconds, action)
 
 

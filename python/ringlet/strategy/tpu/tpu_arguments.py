@@ -16,28 +16,10 @@ _HAS_STAR = 0x04
 
 
 def check_run_arguments(fn: Callable[..., Any], args: Any, kwargs: Mapping[str, Any] | None) -> None:
-    """Raise for arguments of ``TPUStrategy.run`` that TensorFlow's compiled functions cannot take.
+    """Raise ValueError for arguments of ``TPUStrategy.run`` that TensorFlow's compiled functions cannot take.
 
-    Parameters
-    ----------
-    fn : callable
-    args : sequence
-        Other types are left to ``run`` to check.
-    kwargs : mapping or None
-
-    Raises
-    ------
-    ValueError
-        If there are more positional arguments than parameters; if a variable is passed as one of ``*args`` or together
-        with them, or to a function that has positional-only parameters.
-
-    Examples
-    --------
-    >>> check_run_arguments(lambda x: x, (1,), None)
-    >>> check_run_arguments(lambda x: x, (1, 2), None)
-    Traceback (most recent call last):
-        ...
-    ValueError: Too many positional arguments passed to call to TPUStrategy.run(): 2 for <function ...>, which takes 1
+    More arguments than parameters; a variable as one of ``*args`` or together with them, or for a function with
+    positional-only parameters.
     """
     if not isinstance(args, (list, tuple)):
         return

@@ -43,35 +43,7 @@ _logical_devices: ContextVar[tuple[tuple[object, int], ...]] = ContextVar("ringl
 
 
 class TPUExtended(MirroredExtended):
-    """Implementation of :class:`TPUStrategy`.
-
-    Parameters
-    ----------
-    container_strategy : TPUStrategyBase
-    tpu_cluster_resolver : TPUClusterResolver, optional
-    steps_per_run : int, optional
-        Number of steps of ``experimental_run_steps_on_iterator``: one if this is 1, the default, and otherwise the
-        `iterations` of that call.
-    device_assignment : DeviceAssignment, optional
-    is_spmd : bool
-        Whether tensors cannot be assigned to a single logical device.
-
-    Attributes
-    ----------
-    cluster_resolver : TPUClusterResolver
-    device_assignment : DeviceAssignment or None
-    steps_per_run : int
-    tpu_devices : ndarray of str objects, shape (replicas, logical devices)
-        Full names.
-    is_spmd : bool
-
-    Examples
-    --------
-    >>> import ringlet
-    >>> resolver = ringlet.cluster_resolver.TPUClusterResolver(accelerator_type="v4-8")
-    >>> ringlet.TPUStrategy(resolver).extended.worker_devices[7]
-    '/job:worker/replica:0/task:0/device:TPU:7'
-    """
+    """Implementation of :class:`TPUStrategy`; with `is_spmd`, tensors cannot be assigned to a single logical device."""
 
     def __init__(
         self,
@@ -163,30 +135,7 @@ class TPUExtended(MirroredExtended):
 
     @contextmanager
     def experimental_logical_device(self, logical_device_id: int) -> Iterator[None]:
-        """Return a context manager that makes another logical device of the replicas current, for new variables.
-
-        Parameters
-        ----------
-        logical_device_id : int
-            Negative values count from the last device.
-
-        Raises
-        ------
-        ValueError
-            If the device does not exist.
-        TypeError
-            If it is not an integer.
-
-        Examples
-        --------
-        >>> import ringlet
-        >>> resolver = ringlet.cluster_resolver.TPUClusterResolver(accelerator_type="v4-8")
-        >>> assignment = ringlet.tpu.DeviceAssignment.build(resolver.topology, [1, 1, 1, 2], num_replicas=4)
-        >>> strategy = ringlet.TPUStrategy(resolver, assignment)
-        >>> with strategy.extended.experimental_logical_device(1), strategy.scope():
-        ...     ringlet.Variable(1.5).device
-        '/job:worker/replica:0/task:0/device:TPU:1'
-        """
+        """Return a context manager that makes another logical device of the replicas current, for new variables."""
         count, number = self.num_logical_devices, checked_logical_device(logical_device_id)
         if not -count <= number < count:
             raise ValueError(
@@ -280,13 +229,7 @@ class TPUExtended(MirroredExtended):
 
 
 def checked_logical_device(logical_device_id: Any) -> int:
-    """Return the number of a logical device as an int, without a check that the device exists.
-
-    Examples
-    --------
-    >>> checked_logical_device(np.int64(3))
-    3
-    """
+    """Return the number of a logical device as an int, without a check that the device exists."""
     number = whole_number(logical_device_id)
     if number is None:
         raise TypeError(

@@ -19,13 +19,7 @@ __all__ = ["AggregatingVariable"]
 
 
 class AggregatingVariable(Variable):
-    """A variable with one buffer, for which the updates of replicas are aggregated. Made by CentralStorageStrategy.
-
-    Examples
-    --------
-    >>> issubclass(AggregatingVariable, Variable)
-    True
-    """
+    """A variable with one buffer, for which the updates of replicas are aggregated. Made by CentralStorageStrategy."""
 
     def _update(self, change: Change, value: Any, read_value: bool) -> Any:
         mode = context.current()

@@ -32,13 +32,7 @@ AnyVariable = Variable | ShardedVariable
 
 
 def components_of(variable: AnyVariable) -> range:
-    """Return the storage components of a variable: all, or one for a component or a RowReader.
-
-    Examples
-    --------
-    >>> components_of(Variable(1.5))
-    range(0, 1)
-    """
+    """Return the storage components of a variable: all, or one for a component or a RowReader."""
     if isinstance(variable, RowReader):
         return range(1)
     if variable._container is None:
@@ -47,24 +41,10 @@ def components_of(variable: AnyVariable) -> range:
 
 
 def read_atomically(variables: Sequence[AnyVariable]) -> list[list[Array]]:
-    """Return the components of variables as an atomic snapshot.
+    """Return the read-only components of variables, not copied, as an atomic snapshot.
 
     Variables shared between processes are read row by row: each row is consistent, but rows may differ in age.
-
-    Parameters
-    ----------
-    variables : sequence of Variable or ShardedVariable
-
-    Returns
-    -------
-    list of list of ndarray
-        The read-only components of each variable, not copied; for a RowReader one copy of the whole. Components that
-        share memory are one object.
-
-    Examples
-    --------
-    >>> read_atomically([Variable(1.5), Variable([2, 3])])
-    [[array(1.5)], [array([2, 3])]]
+    Components that share memory are one object.
     """
     parts = [variable.variables if isinstance(variable, ShardedVariable) else [variable] for variable in variables]
     private = [part for each in parts for part in each if not isinstance(part, TableVariable)]
@@ -107,20 +87,7 @@ def _read_private(variables: Sequence[Variable]) -> list[list[Array]]:
 class NewValue:
     """Memory for a new value of a variable: fill it, then pass it to :func:`write_atomically`.
 
-    Parameters
-    ----------
-    variable : Variable or ShardedVariable
-    blocks : tuple
-        A block for each component, or one that all share. One block for the whole of a RowReader.
-
-    Examples
-    --------
-    >>> v = Variable([1.0, 2.0])
-    >>> value = NewValue.of(v, [(2,)])
-    >>> value.arrays[0][...] = 5.0
-    >>> write_atomically([value])
-    >>> v.numpy()
-    array([5., 5.])
+    One block for each component, one that all share, or one for the whole of a RowReader.
     """
 
     variable: AnyVariable
@@ -147,16 +114,8 @@ class NewValue:
 def write_atomically(values: Sequence[NewValue]) -> None:
     """Replace the values of all variables atomically; Ctrl-C cannot interrupt between variables.
 
-    Arrays that were read earlier do not change. RowReader variables are written afterwards, row by row.
-
-    Parameters
-    ----------
-    values : sequence of NewValue
-        The filled values; they must not be modified afterwards.
-
-    Examples
-    --------
-    See :class:`NewValue`.
+    Arrays that were read earlier do not change. RowReader variables are written afterwards, row by row. The values must
+    not be modified afterwards.
     """
     private = [value for value in values if not isinstance(value.variable, RowReader)]
     storages = [cast("Variable", value.variable)._storage for value in private]

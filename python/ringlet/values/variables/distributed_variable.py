@@ -56,21 +56,7 @@ def refuse_late(variable: Variable, mode: context.Mode) -> None:
 
 
 def reduced(variable: Variable, strategy: Any, value: Any) -> Any:
-    """Aggregate the values of the replicas according to the variable's aggregation.
-
-    Parameters
-    ----------
-    variable : Variable
-    strategy : Strategy
-        The strategy of the variable.
-    value : object
-        The argument of ``merge_call``: a PerReplica, or an object that is identical on all replicas.
-
-    Returns
-    -------
-    object
-        The value with which all components are updated.
-    """
+    """Aggregate the argument of ``merge_call``, a PerReplica or an identical object, as the variable specifies."""
     if variable.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
         return value.values[0] if isinstance(value, DistributedValues) else value
     op = ReduceOp.from_variable_aggregation(variable.aggregation)
@@ -93,16 +79,7 @@ def reduced(variable: Variable, strategy: Any, value: Any) -> Any:
 
 
 class DistributedVariable(Variable, DistributedValues[Variable]):
-    """A variable with one component for each replica of this process; made by strategies.
-
-    Examples
-    --------
-    >>> import ringlet
-    >>> with ringlet.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
-    ...     v = ringlet.Variable(1.5, name="v")
-    >>> isinstance(v, DistributedVariable), [component.name for component in v.values]
-    (True, ['v:0', 'v/replica_1:0'])
-    """
+    """A variable with one component for each replica of this process; made by strategies."""
 
     is_distributed_variable = True
 
@@ -215,18 +192,6 @@ class MirroredVariable(DistributedVariable):
 
     Updates by replicas are collective: the values are combined according to the aggregation. With the aggregation NONE
     each replica updates its own component, and the components may diverge.
-
-    Examples
-    --------
-    >>> import ringlet
-    >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
-    >>> with strategy.scope():
-    ...     v = ringlet.Variable(0.0, aggregation=ringlet.VariableAggregation.SUM)
-    >>> def step():
-    ...     v.assign_add(np.float64(ringlet.get_replica_context().replica_id_in_sync_group + 1))
-    >>> strategy.run(step)
-    >>> print(v.read_value())
-    3.0
     """
 
     def _scatter(self, name: str, sparse_delta: Any) -> Any:
@@ -267,19 +232,7 @@ class MirroredVariable(DistributedVariable):
 
 
 class SyncOnReadVariable(DistributedVariable):
-    """A variable that each replica updates separately; reads outside replica context aggregate the components.
-
-    Examples
-    --------
-    >>> import ringlet
-    >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
-    >>> with strategy.scope():
-    ...     count = ringlet.Variable(
-    ...         0, synchronization=ringlet.VariableSynchronization.ON_READ, aggregation=ringlet.VariableAggregation.SUM)
-    >>> _ = strategy.run(lambda: count.assign_add(5))
-    >>> print(count.read_value())
-    10
-    """
+    """A variable that each replica updates separately; reads outside replica context aggregate the components."""
 
     def _as_operand(self) -> Any:
         mode = context.current()

@@ -56,17 +56,7 @@ class SparseReader(NDArrayProtocol):
 
 
 class RowReader(SparseReader):
-    """Base class of variables that read rows without reading the whole value.
-
-    Examples
-    --------
-    >>> class Numbers(RowReader):
-    ...     shape = (10,)
-    ...     def _read_rows(self, begin, end):
-    ...         return np.arange(begin, end)
-    >>> Numbers()[3:4], Numbers()[-2:], Numbers()[8:2:-3]
-    (array([3]), array([8, 9]), array([8, 5]))
-    """
+    """Base class of variables that read rows without reading the whole value."""
 
     dtype: Any
 
@@ -141,16 +131,7 @@ class RowReader(SparseReader):
 
 
 def copy_rows(variable: Any, begin: int, end: int, out: Array) -> None:
-    """Copy rows of any variable to contiguous memory.
-
-    Examples
-    --------
-    >>> import ringlet
-    >>> out = np.empty(2)
-    >>> copy_rows(ringlet.Variable([1.0, 2.0, 3.0]), 1, 3, out)
-    >>> out
-    array([2., 3.])
-    """
+    """Copy rows of any variable to contiguous memory."""
     if isinstance(variable, RowReader):
         variable._copy_rows(begin, end, out)
     else:
@@ -158,13 +139,7 @@ def copy_rows(variable: Any, begin: int, end: int, out: Array) -> None:
 
 
 def gather_rows(table: Any, indices: Array) -> Any:
-    """Return a row of a table for each index; all are in range.
-
-    Examples
-    --------
-    >>> gather_rows([1.0, 2.0, 3.0], np.array([2, 0]))
-    array([3., 1.])
-    """
+    """Return a row of a table for each index; all are in range."""
     if isinstance(table, RowReader):
         return table._gather(indices)
     return (table._as_operand() if isinstance(table, NDArrayProtocol) else as_ndarray(table))[indices]

@@ -20,31 +20,7 @@ Array = NDArray[Any]
 
 
 def checked_tuples(indices: Any, shape: tuple[int, ...]) -> Array:
-    """Return validated index tuples into an array.
-
-    Parameters
-    ----------
-    indices : array-like of int, shape (..., depth)
-        Each tuple indexes the first `depth` dimensions.
-    shape : tuple of int
-        Shape of the array.
-
-    Returns
-    -------
-    ndarray of int
-
-    Raises
-    ------
-    InvalidArgumentError
-        If a tuple is longer than `shape`, or out of range.
-    TypeError
-        If the indices are not integers.
-
-    Examples
-    --------
-    >>> checked_tuples([[0, 1], [1, 0]], (2, 2)).tolist()
-    [[0, 1], [1, 0]]
-    """
+    """Return validated index tuples, of shape (..., depth), into the first `depth` dimensions of an array."""
     array = as_ndarray(indices)
     if array.size == 0:
         array = array.astype(np.int64)
@@ -119,19 +95,7 @@ _ROW_CHANGES = {
 
 
 def rows_of(change: Change, slices: IndexedSlices, shape: tuple[int, ...]) -> tuple[Change, IndexedSlices]:
-    """Convert a scatter by 1-tuples to the equivalent scatter of rows; other updates are returned unchanged.
-
-    Raises
-    ------
-    NotImplementedError
-        If the tuples have several indices.
-
-    Examples
-    --------
-    >>> change, slices = rows_of(ND_SCATTERS["scatter_nd_add"], IndexedSlices([5.0], [[2]]), (3,))
-    >>> change is SCATTERS["scatter_add"], slices
-    (True, IndexedSlices(values=[5.0], indices=array([2])))
-    """
+    """Convert a scatter by 1-tuples to the equivalent scatter of rows; other updates are returned unchanged."""
     if change not in _ROW_CHANGES:
         return change, slices
     tuples = checked_tuples(slices.indices, shape)

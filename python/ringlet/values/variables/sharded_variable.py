@@ -27,13 +27,7 @@ Array = NDArray[Any]
 
 
 def shard_sizes(num_rows: int, num_shards: int) -> list[int]:
-    """Return the number of rows of each shard; sizes differ by at most one, larger shards first.
-
-    Examples
-    --------
-    >>> shard_sizes(13, 5)
-    [3, 3, 3, 2, 2]
-    """
+    """Return the number of rows of each shard; sizes differ by at most one, larger shards first."""
     base, extra = divmod(num_rows, num_shards)
     return [base + (i < extra) for i in range(num_shards)]
 

@@ -40,21 +40,7 @@ def quietly(function: Callable[..., Any], *args: Any) -> None:
     """Call a NumPy function with all floating-point warnings and errors ignored.
 
     For in-place writes: NumPy raises after writing, which would leave a partly updated value. As in TensorFlow, results
-    are infinite or NaN instead.
-
-    Parameters
-    ----------
-    function : callable
-        Must not read context variables of the caller.
-    *args : object
-
-    Examples
-    --------
-    >>> total = np.array([1e308])
-    >>> with np.errstate(all="raise"):
-    ...     quietly(np.add, total, total, total)
-    >>> total
-    array([inf])
+    are infinite or NaN instead. The function must not read context variables of the caller.
     """
     if _CONTEXTS_CARRY_ERRSTATE:  # 20 times faster than np.errstate, and safe against Ctrl-C
         _QUIET.copy().run(function, *args)
@@ -64,15 +50,7 @@ def quietly(function: Callable[..., Any], *args: Any) -> None:
 
 
 def replace(old: Array, value: Any, new: Array) -> None:
-    """Update that assigns `value`; :meth:`Storage.write_all` lets all components share its result.
-
-    Examples
-    --------
-    >>> new = np.zeros(2)
-    >>> replace(new, [1.0, 2.0], new)
-    >>> new
-    array([1., 2.])
-    """
+    """Update that assigns `value`; :meth:`Storage.write_all` lets all components share its result."""
     quietly(operator.setitem, new, ..., value)
 
 
@@ -97,29 +75,10 @@ class _Block:
 
 
 class Storage:
-    """The components of one variable.
+    """The components of one variable. The initial value is copied; its dtype is fixed and must not hold objects.
 
-    Parameters
-    ----------
-    value : ndarray
-        Initial value of every component; copied. Its dtype is fixed and must not hold objects.
-    num_components : int
-    array_type : type, optional
-        The ndarray subclass of arrays returned by reads.
-
-    Notes
-    -----
     KeyboardInterrupt may occur between any two instructions. A write computes its result, then installs it for all
     components in one instruction; it reopens closed blocks without a function call.
-
-    Examples
-    --------
-    >>> storage = Storage(np.array([1.0, 2.0]), 2)
-    >>> before = storage.read(0)
-    >>> storage.write_all(replace, np.array([3.0, 4.0]))
-    (array([3., 4.]), array([3., 4.]))
-    >>> before, storage.read(1)
-    (array([1., 2.]), array([3., 4.]))
     """
 
     __slots__ = ("__weakref__", "_array_type", "_blocks", "_dtype", "_lock")
@@ -182,21 +141,10 @@ class Storage:
         return twin
 
     def write_one(self, component: int, change: Change, value: Any, shape: Shape | None = None) -> Array:
-        """Update one component; it no longer shares its block afterwards.
+        """Update one component, which then no longer shares its block; `shape` is that of the new value.
 
-        Parameters
-        ----------
-        component : int
-        change : callable
-            Called with the old array, the value and the array to write to.
-        value : object
-        shape : tuple of int, optional
-            Shape of the new value; unchanged by default.
-
-        Returns
-        -------
-        ndarray
-            The new value, read-only and never modified while referenced. Expose only views of it.
+        `change` is called with the old array, the value and the array to write to. Returns the new value, read-only and
+        never modified while referenced: expose only views of it.
         """
         with self._lock:
             blocks = self._blocks
@@ -206,18 +154,7 @@ class Storage:
             return target.readable[0]
 
     def write_all(self, change: Change, value: Any, shape: Shape | None = None) -> tuple[Array, ...]:
-        """Apply the same update to every component; after :func:`replace` all share one block.
-
-        Parameters
-        ----------
-        change, value, shape
-            As in :meth:`write_one`.
-
-        Returns
-        -------
-        tuple of ndarray
-            The result of :meth:`write_one` for each component.
-        """
+        """Apply the same update to every component; after :func:`replace` all share one block."""
         with self._lock:
             blocks = self._blocks
             count = len(blocks)
@@ -231,17 +168,7 @@ class Storage:
     def write_each(self, change: Change, values: Sequence[Any], shapes: Sequence[Shape | None]) -> tuple[Array, ...]:
         """Update every component with its own value; if an update raises, no component changes.
 
-        Parameters
-        ----------
-        change : callable
-        values, shapes : sequence
-            The arguments of :meth:`write_one` for each component. Consecutive components replaced by one object share a
-            block.
-
-        Returns
-        -------
-        tuple of ndarray
-            The result of :meth:`write_one` for each component.
+        Consecutive components replaced by one object share a block.
         """
         with self._lock:
             targets: list[_Block] = []

@@ -49,59 +49,14 @@ class VariableAggregation(enum.Enum):
 
 
 def check_synchronization(value: Any, name: str | None) -> VariableSynchronization:
-    """Validate the synchronization of a variable.
-
-    Parameters
-    ----------
-    value : VariableSynchronization
-    name : str or None
-        Name of the variable.
-
-    Returns
-    -------
-    VariableSynchronization
-
-    Raises
-    ------
-    ValueError
-        If the value is not a member of the enumeration.
-
-    Examples
-    --------
-    >>> check_synchronization("ON_READ", "v")
-    Traceback (most recent call last):
-        ...
-    ValueError: Invalid variable synchronization mode: ON_READ for variable: v. ...
-    """
+    """Return the synchronization; raise ValueError unless it is a member of the enumeration."""
     if isinstance(value, VariableSynchronization):
         return value
     raise _invalid("synchronization", value, name, VariableSynchronization)
 
 
 def check_aggregation(value: Any, name: str | None) -> VariableAggregation:
-    """Validate the aggregation of a variable.
-
-    Parameters
-    ----------
-    value : VariableAggregation or None
-        None means NONE.
-    name : str or None
-        Name of the variable.
-
-    Returns
-    -------
-    VariableAggregation
-
-    Raises
-    ------
-    ValueError
-        If the value is not a member of the enumeration.
-
-    Examples
-    --------
-    >>> check_aggregation(None, "v")
-    <VariableAggregation.NONE: 0>
-    """
+    """Return the aggregation, for None NONE; raise ValueError for other values."""
     if isinstance(value, VariableAggregation):
         return value
     if value is None:

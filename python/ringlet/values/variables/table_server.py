@@ -26,17 +26,6 @@ class TableServer:
         ("create", key, shape, name of the dtype)     ("created", key), with a descriptor
         ("forget", keys)                              ("forgotten", number of tables left)
         any request that raises                       ("failed", Failure)
-
-    Examples
-    --------
-    >>> import os
-    >>> server = TableServer()
-    >>> reply, descriptors = server.answer(("create", 7, (3, 2), "float32"))
-    >>> _core.Table(descriptors[0]).shape
-    (3, 2)
-    >>> os.close(descriptors[0])
-    >>> server.answer(("forget", [7]))
-    (('forgotten', 0), [])
     """
 
     def __init__(self) -> None:
@@ -47,18 +36,7 @@ class TableServer:
         return set(self._tables)
 
     def answer(self, request: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[int]]:
-        """Execute a request.
-
-        Parameters
-        ----------
-        request : tuple
-
-        Returns
-        -------
-        reply : tuple
-        descriptors : list of int
-            File descriptors to send with the reply; the caller closes them.
-        """
+        """Return the reply to a request, and the file descriptors to send with it, which the caller closes."""
         kind, *arguments = request
         try:
             if kind == "create":

@@ -36,32 +36,12 @@ _keys = itertools.count(secrets.randbits(62))
 
 
 def new_table_key() -> int:
-    """Return a key that is unique across processes.
-
-    Examples
-    --------
-    >>> new_table_key() != new_table_key()
-    True
-    """
+    """Return a key that is unique across processes."""
     return next(_keys)
 
 
 class TableForm:
-    """Layout of a variable's values in a table: unchanged, or as bytes if the core does not support the dtype.
-
-    Parameters
-    ----------
-    shape : tuple of int
-    dtype : dtype
-        Text and times are stored as rows of bytes.
-
-    Examples
-    --------
-    >>> TableForm((3, 2), np.dtype("float32")).stored
-    ((3, 2), dtype('float32'))
-    >>> TableForm((), np.dtype("<U4")).stored
-    ((1, 16), dtype('uint8'))
-    """
+    """Layout of a variable's values in a table: unchanged, or as rows of bytes for dtypes the core does not support."""
 
     __slots__ = ("_is_numeric", "dtype", "shape", "stored")
 
@@ -88,12 +68,7 @@ class TableForm:
         return stored if self._is_numeric else np.ndarray(shape, self.dtype, stored)
 
     def check(self, change: Change) -> None:
-        """Raise if an update would compute with bytes.
-
-        Raises
-        ------
-        InvalidArgumentError
-        """
+        """Raise if an update would compute with bytes."""
         if not self._is_numeric and _OPS[change]:
             raise InvalidArgumentError(
                 f"{NAMES[change]} requires numbers, but the variable holds {self.dtype}: compute the new value "
@@ -102,29 +77,7 @@ class TableForm:
 
 
 class TableStorage:
-    """The single component of a variable, stored in a table.
-
-    Parameters
-    ----------
-    key : int
-        Key of the table.
-    table : _core.Table
-    form : TableForm
-    array_type : type, optional
-        The ndarray subclass of arrays returned by reads.
-
-    Examples
-    --------
-    >>> import os
-    >>> form = TableForm((2,), np.dtype(np.float64))
-    >>> descriptor = _core.Table.create(*form.stored)
-    >>> storage = TableStorage(new_table_key(), _core.Table(descriptor), form)
-    >>> os.close(descriptor)
-    >>> storage.write(replace, np.array([1.0, 2.0]))
-    >>> storage.write(SCATTERS["scatter_add"], IndexedSlices(np.array([10.0]), [1]))
-    >>> storage.read(0)
-    array([ 1., 12.])
-    """
+    """The single component of a variable, stored in a table."""
 
     __slots__ = ("__weakref__", "_array_type", "_form", "_table", "key")
 
@@ -159,35 +112,12 @@ class TableStorage:
         return self._as_array_type(self._form.from_table(rows, (end - begin, *self._form.shape[1:])))
 
     def gather(self, indices: Array) -> Array:
-        """Return a new array with a row for each index.
-
-        Parameters
-        ----------
-        indices : ndarray of int
-
-        Raises
-        ------
-        InvalidArgumentError
-            If an index is out of range.
-        """
+        """Return a new array with a row for each index."""
         rows = self._table.gather(indices.astype(np.int64, copy=False))
         return self._as_array_type(self._form.from_table(rows, indices.shape + self._form.shape[1:]))
 
     def write(self, change: Change, value: Any) -> None:
-        """Update the value, or some of its rows.
-
-        Parameters
-        ----------
-        change : callable
-            The update of an assignment or scatter method.
-        value : ndarray, number or IndexedSlices
-            The operand, of the dtype of the variable.
-
-        Raises
-        ------
-        InvalidArgumentError
-            If the shape differs, an index is out of range, or the dtype does not support the update.
-        """
+        """Update the value, or some of its rows, with an operand of the dtype of the variable."""
         form = self._form
         if type(value) is IndexedSlices:
             change, value = rows_of(change, value, form.shape)

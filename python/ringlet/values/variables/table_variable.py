@@ -26,11 +26,6 @@ class TableVariable(RowReader, Variable):
 
     Processes read and write it directly, without messages. A read returns a copy in which each row is consistent, but
     rows may differ in age. Writes to the same row are serialized.
-
-    Examples
-    --------
-    >>> issubclass(TableVariable, Variable)
-    True
     """
 
     # Implements the part of Storage's interface that is used here.
@@ -96,14 +91,7 @@ _lock = threading.Lock()
 
 
 def attach_table(key: int, descriptor: int) -> None:
-    """Map a table in this process and register it under its key.
-
-    Parameters
-    ----------
-    key : int
-    descriptor : int
-        Remains owned by the caller.
-    """
+    """Map a table in this process and register it under its key; the caller still owns the descriptor."""
     with _lock:
         if key in _attached:  # several tasks may be threads of one process
             _attached[key].count += 1
@@ -112,13 +100,7 @@ def attach_table(key: int, descriptor: int) -> None:
 
 
 def forget_tables(keys: Iterable[int]) -> None:
-    """Undo one :func:`attach_table` for each key; existing variables stay usable.
-
-    Parameters
-    ----------
-    keys : iterable of int
-        Keys of tables; unknown keys are ignored.
-    """
+    """Undo one :func:`attach_table` for each key; unknown keys are ignored, and existing variables stay usable."""
     with _lock:
         for key in keys:
             attached = _attached.get(key)
@@ -129,17 +111,7 @@ def forget_tables(keys: Iterable[int]) -> None:
 
 
 def reduce_table_variable(variable: TableVariable) -> tuple[Callable[..., TableVariable], tuple[Any, ...]]:
-    """Return the ``__reduce__`` value of a variable, for processes in which its table is attached.
-
-    Parameters
-    ----------
-    variable : TableVariable
-
-    Returns
-    -------
-    tuple
-        :func:`find_table_variable` and its arguments.
-    """
+    """Return the ``__reduce__`` value of a variable, for processes in which its table is attached."""
     strategy = None if variable._strategy is None else variable._strategy()
     storage = variable._storage
     shape, device = variable.shape, variable._device

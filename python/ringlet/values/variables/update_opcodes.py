@@ -17,34 +17,13 @@ Array = NDArray[Any]
 
 
 def assign_add(old: Array, value: Any, new: Array) -> None:
-    """Update that adds a value of the same shape.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the shapes differ.
-
-    Examples
-    --------
-    >>> total = np.array([1.0, 2.0])
-    >>> assign_add(total, np.array([10.0, 10.0]), total)
-    >>> total
-    array([11., 12.])
-    """
+    """Update that adds a value of the same shape."""
     _check_equal_shapes(old, value)
     quietly(np.add, old, value, new)
 
 
 def assign_sub(old: Array, value: Any, new: Array) -> None:
-    """Update that subtracts a value of the same shape; raises the same errors as :func:`assign_add`.
-
-    Examples
-    --------
-    >>> total = np.array([1.0, 2.0])
-    >>> assign_sub(total, np.array([10.0, 10.0]), total)
-    >>> total
-    array([-9., -8.])
-    """
+    """Update that subtracts a value of the same shape; raises the same errors as :func:`assign_add`."""
     _check_equal_shapes(old, value)
     quietly(np.subtract, old, value, new)
 

@@ -31,15 +31,7 @@ V = TypeVar("V", bound="Variable")
 
 
 class VariableType(type):
-    """Metaclass of :class:`Variable`: calling the class creates a variable through the current strategy.
-
-    Examples
-    --------
-    >>> import ringlet
-    >>> with ringlet.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
-    ...     type(ringlet.Variable(1.5)).__name__
-    'MirroredVariable'
-    """
+    """Metaclass of :class:`Variable`: calling the class creates a variable through the current strategy."""
 
     def __call__(
         cls,
@@ -71,21 +63,7 @@ class VariableType(type):
 
 
 def create_variable(request: VariableRequest) -> Any:
-    """Create a variable through the current strategy.
-
-    Parameters
-    ----------
-    request : VariableRequest
-
-    Returns
-    -------
-    Variable
-
-    Examples
-    --------
-    >>> create_variable(VariableRequest(1.5, name="v"))
-    <ringlet.Variable 'v:0' shape=() dtype=float64, numpy=1.5>
-    """
+    """Create a variable through the current strategy."""
     mode = context.current()
     if mode is not None:
         return mode.strategy.extended._create_variable(request)

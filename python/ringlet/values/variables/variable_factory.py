@@ -29,80 +29,22 @@ _HOST = "CPU:0"  # device of variables without a strategy
 
 
 def create_plain(strategy: Any, request: VariableRequest) -> Variable:
-    """Create a variable with one buffer.
-
-    Parameters
-    ----------
-    strategy : Strategy or None
-        The creating strategy; None outside strategies.
-    request : VariableRequest
-
-    Returns
-    -------
-    Variable
-
-    Examples
-    --------
-    >>> create_plain(None, VariableRequest(1.5, name="v"))
-    <ringlet.Variable 'v:0' shape=() dtype=float64, numpy=1.5>
-    """
+    """Create a variable with one buffer; `strategy` is None outside strategies."""
     variable: Variable = _create_single(Variable, strategy, request)
     return variable
 
 
 def create_aggregating(strategy: Any, request: VariableRequest) -> Variable:
-    """Create a variable with one buffer that aggregates the updates of replicas.
-
-    Parameters
-    ----------
-    strategy : Strategy
-    request : VariableRequest
-
-    Returns
-    -------
-    AggregatingVariable
-        The same object on all replicas; a plain Variable if there is one replica.
-
-    Examples
-    --------
-    >>> import numpy as np, ringlet
-    >>> strategy = ringlet.experimental.CentralStorageStrategy(["CPU:0", "CPU:1"])
-    >>> v = create_aggregating(strategy, VariableRequest(0.0, aggregation=VariableAggregation.SUM))
-    >>> print(strategy.run(lambda: v.assign_add(np.array(1.5))))
-    3.0
-    """
+    """Create a variable with one buffer that aggregates the updates of replicas; a plain Variable for one replica."""
     kind = AggregatingVariable if strategy.num_replicas_in_sync > 1 else Variable
     variable: Variable = _create_once(request, lambda: _create_single(kind, strategy, request))
     return variable
 
 
 def create_mirrored(strategy: Any, request: VariableRequest) -> DistributedVariable:
-    """Create a variable with a component for each replica of this process.
+    """Create a variable with a component for each of ``extended.worker_devices``; the same object on all replicas.
 
-    Parameters
-    ----------
-    strategy : Strategy
-        Its ``extended.worker_devices`` are the devices of the components.
-    request : VariableRequest
-
-    Returns
-    -------
-    MirroredVariable or SyncOnReadVariable
-        The same object on all replicas, with the initial value of replica 0.
-
-    Raises
-    ------
-    ValueError
-        If the synchronization is NONE, or the aggregation is MEAN and the dtype is not floating-point.
-
-    Examples
-    --------
-    >>> import ringlet
-    >>> print(create_mirrored(ringlet.MirroredStrategy(["CPU:0", "CPU:1"]), VariableRequest(1.5, name="v")))
-    MirroredVariable:{
-      0: <ringlet.Variable 'v:0' shape=() dtype=float64, numpy=1.5>,
-      1: <ringlet.Variable 'v/replica_1:0' shape=() dtype=float64, numpy=1.5>
-    }
+    All have the initial value of replica 0.
     """
     variable: DistributedVariable = _create_once(request, lambda: _create_distributed(strategy, request))
     return variable
@@ -111,21 +53,7 @@ def create_mirrored(strategy: Any, request: VariableRequest) -> DistributedVaria
 def create_on_table(
     strategy: Any, request: VariableRequest, device: str, make: Callable[[TableForm, type[Any]], TableStorage]
 ) -> TableVariable:
-    """Create a variable that several processes share.
-
-    Parameters
-    ----------
-    strategy : Strategy
-    request : VariableRequest
-    device : str
-        Full name of the device.
-    make : callable
-        Returns zero-filled storage for a form and an array type.
-
-    Returns
-    -------
-    TableVariable
-    """
+    """Create a variable that several processes share; `make` returns zero-filled storage."""
     spec, value = _single(request)
     spec = dataclasses.replace(
         spec, shape=value.shape, reader=None

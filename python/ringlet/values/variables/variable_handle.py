@@ -8,15 +8,7 @@ __all__ = ["VariableReference"]
 
 
 class VariableReference:
-    """Reference to a variable with equality and hash by identity; made by :meth:`Variable.ref`.
-
-    Examples
-    --------
-    >>> import ringlet
-    >>> v = ringlet.Variable(1.5)
-    >>> {v.ref(): "rate"}[v.ref()], v.ref().deref() is v
-    ('rate', True)
-    """
+    """Reference to a variable with equality and hash by identity; made by :meth:`Variable.ref`."""
 
     __slots__ = ("_variable",)
 

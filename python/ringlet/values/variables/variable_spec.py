@@ -23,18 +23,7 @@ _NUMBERS = re.compile(r"_\d+(?=/|$)")
 
 @dataclasses.dataclass(frozen=True)
 class VariableRequest:
-    """The arguments of a call of :class:`ringlet.Variable`, unmodified.
-
-    Attributes
-    ----------
-    array_type : type
-        The ndarray subclass of arrays returned by reads.
-
-    Examples
-    --------
-    >>> VariableRequest(1.5, name="v").trainable is None
-    True
-    """
+    """The arguments of a call of :class:`ringlet.Variable`, unmodified; reads return `array_type`."""
 
     initial_value: Any = None
     trainable: bool | None = None
@@ -56,11 +45,6 @@ class VariableRequest:
         """Describe the request by name, dtype and shape, for comparison between replicas.
 
         Without the suffix of unique names, as in ``v_1``, because replicas may number one variable differently.
-
-        Examples
-        --------
-        >>> VariableRequest([1.5, 2.5], name="v").describe(), VariableRequest(lambda: 1.5).describe()
-        ("Variable 'v' float64[2]", "Variable 'Variable'")
         """
         text = f"Variable '{_NUMBERS.sub('', str(self.name or 'Variable'))}'"
         if callable(self.initial_value):  # called once for all replicas
@@ -72,20 +56,7 @@ class VariableRequest:
         return f"{text} {array.dtype}{list(array.shape)}"
 
     def first_value(self) -> NDArray[Any]:
-        """Return the initial value as an array.
-
-        Raises
-        ------
-        ValueError
-            If there is no initial value, its shape does not match `shape`, or the constraint is not callable.
-        TypeError
-            If the value cannot be represented in the dtype.
-
-        Examples
-        --------
-        >>> VariableRequest([1, 2], dtype="float32").first_value()
-        array([1., 2.], dtype=float32)
-        """
+        """Return the initial value as an array, validated against `shape`."""
         if self.initial_value is None:
             raise ValueError("The `initial_value` of a variable must be specified: an array-like, or a callable")
         if self.constraint is not None and not callable(self.constraint):
@@ -103,18 +74,7 @@ class VariableRequest:
         return array
 
     def wanted_shape(self) -> Shape:
-        """Return the requested shape, or None; a number means a 1-d shape.
-
-        Raises
-        ------
-        TypeError
-            If `shape` is not a shape.
-
-        Examples
-        --------
-        >>> VariableRequest([1, 2], shape=2).wanted_shape(), VariableRequest([1, 2]).wanted_shape()
-        ((2,), None)
-        """
+        """Return the requested shape, or None; a number means a 1-d shape."""
         if self.shape is None:
             return None
         sizes = (self.shape,) if isinstance(self.shape, (int, np.integer)) else self.shape
@@ -131,26 +91,8 @@ class VariableRequest:
 class VariableSpec:
     """The immutable properties of a variable.
 
-    Parameters
-    ----------
-    name : str
-        Ends in ``:0``, as TensorFlow's names do.
-    dtype : dtype
-    shape : tuple of int or None, or None
-        Shape of values; None for an arbitrary size or shape.
-    trainable : bool
-    synchronization : VariableSynchronization
-    aggregation : VariableAggregation
-    constraint : callable or None
-    reader : callable or None
-        Converts an array to the type that reads return; None if reads return the array.
-
-    Examples
-    --------
-    >>> request = VariableRequest(1.5, name="v", synchronization=VariableSynchronization.ON_READ)
-    >>> spec = VariableSpec.of(request, request.first_value(), request.synchronization, request.aggregation)
-    >>> spec.name, spec.trainable, spec.renamed("v/replica_1").name
-    ('v:0', False, 'v/replica_1:0')
+    The name ends in ``:0``, as TensorFlow's do; None in the shape stands for an arbitrary size or shape; `reader`, if
+    any, converts an array to the type that reads return.
     """
 
     name: str
