@@ -368,3 +368,17 @@ def test_eight_threads_read_and_write_without_seeing_half_a_value():
 
     assert strategy.run(step) == 0  # one object for all
     assert [component[0] for component in v.values] == [me * 100 + 60 for me in range(8)]
+
+
+@pytest.mark.parametrize(("aggregation", "total"), [(AGG.SUM, 6.0), (AGG.MEAN, 2.0), (AGG.ONLY_FIRST_REPLICA, 1.0)])
+def test_a_variable_returned_through_function_is_the_variable_with_its_total(strategy, aggregation, total):
+    v = make(strategy, synchronization=SYNC.ON_READ, aggregation=aggregation)
+
+    @ringlet.function
+    def step():
+        v.assign_add(replica_id() + 1.0)
+        return v
+
+    result = strategy.run(step)
+    assert result is v
+    assert float(result) == total
