@@ -107,7 +107,7 @@ def replica_step(weights, images, labels):
     loss, gradients = loss_and_gradients(weights, images, labels)
     start = perf_counter()
     # Sums and the number of images, not means: slices of different sizes then have the right weights.
-    total = ringlet.get_replica_context().all_reduce(
+    total = ringlet.replica_context().all_reduce(
         ringlet.ReduceOp.SUM, {"loss": loss, "count": np.int64(len(labels)), "gradients": gradients}
     )
     return total, perf_counter() - start

@@ -65,7 +65,7 @@ def train_step(weights, images, labels):
     """Run one step of a replica on its slice of the batch; return the sums over the whole batch."""
     loss, gradients = loss_and_gradients(weights, images, labels)
     # Sums and the number of rows, not means: slices of different sizes then have the right weights.
-    return ringlet.get_replica_context().all_reduce("SUM", {"loss": loss, "rows": len(labels), "gradients": gradients})
+    return ringlet.replica_context().all_reduce("SUM", {"loss": loss, "rows": len(labels), "gradients": gradients})
 
 
 def train(replicas=None, epochs=10):

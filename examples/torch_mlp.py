@@ -47,7 +47,7 @@ def make_module(widths=WIDTHS):
 
 def worker_of(strategy):
     """Return the index of this worker, where each worker has one replica."""
-    return int(strategy.run(lambda: ringlet.get_replica_context().replica_id_in_sync_group))
+    return int(strategy.run(lambda: ringlet.replica_context().replica_id_in_sync_group))
 
 
 class Part:
@@ -116,7 +116,7 @@ class RingletTrainer:
     def _step(self, images, labels):
         loss = functional.cross_entropy(self.module(images), labels)
         loss.backward()
-        mean = ringlet.get_replica_context().all_reduce("MEAN", self._gradients.array)
+        mean = ringlet.replica_context().all_reduce("MEAN", self._gradients.array)
         self._gradients.use(mean)
         self._optimizer.step()
         self._optimizer.zero_grad()

@@ -64,7 +64,7 @@ def train_step(mine, images, labels):
     loss.backward()
     parameters = list(mine.module.parameters())
     # Sums and the number of rows, not means: slices of different sizes then have the right weights.
-    sums = ringlet.get_replica_context().all_reduce(
+    sums = ringlet.replica_context().all_reduce(
         "SUM", {"loss": loss.detach(), "rows": len(labels), "gradients": [p.grad for p in parameters]}
     )
     for parameter, gradient in zip(parameters, sums["gradients"], strict=True):

@@ -37,7 +37,7 @@ def train(replicas=None, epochs=10):
         bias = ringlet.Variable(np.zeros(10), name="bias")
 
     def train_step(images, labels):  # runs once for each replica, with its slice of the batch
-        replica = ringlet.get_replica_context()
+        replica = ringlet.replica_context()
         scores = images @ weights.read_value() + bias.read_value()
         scores -= scores.max(axis=1, keepdims=True)
         logarithms = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))

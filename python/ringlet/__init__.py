@@ -9,7 +9,7 @@ Examples
 >>> import ringlet
 >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
 >>> def step(x):
-...     replica = ringlet.get_replica_context()
+...     replica = ringlet.replica_context()
 ...     return replica.all_reduce(ringlet.ReduceOp.SUM, x * (replica.replica_id_in_sync_group + 1))
 >>> for result in strategy.experimental_local_results(strategy.run(step, args=(np.ones(3),))):
 ...     print(result)
@@ -48,6 +48,8 @@ _PUBLIC = {
     "get_strategy": "strategy",
     "has_strategy": "strategy",
     "in_cross_replica_context": "strategy",
+    "replica_context": "strategy",
+    "set_strategy": "strategy",
     # programs that were written for tf.function
     "function": "tf_function",
     # what strategies make of datasets

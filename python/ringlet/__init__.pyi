@@ -46,6 +46,8 @@ from ringlet.strategy import get_replica_context as get_replica_context
 from ringlet.strategy import get_strategy as get_strategy
 from ringlet.strategy import has_strategy as has_strategy
 from ringlet.strategy import in_cross_replica_context as in_cross_replica_context
+from ringlet.strategy import replica_context as replica_context
+from ringlet.strategy import set_strategy as set_strategy
 from ringlet.strategy.multi_worker.multi_worker_strategy import (
     MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy,
 )

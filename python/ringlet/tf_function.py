@@ -81,6 +81,9 @@ class Function(Generic[P, R]):
         """Return the number of traces: always 0, because every call runs the Python function."""
         return 0
 
+    get_compiler_ir = experimental_get_compiler_ir
+    get_tracing_count = experimental_get_tracing_count
+
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> NoReturn:
         """Raise NotImplementedError, because there are no graphs; see :meth:`get_concrete_function`."""
         self._refuse("pretty_printed_concrete_signatures", "look at inspect.signature of the function")

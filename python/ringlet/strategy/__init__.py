@@ -16,6 +16,8 @@ from ringlet.strategy.api.current_strategy import (
     get_strategy,
     has_strategy,
     in_cross_replica_context,
+    replica_context,
+    set_strategy,
 )
 from ringlet.strategy.api.extended import StrategyExtended
 from ringlet.strategy.api.mirrored_strategy import MirroredStrategy
@@ -46,4 +48,6 @@ __all__ = [
     "get_strategy",
     "has_strategy",
     "in_cross_replica_context",
+    "replica_context",
+    "set_strategy",
 ]

@@ -66,3 +66,16 @@ def test_setting_none_twice_changes_nothing():
 def test_setting_a_strategy_in_a_scope_is_refused():
     with STRATEGY.scope(), pytest.raises(RuntimeError, match="inside a strategy scope"):
         ringlet.experimental_set_strategy(None)
+
+
+def test_replica_context_is_never_none():
+    assert ringlet.replica_context() is ringlet.get_replica_context()
+    assert STRATEGY.run(lambda: ringlet.replica_context() is ringlet.get_replica_context()) is True
+    with STRATEGY.scope(), pytest.raises(RuntimeError, match=r"cross-replica context of Mirrored.*strategy\.run\(fn\)"):
+        ringlet.replica_context()
+    with pytest.raises(RuntimeError, match="merge_fn"):
+        STRATEGY.run(lambda: ringlet.replica_context().merge_call(lambda strategy: ringlet.replica_context()))
+
+
+def test_set_strategy_is_the_plain_name():
+    assert ringlet.set_strategy is ringlet.experimental_set_strategy

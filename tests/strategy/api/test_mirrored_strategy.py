@@ -53,10 +53,14 @@ def test_objects_with_a_name_are_devices():
         (["nonsense"], ValueError, "cannot read 'nonsense'"),
         ("CPU:0", ValueError, r"write \['CPU:0'\]"),
         ([3], TypeError, "a device must be a string"),
-        (5, TypeError, r"got 5 of type int: write a list such as \['CPU:0', 'CPU:1'\]"),
-        (np.array(["CPU:0", "CPU:1"]), TypeError, "of type ndarray: write a list"),
-        ({"CPU:0", "CPU:1"}, TypeError, "in the order of the replicas, got .* of type set"),
-        ([f"CPU:{i}" for i in range(4097)], ValueError, "names 4097 devices, and a strategy has at most 4096 replicas"),
+        ("4", ValueError, "the string '4': write 4"),
+        (4.0, TypeError, r"got 4.0 of type float: write \['CPU:0', 'CPU:1'\] or 2 for two replicas"),
+        (True, TypeError, "or their number, got True of type bool"),
+        (0, ValueError, "needs at least one replica, got 0: write a number such as 2"),
+        (4097, ValueError, "at most 4096 replicas"),
+        (np.array(["CPU:0", "CPU:1"]), TypeError, r"of type ndarray: write \['CPU:0', 'CPU:1'\]"),
+        ({"CPU:0", "CPU:1"}, TypeError, "in the order of the replicas, .* of type set"),
+        ([f"CPU:{i}" for i in range(4097)], ValueError, "at most 4096 replicas in one process, got more"),
         (["/job:worker/task:0", "/job:worker/task:1"], RuntimeError, "over several workers is not supported"),
         (["CPU:0", "/job:worker/task:0/cpu:0"], ValueError, "mix localhost"),
     ],
@@ -64,6 +68,11 @@ def test_objects_with_a_name_are_devices():
 def test_bad_devices_are_refused(devices, kind, message):
     with pytest.raises(kind, match=message):
         ringlet.MirroredStrategy(devices)
+
+
+@pytest.mark.parametrize("number", [3, np.int64(3)])
+def test_a_number_of_devices_is_that_many_replicas(number):
+    assert repr(ringlet.MirroredStrategy(number)) == "MirroredStrategy(['CPU:0', 'CPU:1', 'CPU:2'])"
 
 
 @pytest.mark.parametrize("devices", [None, [], ()])

@@ -15,6 +15,8 @@ __all__ = [
     "get_strategy",
     "has_strategy",
     "in_cross_replica_context",
+    "replica_context",
+    "set_strategy",
 ]
 
 _set_scope: ContextVar[context.Scope | None] = ContextVar("ringlet_set_strategy", default=None)
@@ -79,6 +81,35 @@ def get_replica_context() -> ReplicaContext | None:
     return mode if isinstance(mode, ReplicaContext) else None
 
 
+def replica_context() -> ReplicaContext:
+    """Return the context of the current replica, as :func:`get_replica_context` does, but never None.
+
+    Returns
+    -------
+    ReplicaContext
+        Outside of every scope, the replica of the default strategy.
+
+    Raises
+    ------
+    RuntimeError
+        In cross-replica context.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> strategy = ringlet.MirroredStrategy(2)
+    >>> strategy.run(lambda: ringlet.replica_context().all_reduce("SUM", 1)).values
+    (array(2), array(2))
+    """
+    replica = get_replica_context()
+    if replica is None:
+        raise RuntimeError(
+            f"replica_context() was called in cross-replica context of {get_strategy()!r}: in its scope or in a "
+            "merge_fn, and not in a replica. Call it in the function that strategy.run(fn) runs"
+        )
+    return replica
+
+
 def in_cross_replica_context() -> bool:
     """Return whether a strategy is current, outside of its replicas.
 
@@ -141,3 +172,6 @@ def experimental_set_strategy(strategy: Strategy | None) -> None:
         scope = strategy.scope()
         scope.__enter__()
         _set_scope.set(scope)
+
+
+set_strategy = experimental_set_strategy

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringlet.input_replication_mode import InputReplicationMode
+from ringlet.strategy.calls.plain_names import PlainNames
 
 if TYPE_CHECKING:
     from ringlet.data import InputContext
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["DeprecatedCalls"]
 
 
-class DeprecatedCalls:
+class DeprecatedCalls(PlainNames):
     """Deprecated methods of :class:`ringlet.Strategy`; they warn with `DeprecationWarning` if TensorFlow's do."""
 
     _extended: StrategyExtended
@@ -209,6 +210,8 @@ class DeprecatedCalls:
         [1, 2]
         """
         return self._extended.experimental_make_numpy_dataset(numpy_input, session)
+
+    make_numpy_dataset = experimental_make_numpy_dataset
 
     def configure(
         self, session_config: Any = None, cluster_spec: Any = None, task_type: Any = None, task_id: Any = None

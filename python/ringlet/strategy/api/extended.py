@@ -78,6 +78,10 @@ class StrategyExtended(ValueCombining, VariableUpdates):
         """True if this process initializes variables."""
         return True
 
+    require_static_shapes = experimental_require_static_shapes
+    between_graph = experimental_between_graph
+    should_init = experimental_should_init
+
     @property
     def should_checkpoint(self) -> bool:
         """True if this process writes checkpoints."""
@@ -186,6 +190,9 @@ class StrategyExtended(ValueCombining, VariableUpdates):
         from ringlet.data import Dataset  # imported on first use
 
         return Dataset.from_tensor_slices(numpy_input)
+
+    run_steps_on_iterator = experimental_run_steps_on_iterator
+    make_numpy_dataset = experimental_make_numpy_dataset
 
     # Hooks, in addition to those of the base classes
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ringlet import context, nest
 from ringlet.strategy.calls.context_checks import StrategyScope
+from ringlet.strategy.calls.plain_names import PlainNames
 from ringlet.values import DistributedValues, check_components, select_replica
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["ExtendedBase"]
 
 
-class ExtendedBase:
+class ExtendedBase(PlainNames):
     """The link to the strategy, and its numbers of replicas.
 
     Parameters

@@ -54,9 +54,10 @@ class MirroredStrategy(Strategy):
 
     Parameters
     ----------
-    devices : sequence of str, optional
-        One device for each replica, such as ``["CPU:0", "CPU:1"]``; the default is all logical devices. Devices are
-        names only: replicas are threads that share the cores and the memory of the host.
+    devices : sequence of str or int, optional
+        One device for each replica, such as ``["CPU:0", "CPU:1"]``, or the number of replicas, such as 2 for the same;
+        the default is all logical devices. Devices are names only: replicas are threads that share the cores and the
+        memory of the host.
     cross_device_ops : CrossDeviceOps, optional
         How arrays are combined; ``RingAllReduce()`` and ``DirectAllReduce()`` select an algorithm for all calls. A
         user's own is called for ``reduce``, for the reductions of `extended`, and for the replicas' ``all_reduce``.
@@ -66,10 +67,10 @@ class MirroredStrategy(Strategy):
     DuplicateDeviceError
         If a device is given twice.
     ValueError
-        If a device string cannot be parsed, local devices are mixed with those of a cluster, or there are more than
-        4,096 devices.
+        If a device string cannot be parsed, local devices are mixed with those of a cluster, or there are no or more
+        than 4,096 replicas.
     TypeError
-        If `devices` is not a sequence of strings. A set is not accepted, because it is unordered.
+        If `devices` is not a sequence of strings or a number. A set is not accepted, because it is unordered.
     RuntimeError
         If the devices belong to several tasks: one process cannot run the replicas of another.
 
@@ -80,7 +81,7 @@ class MirroredStrategy(Strategy):
     >>> strategy
     MirroredStrategy(['CPU:0', 'CPU:1'])
     >>> def step(x):
-    ...     return ringlet.get_replica_context().all_reduce("SUM", x)
+    ...     return ringlet.replica_context().all_reduce("SUM", x)
     >>> print(strategy.run(step, args=(np.array([1.0, 2.0]),)))
     PerReplica:{
       0: [2. 4.],
@@ -88,7 +89,9 @@ class MirroredStrategy(Strategy):
     }
     """
 
-    def __init__(self, devices: Sequence[str] | None = None, cross_device_ops: CrossDeviceOps | None = None) -> None:
+    def __init__(
+        self, devices: Sequence[str] | int | None = None, cross_device_ops: CrossDeviceOps | None = None
+    ) -> None:
         super().__init__(MirroredExtended(self, devices, cross_device_ops))
 
     def __repr__(self) -> str:
@@ -104,7 +107,7 @@ class MirroredExtended(StrategyExtended):
     _may_repeat_devices = False
 
     def __init__(
-        self, container_strategy: Strategy, devices: Sequence[str] | None, cross_device_ops: CrossDeviceOps | None
+        self, container_strategy: Strategy, devices: Sequence[str] | int | None, cross_device_ops: CrossDeviceOps | None
     ) -> None:
         super().__init__(container_strategy)
         names = [] if devices is None else _device_names(devices)
@@ -258,18 +261,24 @@ def _all_devices() -> tuple[str, ...]:
 
 def _device_names(devices: Any) -> list[str]:
     if isinstance(devices, str):
-        raise ValueError(f"devices must be a list of device strings, got the string {devices!r}: write [{devices!r}]")
+        example = devices if devices.isdecimal() else f"[{devices!r}]"
+        raise ValueError(f"devices must be a list of device strings, got the string {devices!r}: write {example}")
+    is_count = isinstance(devices, (int, np.integer)) and not isinstance(devices, bool)
     # The order of devices is that of the replicas; sets are unordered.
-    if not isinstance(devices, Iterable) or isinstance(devices, (Set, Mapping, np.ndarray)):
+    if not is_count and (not isinstance(devices, Iterable) or isinstance(devices, (Set, Mapping, np.ndarray))):
         raise TypeError(
-            f"devices must be a list of device strings in the order of the replicas, got {devices!r} of type "
-            f"{type(devices).__name__}: write a list such as ['CPU:0', 'CPU:1']"
+            f"devices must be a list of device strings in the order of the replicas, or their number, got {devices!r} "
+            f"of type {type(devices).__name__}: write ['CPU:0', 'CPU:1'] or 2 for two replicas"
         )
+    if is_count and devices < 1:
+        raise ValueError(f"a strategy needs at least one replica, got {devices}: write a number such as 2")
+    if is_count:
+        devices = [f"CPU:{number}" for number in range(min(devices, MAX_REPLICAS + 1))]
     names: list[Any] = [getattr(device, "name", device) for device in devices]
     if len(names) > MAX_REPLICAS:
         raise ValueError(
-            f"devices names {len(names)} devices, and a strategy has at most {MAX_REPLICAS} replicas in one process: "
-            "name fewer, for example one for each core"
+            f"a strategy has at most {MAX_REPLICAS} replicas in one process, got more devices: name fewer, for example "
+            "one for each core"
         )
     return names
 

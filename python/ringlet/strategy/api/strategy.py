@@ -31,6 +31,10 @@ class Strategy(DeprecatedCalls):
     extended : StrategyExtended
         The implementation; its hooks run the calls below.
 
+    Notes
+    -----
+    Methods that TensorFlow calls ``experimental_NAME`` are also called ``NAME``, here and in other classes.
+
     Examples
     --------
     >>> import ringlet
@@ -103,7 +107,7 @@ class Strategy(DeprecatedCalls):
         Parameters
         ----------
         fn : callable
-            Runs in replica context: :func:`ringlet.get_replica_context` returns the replica. It must not rely on the
+            Runs in replica context: :func:`ringlet.replica_context` returns the replica. It must not rely on the
             thread it runs in.
         args : list or tuple
             Positional arguments. A distributed value in them, at any depth, is replaced by that replica's component;
@@ -136,7 +140,7 @@ class Strategy(DeprecatedCalls):
         --------
         >>> import ringlet
         >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
-        >>> strategy.run(lambda text: (text, int(ringlet.get_replica_context().replica_id_in_sync_group)), args=("a",))
+        >>> strategy.run(lambda text: (text, int(ringlet.replica_context().replica_id_in_sync_group)), args=("a",))
         ('a', PerReplica:{
           0: 0,
           1: 1
@@ -257,7 +261,7 @@ class Strategy(DeprecatedCalls):
         --------
         >>> import ringlet
         >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
-        >>> ids = strategy.run(lambda: int(ringlet.get_replica_context().replica_id_in_sync_group))
+        >>> ids = strategy.run(lambda: int(ringlet.replica_context().replica_id_in_sync_group))
         >>> strategy.experimental_local_results(ids), strategy.experimental_local_results("text")
         ((0, 1), ('text',))
         """
@@ -282,7 +286,7 @@ class Strategy(DeprecatedCalls):
         --------
         >>> import ringlet
         >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
-        >>> strategy.group(strategy.run(lambda: ringlet.get_replica_context().replica_id_in_sync_group))
+        >>> strategy.group(strategy.run(lambda: ringlet.replica_context().replica_id_in_sync_group))
         """
         leaves = nest.flatten(self.experimental_local_results(value))[0]
         return leaves[0] if len(leaves) == 1 and name is None else None
@@ -350,6 +354,10 @@ class Strategy(DeprecatedCalls):
         """
         check_input_options(options)
         return self._extended._distribute_dataset(dataset, options, uneven)
+
+    local_results = experimental_local_results
+    distribute_values_from_function = experimental_distribute_values_from_function
+    distribute_dataset = experimental_distribute_dataset
 
     def distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any = None) -> Any:
         """Distribute the batches of a dataset that a function creates over the replicas.

@@ -98,7 +98,7 @@ class ValueCombining(ExtendedBase):
         --------
         >>> import ringlet
         >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
-        >>> value = strategy.run(lambda: float(ringlet.get_replica_context().replica_id_in_sync_group))
+        >>> value = strategy.run(lambda: float(ringlet.replica_context().replica_id_in_sync_group))
         >>> [float(mean) for mean in strategy.extended.batch_reduce_to("MEAN", [(value, "CPU:0"), (value, value)])]
         [0.5, 0.5]
         """

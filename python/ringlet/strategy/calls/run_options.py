@@ -30,7 +30,7 @@ class RunOptions(_TensorFlowFields):
     --------
     >>> import numpy as np, ringlet
     >>> def step():
-    ...     total = ringlet.get_replica_context().all_reduce("SUM", np.ones(2))
+    ...     total = ringlet.replica_context().all_reduce("SUM", np.ones(2))
     ...     total *= 0.5
     ...     return total
     >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])

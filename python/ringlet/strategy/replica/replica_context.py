@@ -63,7 +63,7 @@ class ReplicaContext(context.Mode):
     --------
     >>> import ringlet
     >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
-    >>> strategy.run(lambda: int(ringlet.get_replica_context().replica_id_in_sync_group))
+    >>> strategy.run(lambda: int(ringlet.replica_context().replica_id_in_sync_group))
     PerReplica:{
       0: 0,
       1: 1
@@ -170,7 +170,7 @@ class ReplicaContext(context.Mode):
         >>> import numpy as np, ringlet
         >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
         >>> def step(gradients):
-        ...     return ringlet.get_replica_context().all_reduce("MEAN", gradients)
+        ...     return ringlet.replica_context().all_reduce("MEAN", gradients)
         >>> strategy.run(step, args=({"w": np.ones(2), "b": np.float32(3)},))["b"]
         PerReplica:{
           0: array(3., dtype=float32),
@@ -226,7 +226,7 @@ class ReplicaContext(context.Mode):
         >>> import numpy as np, ringlet
         >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
         >>> def step():
-        ...     replica = ringlet.get_replica_context()
+        ...     replica = ringlet.replica_context()
         ...     return replica.all_gather(np.arange(replica.replica_id_in_sync_group + 1), axis=0)
         >>> print(strategy.run(step))
         PerReplica:{
@@ -284,7 +284,7 @@ class ReplicaContext(context.Mode):
         >>> import ringlet
         >>> strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
         >>> def step():
-        ...     replica = ringlet.get_replica_context()
+        ...     replica = ringlet.replica_context()
         ...     number = float(replica.replica_id_in_sync_group) + 1
         ...     return replica.merge_call(lambda strategy, x: strategy.reduce("SUM", x, axis=None), args=(number,))
         >>> print(strategy.run(step))

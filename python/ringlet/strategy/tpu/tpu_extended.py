@@ -148,6 +148,8 @@ class TPUExtended(MirroredExtended):
         finally:
             _logical_devices.reset(token)
 
+    logical_device = experimental_logical_device
+
     @property
     def _logical_device(self) -> int:
         for owner, number in reversed(_logical_devices.get()):

@@ -243,6 +243,10 @@ class TPUStrategy(TPUStrategyBase):
         """
         return self._laid_out(_array(tensor), Sharding.replicated(self._extended.num_logical_devices))
 
+    split_to_logical_devices = experimental_split_to_logical_devices
+    assign_to_logical_device = experimental_assign_to_logical_device
+    replicate_to_logical_devices = experimental_replicate_to_logical_devices
+
     def _laid_out(self, array: Any, sharding: Sharding) -> ShardedArray:
         group = self._extended.logical_device_group
         layout = layout_of(sharding, array.ndim, group.num_devices)

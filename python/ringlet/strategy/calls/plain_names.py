@@ -1,0 +1,20 @@
+"""Plain names of the methods that TensorFlow calls experimental."""
+
+from __future__ import annotations
+
+__all__ = ["PlainNames"]
+
+
+class PlainNames:
+    """Base class of classes in which ``local_results = experimental_local_results`` and similar lines make aliases.
+
+    In a subclass that overrides the method, the alias is the overriding method.
+    """
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        parent = super(cls, cls)
+        for name, member in list(vars(cls).items()):
+            plain = name.removeprefix("experimental_")
+            if plain not in vars(cls) and getattr(parent, plain, None) is getattr(parent, name, cls):
+                setattr(cls, plain, member)
