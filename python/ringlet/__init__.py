@@ -48,6 +48,7 @@ _PUBLIC = {
     "get_strategy": "strategy",
     "has_strategy": "strategy",
     "in_cross_replica_context": "strategy",
+    "map": "strategy.api.batch_map",
     "replica_context": "strategy",
     "set_strategy": "strategy",
     # programs that were written for tf.function

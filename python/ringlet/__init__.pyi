@@ -48,6 +48,7 @@ from ringlet.strategy import has_strategy as has_strategy
 from ringlet.strategy import in_cross_replica_context as in_cross_replica_context
 from ringlet.strategy import replica_context as replica_context
 from ringlet.strategy import set_strategy as set_strategy
+from ringlet.strategy.api.batch_map import map as map
 from ringlet.strategy.multi_worker.multi_worker_strategy import (
     MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
 from ringlet import context, nest
 from ringlet.strategy.api.deprecated_calls import DeprecatedCalls
@@ -16,7 +16,13 @@ from ringlet.strategy.calls.reduce_semantics import parse_reduce_op, reduce_over
 from ringlet.strategy.calls.value_context import ValueContext
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVarTuple, Unpack
+
     from ringlet.data import InputContext
+
+    Arrays = TypeVarTuple("Arrays")
+
+R = TypeVar("R")
 
 __all__ = ["Strategy"]
 
@@ -152,6 +158,57 @@ class Strategy(DeprecatedCalls):
         if options is None:
             return extended._call_for_each_replica(fn, args, kwargs or {})
         return extended._call_with_options(fn, args, kwargs or {}, options)
+
+    def map(
+        self,
+        fn: Callable[[Unpack[Arrays]], R],
+        *arrays: Unpack[Arrays],
+        batch_size: int | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> R:
+        """Apply a function to batches of rows, on the replicas of this process.
+
+        Replicas take the next batch when they are done with one; results are in the order of the rows.
+
+        Parameters
+        ----------
+        fn : callable
+            Called with the same rows of each of `arrays`, in replica context. It must not call collectives, because
+            replicas run different numbers of batches.
+        *arrays : nested structure of array
+            Split along axis 0; all have the same number of rows. Without rows, `fn` is called once with none.
+        batch_size : int, optional
+            Rows of each batch; the last one may have fewer. By default there are four batches for each replica.
+        progress : callable, optional
+            Called after each batch with the numbers of rows that are done and of all rows, in the thread of any
+            replica, by one at a time.
+
+        Returns
+        -------
+        nested structure of array
+            The results of the batches, which have the same structure, joined along axis 0.
+
+        Raises
+        ------
+        TypeError
+            If an argument has no rows.
+        ValueError
+            If the numbers of rows differ, or the results cannot be joined.
+        RuntimeError
+            If called inside a replica, or inside the scope of another strategy.
+        Exception
+            The first exception of `fn`; a note names the batch and its rows.
+
+        Examples
+        --------
+        >>> import numpy as np, ringlet
+        >>> strategy = ringlet.MirroredStrategy(2)
+        >>> strategy.map(lambda x, y: {"sum": (x + y).sum(axis=1)}, np.ones((5, 3)), np.ones((5, 3)), batch_size=2)
+        {'sum': array([6., 6., 6., 6., 6.])}
+        """
+        from ringlet.strategy.api.batch_map import map_batches  # imported on first use
+
+        return map_batches(self, fn, arrays, batch_size, progress)
 
     def reduce(self, reduce_op: Any, value: Any, axis: int | tuple[int, ...] | None) -> Any:
         """Combine the components of a value into one.

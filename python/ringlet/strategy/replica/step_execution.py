@@ -80,8 +80,8 @@ class ReplicaRun:
     ended: list[bool]
     """Which replicas have ended; their contexts refuse calls."""
 
-    # Whether replicas that have not started are skipped.
-    _stops = False
+    # Whether replicas that have not started are skipped, and those that map batches take no more.
+    is_stopping = False
     # Whether a replica has used the group in this run, so that ended replicas must depart from it.
     _uses_group = not _HAS_INTERPRETER_LOCK
     # The result or the exception of the last merge_call.
@@ -127,7 +127,7 @@ class ReplicaRun:
     def execute(self, replica: int) -> None:
         """Run one replica to its end, in the calling thread."""
         try:
-            if not self._stops:
+            if not self.is_stopping:
                 self._results[replica] = self._contexts[replica].run(self._call, replica)
         except BaseException as error:
             self._fail(replica, error)
@@ -211,7 +211,7 @@ class ReplicaRun:
 
     def _fail(self, replica: int, error: BaseException) -> None:
         self._failures[replica] = error
-        self._stops = True
+        self.is_stopping = True
         self.threads.group.abort(f"replica {replica} raised {one_line(error)}" if replica >= 0 else one_line(error))
 
     def _claim_all(self) -> int:
