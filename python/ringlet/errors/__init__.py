@@ -27,6 +27,7 @@ from ringlet.errors.requests import (
     InvalidArgumentError,
     OutOfRangeError,
     PartitionError,
+    ReplicatedBatchWarning,
     ShardingError,
     ValuesDifferError,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "OutOfRangeError",
     "PSUnavailableError",
     "PartitionError",
+    "ReplicatedBatchWarning",
     "ShardingError",
     "SharedMemoryFullError",
     "UnavailableError",

@@ -11,6 +11,7 @@ __all__ = [
     "InvalidArgumentError",
     "OutOfRangeError",
     "PartitionError",
+    "ReplicatedBatchWarning",
     "ShardingError",
     "ValuesDifferError",
 ]
@@ -126,6 +127,19 @@ class GatherWarning(UserWarning):
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore", GatherWarning)  # in a block that may gather
     ...     warnings.warn("np.median gathers 64 B", GatherWarning)
+    """
+
+
+class ReplicatedBatchWarning(UserWarning):
+    """``strategy.run`` passed all rows of an array that looks like a global batch to each replica; given once.
+
+    Given for an array, or several of the same length, with at least 4 rows for each replica, if the step has no
+    distributed argument and no replica reads its id.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.simplefilter("ignore", ReplicatedBatchWarning)  # each replica needs all rows
     """
 
 

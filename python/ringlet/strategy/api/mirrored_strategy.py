@@ -35,6 +35,7 @@ from ringlet.strategy.calls.run_options import has_writable_results
 from ringlet.strategy.replica.gil_contention_warning import gil_contention_monitor
 from ringlet.strategy.replica.replica_context import ReplicaContext
 from ringlet.strategy.replica.replica_threads import ReplicaThreadPool
+from ringlet.strategy.replica.replicated_batch import hint, rows_for_all
 from ringlet.strategy.replica.step_execution import ReplicaRun
 from ringlet.values import DistributedValues, PerReplica, as_variables, check_components, regroup, split_arguments
 
@@ -160,7 +161,11 @@ class MirroredExtended(StrategyExtended):
         try:
             limiter.enter(owner, len(rows))
             run = self._run_type(strategy, pool.acquire(owner), self._ops, self._first_replica, is_writable)
-            return run.drive(fn, rows, keywords, pool.timeout_seconds)
+            whole_batch = rows_for_all(rows, keywords)
+            results = run.drive(fn, rows, keywords, pool.timeout_seconds)
+            if whole_batch and not run.has_read_id:
+                hint(whole_batch, len(rows))
+            return results
         finally:
             try:
                 pool.release(owner)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, overload
 
 from ringlet import context, nest
 from ringlet.strategy.api.deprecated_calls import DeprecatedCalls
@@ -15,14 +15,21 @@ from ringlet.strategy.calls.gather_semantics import refuse_slices
 from ringlet.strategy.calls.reduce_semantics import parse_reduce_op, reduce_over_axis
 from ringlet.strategy.calls.value_context import ValueContext
 
+K = TypeVar("K")
+R = TypeVar("R")
+S = TypeVar("S")
+T = TypeVar("T")
+
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from typing_extensions import TypeVarTuple, Unpack
 
+    from ringlet.collectives import ReduceOp
     from ringlet.data import InputContext
+    from ringlet.values import DistributedValues, PerReplica
 
     Arrays = TypeVarTuple("Arrays")
-
-R = TypeVar("R")
+    Result: TypeAlias = T | PerReplica[T]  # with one replica, the value itself
 
 __all__ = ["Strategy"]
 
@@ -101,6 +108,38 @@ class Strategy(DeprecatedCalls):
         strategy = self._here()
         return strategy._extended._scope(strategy)
 
+    @overload
+    def run(
+        self,
+        fn: Callable[..., None],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        options: Any = None,
+    ) -> None: ...
+    @overload
+    def run(
+        self,
+        fn: Callable[..., dict[K, T]],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        options: Any = None,
+    ) -> dict[K, Result[T]]: ...
+    @overload
+    def run(
+        self,
+        fn: Callable[..., tuple[S, T]],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        options: Any = None,
+    ) -> tuple[Result[S], Result[T]]: ...
+    @overload
+    def run(
+        self,
+        fn: Callable[..., T],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        options: Any = None,
+    ) -> Result[T]: ...
     def run(
         self,
         fn: Callable[..., Any],
@@ -210,6 +249,18 @@ class Strategy(DeprecatedCalls):
 
         return map_batches(self, fn, arrays, batch_size, progress)
 
+    @overload
+    def reduce(  # type: ignore[overload-overlap]
+        self, reduce_op: ReduceOp | str, value: float | DistributedValues[float], axis: int | tuple[int, ...] | None
+    ) -> NDArray[Any]: ...
+    @overload
+    def reduce(
+        self, reduce_op: ReduceOp | str, value: dict[K, Result[T]], axis: int | tuple[int, ...] | None
+    ) -> dict[K, T]: ...
+    @overload
+    def reduce(
+        self, reduce_op: ReduceOp | str, value: T | DistributedValues[T], axis: int | tuple[int, ...] | None
+    ) -> T: ...
     def reduce(self, reduce_op: Any, value: Any, axis: int | tuple[int, ...] | None) -> Any:
         """Combine the components of a value into one.
 
@@ -256,7 +307,7 @@ class Strategy(DeprecatedCalls):
             return extended._reduce(op, value)
         return reduce_over_axis(extended, op, value, axis)
 
-    def gather(self, value: Any, axis: int) -> Any:
+    def gather(self, value: T | DistributedValues[T], axis: int) -> T:
         """Concatenate the components of a value.
 
         Parameters
@@ -296,6 +347,10 @@ class Strategy(DeprecatedCalls):
             return nest.map_structure(lambda leaf: extended._gather(leaf, axis), value)
         return extended._gather(value, axis)
 
+    @overload
+    def experimental_local_results(self, value: dict[K, Result[T]]) -> tuple[dict[K, T], ...]: ...
+    @overload
+    def experimental_local_results(self, value: T | DistributedValues[T]) -> tuple[T, ...]: ...
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
         """Return the components of a value that belong to this process.
 

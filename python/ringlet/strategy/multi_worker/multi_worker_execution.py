@@ -69,7 +69,7 @@ class SingleRun:
 
     members: Sequence[Member] = ()
     # There are no helpers that could still be running.
-    is_abandoned = is_stopping = False
+    is_abandoned = is_stopping = has_read_id = False
 
     def begin_collective(self) -> None:
         """Prepare a call of the group of all replicas."""

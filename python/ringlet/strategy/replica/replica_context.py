@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["ReplicaContext", "merge_call_single"]
 
 Array = NDArray[Any]
+T = TypeVar("T")
 
 _id_arrays: list[Array] = []
 
@@ -109,6 +110,8 @@ class ReplicaContext(context.Mode):
     @property
     def replica_id_in_sync_group(self) -> Any:
         """The index of this replica over all workers, a read-only int32 array without dimensions."""
+        if self._run is not None:
+            self._run.has_read_id = True
         return None if self._id is None else _id_array(self._id)
 
     @property
@@ -120,8 +123,16 @@ class ReplicaContext(context.Mode):
     def devices(self) -> tuple[str, ...]:
         """The full name of the device of this replica, in a tuple; available only inside the replica."""
         self._require_current()
+        if self._run is not None:
+            self._run.has_read_id = True
         return (self.strategy.extended.worker_devices[self.local_replica_id],)
 
+    @overload
+    def all_reduce(  # type: ignore[overload-overlap]
+        self, reduce_op: ReduceOp | str, value: float, options: Any = None, *, out: Any = None
+    ) -> Array: ...
+    @overload
+    def all_reduce(self, reduce_op: ReduceOp | str, value: T, options: Any = None, *, out: Any = None) -> T: ...
     def all_reduce(self, reduce_op: Any, value: Any, options: Any = None, *, out: Any = None) -> Any:
         """Combine the arrays of all replicas; every replica gets the result.
 
@@ -187,7 +198,7 @@ class ReplicaContext(context.Mode):
         outs = None if out is None else _same_structure(shape, out)
         return nest.unflatten(shape, self._combine(op, leaves, shape, options, outs))
 
-    def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
+    def all_gather(self, value: T, axis: int, options: Any = None) -> T:
         """Concatenate the arrays of all replicas; every replica gets the result.
 
         Parameters
@@ -246,8 +257,8 @@ class ReplicaContext(context.Mode):
         return nest.unflatten(shape, all_gather_leaves(run, replica, leaves, axis, shape=typed_shape, options=options))
 
     def merge_call(
-        self, merge_fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
+        self, merge_fn: Callable[..., T], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> T:
         """Call a function once for all replicas of this process, in cross-replica context.
 
         All replicas of this process make this call; one of them runs `merge_fn` while the others wait.
