@@ -21,6 +21,11 @@ else:
 Array = NDArray[np.float64]
 
 
+def merge(strategy: ringlet.Strategy) -> str:
+    """Return one value for all replicas."""
+    return f"merged by {strategy}"
+
+
 def step(x: Array) -> Array:
     """Sum the slices of all replicas."""
     replica = ringlet.replica_context()
@@ -29,7 +34,7 @@ def step(x: Array) -> Array:
     assert_type(replica.all_reduce(ringlet.ReduceOp.MEAN, 1.5), NDArray[Any])
     assert_type(replica.all_reduce("SUM", {"w": x}), dict[str, Array])
     assert_type(replica.all_gather(x, axis=0), Array)
-    assert_type(replica.merge_call(lambda strategy: "merged"), str)
+    assert_type(replica.merge_call(merge), str)
     return total
 
 
@@ -80,7 +85,7 @@ def main() -> None:
     assert_type(second, float | PerReplica[float])
     strategy.run(log, args=(batch,))
 
-    assert_type(strategy.map(lambda part: {"rows": part + 1.0}, x, batch_size=2), dict[str, Array])
+    assert_type(strategy.map(metrics, x, batch_size=2), dict[str, Array])
     assert_type(ringlet.map(step, x), Array)
 
 

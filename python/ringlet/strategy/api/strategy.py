@@ -250,7 +250,7 @@ class Strategy(DeprecatedCalls):
         return map_batches(self, fn, arrays, batch_size, progress)
 
     @overload
-    def reduce(  # type: ignore[overload-overlap]
+    def reduce(
         self, reduce_op: ReduceOp | str, value: float | DistributedValues[float], axis: int | tuple[int, ...] | None
     ) -> NDArray[Any]: ...
     @overload
@@ -343,9 +343,10 @@ class Strategy(DeprecatedCalls):
         """
         extended = self._checked("gather", "get_replica_context().all_gather()")
         refuse_slices(value, "gather")
-        if nest.is_nested(value):
-            return nest.map_structure(lambda leaf: extended._gather(leaf, axis), value)
-        return extended._gather(value, axis)
+        is_nested = nest.is_nested(value)
+        gather = extended._gather
+        result: T = nest.map_structure(lambda leaf: gather(leaf, axis), value) if is_nested else gather(value, axis)
+        return result
 
     @overload
     def experimental_local_results(self, value: dict[K, Result[T]]) -> tuple[dict[K, T], ...]: ...

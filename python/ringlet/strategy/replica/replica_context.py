@@ -128,9 +128,7 @@ class ReplicaContext(context.Mode):
         return (self.strategy.extended.worker_devices[self.local_replica_id],)
 
     @overload
-    def all_reduce(  # type: ignore[overload-overlap]
-        self, reduce_op: ReduceOp | str, value: float, options: Any = None, *, out: Any = None
-    ) -> Array: ...
+    def all_reduce(self, reduce_op: ReduceOp | str, value: float, options: Any = None, *, out: Any = None) -> Array: ...
     @overload
     def all_reduce(self, reduce_op: ReduceOp | str, value: T, options: Any = None, *, out: Any = None) -> T: ...
     def all_reduce(self, reduce_op: Any, value: Any, options: Any = None, *, out: Any = None) -> Any:
@@ -250,11 +248,13 @@ class ReplicaContext(context.Mode):
         leaves, shape = nest.flatten(value)
         if self._run is None:
             read_options(options, Algorithm.AUTO)
-            return nest.unflatten(shape, all_gather_single(leaves))
-        self._run.begin_collective()
-        run, replica = self._run, self.local_replica_id
-        typed_shape = with_kinds(shape, leaves)
-        return nest.unflatten(shape, all_gather_leaves(run, replica, leaves, axis, shape=typed_shape, options=options))
+            results = all_gather_single(leaves)
+        else:
+            self._run.begin_collective()
+            run, replica, typed_shape = self._run, self.local_replica_id, with_kinds(shape, leaves)
+            results = all_gather_leaves(run, replica, leaves, axis, shape=typed_shape, options=options)
+        gathered: T = nest.unflatten(shape, results)
+        return gathered
 
     def merge_call(
         self, merge_fn: Callable[..., T], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -302,7 +302,8 @@ class ReplicaContext(context.Mode):
         3.0
         """
         check_arguments(args, kwargs)
-        return self._merge_named("merge_call", merge_fn, args, kwargs)
+        merged: T = self._merge_named("merge_call", merge_fn, args, kwargs)
+        return merged
 
     def _merge_named(
         self, name: str, merge_fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
