@@ -24,23 +24,7 @@ _KEY_TYPES = frozenset({str})
 
 
 def row_shape(structure: Any) -> PyTreeSpec | None:
-    """Return the shape of a list or tuple of leaves; None for other types and for long ones.
-
-    Parameters
-    ----------
-    structure : object
-        A list or tuple must contain leaves only.
-
-    Returns
-    -------
-    PyTreeSpec or None
-        The same object for the same type and length.
-
-    Examples
-    --------
-    >>> row_shape([1, 2]) is row_shape([3, 4]), row_shape({})
-    (True, None)
-    """
+    """Return the shape of a list or tuple of leaves, the same object for each type and length; None for long ones."""
     kind = type(structure)
     if (kind is list or kind is tuple) and len(structure) <= _LONGEST_ROW:
         return _row_shape(kind is list, len(structure))
@@ -59,22 +43,7 @@ def _shape_of(structure: Any) -> PyTreeSpec:
 def dictionary_shape(dictionary: dict[Any, Any]) -> CachedShape | None:
     """Return the shape of a dictionary of leaves; None if a key is not a string.
 
-    Parameters
-    ----------
-    dictionary : dict
-        Of leaves only.
-
-    Returns
-    -------
-    shape : PyTreeSpec
-    in_order : callable or None
-        Returns the values of such a dictionary in the order of the leaves; None if they are in that order.
-
-    Examples
-    --------
-    >>> _, in_order = dictionary_shape({"b": 1, "a": 2})
-    >>> in_order({"b": 3, "a": 4}), dictionary_shape({"a": 1, "b": 2})[1]
-    ((4, 3), None)
+    The second value returns a dictionary's values in the order of the leaves; None if they are in that order.
     """
     keys = tuple(dictionary)
     if not _KEY_TYPES.issuperset(map(type, keys)):

@@ -70,17 +70,7 @@ def shard(array: ArrayLike, sharding: Sharding | NamedSharding, num_devices: int
 def place(whole: Array, layout: Layout, group: DeviceGroup) -> ShardedArray:
     """Return an array whose devices hold their boxes of a plain array, as views where devices share memory.
 
-    Parameters
-    ----------
-    whole : ndarray
-    layout : Layout
-        The first term of a partial array holds the values, the others zeros.
-    group : DeviceGroup
-
-    Examples
-    --------
-    >>> place(np.arange(3), Layout.replicated(2, 1), DeviceGroup.of(2)).shards
-    [array([0, 1, 2]), array([0, 1, 2])]
+    The first term of a partial array holds the values, the others zeros.
     """
     if _IS_BEFORE_2:
         raise ImportError(
@@ -107,14 +97,7 @@ def place(whole: Array, layout: Layout, group: DeviceGroup) -> ShardedArray:
 
 
 def replicated_with(out: Any, operands: Sequence[Any]) -> Sequence[Any]:
-    """Return operands, with the first array whole on each device of `out` if only `out` is sharded.
-
-    Examples
-    --------
-    >>> out = place(np.zeros(2), Layout.replicated(2, 1), DeviceGroup.of(2))
-    >>> [type(x).__name__ for x in replicated_with(out, [1.5, np.ones(2), np.ones(2)])]
-    ['float', 'ShardedArray', 'ndarray']
-    """
+    """Return operands, with the first array whole on each device of `out` if only `out` is sharded."""
     if not isinstance(out, ShardedArray) or any(isinstance(x, ShardedArray) for x in operands):
         return operands
     first = next((n for n, x in enumerate(operands) if isinstance(x, np.ndarray)), 0)

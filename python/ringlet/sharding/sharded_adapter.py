@@ -32,13 +32,7 @@ class ShardedKind(ArrayAdapter):
     is_mutable = False
 
     def as_ndarray(self, value: Any, name: str = "the array") -> Array:
-        """Return the combined values, in the memory of the tiles where that is one array.
-
-        Raises
-        ------
-        InvalidArgumentError
-            If other processes hold some of the values.
-        """
+        """Return the combined values, in the memory of the tiles where that is one array."""
         if value._group.member is not None:
             raise InvalidArgumentError(
                 f"{name} is a ShardedArray on {value._group}, of which this process holds only a part: pass "

@@ -29,15 +29,8 @@ Array = NDArray[Any]
 class Origin(NamedTuple):
     """The only partial operand of a linear operation, and the function from its values to those of the result.
 
-    Attributes
-    ----------
-    source : ShardedArray
-    buffers : tuple of (ndarray or None)
-        Buffers of `source` at that time; a write replaces them and so ends the link.
-    compute : callable
-        Takes the combined values of `source` and returns those of the result.
-    depth : int
-        Number of linear operations since the first partial array.
+    `buffers` are those of `source` at that time: a write replaces them and so ends the link. `depth` counts linear
+    operations since the first partial array.
     """
 
     source: ShardedArray
@@ -188,15 +181,9 @@ class ShardedArray(ArrayMethods, Conversions):
     # Sharing the memory of another array
 
     def _derive(self, view: Callable[[Array], Array], layout: Layout, *, is_view: bool = True) -> ShardedArray:
-        """Return an array that reads this one's memory until either is written to.
+        """Return an array that reads this one's memory, through `view` of each buffer, until either is written to.
 
-        Parameters
-        ----------
-        view : callable
-            Returns a view of a buffer.
-        layout : Layout
-        is_view : bool
-            Whether the result is read-only, as a caller may take it for a view; otherwise it copies before a write.
+        `is_view`: the result is read-only, as a caller may take it for a view; otherwise it copies before a write.
         """
         if self._buffers is None:
             made = self._of_whole(view(self._whole), layout, self._group)  # type: ignore[arg-type]
@@ -228,13 +215,7 @@ class ShardedArray(ArrayMethods, Conversions):
         self._root = None
 
     def _writable_buffers(self) -> Sequence[Array | None]:
-        """Return the writable buffer of each device; arrays that only read this memory get a copy first.
-
-        Raises
-        ------
-        ShardingError
-            If this array looks like a view of another one.
-        """
+        """Return the writable buffer of each device; arrays that only read this memory get a copy first."""
         if self._is_view:
             kinds = "transposed and reshaped arrays" if self._shape else "elements and other results without dimensions"
             raise ShardingError(

@@ -13,17 +13,9 @@ __all__ = ["shards_of"]
 
 
 def shards_of(x: ShardedArray) -> list[NDArray[Any]]:
-    """Return the tiles of the devices of this process that have one.
+    """Return the tiles of the devices of this process that have one; partial values are combined first.
 
-    Parameters
-    ----------
-    x : ShardedArray
-        Partial values are combined first.
-
-    Returns
-    -------
-    list of ndarray
-        In order of the devices. Read-only where several devices have the same part, and where `x` is.
+    Read-only where several devices have the same part, and where `x` is.
     """
     from ringlet.sharding.resharding.reshard import materialized
 

@@ -60,21 +60,9 @@ def strict(is_strict: bool = True) -> Iterator[None]:
 
 
 def record_gather(function_name: str, x: ShardedArray, *, is_asked_for: bool = False) -> None:
-    """Count an imminent gather, and warn of it once for each line that calls the function.
+    """Count an imminent gather, and warn of it once for each calling line; GatherError in :func:`strict`.
 
-    Parameters
-    ----------
-    function_name : str
-        Name for the caller, such as ``"np.median"``.
-    x : ShardedArray
-        The array, which the caller gathers.
-    is_asked_for : bool
-        Whether the caller wrote a conversion to a plain array, which is not warned of.
-
-    Raises
-    ------
-    GatherError
-        Inside :func:`strict`.
+    `is_asked_for`: the caller wrote a conversion to a plain array, which is not warned of.
     """
     nbytes = x.size * x.dtype.itemsize
     if _is_strict.get():

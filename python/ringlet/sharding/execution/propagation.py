@@ -25,18 +25,7 @@ _MOST_CHOICES = 512
 
 
 class TileBoxes(NamedTuple):
-    """Boxes of one device's work, as passed to a kernel.
-
-    Attributes
-    ----------
-    device : int
-    operands : tuple of Box
-        Box of each operand's tile in the whole operand.
-    result : Box
-        Box of the result's tile in the whole result.
-    part : int
-        Part of the result, 0 if there is only one.
-    """
+    """Boxes of one device's work, in whole operands and result, as passed to a kernel; `part` is that of the result."""
 
     device: int
     operands: tuple[Box, ...]
@@ -47,14 +36,8 @@ class TileBoxes(NamedTuple):
 class StackView(NamedTuple):
     """Steps that view an array with a dimension for each divided factor, followed by those of a tile.
 
-    For a partial result the array is that of its parts, one after another.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Shape after reshaping.
-    order : tuple of int
-        Order of the dimensions after that.
+    Reshape to `shape`, then transpose to `order`. For a partial result the array is that of its parts, one after
+    another.
     """
 
     shape: tuple[int, ...]
@@ -65,23 +48,9 @@ class StackView(NamedTuple):
 class Plan:
     """Plan of an operation.
 
-    Attributes
-    ----------
-    operand_layouts : tuple of Layout
-        Required layout of each operand.
-    result_layout : Layout
-        Layout of the result, with parts if it has to be combined.
-    result_shape : tuple of int
-    places : tuple of TileBoxes
-        Boxes that each device computes, and reads.
-    tile_numbers : tuple of int
-        ``[device]``: equal numbers for devices that compute the same.
-    moved : tuple of int
-        Operands that have to be resharded.
-    stacks : tuple of StackView or None
-        How each operand, and the result, is a stack of its tiles; None if tile sizes differ.
-    nbytes : int
-        Estimated bytes sent until the result is combined.
+    `tile_numbers` are equal for devices that compute the same; `moved` are the operands to be resharded; `stacks` say
+    how each operand, and the result, is a stack of its tiles (None if tile sizes differ); `nbytes` are estimated until
+    the result is combined.
     """
 
     operand_layouts: tuple[Layout, ...]
@@ -139,33 +108,9 @@ def plan(
     For each factor, the divisions of the operands, none at all and, where operands disagree, coarser forms are tried,
     in every combination in which each device can compute its tile of the result. The one that sends the fewest bytes is
     chosen, including those to combine a partial result; among equals the one with the most tiles, then the one that
-    moves less of the first operand, then of the second, and so on.
-
-    Parameters
-    ----------
-    factor_map : FactorMap
-    shapes, itemsizes : tuple of tuple of int, tuple of int
-        Shapes and element sizes of the operands.
-    layouts : tuple of (Layout or None)
-        Current layouts; None for an operand that every device has. At least one is a layout.
-    result_itemsize : int
-        Bytes of an element of the result.
-    result_shape : tuple of int or None
-        For results whose dimensions have other sizes than their factors in the operands, or than 1 without one.
-    combine : Op or None
-        Operation that combines partial operands; None if they differ.
-
-    Examples
-    --------
-    Rows of a matrix times columns of another, on two devices: the smaller operand, the second, is gathered.
-
-    >>> from ringlet.collectives import Op
-    >>> matmul = FactorMap((("i", "j"), ("j", "k")), ("i", "k"), {"j": Op.SUM})
-    >>> half = Cut(2, (0, 1))
-    >>> rows, columns = Layout(2, (half, WHOLE)), Layout(2, (WHOLE, half))
-    >>> made = plan(matmul, ((8, 4), (4, 4)), (8, 8), (rows, columns), 8)
-    >>> made.operand_layouts[1].is_replicated, made.result_layout == rows, made.nbytes
-    (True, True, 128)
+    moves less of the first operand, then of the second, and so on. An operand that every device has has no layout;
+    `result_shape` is for results whose dimensions have other sizes than their factors in the operands, or than 1
+    without one.
     """
     if result_shape is None:
         sizes = {

@@ -36,29 +36,10 @@ _EXACT = 1 << 53
 
 
 def convolve(x: Array, kernel: Array, out: Array, windows: Windows, counts: tuple[int, ...] = ()) -> None:
-    """Fill a tile of outputs, or several.
+    """Fill one tile of outputs, or `counts` equal ones along each dimension of places, with the bits of separate calls.
 
-    Overflow does not warn, as with ``np.convolve``: products outside of all outputs are computed too.
-
-    Parameters
-    ----------
-    x : ndarray [*places, group, c]
-        Inputs of the outputs' windows.
-    kernel : ndarray [*window, group, c, o]
-    out : ndarray [*places, group, o]
-        Written completely.
-    windows : tuple of Window
-        One for each dimension of places; `high` does not matter.
-    counts : tuple of int
-        Number of equal tiles of the outputs along each dimension of places; ``()`` for one tile. The bits are those of
-        separate calls.
-
-    Examples
-    --------
-    >>> signal, out = np.arange(5.0).reshape(5, 1, 1), np.empty((5, 1, 1))
-    >>> convolve(signal, np.ones((3, 1, 1, 1)), out, (Window(3, low=1),))
-    >>> out.ravel()
-    array([1., 3., 6., 9., 7.])
+    Arrays are x[*places, group, c], kernel[*window, group, c, o], out[*places, group, o]; `high` of a window does not
+    matter. Overflow does not warn, as with ``np.convolve``: products outside of all outputs are computed too.
     """
     if not out.size:
         return
@@ -89,26 +70,7 @@ def _stacked(
 
 
 def kernel_gradient(x: Array, cotangent: Array, gradient: Array, windows: Windows) -> None:
-    """Fill the gradient of a kernel from one tile of outputs.
-
-    Parameters
-    ----------
-    x : ndarray [*places, group, c]
-        Inputs of the outputs' windows.
-    cotangent : ndarray [*places, group, o]
-        The gradient of the outputs.
-    gradient : ndarray [*window, group, c, o]
-        Written completely.
-    windows : tuple of Window
-        As for :func:`convolve`.
-
-    Examples
-    --------
-    >>> gradient = np.empty((3, 1, 1, 1))
-    >>> kernel_gradient(np.arange(5.0).reshape(5, 1, 1), np.ones((5, 1, 1)), gradient, (Window(3, low=1),))
-    >>> gradient.ravel()
-    array([ 6., 10., 10.])
-    """
+    """Fill gradient[*window, group, c, o] of a kernel from that of a tile of outputs, cotangent[*places, group, o]."""
     if not gradient.size or not x.size or not cotangent.size:
         gradient[...] = 0
     else:
@@ -198,18 +160,9 @@ def _convolve_matrices(x: Array, weights: Array, out: Array, windows: Windows) -
 class _Seamless(NamedTuple):
     """Scratch memory for blocks of one size, with cached views.
 
-    Attributes
-    ----------
-    memory : ndarray
-        All elements, and some more.
-    places : ndarray [*places, c]
-        Rows of places are as long as several adjacent windows.
-    matrices : list of ndarray [*outer, first, row, window and c]
-        For each row of the window, as many matrices as windows have elements.
-    sums : ndarray [2, *outputs, o]
-        Of products, and one product.
-    products : ndarray [2, *outer, first, row, o]
-        The same memory, as products of the matrices.
+    Rows of places[*places, c] are as long as several adjacent windows. matrices[*outer, first, row, window and c]: for
+    each row of the window, as many as windows have elements. sums[2, *outputs, o], of products and one product, and
+    products[2, *outer, first, row, o] are the same memory.
     """
 
     memory: Array

@@ -39,17 +39,8 @@ class Options(NamedTuple):
 class Product(NamedTuple):
     """One of the three products of a convolution: its result, the gradient of its input, or that of its kernel.
 
-    Attributes
-    ----------
-    factor_map : FactorMap
-    shape : tuple of int
-        Shape of the result.
-    windows : tuple of Window
-        Windows on the first operand.
-    seen : tuple of int
-        Its dimension for each window.
-    outputs : tuple of int
-        For each window, the dimension of the result, or of the second operand for the kernel's gradient.
+    `windows` are on the dimensions `seen` of the first operand; `outputs` are the dimensions, for each window, of the
+    result, or of the second operand for the kernel's gradient.
     """
 
     factor_map: FactorMap
@@ -63,15 +54,8 @@ class Product(NamedTuple):
 class Convolution:
     """A convolution of arrays of given shapes.
 
-    Attributes
-    ----------
-    numbers : ConvDimensionNumbers
-    feature_groups, batch_groups : int
-    lhs_shape, rhs_shape, out_shape : tuple of int
-        Of the input, the kernel and the result.
-    forward, to_input, to_kernel : Product
-        The products: (input, kernel) to result; (result gradient, kernel) to input gradient; (input, result gradient)
-        to kernel gradient.
+    Products: (input, kernel) to result; (result gradient, kernel) to input gradient; (input, result gradient) to kernel
+    gradient.
     """
 
     numbers: ConvDimensionNumbers
@@ -155,24 +139,7 @@ class Convolution:
 
 @lru_cache(maxsize=1024)
 def convolution_of(lhs_shape: Shape, rhs_shape: Shape, options: Options) -> Convolution:
-    """Check the arguments of a convolution.
-
-    Parameters
-    ----------
-    lhs_shape, rhs_shape : tuple of int
-        Of input and kernel.
-    options : Options
-
-    Raises
-    ------
-    ValueError
-        If they are inconsistent.
-
-    Examples
-    --------
-    >>> convolution_of((1, 4, 8), (16, 4, 3), Options(2, "SAME", None, None, None, 1, 1)).out_shape
-    (1, 16, 4)
-    """
+    """Return the convolution of input and kernel; ValueError for inconsistent arguments."""
     if len(lhs_shape) != len(rhs_shape) or len(lhs_shape) < 2:
         raise ValueError(
             f"cannot convolve shape {lhs_shape} with a kernel of shape {rhs_shape}: both have batch (or output "

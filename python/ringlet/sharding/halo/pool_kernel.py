@@ -19,18 +19,7 @@ _BLOCK_BYTES = 256 << 10
 
 
 def identity_of(function: Any, dtype: np.dtype[Any]) -> Any:
-    """Return the identity of a function.
-
-    Raises
-    ------
-    ValueError
-        If the function has none.
-
-    Examples
-    --------
-    >>> identity_of(np.maximum, np.dtype("int8")), identity_of(np.add, np.dtype("float32"))
-    (-128, 0)
-    """
+    """Return the identity of a function; ValueError if it has none."""
     if function in (np.maximum, np.minimum, np.fmax, np.fmin):
         is_least = function in (np.maximum, np.fmax)
         if dtype.kind in "iu":
@@ -46,25 +35,9 @@ def identity_of(function: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def reduce_windows(x: Array, out: Array, windows: Windows, function: np.ufunc) -> None:
-    """Fill a tile of outputs with the reductions of their windows.
+    """Fill a tile of outputs with the reductions of their windows, computed in its dtype.
 
-    Parameters
-    ----------
-    x : ndarray
-        Inputs of the outputs' windows.
-    out : ndarray
-        Of the same number of dimensions. The function computes in its dtype.
-    windows : tuple of Window
-        One for each dimension; `high` does not matter.
-    function : ufunc
-        One that :func:`identity_of` accepts.
-
-    Examples
-    --------
-    >>> out = np.empty(5)
-    >>> reduce_windows(np.array([1.0, 5.0, 2.0, 0.0, 3.0]), out, (Window(3, low=1),), np.maximum)
-    >>> out
-    array([5., 5., 5., 3., 3.])
+    `high` of a window does not matter; :func:`identity_of` accepts the function.
     """
     identity = identity_of(function, out.dtype)
     if not x.size or not all(window.size for window in windows):
@@ -92,31 +65,11 @@ def _reduced(part: Array, counts: tuple[int, ...], windows: Windows, function: n
 def choice_gradient(
     x: Array, cotangent: Array, gradient: Array, windows: Windows, *, function: np.ufunc, begins: tuple[int, ...]
 ) -> None:
-    """Fill a tile of the input's gradient where windows are reduced to one of their elements.
+    """Fill a tile of the input's gradient where windows are reduced to one of their elements, by maximum or minimum.
 
     The gradient belongs to the first element, in row-major order, that equals the result: where that is NaN, the first
-    NaN.
-
-    Parameters
-    ----------
-    x : ndarray
-        Inputs of the windows in `cotangent`.
-    cotangent : ndarray
-        The gradient of the outputs whose windows overlap the tile.
-    gradient : ndarray
-        Written completely.
-    windows : tuple of Window
-        Windows of `cotangent` on `x`.
-    function : {np.maximum, np.minimum}
-    begins : tuple of int
-        Where in `x` the tile begins.
-
-    Examples
-    --------
-    >>> gradient = np.empty(4)
-    >>> choice_gradient(np.array([2, 1, 1, 0]), np.ones(3), gradient, (Window(2),), function=np.maximum, begins=(0,))
-    >>> gradient
-    array([1., 1., 1., 0.])
+    NaN. `x` has the inputs of the windows in `cotangent`, the gradient of the outputs whose windows overlap the tile,
+    which begins in `x` at `begins`.
     """
     gradient[...] = 0
     if not x.size or not all(window.size for window in windows):

@@ -144,24 +144,7 @@ def reduce_window_vjp(
 
 
 def reduced(name: str, x: Any, function: np.ufunc, windows: Windows, dtype: np.dtype[Any]) -> Any:
-    """Reduce windows along all dimensions, in the given dtype if possible.
-
-    Parameters
-    ----------
-    name : str
-        Name in reports.
-    x : ShardedArray or ndarray
-    function : ufunc
-    windows : tuple of Window
-        One for each dimension.
-    dtype : dtype
-        Data type of the result.
-
-    Examples
-    --------
-    >>> reduced("sums", np.arange(4), np.add, (Window(2, stride=2),), np.dtype("float32"))
-    array([1., 5.], dtype=float32)
-    """
+    """Reduce windows along all dimensions, in the given dtype if possible."""
     dimensions = tuple(range(x.ndim))
     linear_ops = frozenset({_OPS[function]} if function in _OPS else ())
     same = FactorMap((dimensions,), dimensions, linear=(frozenset({0}),) if linear_ops else (), linear_ops=linear_ops)
@@ -184,27 +167,7 @@ def reduced(name: str, x: Any, function: np.ufunc, windows: Windows, dtype: np.d
 
 
 def gradient(name: str, x: Any, cotangent: Any, function: np.ufunc, windows: Windows) -> Any:
-    """Return the gradient of an array whose windows were reduced.
-
-    Parameters
-    ----------
-    name : str
-        Name in reports.
-    x, cotangent : ShardedArray or ndarray
-    function : {np.add, np.maximum, np.minimum}
-    windows : tuple of Window
-        One for each dimension of `x`.
-
-    Raises
-    ------
-    ValueError
-        If `cotangent` has another shape than the result, or the function's gradient is not supported.
-
-    Examples
-    --------
-    >>> gradient("sums", np.arange(4), np.ones(2), np.add, (Window(2, stride=2),))
-    array([1., 1., 1., 1.])
-    """
+    """Return the gradient of an array whose windows were reduced; ValueError if the function's is not supported."""
     check_cotangent(x.shape, cotangent, windows)
     turned = tuple(window.transposed(length) for window, length in zip(windows, x.shape, strict=True))
     if function is np.add:
@@ -250,12 +213,7 @@ def _counted(shape: tuple[int, ...], windows: Windows) -> tuple[int, ...]:
 
 
 def check_cotangent(shape: tuple[int, ...], cotangent: Any, windows: Windows) -> None:
-    """Check that a gradient has the shape of the windows' results.
-
-    Examples
-    --------
-    >>> check_cotangent((4,), np.ones(2), (Window(2, stride=2),))
-    """
+    """Check that a gradient has the shape of the windows' results."""
     if cotangent.shape != _counted(shape, windows):
         raise ValueError(
             f"the gradient has shape {cotangent.shape}, and the result of the pooling {_counted(shape, windows)}: "

@@ -13,13 +13,7 @@ __all__ = ["coarser", "covers", "divisors", "joint"]
 
 @lru_cache(maxsize=4096)
 def joint(cuts: tuple[Cut, ...]) -> Cut:
-    """Return the cut of the product of dimensions, the first of them major.
-
-    Examples
-    --------
-    >>> joint((Cut(2, (0, 0, 1, 1)), Cut(2, (0, 1, 0, 1))))
-    Cut(count=4, tile=(0, 1, 2, 3))
-    """
+    """Return the cut of the product of dimensions, the first of them major."""
     cut_ones = [cut for cut in cuts if cut.count > 1]
     if len(cut_ones) < 2:
         return cut_ones[0] if cut_ones else WHOLE
@@ -31,37 +25,18 @@ def joint(cuts: tuple[Cut, ...]) -> Cut:
 
 @lru_cache(maxsize=4096)
 def covers(cuts: tuple[Cut, ...]) -> bool:
-    """Return whether each combination of tiles is on some device, as the cuts of one operation require.
-
-    Examples
-    --------
-    >>> rows, columns = Cut(2, (0, 0, 1, 1)), Cut(2, (0, 1, 0, 1))
-    >>> covers((rows, columns)), covers((rows, rows))
-    (True, False)
-    """
+    """Return whether each combination of tiles is on some device, as the cuts of one operation require."""
     together = joint(cuts)
     return len(set(together.tile) or {0}) == math.prod(cut.count for cut in cuts)
 
 
 @lru_cache(maxsize=4096)
 def coarser(cut: Cut, count: int) -> Cut:
-    """Return the cut into `count` tiles, each made of consecutive tiles of `cut`; `count` divides ``cut.count``.
-
-    Examples
-    --------
-    >>> coarser(Cut(4, (0, 1, 2, 3)), 2)
-    Cut(count=2, tile=(0, 0, 1, 1))
-    """
+    """Return the cut into `count` tiles, each made of consecutive tiles of `cut`; `count` divides ``cut.count``."""
     merged = cut.count // count
     return Cut(count, tuple(tile // merged for tile in cut.tile)) if count > 1 else WHOLE
 
 
 def divisors(number: int) -> Iterable[int]:
-    """Return the divisors of a number in descending order.
-
-    Examples
-    --------
-    >>> list(divisors(6))
-    [6, 3, 2, 1]
-    """
+    """Return the divisors of a number in descending order."""
     return (d for d in range(number, 0, -1) if number % d == 0)

@@ -14,20 +14,7 @@ Box = tuple[slice, ...]
 
 @dataclass(frozen=True)
 class Cut:
-    """Division of one dimension over the devices.
-
-    Attributes
-    ----------
-    count : int
-        Number of tiles of the dimension.
-    tile : tuple of int
-        Tile of each device; empty where `count` is 1.
-
-    Examples
-    --------
-    >>> Cut(2, (0, 0, 1, 1)).tile[3]
-    1
-    """
+    """Division of one dimension into `count` tiles, and the tile of each device; empty where `count` is 1."""
 
     count: int
     tile: tuple[int, ...]
@@ -44,25 +31,10 @@ WHOLE = Cut(1, ())
 class Layout:
     """Which box of an array each device holds: the normalized content of a sharding.
 
-    Equal layouts compare equal, whatever text or mesh they were made from, so plans are cached by them.
-
-    Attributes
-    ----------
-    num_devices : int
-        Devices are numbered from 0.
-    cuts : tuple of Cut
-        One for each dimension of the array. Jointly they cover the array: each combination of tiles is on some device.
-    parts : Cut
-        A partial array is a combination, usually a sum, of `parts.count` arrays in the same tiles: this records which
-        of them each device has. ``WHOLE`` for an array that is not partial.
-    only : int or None
-        The only device with the array, whole (XLA's maximal sharding).
-
-    Examples
-    --------
-    >>> layout = Layout(4, (Cut(2, (0, 0, 1, 1)), WHOLE))
-    >>> layout.boxes((5, 3))[2]
-    (slice(3, 5, None), slice(0, 3, None))
+    Equal layouts compare equal, whatever text or mesh they were made from, so plans are cached by them. Each
+    combination of tiles is on some device. A partial array is a combination, usually a sum, of `parts.count` arrays in
+    the same tiles; `parts` records which of them each device has. `only` is the only device with the array, whole
+    (XLA's maximal sharding).
     """
 
     num_devices: int
@@ -127,13 +99,7 @@ class Layout:
 
 
 def tile_bounds(size: int, count: int) -> tuple[tuple[int, int], ...]:
-    """Return the bounds of tiles: all of equal length, rounded up, except the last ones, which may be empty.
-
-    Examples
-    --------
-    >>> tile_bounds(9, 4)
-    ((0, 3), (3, 6), (6, 9), (9, 9))
-    """
+    """Return the bounds of tiles: all of equal length, rounded up, except the last ones, which may be empty."""
     length = -(-size // count)
     return tuple((min(i * length, size), min((i + 1) * length, size)) for i in range(count))
 

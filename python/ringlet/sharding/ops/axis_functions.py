@@ -37,30 +37,10 @@ _FUNCTIONS: tuple[str, ...] = (
 
 
 def apply_view_function(function: Callable[..., Array], x: ShardedArray, *args: Any, **kwargs: Any) -> ShardedArray:
-    """Apply a function that returns a view with other strides.
+    """Apply a function that returns a view with other strides, such as :func:`numpy.transpose`.
 
-    Parameters
-    ----------
-    function : callable
-        Such as :func:`numpy.transpose`. Its effect is read off the strides of its result for an array whose strides
-        number its dimensions: reversed dimensions have negative strides, new ones 0.
-    x : ShardedArray
-    *args, **kwargs
-        Further arguments of the function.
-
-    Returns
-    -------
-    ShardedArray
-        Read-only values. Dimensions keep their tiles.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> x = shard(np.arange(8).reshape(4, 2), Sharding.tiled((2, 1)))
-    >>> apply_view_function(np.rot90, x).shards
-    [array([[1, 3],
-           [0, 2]]), array([[5, 7],
-           [4, 6]])]
+    Its effect is read off the strides of its result for an array whose strides number its dimensions: reversed
+    dimensions have negative strides, new ones 0.
     """
     kwargs.pop("subok", None)
     sample = function(addresses_of(x.shape), *args, **kwargs)

@@ -19,24 +19,7 @@ Array = NDArray[Any]
 
 
 def merged(x: Any, labels: Labels) -> tuple[Any, Labels]:
-    """Return the diagonal along dimensions of one label, so that each label occurs once.
-
-    Parameters
-    ----------
-    x : ShardedArray or ndarray
-    labels : tuple of hashable
-        One for each dimension; those of one label have one size.
-
-    Returns
-    -------
-    (ShardedArray or ndarray, tuple of hashable)
-        Dimensions and labels in the order of their first occurrence.
-
-    Examples
-    --------
-    >>> merged(np.arange(9).reshape(3, 3), ("i", "i"))
-    (array([0, 4, 8]), ('i',))
-    """
+    """Return the diagonal along dimensions of one label, so that each label occurs once."""
     distinct = tuple(dict.fromkeys(labels))
     if len(distinct) == len(labels):
         return x, labels

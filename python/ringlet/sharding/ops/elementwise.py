@@ -29,18 +29,7 @@ _WITHOUT_EFFECT = ("order", "subok")
 
 
 def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the shape that operands broadcast to.
-
-    Raises
-    ------
-    ValueError
-        NumPy's, if they do not broadcast.
-
-    Examples
-    --------
-    >>> broadcast_shape([(3, 1), (4,)])
-    (3, 4)
-    """
+    """Return the shape that operands broadcast to, or raise NumPy's error."""
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
@@ -52,27 +41,9 @@ def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 def result_dtypes(
     ufunc: np.ufunc, operands: Sequence[Any], options: dict[str, Any], outs: Sequence[Any] = ()
 ) -> list[np.dtype[Any]]:
-    """Return the dtypes of a ufunc's results, by calling it with arrays without elements.
+    """Return the dtypes of a ufunc's results, by calling it with arrays without elements, or raise NumPy's error.
 
-    Parameters
-    ----------
-    ufunc : ufunc
-    operands : sequence of (dtype or type)
-        Of each operand; the type of a Python number, whose value does not count.
-    options : dict
-        Other arguments of the ufunc.
-    outs : sequence of (dtype or None)
-        Data types of the arrays in `out`, None for results without one.
-
-    Raises
-    ------
-    TypeError
-        NumPy's, if there is no loop for the dtypes, or results cannot be cast to `outs`.
-
-    Examples
-    --------
-    >>> result_dtypes(np.true_divide, [np.dtype("float32"), int], {})
-    [dtype('float32')]
+    A Python number is given by its type, as its value does not count; `outs` has None for results without `out`.
     """
     empties = [np.empty(0, it) if isinstance(it, np.dtype) else it(1) for it in operands]
     if outs:
@@ -83,13 +54,7 @@ def result_dtypes(
 
 
 def effort_of(ufunc: np.ufunc) -> int:
-    """Return the time of a ufunc as a multiple of a sum's: ufuncs without integer loops take longer.
-
-    Examples
-    --------
-    >>> effort_of(np.add), effort_of(np.exp)
-    (1, 4)
-    """
+    """Return the time of a ufunc as a multiple of a sum's: ufuncs without integer loops take longer."""
     return 1 if any(types.startswith("l") for types in ufunc.types) and ufunc is not np.power else 4
 
 

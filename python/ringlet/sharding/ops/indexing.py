@@ -25,12 +25,8 @@ Array = NDArray[Any]
 class _Basic(NamedTuple):
     """An index of slices and numbers.
 
-    Attributes
-    ----------
-    ranges : tuple of IndexRange
-        Index range along each dimension.
-    key : tuple
-        Resulting dimensions: 0 drops one that a number indexes, ``slice(None)`` keeps one, None inserts one.
+    `key` makes the resulting dimensions: 0 drops one that a number indexes, ``slice(None)`` keeps one, None inserts
+    one.
     """
 
     ranges: tuple[IndexRange, ...]
@@ -58,32 +54,10 @@ class _Basic(NamedTuple):
 
 
 def get_item(x: ShardedArray, key: Any) -> Any:
-    """Return ``x[key]``.
+    """Return ``x[key]``, read-only.
 
-    Parameters
-    ----------
-    x : ShardedArray
-    key : index
-        Slices, numbers, ``None`` and ``...`` keep the number of tiles along each dimension, except those that a number
-        indexes. An array of integers along one dimension works as :func:`numpy.take`. Masks and several arrays gather
-        `x`.
-
-    Returns
-    -------
-    ShardedArray or ndarray
-        Read-only values; a plain array where `x` was gathered.
-
-    Raises
-    ------
-    IndexError
-        NumPy's.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> x = shard(np.arange(12).reshape(6, 2), Sharding.tiled((3, 1)))
-    >>> x[::2, 1].shards
-    [array([1]), array([5]), array([9])]
+    Slices, numbers, ``None`` and ``...`` keep the number of tiles along each dimension, except those that a number
+    indexes. An array of integers along one dimension works as :func:`numpy.take`. Masks and several arrays gather `x`.
     """
     if _is_field(x, key):
         inner = np.empty((), x.dtype)[key].ndim  # raises NumPy's error
@@ -105,30 +79,8 @@ def get_item(x: ShardedArray, key: Any) -> Any:
 def set_item(x: ShardedArray, key: Any, value: Any) -> None:
     """Implement ``x[key] = value``.
 
-    Parameters
-    ----------
-    x : ShardedArray
-    key : index
-        For slices and numbers, and for masks with one value or row for all selected elements, each device writes to its
-        own tile. Anything else gathers `x`, and shards the changed array.
-    value : array-like
-        Resharded as required.
-
-    Raises
-    ------
-    ShardingError
-        If `x` is a value taken from another array, which is read-only.
-    IndexError, ValueError
-        NumPy's.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> x = shard(np.arange(6), Sharding.tiled((3,)))
-    >>> x[1:4] = -1
-    >>> x[x > 4] = 9
-    >>> x
-    ShardedArray(array([ 0, -1, -1, -1,  4,  9]), sharding={devices=[3]<=[3]})
+    For slices and numbers, and for masks with one value or row for all selected elements, each device writes to its own
+    tile. Anything else gathers `x`, and shards the changed array.
     """
     basic = None if _is_field(x, key) else _basic(x.shape, key)
     if basic is not None:
@@ -149,13 +101,7 @@ _ASSIGNMENT = "assignment to an index of arrays"
 
 
 def _basic(shape: tuple[int, ...], key: Any) -> _Basic | None:
-    """Convert an index to ranges; None if it contains arrays.
-
-    Raises
-    ------
-    IndexError, TypeError
-        NumPy's.
-    """
+    """Convert an index to ranges, or raise NumPy's error; None if it contains arrays."""
     entries = _entries(shape, key)
     if entries is None:
         return None
@@ -300,13 +246,7 @@ def _as_value(value: Any, dtype: np.dtype[Any], basic: _Basic) -> Any:
 
 
 def _aligned(value: Any, basic: _Basic) -> Any:
-    """Reshape a value to the dimensions of its destination, with size 1 where it is broadcast.
-
-    Raises
-    ------
-    ValueError
-        NumPy's, if it cannot be broadcast.
-    """
+    """Reshape a value to its destination's dimensions, with size 1 where it is broadcast, or raise NumPy's error."""
     surplus = value.ndim - len(basic.shape)
     fits = all(size == 1 for size in value.shape[: max(surplus, 0)]) and all(
         size in (1, count) for size, count in zip(value.shape[::-1], basic.shape[::-1], strict=False)

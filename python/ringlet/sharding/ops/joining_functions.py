@@ -27,20 +27,7 @@ __all__ = ["concatenate"]
 def concatenate(
     arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
 ) -> Any:
-    """Implement :func:`numpy.concatenate`.
-
-    Returns
-    -------
-    ShardedArray
-        In the tiles of the operand for which the fewest bytes are sent, or in those of several together.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> x = shard(np.arange(4), Sharding.tiled((2,)))
-    >>> np.concatenate([x, x[::-1]]).shards
-    [array([0, 1, 2, 3]), array([3, 2, 1, 0])]
-    """
+    """Implement :func:`numpy.concatenate`, in the tiles of the operands that send the fewest bytes."""
     operands = [_operand(array) for array in arrays]
     if axis is None:
         operands, axis = [np.ravel(x) for x in operands], 0

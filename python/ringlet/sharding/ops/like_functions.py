@@ -24,14 +24,7 @@ Array = NDArray[Any]
 def astype(  # noqa: PLR0917  # NumPy's
     x: ShardedArray, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
 ) -> ShardedArray:
-    """Implement ``x.astype(dtype)``.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> astype(shard(np.arange(4), Sharding.tiled((2,))), np.float32).dtype
-    dtype('float32')
-    """
+    """Implement ``x.astype(dtype)``."""
     target = np.empty(0, x.dtype).astype(dtype, order, casting, subok).dtype
     if _depends_on_values(x.dtype, np.dtype(dtype)):
         target = gathered("astype", x).astype(dtype).dtype

@@ -53,23 +53,7 @@ def apply_pointwise(
 ) -> Any:
     """Call a function with each tile of its operands, which are broadcast together.
 
-    Parameters
-    ----------
-    name : str
-        Name in reports.
-    function : callable
-        Takes the operands; called without elements to find the dtype of the result.
-    operands : sequence of (ShardedArray, ndarray or number)
-    kernel : callable, optional
-        ``kernel(tiles, out)`` does the same into `out`, faster.
-    out : ShardedArray or ndarray, optional
-        Array to write the result to.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> apply_pointwise("sinc", np.sinc, [shard(np.zeros(2), Sharding.tiled((2,)))]).shards
-    [array([1.]), array([1.])]
+    It is called without elements to find the dtype. ``kernel(tiles, out)`` does the same into `out`, faster.
     """
     operands = [operand(value) for value in operands]
     shapes = [np.shape(x) for x in operands]

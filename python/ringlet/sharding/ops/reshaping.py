@@ -31,23 +31,11 @@ Shape = tuple[int, ...]
 def reshape(
     a: ShardedArray, /, shape: Any = None, order: Any = "C", *, newshape: Any = None, copy: bool | None = None
 ) -> ShardedArray:
-    """Implement :func:`numpy.reshape`.
+    """Implement :func:`numpy.reshape`, read-only unless `copy` is true.
 
     Merged or split dimensions keep their tiles if these are contiguous runs of the result, as those along the first
     dimension are: nothing is sent. Other merged dimensions are gathered; where tiles of the result begin elsewhere,
     neighbours exchange the difference.
-
-    Returns
-    -------
-    ShardedArray
-        A read-only value, unless `copy` is true.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> x = shard(np.arange(16).reshape(2, 8), Sharding.tiled((1, 4)))
-    >>> print(x.reshape(2, 4, 2).sharding)
-    {devices=[1,4,1]<=[4]}
     """
     x, given = a, newshape if shape is None else shape
     order = _order_of(x, order)
@@ -93,20 +81,10 @@ def _reversed(shape: Any) -> Any:
 
 
 class _Plan(NamedTuple):
-    """Plan of a reshape.
+    """Plan of a reshape; no `copies` if nothing moves.
 
-    Attributes
-    ----------
-    source : Layout
-        Required layout of the operand.
-    target : Layout
-        Layout of the result.
-    flat_shape : tuple of int
-        Common dimensions of both shapes, once the dimensions that are reshaped together are merged.
-    sources, targets : DeviceBoxes
-        Boxes of each device in coordinates of `flat_shape`, before and after.
-    copies : CopyPlan or None
-        Copies to run; None if nothing moves.
+    `flat_shape` has the common dimensions of both shapes, once the dimensions that are reshaped together are merged;
+    `sources` and `targets` are in its coordinates.
     """
 
     source: Layout

@@ -25,15 +25,7 @@ _LIMITS = ("a_min", "a_max", "min", "max")
 
 @implements(np.where)
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
-    """Implement :func:`numpy.where`, tile by tile if there are arrays to choose from.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> x = shard(np.arange(4), Sharding.tiled((2,)))
-    >>> np.where(x > 1, x, -x).shards
-    [array([ 0, -1]), array([2, 3])]
-    """
+    """Implement :func:`numpy.where`, tile by tile if there are arrays to choose from."""
     if x is None or y is None:
         return NotImplemented  # the number of indices depends on the values
 

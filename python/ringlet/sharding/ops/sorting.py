@@ -27,28 +27,9 @@ _EFFORT = 8.0
 
 
 def along_lines(function: Callable[..., Any], a: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call a function that reorders elements along one dimension with each tile.
+    """Call a NumPy function that reorders elements along `axis` with each tile.
 
-    Parameters
-    ----------
-    function : callable
-        NumPy function with an argument `axis`.
-    a : ShardedArray
-    *args, **kwargs
-        Further arguments of `function`.
-
-    Returns
-    -------
-    ShardedArray
-        ``NotImplemented`` if the dimension is divided: gathering the array once sends less than exchanging whole lines
-        and results.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> x = shard(np.array([[3, 1, 2], [6, 5, 4]]), Sharding.tiled((2, 1)))
-    >>> np.asarray(along_lines(np.argsort, x, axis=1)).tolist()
-    [[1, 2, 0], [2, 1, 0]]
+    ``NotImplemented`` if that is divided: gathering the array once sends less than exchanging whole lines and results.
     """
     given = _signature(function).bind(a, *args, **kwargs).arguments
     axis = given.get("axis", -1)

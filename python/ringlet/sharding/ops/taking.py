@@ -38,14 +38,6 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: A
 
     Along a divided dimension, each device sends the requested rows that it has; if more are requested than exist, the
     array is gathered along the dimension instead.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> table = shard(np.arange(8).reshape(4, 2), Sharding.tiled((2, 1)))
-    >>> np.take(table, [3, 0], axis=0)
-    ShardedArray(array([[6, 7],
-           [0, 1]]), sharding={replicated})
     """
     x = operand(a)
     if axis is None or x.ndim == 0:
@@ -75,13 +67,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: A
 
 
 def _checked(indices: Any, shape: Sequence[int], axis: int, mode: str) -> NDArray[np.intp]:
-    """Return indices from 0 up, the same on all devices.
-
-    Raises
-    ------
-    IndexError
-        NumPy's, if one is out of bounds.
-    """
+    """Return indices from 0 up, the same on all devices, or raise NumPy's error."""
     if isinstance(indices, ShardedArray):
         indices = redistribute(materialized(indices), Layout.replicated(indices._layout.num_devices, indices.ndim))
         indices = indices._gathered()

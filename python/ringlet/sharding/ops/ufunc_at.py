@@ -27,19 +27,11 @@ Array = NDArray[Any]
 
 
 class Scatter(NamedTuple):
-    """A call of ``ufunc.at`` whose indices may be applied in any order.
+    """A call of ``ufunc.at`` whose indices may be applied in any order; `op` combines the results of devices.
 
-    Attributes
-    ----------
-    ufunc : ufunc
-    op : Op
-        Combines the results of devices.
-    target : ShardedArray or ndarray
-    operands : list
-        Broadcastable integer arrays, the indices of the first dimensions of `target`, and the values.
-    labels : tuple of tuple of hashable
-        Of the operands and, last, of the result: ``("i", d)`` for dimension `d` of the indices, ``("t", d)`` for `d` of
-        the target.
+    `operands` are broadcastable integer arrays, the indices of the first dimensions of `target`, and the values.
+    `labels` are those of the operands and of the result: ``("i", d)`` for dimension `d` of the indices, ``("t", d)``
+    for `d` of the target.
     """
 
     ufunc: np.ufunc
@@ -71,20 +63,7 @@ class Scatter(NamedTuple):
 
 
 def scatter_of(ufunc: np.ufunc, target: Any, key: Any, values: Sequence[Any]) -> Scatter | None:
-    """Return a call of ``ufunc.at`` whose indices may be applied in any order, None if they may not.
-
-    Parameters
-    ----------
-    ufunc, target, key, values
-        Arguments of the call, sharded arrays not partial.
-
-    Examples
-    --------
-    >>> scatter_of(np.add, np.zeros(3), np.array([0, 2]), [1.0]).labels
-    ((('i', 0),), (), (None,))
-    >>> scatter_of(np.power, np.zeros(3), np.array([0, 2]), [1.0]) is None  # the order counts
-    True
-    """
+    """Return a call of ``ufunc.at`` whose indices may be applied in any order, None if they may not."""
     is_array = isinstance(target, ShardedArray) or (type(target) in (np.ndarray, np.memmap) and target.flags.writeable)
     if not is_array or len(values) != 1 or not target.dtype.isnative:
         return None
@@ -128,14 +107,7 @@ def _aligned(shape: Sequence[int], labels: Sequence[Any], sizes: Sequence[int]) 
 
 
 def cost_of_gathering(arrays: Sequence[Any]) -> int:
-    """Return the bytes sent to gather arrays on each device.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> cost_of_gathering([shard(np.arange(4), Sharding.tiled((2,))), 1])
-    32
-    """
+    """Return the bytes sent to gather arrays on each device."""
     return sum(
         moved_bytes(x.shape, x.dtype.itemsize, x._layout, Layout.replicated(x._layout.num_devices, x.ndim))
         for x in arrays
@@ -151,16 +123,7 @@ def is_in_bounds(call: Scatter) -> bool:
 
 
 def scatter(call: Scatter) -> None:
-    """Run ``ufunc.at`` for indices that are in bounds.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> counts = np.zeros(3, int)
-    >>> scatter(scatter_of(np.add, counts, shard(np.array([0, 2, -1, 2]), Sharding.tiled((2,))), [1]))
-    >>> counts
-    array([1, 0, 3])
-    """
+    """Run ``ufunc.at`` for indices that are in bounds."""
     ufunc, op, target, operands, _ = call
     # Neutral element for addition, which keeps -0.0.
     start = -np.zeros((), target.dtype) if target.dtype.kind in "fc" and op is Op.SUM else identity(op, target.dtype)

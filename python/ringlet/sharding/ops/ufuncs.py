@@ -35,23 +35,7 @@ _NUMBERS = frozenset((bool, int, float, complex))
 
 
 def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run a method of a ufunc with a ShardedArray among its arguments: tile by tile, or on gathered arrays.
-
-    Parameters
-    ----------
-    ufunc, method, inputs, kwargs
-        As passed to ``__array_ufunc__``.
-
-    Returns
-    -------
-    ShardedArray or what the method gives
-        Unsharded if computed from gathered arrays; ``NotImplemented`` if other array types take part.
-
-    Raises
-    ------
-    TypeError
-        If there is a matrix, whose operators are not the ufuncs.
-    """
+    """Run a method of a ufunc with a ShardedArray among its arguments: tile by tile, or on gathered arrays."""
     if ufunc is np.square and method == "__call__" and _is_complex(inputs[0]):
         # NumPy rounds differently for few complex numbers; products are the same in tiles of any size.
         ufunc, inputs = np.multiply, inputs * 2
@@ -104,16 +88,9 @@ def _call_gathered(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs
 
 
 class _Plan(NamedTuple):
-    """Plan of the fast path for operands of one kind.
+    """Plan of the fast path for operands of one kind; `boxes` are ``[slab][array]``, the last that of the result.
 
-    Attributes
-    ----------
-    shape, dtype, layout : tuple of int, dtype, Layout
-        Data type of the result.
-    bytes_per_slab : int
-        Bytes read and written for one element, times the effort.
-    boxes : tuple of tuple of Box
-        ``[slab][array]``: box of each operand, and of the result.
+    `bytes_per_slab` are read and written for one element, times the effort.
     """
 
     shape: tuple[int, ...]

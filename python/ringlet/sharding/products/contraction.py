@@ -36,39 +36,10 @@ def contract(
     kernel: Kernel | None = None,
     takes_stacks: bool = False,
 ) -> Any:
-    """Multiply operands and sum along the labels that the result lacks.
+    """Multiply operands, at least one sharded, and sum along the labels that the result lacks.
 
-    Parameters
-    ----------
-    name : str
-        Name in reports.
-    operands : sequence of (ShardedArray or ndarray)
-        At least one ShardedArray.
-    labels : tuple of tuple of hashable
-        One label for each dimension of each operand and, last, of the result; none twice in one array. Dimensions of
-        one label have one size, or 1, which is repeated.
-    dtype : dtype
-        Data type of the result. A sum of Booleans is true if one of them is.
-    out : ShardedArray, ndarray or None
-        Array to write the result to.
-    kernel : callable or None
-        Computes a tile, as in :func:`~ringlet.sharding.execution.tile_execution.apply`; None for the default kernel of
-        one or two operands.
-    takes_stacks : bool
-        As in :func:`~ringlet.sharding.execution.tile_execution.apply`.
-
-    Returns
-    -------
-    ShardedArray
-        Partial if a dimension that is summed along is divided.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> x = shard(np.arange(6.0).reshape(2, 3), Sharding.tiled((2, 1)))
-    >>> squares = contract("squares", [x, x], (("i", "j"), ("i", "j"), ("i",)), x.dtype)
-    >>> print(squares, squares.sharding)
-    [ 5. 50.] {devices=[2]<=[2]}
+    `labels` has one for each dimension of each operand and, last, of the result; none twice in one array. Dimensions of
+    one label have one size, or 1, which is repeated. A sum of Booleans is true if one of them is.
     """
     dtype = np.dtype(dtype)
     shapes = tuple([x.shape for x in operands])
@@ -143,13 +114,7 @@ def _shape_only(x: Any) -> Any:
 
 
 def numpy_error(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Exception:
-    """Return the error that a NumPy function raises for operands of such shapes and dtypes.
-
-    Examples
-    --------
-    >>> numpy_error(np.matmul, np.ones((2, 3)), np.ones(2))  # doctest: +ELLIPSIS
-    ValueError('matmul: Input operand 1 has a mismatch in its core dimension 0...
-    """
+    """Return the error that a NumPy function raises for operands of such shapes and dtypes."""
     try:
         function(*(_shape_only(x) for x in args), **kwargs)
     except Exception as error:  # any exception of NumPy is the result
@@ -162,12 +127,6 @@ def numpy_error(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Exce
 
 @lru_cache(maxsize=1024)
 def dtype_of(function: Callable[..., Any], dtypes: tuple[Any, ...], ndims: tuple[int, ...], **kwargs: Any) -> Any:
-    """Return the dtype of a NumPy function's result, computed on arrays without elements.
-
-    Examples
-    --------
-    >>> dtype_of(np.matmul, (np.dtype("int8"), np.dtype("float32")), (2, 1))
-    dtype('float32')
-    """
+    """Return the dtype of a NumPy function's result, computed on arrays without elements."""
     empty = [np.empty((0,) * ndim, dtype) for dtype, ndim in zip(dtypes, ndims, strict=True)]
     return function(*empty, **kwargs).dtype

@@ -13,18 +13,7 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def text_and_operands(arguments: Sequence[Any]) -> tuple[str, list[Any]]:
-    """Return the subscripts as text and the operands, for either form of the arguments of ``np.einsum``.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a list of subscripts has entries other than numbers below 52 and an ellipsis.
-
-    Examples
-    --------
-    >>> text_and_operands([1.5, [0, 1], 2.5, [1, ...], [...]])
-    ('AB,B...->...', [1.5, 2.5])
-    """
+    """Return the subscripts as text and the operands, for either form of the arguments of ``np.einsum``."""
     if isinstance(arguments[0], str):
         return arguments[0].replace(" ", ""), list(arguments[1:])
     operands, lists = list(arguments[0 : len(arguments) // 2 * 2 : 2]), arguments[1::2]
@@ -41,27 +30,10 @@ def _letters(numbers: Sequence[Any]) -> str:
 
 
 def labels_of(text: str, ndims: Sequence[int]) -> tuple[Labels, ...] | None:
-    """Return one label for each dimension of each operand and, last, of the result.
+    """Return one label for each dimension of each operand and, last, of the result; None for invalid text.
 
     Dimensions of an ellipsis are numbers, counted from the last. Without an arrow the result has the dimensions of the
-    ellipsis and then, in alphabetical order, the letters that occur once.
-
-    Parameters
-    ----------
-    text : str
-        Without blanks.
-    ndims : sequence of int
-        Numbers of dimensions of the operands.
-
-    Returns
-    -------
-    tuple of tuple of (str or int), or None
-        None for invalid text.
-
-    Examples
-    --------
-    >>> labels_of("...ij,jk", (3, 2))
-    ((1, 'i', 'j'), ('j', 'k'), (1, 'i', 'k'))
+    ellipsis and then, in alphabetical order, the letters that occur once. `text` has no blanks.
     """
     given, arrow, wanted = text.partition("->")
     terms = given.split(",")

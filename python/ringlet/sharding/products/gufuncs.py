@@ -27,18 +27,7 @@ _CORES: dict[str, tuple[Labels, Labels, Labels]] = {
 
 
 def generalized(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Run a generalized ufunc; ``keepdims`` is left to gathered arrays.
-
-    Parameters
-    ----------
-    ufunc, inputs, kwargs
-        As passed to ``__array_ufunc__``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As NumPy, for incompatible operands.
-    """
+    """Run a generalized ufunc; ``keepdims`` is left to gathered arrays."""
     if kwargs.get("keepdims"):
         return NotImplemented
     options = {name: value for name, value in kwargs.items() if name not in ("out", "order", "subok", "keepdims")}

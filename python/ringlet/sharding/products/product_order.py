@@ -21,25 +21,7 @@ Pairs = tuple[tuple[int, int], ...]
 def product_order(labels: Sequence[Labels], shapes: Sequence[tuple[int, ...]], wanted: Labels) -> Pairs:
     """Choose pairs of arrays that minimize the number of multiplications.
 
-    Parameters
-    ----------
-    labels : sequence of tuple of hashable
-        Labels of each array's dimensions.
-    shapes : sequence of tuple of int
-    wanted : tuple of hashable
-        The labels of the result.
-
-    Returns
-    -------
-    tuple of (int, int)
-        Positions in the list of arrays; each product replaces its pair at the end of the list.
-
-    Examples
-    --------
-    A matrix times a matrix times a vector: from the right.
-
-    >>> product_order([("i", "j"), ("j", "k"), ("k",)], [(9, 9), (9, 9), (9,)], ("i",))
-    ((1, 2), (0, 1))
+    Pairs are positions in the list of arrays; each product replaces its pair at the end of the list.
     """
     if len(labels) == 2:
         return ((0, 1),)

@@ -36,13 +36,7 @@ Reducer = Callable[[Array, Array | None, Array, TileBoxes], object]
 
 
 def normalized_axes(axis: Axes, ndim: int) -> tuple[int, ...]:
-    """Return the axes of an `axis` argument that NumPy has validated.
-
-    Examples
-    --------
-    >>> normalized_axes(None, 3), normalized_axes(-1, 3), normalized_axes((0, -2), 3)
-    ((0, 1, 2), (2,), (0, 1))
-    """
+    """Return the axes of an `axis` argument that NumPy has validated."""
     if axis is None or ndim == 0:
         return tuple(range(ndim))
     axes = axis if isinstance(axis, Sequence) else (axis,)
@@ -50,13 +44,7 @@ def normalized_axes(axis: Axes, ndim: int) -> tuple[int, ...]:
 
 
 def mask_of(where: Any) -> Any:
-    """Return the mask array of `where`; None if all elements count.
-
-    Examples
-    --------
-    >>> mask_of(True), mask_of([1, 0])
-    (None, array([ True, False]))
-    """
+    """Return the mask array of `where`; None if all elements count."""
     where = plain(where)
     if where is True or where is np._NoValue:
         return None
@@ -64,13 +52,7 @@ def mask_of(where: Any) -> Any:
 
 
 def without_nan(tile: Array, number: float | None) -> Array:
-    """Return a tile with NaN replaced by a number; the tile itself if its dtype has no NaN.
-
-    Examples
-    --------
-    >>> without_nan(np.array([np.nan, 2]), 0).tolist()
-    [0.0, 2.0]
-    """
+    """Return a tile with NaN replaced by a number; the tile itself if its dtype has no NaN."""
     if number is None or tile.dtype.kind not in "fc":
         return tile
     return np.where(np.isnan(tile), tile.dtype.type(number), tile)
@@ -81,22 +63,6 @@ def sum_tile(tile: Array, axes: tuple[int, ...], out: Array, **more: Any) -> Non
 
     NumPy sums contiguous elements pairwise and then accumulates such sums in sequence, which loses digits for the many
     short rows of a tile; here the sums of rows are added pairwise too.
-
-    Parameters
-    ----------
-    tile : ndarray
-    axes : tuple of int
-    out : ndarray
-        Its dtype is that of the sums.
-    more
-        Further arguments of ``np.add.reduce``.
-
-    Examples
-    --------
-    >>> total = np.empty((), np.float32)
-    >>> sum_tile(np.ones((4, 4), np.float32)[:, :3], (0, 1), total)
-    >>> total
-    array(12., dtype=float32)
     """
     adds_rows = len(axes) > 1 and axes[-1] in (-1, tile.ndim - 1) and out.dtype.kind in "fc" and "where" not in more
     if adds_rows and not (tile.flags.c_contiguous or tile.flags.f_contiguous):
@@ -106,20 +72,7 @@ def sum_tile(tile: Array, axes: tuple[int, ...], out: Array, **more: Any) -> Non
 
 @dataclass(frozen=True)
 class Reduction:
-    """Arguments of a reduction: elements of an array, along some dimensions.
-
-    Attributes
-    ----------
-    name : str
-        Name in reports.
-    x : ShardedArray
-    axes : tuple of int
-        In ascending order.
-    keepdims : bool
-        Whether the result keeps them, with size 1.
-    mask : ShardedArray, ndarray or None
-        Selected elements; broadcasts to the shape of `x`.
-    """
+    """Arguments of a reduction: elements of an array, those of `mask`, along ascending axes."""
 
     name: str
     x: ShardedArray
@@ -129,13 +82,7 @@ class Reduction:
 
     @classmethod
     def of(cls, name: str, x: ShardedArray, axis: Axes, keepdims: Any, where: Any = True) -> Reduction:
-        """Build the reduction of a NumPy call.
-
-        Raises
-        ------
-        ValueError
-            If `where` does not broadcast to the shape of `x`.
-        """
+        """Build the reduction of a NumPy call; ValueError if `where` does not broadcast to the shape of `x`."""
         mask = mask_of(where)
         if mask is not None and not _broadcasts(mask.shape, x.shape):
             raise ValueError(
@@ -186,18 +133,8 @@ class Reduction:
     ) -> Any:
         """Reduce each tile to one element, a piece; gather the pieces along the reduced dimensions; reduce them.
 
-        Parameters
-        ----------
-        reducer : callable
-            Reduces a tile that has elements into pieces; all dimensions kept.
-        piece_dtype : dtype
-            Structured, if a piece has several numbers.
-        last : callable
-            ``last(pieces, out)``: reduces pieces, one along each dimension for each tile with elements, in order; all
-            dimensions kept.
-        dtype : dtype
-            Data type of the result.
-        out : ShardedArray, ndarray or None
+        `reducer` reduces a tile that has elements; `piece_dtype` is structured if a piece has several numbers.
+        ``last(pieces, out)`` reduces one piece for each tile with elements, in order. Both keep all dimensions.
         """
 
         def work() -> Any:
@@ -216,17 +153,8 @@ class Reduction:
     def by_rows(self, ufunc: np.ufunc, dtype: np.dtype[Any]) -> Reduction:
         """Reduce each row of a tile first, where that reads memory sequentially; return the remaining reduction.
 
-        Parameters
-        ----------
-        ufunc : ufunc
-            Reduction ufunc that allows partial reductions, up to rounding.
-        dtype : dtype
-            Data type of the result.
-
-        Returns
-        -------
-        Reduction
-            Over the results of each row and tile; this one where tiles are whole rows, small, or of different widths.
+        `ufunc` allows partial reductions, up to rounding. Returns this one where tiles are whole rows, small, or of
+        different widths.
         """
         x = self.x
         if self.mask is not None or not x.ndim or x.ndim - 1 not in self.axes or x._layout.is_partial:

@@ -64,31 +64,10 @@ def reduce(  # noqa: PLR0917  # as NumPy has them
     name: str | None = None,
     instead_of_nan: float | None = None,
 ) -> Any:
-    """Reduce an array with a ufunc, as ``ufunc.reduce`` does.
+    """Reduce an array with a ufunc, as ``ufunc.reduce`` does; ``NotImplemented`` if it is not sharded, or of objects.
 
     Where a reduced dimension is divided, the result is partial, or tile results are gathered if no collective combines
-    such values. For ufuncs that are not associative the dimension is gathered first.
-
-    Parameters
-    ----------
-    ufunc, x, axis, dtype, out, keepdims, initial, where
-        As for ``numpy.ufunc.reduce``.
-    name : str or None
-        Name in reports; by default ``add.reduce`` and so on.
-    instead_of_nan : number or None
-        Replacement for NaN; None to compute with NaN.
-
-    Returns
-    -------
-    ShardedArray
-        `out` if given; ``NotImplemented`` if `x` is not sharded, or of objects.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> x = shard(np.arange(6).reshape(3, 2), Sharding.tiled((2, 1)))
-    >>> np.asarray(reduce(np.add, x)).tolist(), int(reduce(np.fmax, x, axis=None))
-    ([6, 9], 5)
+    such values. For ufuncs that are not associative the dimension is gathered first. `instead_of_nan` replaces NaN.
     """
     if not isinstance(x, ShardedArray) or x.dtype.hasobject or (initial is None and ufunc.identity is not None):
         return NotImplemented  # tiles begin with the identity
@@ -124,10 +103,7 @@ def _result_dtype(
     axis: int | tuple[int, ...] | None,
     dtypes: tuple[np.dtype[Any] | None, np.dtype[Any] | None],
 ) -> np.dtype[Any]:
-    """Return the dtype in which NumPy reduces, or raise its error.
-
-    `dtypes` are the requested one and that of `out`.
-    """
+    """Return the dtype in which NumPy reduces, or raise its error; `dtypes` are the requested one and that of `out`."""
     (ufunc, *initial), (wanted, written) = call, dtypes
     more = {"axis": axis} | ({} if mask is None else {"where": probe_array(mask)})
     more |= {"initial": initial[0]} if initial else {}
@@ -204,13 +180,7 @@ def _reduced(reduction: Reduction, tile_reduction: _TileReduction, dtype: np.dty
 
 
 def op_of(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Op | None:
-    """Return the operation with which collectives combine results of a dtype; None if there is none.
-
-    Examples
-    --------
-    >>> op_of(np.add, np.dtype("int64")), op_of(np.power, np.dtype("int64"))
-    (<Op.SUM: 0>, None)
-    """
+    """Return the operation with which collectives combine results of a dtype; None if there is none."""
     if dtype.kind == "b":
         return _OPS_OF_BOOL.get(ufunc)
     op = _OPS.get(ufunc)

@@ -21,13 +21,7 @@ Finish = Callable[[Array, Array, Array], Array]
 
 
 def moment_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the structured dtype of moments: a count, a mean of `dtype` and a real spread of the same precision.
-
-    Examples
-    --------
-    >>> moment_dtype(np.dtype("complex64"))
-    dtype([('count', '<i8'), ('mean', '<c8'), ('spread', '<f4')])
-    """
+    """Return the structured dtype of moments: a count, a mean of `dtype` and a real spread of the same precision."""
     return np.dtype([("count", np.int64), ("mean", dtype), ("spread", np.zeros((), dtype).real.dtype)])
 
 
@@ -37,27 +31,8 @@ def from_moments(
     """Reduce an array to a function of its count, mean and spread.
 
     Each tile computes its moments in two passes, as NumPy does. Gathered moments are combined: the total spread is the
-    sum of each tile's spread and of its count times the squared distance of its mean from the total mean.
-
-    Parameters
-    ----------
-    reduction : Reduction
-    finish : callable
-    work_dtype : dtype
-        Data type in which a tile is summed.
-    dtype : dtype
-        Data type of the result.
-    out : ShardedArray, ndarray or None
-    skips_nan : bool
-        Whether NaN counts as missing.
-
-    Returns
-    -------
-    ShardedArray
-
-    References
-    ----------
-    Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979.
+    sum of each tile's spread and of its count times the squared distance of its mean from the total mean (Chan, Golub
+    and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979).
     """
     axes = reduction.axes
 

@@ -34,31 +34,6 @@ def reshard(x: ShardedArray, sharding: Sharding | NamedSharding) -> ShardedArray
     """Return the same values in another sharding; :meth:`ShardedArray.reshard` is this function.
 
     Nothing is copied where devices share memory: the result reads the memory of `x` until either is written to.
-
-    Parameters
-    ----------
-    x : ShardedArray
-    sharding : Sharding or NamedSharding
-        For the same number of dimensions, on the same devices.
-
-    Returns
-    -------
-    ShardedArray
-
-    Raises
-    ------
-    ShardingError
-        If the sharding does not fit this array, or is for other devices.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ringlet.sharding import Sharding, explain, shard
-    >>> x = shard(np.arange(8).reshape(2, 4), Sharding.tiled((2, 1)))
-    >>> with explain() as report:
-    ...     y = reshard(x, Sharding.tiled((1, 2)))
-    >>> print(y.sharding, report.nbytes)
-    {devices=[1,2]<=[2]} 32
     """
     layout = layout_of(sharding, x.ndim, x._group.num_devices)
     group = group_of(sharding, x._group.num_devices)
@@ -75,27 +50,10 @@ def reshard(x: ShardedArray, sharding: Sharding | NamedSharding) -> ShardedArray
 
 
 def redistribute(x: ShardedArray, layout: Layout) -> ShardedArray:
-    """Return the values of an array in another layout, and record the bytes sent.
+    """Return the values of an array in another layout for the same devices, and record the bytes sent.
 
-    Parameters
-    ----------
-    x : ShardedArray
-    layout : Layout
-        Of the same rank, for the same devices. A partial layout keeps the parts of `x` if they are equal; else its
-        first part gets the values.
-
-    Returns
-    -------
-    ShardedArray
-        `x` itself if it has that layout. Shares memory with `x`, and must not be written to.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ringlet.sharding import Sharding, shard
-    >>> x = shard(np.arange(4), Sharding.tiled((2,)))
-    >>> redistribute(x, Layout.replicated(2, 1))._tile(1)
-    array([0, 1, 2, 3])
+    A partial layout keeps the parts of `x` if they are equal; else its first part gets the values. The result shares
+    memory with `x`, and must not be written to.
     """
     source = x._layout
     if source == layout:
@@ -119,22 +77,7 @@ def redistribute(x: ShardedArray, layout: Layout) -> ShardedArray:
 def materialized(x: ShardedArray) -> ShardedArray:
     """Return `x` with its parts combined, which is done once; `x` itself if it is not partial.
 
-    Parameters
-    ----------
-    x : ShardedArray
-
-    Returns
-    -------
-    ShardedArray
-        Must not be written to unless it is `x`, as others may share it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ringlet.sharding import Sharding, shard
-    >>> total = shard(np.arange(4), Sharding.tiled((2,))).sum()
-    >>> print(total.sharding, materialized(total).sharding)
-    {unreduced} {replicated}
+    Others may share the result, so it must not be written to.
     """
     if not x._layout.is_partial:
         return x
@@ -183,27 +126,10 @@ def _received(x: ShardedArray, layout: Layout) -> tuple[Sequence[Array | None], 
 
 
 def receive_buffers(x: ShardedArray, layout: Layout) -> list[Array | None]:
-    """Return the buffer of each device, to receive what it lacks of an array.
+    """Return the buffer of each device, to receive what it lacks of `layout`.
 
-    Parameters
-    ----------
-    x : ShardedArray
-    layout : Layout
-        Layout after the transfer.
-
-    Returns
-    -------
-    list of ndarray or None
-        Those of `x`, with their values, where writable, else copies; None for devices of other processes, and for those
-        without a part before and after.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ringlet.sharding import Sharding, shard
-    >>> x = shard(np.arange(4), Sharding.tiled((2,)))
-    >>> receive_buffers(x, x._layout)[1] is x._buffer(1)
-    True
+    Those of `x` where writable, else copies; None for devices of other processes, and for those without a part before
+    and after.
     """
     boxes = x._layout.boxes(x.shape)
     buffers = [x._buffer(device) for device in range(layout.num_devices)]

@@ -20,15 +20,7 @@ __all__ = ["ReshardPlan", "Step", "collectives_for", "plan_reshard"]
 
 @dataclass(frozen=True)
 class Step:
-    """Concurrent work: boxes of a partial array are combined, then boxes are sent.
-
-    Attributes
-    ----------
-    reductions : tuple of Reduction
-    messages : tuple of Message
-    collectives : tuple of Collective
-        Reported kinds; empty where nothing is sent.
-    """
+    """Concurrent work: boxes of a partial array are combined, then boxes are sent; `collectives` are reported."""
 
     reductions: tuple[Reduction, ...]
     messages: tuple[Message, ...]
@@ -37,13 +29,7 @@ class Step:
 
 @dataclass(frozen=True)
 class ReshardPlan:
-    """Steps from one layout of an array to another.
-
-    Attributes
-    ----------
-    steps : tuple of Step
-        In sequence.
-    """
+    """Steps from one layout of an array to another."""
 
     steps: tuple[Step, ...]
 
@@ -77,32 +63,8 @@ def plan_reshard(
 
     Each device receives exactly what it lacks of its new tile, which is the fewest bytes. Where `group` has positions
     in a topology, nearer senders are preferred, and the fastest predicted plan is chosen among this one, one dimension
-    after another, and the whole array on each device.
-
-    Parameters
-    ----------
-    shape : tuple of int
-    itemsize : int
-        Bytes of an element.
-    source, target : Layout
-        For the same devices. A partial target gets the values in its first part, unless `source` has the same parts.
-    group : DeviceGroup, optional
-        The devices, with their positions.
-    dtype : str
-        Reported dtype of the collectives.
-
-    Returns
-    -------
-    ReshardPlan
-
-    Examples
-    --------
-    >>> from ringlet.sharding.layout.layout import Cut, WHOLE
-    >>> rows, columns = (Layout(4, cuts) for cuts in [(Cut(4, (0, 1, 2, 3)), WHOLE), (WHOLE, Cut(4, (0, 1, 2, 3)))])
-    >>> [(c.kind, c.nbytes) for c in plan_reshard((8, 8), 4, rows, columns).collectives]
-    [('all-to-all', 192)]
-    >>> plan_reshard((8, 8), 4, Layout.replicated(4, 2), columns).nbytes
-    0
+    after another, and the whole array on each device. A partial target gets the values in its first part, unless
+    `source` has the same parts.
     """
     return _planned(_Planner(shape, itemsize, dtype, group), source, target)
 
@@ -119,14 +81,7 @@ def collectives_for(
 ) -> tuple[Collective, ...]:
     """Return the collectives of a reshard that moves nothing, because devices share memory.
 
-    Its messages, up to a million for an all-to-all of a thousand devices, are not kept. Parameters are those of
-    :func:`plan_reshard`.
-
-    Examples
-    --------
-    >>> from ringlet.sharding.layout.layout import Cut
-    >>> collectives_for((8,), 4, Layout(2, (Cut(2, (0, 1)),)), Layout.replicated(2, 1))[0].kind
-    'all-gather'
+    Its messages, up to a million for an all-to-all of a thousand devices, are not kept.
     """
     return _planned(_Planner(shape, itemsize, dtype, group), source, target).collectives
 

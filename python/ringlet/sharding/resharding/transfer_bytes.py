@@ -21,15 +21,6 @@ def moved_bytes(shape: tuple[int, ...], itemsize: int, source: Layout, target: L
     """Return the number of bytes that devices receive: the parts of their tiles that they lack.
 
     Combining parts costs the bytes of a reduce-scatter and, where several devices need the result, an all-gather.
-
-    Examples
-    --------
-    >>> from ringlet.sharding.layout.layout import WHOLE, Cut
-    >>> rows = Layout(2, (Cut(2, (0, 1)), WHOLE))
-    >>> moved_bytes((4, 4), 8, rows, Layout.replicated(2, 2))
-    128
-    >>> moved_bytes((4, 4), 8, Layout(2, (WHOLE, WHOLE), Cut(2, (0, 1))), rows)
-    128
     """
     if source == target:
         return 0

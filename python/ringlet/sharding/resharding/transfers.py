@@ -18,24 +18,12 @@ Tile = tuple[int, ...]
 
 
 def box_size(box: Box) -> int:
-    """Return the number of elements of a box.
-
-    Examples
-    --------
-    >>> box_size((slice(2, 5), slice(0, 2)))
-    6
-    """
+    """Return the number of elements of a box."""
     return math.prod([side.stop - side.start for side in box])
 
 
 def needed_boxes(layout: Layout, shape: tuple[int, ...]) -> tuple[Box | None, ...]:
-    """Return the box of each device, None for devices without a part.
-
-    Examples
-    --------
-    >>> needed_boxes(Layout(2, (), only=1), ())
-    (None, ())
-    """
+    """Return the box of each device, None for devices without a part."""
     boxes = layout.boxes(shape)
     return (
         boxes
@@ -45,24 +33,7 @@ def needed_boxes(layout: Layout, shape: tuple[int, ...]) -> tuple[Box | None, ..
 
 
 def tile_holders(layout: Layout) -> tuple[dict[Tile, list[int]], list[Tile | None]]:
-    """Return the devices that have each tile, and the tile of each device.
-
-    Parameters
-    ----------
-    layout : Layout
-
-    Returns
-    -------
-    holders : dict of tuple of int to list of int
-        Devices in order, by part and tile along each dimension.
-    tiles : list of tuple of int or None
-        For each device; None without a part.
-
-    Examples
-    --------
-    >>> tile_holders(Layout.replicated(2, 1))
-    ({(0, 0): [0, 1]}, [(0, 0), (0, 0)])
-    """
+    """Return the devices that have each tile, by part and tile along each dimension, and the tile of each device."""
     axes = (layout.parts, *layout.cuts)
     tiles: list[Tile | None] = [None] * layout.num_devices
     holders: dict[Tile, list[int]] = {}
@@ -78,29 +49,8 @@ def messages_for(
     """Plan messages that complete the box of each device, sending every missing value once.
 
     The nearest holder of a tile sends it; among equally near ones, the holder whose index among them equals the
-    receiver's among the holders of its own tile, so that groups of devices exchange among themselves.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Shape of the array.
-    source : Layout
-        Current layout.
-    wanted : sequence of tuple of slice or None
-        The box of each device, in global coordinates; may be empty. For a partial array, a box of the device's own
-        part.
-    hops : sequence of sequence of int, optional
-        Distances between devices.
-
-    Returns
-    -------
-    tuple of Message
-
-    Examples
-    --------
-    >>> from ringlet.sharding.layout.layout import Cut
-    >>> messages_for((4,), Layout(2, (Cut(2, (0, 1)),)), [(slice(0, 3),), (slice(2, 4),)])
-    (Message(source=1, target=0, box=(slice(2, 3, None),)),)
+    receiver's among the holders of its own tile, so that groups of devices exchange among themselves. Boxes are in
+    global coordinates; for a partial array, of the device's own part.
     """
     holders, tiles = tile_holders(source)
     lengths = [-(-size // cut.count) for size, cut in zip(shape, source.cuts, strict=True)]
@@ -148,13 +98,7 @@ def _nearest(senders: Sequence[int], device: int, rank: int, hops: Hops) -> int:
 
 
 def components(pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
-    """Return the groups of devices connected by pairs, in order.
-
-    Examples
-    --------
-    >>> components([(0, 2), (3, 1), (2, 4)])
-    ((0, 2, 4), (1, 3))
-    """
+    """Return the groups of devices connected by pairs, in order."""
     group_of: dict[int, set[int]] = {}
     for first, second in pairs:
         one, other = group_of.setdefault(first, {first}), group_of.setdefault(second, {second})
