@@ -69,10 +69,7 @@ def register(
             if optree.register_pytree_node.get(node_type, namespace=namespace) is not None:
                 optree.unregister_pytree_node(node_type, namespace=namespace)
         optree.register_pytree_node(
-            node_type,
-            flatten_node,
-            lambda rest, children: unflatten_node(rest, tuple(children)),
-            namespace=NAMESPACE,
+            node_type, flatten_node, lambda rest, children: unflatten_node(rest, tuple(children)), namespace=NAMESPACE
         )
         for types in (_leaf_types, _seen, _composites, _automatic):
             types.discard(node_type)

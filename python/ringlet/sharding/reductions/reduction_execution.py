@@ -124,12 +124,7 @@ class Reduction:
         return self._apply(reducer, dtype, out, None)
 
     def in_two_stages(
-        self,
-        reducer: Reducer,
-        piece_dtype: Any,
-        last: Callable[[Array, Array], object],
-        dtype: Any,
-        out: Any = None,
+        self, reducer: Reducer, piece_dtype: Any, last: Callable[[Array, Array], object], dtype: Any, out: Any = None
     ) -> Any:
         """Reduce each tile to one element, a piece; gather the pieces along the reduced dimensions; reduce them.
 
