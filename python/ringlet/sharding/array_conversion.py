@@ -6,8 +6,9 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
+from ringlet.sharding.layout.layout import Array
 from ringlet.values.ndarray_protocol import converted
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Conversions"]
 
-Array = NDArray[Any]
 
 # Attributes of an ndarray that presuppose one block of memory, and their replacements.
 _ABSENT = {

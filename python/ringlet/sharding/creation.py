@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ringlet.sharding.layout.device_group import DeviceGroup
-from ringlet.sharding.layout.layout import Layout
+from ringlet.sharding.layout.layout import Array, Layout
 from ringlet.sharding.layout.layout_of import group_of, layout_of
 from ringlet.sharding.layout.mesh import NamedSharding
 from ringlet.sharding.layout.sharding import Sharding
@@ -19,7 +19,6 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["place", "replicated_with", "shard"]
 
-Array = NDArray[Any]
 
 _IS_BEFORE_2 = np.lib.NumpyVersion(np.__version__) < "2.0.0"
 

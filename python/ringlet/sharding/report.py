@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ringlet.sharding.layout.layout import Layout
+from ringlet.sharding.layout.layout import Layout, Shape
 from ringlet.sharding.resharding.collective_record import Collective
 from ringlet.tpu.units import format_bytes, format_seconds
 
@@ -22,7 +22,7 @@ __all__ = ["ArrayRecord", "Operation", "Report", "array_records"]
 class ArrayRecord:
     """Description of an array in a report, without its values; a plain array has no layout."""
 
-    shape: tuple[int, ...]
+    shape: Shape
     dtype: str
     layout: Layout | None
 

@@ -7,18 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.collectives.adapters.array_adapters import ArrayAdapter
 from ringlet.errors import InvalidArgumentError
 from ringlet.sharding.creation import place
 from ringlet.sharding.layout.device_group import DeviceGroup
-from ringlet.sharding.layout.layout import WHOLE, Layout
+from ringlet.sharding.layout.layout import WHOLE, Array, Layout
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["ShardedKind"]
-
-Array = NDArray[Any]
 
 
 class ShardedKind(ArrayAdapter):

@@ -9,21 +9,18 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.errors import ShardingError
 from ringlet.sharding.array_conversion import Conversions
 from ringlet.sharding.array_methods import ArrayMethods
 from ringlet.sharding.layout.device_group import DeviceGroup
-from ringlet.sharding.layout.layout import Layout
+from ringlet.sharding.layout.layout import Array, Layout
 from ringlet.sharding.layout.layout_of import sharding_of
 from ringlet.sharding.layout.mesh import NamedSharding
 from ringlet.sharding.layout.sharding import Sharding
 
 __all__ = ["Origin", "ShardedArray"]
-
-Array = NDArray[Any]
 
 
 class Origin(NamedTuple):

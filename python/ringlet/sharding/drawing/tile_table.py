@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ringlet.sharding.layout.layout import Layout, tile_bounds
+from ringlet.sharding.layout.layout import Layout, Shape, tile_bounds
 
 __all__ = ["Axis", "Cell", "TileTable", "numbers_in_words", "shown"]
 
@@ -46,7 +46,7 @@ class TileTable:
     `combined` is the participle for the combination of parts, as in "summed".
     """
 
-    shape: tuple[int, ...]
+    shape: Shape
     layout: Layout
     sharding: str
     combined: str = "summed"

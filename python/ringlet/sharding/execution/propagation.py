@@ -12,12 +12,11 @@ from typing import NamedTuple
 from ringlet.collectives import Op
 from ringlet.sharding.layout.dim_sharding import coarser, covers, divisors, joint
 from ringlet.sharding.layout.factors import Factor, FactorMap, Labels
-from ringlet.sharding.layout.layout import WHOLE, Box, Cut, Layout
+from ringlet.sharding.layout.layout import WHOLE, Box, Cut, Layout, Shape
 from ringlet.sharding.resharding.transfer_bytes import moved_bytes
 
 __all__ = ["Plan", "TileBoxes", "plan"]
 
-Shape = tuple[int, ...]
 Assignment = dict[Factor, Cut]
 
 # With more combinations than this, tiles coarser than an operand's are not tried.
@@ -40,7 +39,7 @@ class StackView(NamedTuple):
     another.
     """
 
-    shape: tuple[int, ...]
+    shape: Shape
     order: tuple[int, ...]
 
 

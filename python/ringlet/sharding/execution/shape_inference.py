@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain
 
@@ -22,7 +22,6 @@ __all__ = [
     "small",
 ]
 
-Array = NDArray[Any]
 Small = tuple[np.dtype[Any], tuple[int, ...]]
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.creation import replicated_with
@@ -16,7 +15,7 @@ from ringlet.sharding.execution.propagation import Plan, TileBoxes, plan
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.device_group import DeviceGroup, common_group
 from ringlet.sharding.layout.factors import FactorMap
-from ringlet.sharding.layout.layout import Box, Layout
+from ringlet.sharding.layout.layout import Array, Box, Layout, Shape
 from ringlet.sharding.memory_modes import current_mode
 from ringlet.sharding.resharding.device_buffers import buffers_for, empty, fresh
 from ringlet.sharding.resharding.reshard import materialized, redistribute
@@ -35,8 +34,6 @@ __all__ = [
     "write_out",
 ]
 
-Array = NDArray[Any]
-
 
 Kernel = Callable[[list[Any], Array, TileBoxes], object]
 
@@ -49,7 +46,7 @@ def apply(
     dtype: Any,
     *,
     out: Any = None,
-    shape: tuple[int, ...] | None = None,
+    shape: Shape | None = None,
     effort: float = 1.0,
     takes_stacks: bool = False,
 ) -> Any:
@@ -116,13 +113,13 @@ class Prepared(NamedTuple):
 
 
 def prepare(
-    name: str, factor_map: FactorMap, operands: Sequence[Any], dtype: Any, *, shape: tuple[int, ...] | None = None
+    name: str, factor_map: FactorMap, operands: Sequence[Any], dtype: Any, *, shape: Shape | None = None
 ) -> Prepared:
     """Plan an operation and reshard its operands; parameters are those of :func:`apply`."""
     dtype = np.dtype(dtype)
     placed: list[Any] = []
     sharded: list[ShardedArray] = []
-    shapes: list[tuple[int, ...]] = []
+    shapes: list[Shape] = []
     itemsizes: list[int] = []
     layouts: list[Layout | None] = []
     for given in operands:

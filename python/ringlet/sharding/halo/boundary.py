@@ -7,14 +7,12 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.halo.windows import Ranges
-from ringlet.sharding.layout.layout import Box
+from ringlet.sharding.layout.layout import Array, Box, Shape
 
 __all__ = ["Boundary", "Segment", "boundary_of", "extended", "folded", "ranges_of", "segments"]
 
-Array = NDArray[Any]
 Bounds = tuple[tuple[int, int], ...]
 Boundaries = tuple["Boundary", ...]
 
@@ -127,7 +125,7 @@ def extended(x: Array, bounds: Bounds, boundaries: Boundaries) -> Array:
     return part
 
 
-def folded(part: Array, bounds: Bounds, shape: tuple[int, ...], boundaries: Boundaries, tile: Box) -> Array:
+def folded(part: Array, bounds: Bounds, shape: Shape, boundaries: Boundaries, tile: Box) -> Array:
     """Return the gradient of a tile from that of :func:`extended`, including elements beyond the ends."""
     for axis, ((begin, end), length, boundary, side) in enumerate(zip(bounds, shape, boundaries, tile, strict=True)):
         if 0 <= begin <= side.start and side.stop <= end <= length:

@@ -8,13 +8,12 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ringlet.sharding.halo.windows import Window
+from ringlet.sharding.halo.windows import Window, Windows
+from ringlet.sharding.layout.layout import Array
 
 __all__ = ["Block", "Slices", "blocks", "filled", "tap_slices", "wide"]
 
-Array = NDArray[Any]
 Slices = tuple[slice, ...]
 
 
@@ -32,9 +31,7 @@ class Block(NamedTuple):
     is_inside: bool
 
 
-def blocks(
-    lengths: tuple[int, ...], counts: tuple[int, ...], windows: tuple[Window, ...], most: int
-) -> Iterator[Block]:
+def blocks(lengths: tuple[int, ...], counts: tuple[int, ...], windows: Windows, most: int) -> Iterator[Block]:
     """Divide outputs into blocks of about `most` window positions, whole along the last dimensions first.
 
     `lengths` are those of the input, `counts` those of the outputs; `high` of a window does not matter.
@@ -46,7 +43,7 @@ def blocks(
 
 @lru_cache(maxsize=1024)
 def _columns(
-    lengths: tuple[int, ...], counts: tuple[int, ...], windows: tuple[Window, ...], most: int
+    lengths: tuple[int, ...], counts: tuple[int, ...], windows: Windows, most: int
 ) -> list[list[tuple[slice, int, int, slice, slice, bool]]]:
     """Return the part of blocks that each dimension has."""
     columns: list[list[tuple[slice, int, int, slice, slice, bool]]] = []
@@ -80,7 +77,7 @@ def filled(x: Array, block: Block, dtype: np.dtype[Any], padding: Any = 0) -> Ar
 
 
 @lru_cache(maxsize=1024)
-def tap_slices(windows: tuple[Window, ...], counts: tuple[int, ...]) -> list[tuple[tuple[int, ...], Slices]]:
+def tap_slices(windows: Windows, counts: tuple[int, ...]) -> list[tuple[tuple[int, ...], Slices]]:
     """Return, for each element of a window, the slice of a block's positions that it reads."""
     taps = itertools.product(*(range(window.size) for window in windows))
     return [(tap, tuple(itertools.starmap(_seen, zip(tap, windows, counts, strict=True)))) for tap in taps]

@@ -7,21 +7,17 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.halo.conv_kernel import convolve, kernel_gradient
 from ringlet.sharding.halo.convolution import Convolution, Options, Product, convolution_of
 from ringlet.sharding.halo.halo_apply import SeeingKernel, apply_with_halo, as_operand
-from ringlet.sharding.halo.windows import POINTWISE, Needs, Padding, Window, needs_of, relative_windows
-from ringlet.sharding.layout.layout import Box
+from ringlet.sharding.halo.windows import POINTWISE, Needs, Numbers, Padding, Windows, needs_of, relative_windows
+from ringlet.sharding.layout.layout import Array, Box
 from ringlet.sharding.layout.partition import whole_number
 
 __all__ = ["conv_general", "conv_general_vjp"]
 
-Array = NDArray[Any]
-Numbers = int | Sequence[int]
 Counts = tuple[int, ...]
-Windows = tuple[Window, ...]
 
 
 def conv_general(

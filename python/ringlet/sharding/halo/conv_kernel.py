@@ -14,15 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
-from numpy.typing import NDArray
 
 from ringlet.sharding.halo.cache_blocks import Block, blocks, filled, tap_slices, wide
-from ringlet.sharding.halo.windows import POINTWISE, Window
+from ringlet.sharding.halo.windows import POINTWISE, Windows
+from ringlet.sharding.layout.layout import Array, Shape
 
 __all__ = ["convolve", "kernel_gradient"]
 
-Array = NDArray[Any]
-Windows = tuple[Window, ...]
 
 # Scratch memory of a block: most of a second-level cache for matrices, of a first-level one for elements.
 _MATRIX_BYTES = 768 << 10
@@ -291,7 +289,7 @@ class _Scratch:
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self._memory = np.empty(0, dtype)
 
-    def of(self, shape: tuple[int, ...]) -> Array:
+    def of(self, shape: Shape) -> Array:
         size = math.prod(shape)
         if size > self._memory.size:
             self._memory = np.empty(size, self._memory.dtype)

@@ -9,19 +9,16 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.halo.dimension_numbers import ConvDimensionNumbers, dimension_numbers_of
-from ringlet.sharding.halo.windows import Window, all_have_inputs, windows_of
+from ringlet.sharding.halo.windows import Windows, all_have_inputs, windows_of
 from ringlet.sharding.layout.factors import FactorMap, Labels
+from ringlet.sharding.layout.layout import Array, Shape
 from ringlet.sharding.layout.partition import whole_number
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["Convolution", "Options", "Product", "convolution_of"]
-
-Array = NDArray[Any]
-Shape = tuple[int, ...]
 
 
 class Options(NamedTuple):
@@ -45,7 +42,7 @@ class Product(NamedTuple):
 
     factor_map: FactorMap
     shape: Shape
-    windows: tuple[Window, ...]
+    windows: Windows
     seen: tuple[int, ...]
     outputs: tuple[int, ...]
 

@@ -6,20 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.halo.conv_kernel import convolve, kernel_gradient
 from ringlet.sharding.halo.halo_apply import apply_with_halo, as_operand
-from ringlet.sharding.halo.windows import Needs, Window, needs_of, relative_windows
+from ringlet.sharding.halo.windows import Needs, Window, Windows, needs_of, relative_windows
 from ringlet.sharding.layout.factors import FactorMap
-from ringlet.sharding.layout.layout import Box
+from ringlet.sharding.layout.layout import Array, Box, Shape
 
 __all__ = ["correlate", "correlate_vjp"]
 
-Array = NDArray[Any]
-Windows = tuple[Window, ...]
 
 _MODES = ("valid", "same", "full")
 
@@ -170,7 +167,7 @@ def _run(
     name: str,
     operands: tuple[Any, Any],
     windows: Windows,
-    shape: tuple[int, ...],
+    shape: Shape,
     work: Callable[[Array, Array, Array, Windows], None],
     *,
     outputs: int | None = None,
@@ -206,5 +203,5 @@ def _single(array: Array) -> Array:
     return array[..., np.newaxis, np.newaxis]
 
 
-def _counted(shape: tuple[int, ...], windows: Windows) -> tuple[int, ...]:
+def _counted(shape: Shape, windows: Windows) -> tuple[int, ...]:
     return tuple(window.count(length) for window, length in zip(windows, shape, strict=True))

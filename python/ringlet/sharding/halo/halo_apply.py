@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ringlet.sharding.execution.device_threads import in_threads
 from ringlet.sharding.execution.tile_execution import TileBoxes, allocate, arrays_at_once, compute, prepare
@@ -14,12 +14,11 @@ from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.halo.halo_exchange import exchange_halo
 from ringlet.sharding.halo.windows import Needs
 from ringlet.sharding.layout.factors import FactorMap
-from ringlet.sharding.layout.layout import Box
+from ringlet.sharding.layout.layout import Array, Box, Shape
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["SeeingKernel", "apply_with_halo", "as_operand"]
 
-Array = NDArray[Any]
 SeeingKernel = Callable[[Sequence[Array], tuple[Box, ...], Array, Box], object]
 
 
@@ -30,7 +29,7 @@ def apply_with_halo(
     operands: Sequence[Any],
     *,
     dtype: np.dtype[Any],
-    shape: tuple[int, ...],
+    shape: Shape,
     needs: Callable[[int, tuple[int, ...]], Needs],
     effort: float = 1.0,
     at_once: Callable[[tuple[int, ...]], SeeingKernel | None] | None = None,

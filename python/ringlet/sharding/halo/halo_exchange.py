@@ -9,12 +9,11 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.explain import record_operation
 from ringlet.sharding.halo.windows import Needs
 from ringlet.sharding.layout.device_group import DeviceGroup
-from ringlet.sharding.layout.layout import Box, Layout, tile_bounds
+from ringlet.sharding.layout.layout import Box, Layout, Shape, tile_bounds
 from ringlet.sharding.resharding.collective_record import Collective, Message
 from ringlet.sharding.resharding.reshard import receive_buffers
 from ringlet.sharding.resharding.reshard_time import timed
@@ -23,8 +22,6 @@ from ringlet.sharding.resharding.transfers import box_size, tile_holders
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["Exchange", "exchange_halo", "plan_exchange"]
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,7 @@ class Exchange:
 
 @lru_cache(maxsize=1024)
 def plan_exchange(
-    shape: tuple[int, ...],
+    shape: Shape,
     dtype: np.dtype[Any],
     layout: Layout,
     needs: Needs,
@@ -77,7 +74,7 @@ def plan_exchange(
 
 
 def _messages(
-    shape: tuple[int, ...], layout: Layout, sides: list[list[tuple[slice, ...]]], dimension: int, ranges: Any
+    shape: Shape, layout: Layout, sides: list[list[tuple[slice, ...]]], dimension: int, ranges: Any
 ) -> Iterator[tuple[int, Message]]:
     """Return the messages between tiles along one dimension, by distance."""
     holders, tiles = tile_holders(layout)
@@ -148,7 +145,7 @@ def exchange_halo(
 
 
 @lru_cache(maxsize=1024)
-def _has_parts(held_layout: Layout, layout: Layout, shape: tuple[int, ...]) -> bool:
+def _has_parts(held_layout: Layout, layout: Layout, shape: Shape) -> bool:
     """Return whether each device's box in a layout is within its box in another."""
     return (
         held_layout.parts == layout.parts

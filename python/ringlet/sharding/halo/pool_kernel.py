@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.halo.cache_blocks import blocks, filled, tap_slices, wide
-from ringlet.sharding.halo.windows import Window
+from ringlet.sharding.halo.windows import Windows
+from ringlet.sharding.layout.layout import Array
 
 __all__ = ["choice_gradient", "identity_of", "reduce_windows"]
 
-Array = NDArray[Any]
-Windows = tuple[Window, ...]
 
 _BLOCK_BYTES = 256 << 10
 

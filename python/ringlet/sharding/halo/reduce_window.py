@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.halo.halo_apply import apply_with_halo, as_operand
@@ -16,21 +15,19 @@ from ringlet.sharding.halo.pool_kernel import choice_gradient, identity_of, redu
 from ringlet.sharding.halo.windows import (
     POINTWISE,
     Needs,
+    Numbers,
     Padding,
-    Window,
+    Windows,
     needs_of,
     per_dimension,
     relative_windows,
     windows_of,
 )
 from ringlet.sharding.layout.factors import FactorMap
-from ringlet.sharding.layout.layout import Box
+from ringlet.sharding.layout.layout import Array, Box, Shape
 
 __all__ = ["check_cotangent", "gradient", "reduce_window", "reduce_window_vjp", "reduced"]
 
-Array = NDArray[Any]
-Numbers = int | Sequence[int]
-Windows = tuple[Window, ...]
 
 # Combining operations of partial arrays whose windows may be reduced part by part.
 _OPS = {np.add: Op.SUM, np.maximum: Op.MAX, np.minimum: Op.MIN, np.multiply: Op.PROD}
@@ -200,7 +197,7 @@ def gradient(name: str, x: Any, cotangent: Any, function: np.ufunc, windows: Win
 
 
 @lru_cache(maxsize=256)
-def _input_box(windows: Windows, shape: tuple[int, ...], outputs: Needs) -> Needs:
+def _input_box(windows: Windows, shape: Shape, outputs: Needs) -> Needs:
     """Return the input box of a box of outputs."""
     return tuple(
         tuple((window.needs(length, *bounds[0]),) for bounds in ranges or ())
@@ -208,11 +205,11 @@ def _input_box(windows: Windows, shape: tuple[int, ...], outputs: Needs) -> Need
     )
 
 
-def _counted(shape: tuple[int, ...], windows: Windows) -> tuple[int, ...]:
+def _counted(shape: Shape, windows: Windows) -> tuple[int, ...]:
     return tuple(window.count(length) for window, length in zip(windows, shape, strict=True))
 
 
-def check_cotangent(shape: tuple[int, ...], cotangent: Any, windows: Windows) -> None:
+def check_cotangent(shape: Shape, cotangent: Any, windows: Windows) -> None:
     """Check that a gradient has the shape of the windows' results."""
     if cotangent.shape != _counted(shape, windows):
         raise ValueError(

@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.execution.tile_execution import allocate, compute, prepare
 from ringlet.sharding.explain import recorded_as_one
@@ -26,14 +25,13 @@ from ringlet.sharding.halo.halo_apply import apply_with_halo, as_operand
 from ringlet.sharding.halo.halo_exchange import exchange_halo
 from ringlet.sharding.halo.windows import POINTWISE, Needs
 from ringlet.sharding.layout.factors import FactorMap
-from ringlet.sharding.layout.layout import Box, tile_bounds
+from ringlet.sharding.layout.layout import Array, Box, Shape, tile_bounds
 from ringlet.sharding.layout.partition import whole_number
 from ringlet.sharding.resharding.transfers import box_size
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["map_halo", "map_halo_vjp"]
 
-Array = NDArray[Any]
 Depth = int | Sequence[int | tuple[int, int]]
 
 # Functions allocate several arrays as large as their argument: much faster in the cache than in memory.
@@ -196,7 +194,7 @@ def map_halo_vjp(
 class _View(NamedTuple):
     """Surroundings of a part: all outputs up to `reaches` away, and their inputs up to `depths` away."""
 
-    shape: tuple[int, ...]
+    shape: Shape
     depths: tuple[tuple[int, int], ...]
     boundaries: Boundaries
     reaches: tuple[int, ...]
@@ -226,7 +224,7 @@ def _needs(view: _View, counts: tuple[int, ...]) -> Needs:
     return tuple(needs)
 
 
-def _parts(shape: tuple[int, ...], box: Box, dtype: np.dtype[Any]) -> Iterator[tuple[Box, Box]]:
+def _parts(shape: Shape, box: Box, dtype: np.dtype[Any]) -> Iterator[tuple[Box, Box]]:
     """Divide a tile into parts that fit the cache, with their boxes in the whole and in the tile."""
     for block in blocks(shape, shape, (POINTWISE,) * len(shape), _PART_BYTES // dtype.itemsize):
         part = tuple(

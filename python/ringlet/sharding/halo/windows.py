@@ -6,15 +6,17 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from ringlet.sharding.layout.layout import Box, tile_bounds
+from ringlet.sharding.layout.layout import Box, Shape, tile_bounds
 from ringlet.sharding.layout.partition import whole_number
 
 __all__ = [
     "POINTWISE",
     "Needs",
+    "Numbers",
     "Padding",
     "Ranges",
     "Window",
+    "Windows",
     "all_have_inputs",
     "needs_of",
     "per_dimension",
@@ -22,6 +24,7 @@ __all__ = [
     "windows_of",
 ]
 
+Numbers = int | Sequence[int]
 Padding = str | Sequence[tuple[int, int]]
 Ranges = tuple[tuple[int, int], ...]
 # For each dimension of an array, the ranges that each of its tiles needs, in order; None for the tile alone.
@@ -82,12 +85,11 @@ class Window(NamedTuple):
 
 
 POINTWISE = Window(1)
+Windows = tuple[Window, ...]
 
 
 @lru_cache(maxsize=1024)
-def needs_of(
-    windows: tuple[Window, ...], dimensions: tuple[int, ...], shape: tuple[int, ...], counts: tuple[int, ...]
-) -> Needs:
+def needs_of(windows: Windows, dimensions: tuple[int, ...], shape: Shape, counts: tuple[int, ...]) -> Needs:
     """Return the ranges of an input that its `counts` tiles need for equally many tiles of outputs.
 
     `dimensions` has the dimension of the input for each window.
@@ -101,15 +103,15 @@ def needs_of(
 
 
 @lru_cache(maxsize=1024)
-def all_have_inputs(windows: tuple[Window, ...], lengths: tuple[int, ...], counts: tuple[int, ...]) -> bool:
+def all_have_inputs(windows: Windows, lengths: tuple[int, ...], counts: tuple[int, ...]) -> bool:
     """Return whether each tile of outputs has inputs."""
     needs = needs_of(windows, tuple(range(len(windows))), lengths, counts)
     return all(start < stop for ranges in needs for tile in ranges or () for start, stop in tile)
 
 
 def relative_windows(
-    windows: tuple[Window, ...], seen: Box, dimensions: Sequence[int], outputs: Box, out_dimensions: Sequence[int]
-) -> tuple[Window, ...]:
+    windows: Windows, seen: Box, dimensions: Sequence[int], outputs: Box, out_dimensions: Sequence[int]
+) -> Windows:
     """Return the windows of a tile, relative to the box `seen` of the input that its outputs use.
 
     Dimensions are those of the input, and of the outputs, for each window.
@@ -120,9 +122,7 @@ def relative_windows(
 
 
 @lru_cache(maxsize=4096)
-def _relative_windows(
-    windows: tuple[Window, ...], starts: tuple[int, ...], begins: tuple[int, ...]
-) -> tuple[Window, ...]:
+def _relative_windows(windows: Windows, starts: tuple[int, ...], begins: tuple[int, ...]) -> Windows:
     return tuple(
         window.relative_windows(start, begin) for window, start, begin in zip(windows, starts, begins, strict=True)
     )
@@ -131,13 +131,13 @@ def _relative_windows(
 def windows_of(
     lengths: Sequence[int],
     sizes: Sequence[int],
-    strides: int | Sequence[int] | None,
+    strides: Numbers | None,
     padding: Padding,
     *,
-    base_dilation: int | Sequence[int] | None = None,
-    window_dilation: int | Sequence[int] | None = None,
+    base_dilation: Numbers | None = None,
+    window_dilation: Numbers | None = None,
     names: tuple[str, str, str] = ("window_strides", "base_dilation", "window_dilation"),
-) -> tuple[Window, ...]:
+) -> Windows:
     """Return the windows of an operation along each dimension; ValueError for numbers that do not fit.
 
     One stride or dilation is for all dimensions. Padding "VALID" is none; "SAME", as many outputs as inputs, divided by
@@ -165,7 +165,7 @@ def windows_of(
     return windows
 
 
-def per_dimension(what: str, given: int | Sequence[int] | None, ndim: int, least: int = 1) -> tuple[int, ...]:
+def per_dimension(what: str, given: Numbers | None, ndim: int, least: int = 1) -> tuple[int, ...]:
     """Return one number for each dimension."""
     if given is None:
         given = 1

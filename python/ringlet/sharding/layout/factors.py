@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ringlet.collectives import Op
+from ringlet.sharding.layout.layout import Shape
 
 __all__ = ["EVERY_OP", "Factor", "FactorMap", "Labels", "Others", "broadcast_factors"]
 
@@ -66,13 +67,13 @@ class FactorMap:
         return next(iter(self.reduced.values()), Op.SUM)
 
 
-def broadcast_factors(shapes: Sequence[tuple[int, ...]]) -> tuple[tuple[Labels, ...], Labels]:
+def broadcast_factors(shapes: Sequence[Shape]) -> tuple[tuple[Labels, ...], Labels]:
     """Return the factors of broadcast operands, and of the result, whose dimensions are numbered."""
     ndim = max(map(len, shapes), default=0)
     aligned = [(1,) * (ndim - len(shape)) + tuple(shape) for shape in shapes]
     repeated = [any(shape[d] != 1 for shape in aligned) for d in range(ndim)]
 
-    def labels(shape: tuple[int, ...]) -> Labels:
+    def labels(shape: Shape) -> Labels:
         first = ndim - len(shape)
         return tuple(
             None if size == 1 and repeated[d] else d for d, size in zip(range(first, ndim), shape, strict=True)

@@ -6,10 +6,15 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
-__all__ = ["WHOLE", "Box", "Cut", "Layout", "tile_bounds"]
+from numpy.typing import NDArray
 
+__all__ = ["WHOLE", "Array", "Box", "Cut", "Layout", "Shape", "tile_bounds"]
+
+Array = NDArray[Any]
 Box = tuple[slice, ...]
+Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import first_given, implements, numpy_function
 from ringlet.sharding.execution.shape_inference import addresses_of
-from ringlet.sharding.layout.layout import WHOLE
+from ringlet.sharding.layout.layout import WHOLE, Array
 from ringlet.sharding.resharding.regions import IndexRange
 from ringlet.sharding.resharding.tile_assembly import as_writable, full_ranges, select_ranges
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["apply_view_function"]
 
-Array = NDArray[Any]
 
 _FUNCTIONS: tuple[str, ...] = (
     "transpose",

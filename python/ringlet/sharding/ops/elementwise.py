@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.execution.linearity import elementwise_factors, is_known, origin_of
 from ringlet.sharding.execution.tile_execution import TileBoxes, allocate, apply, compute, prepare, tile_of, write_out
@@ -14,12 +13,12 @@ from ringlet.sharding.execution.ufunc_table import implements_ufunc
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.device_group import common_group
 from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
+from ringlet.sharding.layout.layout import Array, Shape
 from ringlet.sharding.reductions.reduction_execution import mask_of
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["NEEDS_OWN_MEMORY", "broadcast_shape", "effort_of", "elementwise", "result_dtypes"]
 
-Array = NDArray[Any]
 
 # NumPy 2.4 computes wrong values if these ufuncs write to a strided `out` (np.negative: if the input is also strided)
 # or to a Boolean `out` in another memory order than the input. They allocate their results instead.
@@ -28,7 +27,7 @@ NEEDS_OWN_MEMORY = frozenset((np.isfinite, np.isinf, np.isnan, np.negative, np.s
 _WITHOUT_EFFECT = ("order", "subok")
 
 
-def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+def broadcast_shape(shapes: Sequence[Shape]) -> tuple[int, ...]:
     """Return the shape that operands broadcast to, or raise NumPy's error."""
     try:
         return np.broadcast_shapes(*shapes)
@@ -145,7 +144,7 @@ def _checked_dtypes(
     )
 
 
-def _checked_shape(shapes: Sequence[tuple[int, ...]], outs: Sequence[Any]) -> tuple[int, ...]:
+def _checked_shape(shapes: Sequence[Shape], outs: Sequence[Any]) -> tuple[int, ...]:
     """Return the broadcast shape of operands and `out` arrays."""
     given = [out.shape for out in outs if out is not None]
     shape = broadcast_shape([*shapes, *given])
@@ -164,7 +163,7 @@ def _multiple_results(
     fill: Callable[[list[Any], Sequence[Array]], None],
     operands: Sequence[Any],
     dtypes: Sequence[np.dtype[Any]],
-    shape: tuple[int, ...],
+    shape: Shape,
     outs: Sequence[Any],
 ) -> tuple[Any, ...]:
     """Run a ufunc of several results, all of the same layout."""

@@ -6,20 +6,17 @@ import operator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import gathered
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.device_group import common_group
-from ringlet.sharding.layout.layout import WHOLE, Layout
+from ringlet.sharding.layout.layout import WHOLE, Array, Layout, Shape
 from ringlet.sharding.resharding.regions import ArraySpec, IndexRange, Region, plan_assignment
 from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.resharding.tile_assembly import fill, range_view, record_copies, region_views, select_ranges
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["get_item", "set_item"]
-
-Array = NDArray[Any]
 
 
 class _Basic(NamedTuple):
@@ -100,7 +97,7 @@ _INDEX = "an index of arrays"
 _ASSIGNMENT = "assignment to an index of arrays"
 
 
-def _basic(shape: tuple[int, ...], key: Any) -> _Basic | None:
+def _basic(shape: Shape, key: Any) -> _Basic | None:
     """Convert an index to ranges, or raise NumPy's error; None if it contains arrays."""
     entries = _entries(shape, key)
     if entries is None:
@@ -124,7 +121,7 @@ def _basic(shape: tuple[int, ...], key: Any) -> _Basic | None:
     return _Basic(tuple(ranges), tuple(later))
 
 
-def _entries(shape: tuple[int, ...], key: Any) -> list[Any] | None:
+def _entries(shape: Shape, key: Any) -> list[Any] | None:
     """Return one entry for each old and new dimension: slices, numbers and None."""
     entries: list[Any] = []
     ellipsis = None
@@ -163,7 +160,7 @@ def _is_array(entry: Any) -> bool:
     return isinstance(entry, (np.ndarray, ShardedArray, list, bool, np.bool_)) or hasattr(entry, "__array__")
 
 
-def _stand_in(shape: tuple[int, ...]) -> Array:
+def _stand_in(shape: Shape) -> Array:
     """Return an array of a shape without memory."""
     return np.broadcast_to(np.empty((), bool), shape)
 

@@ -7,19 +7,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import implements, numpy_function
 from ringlet.sharding.execution.shape_inference import dtype_probe
 from ringlet.sharding.execution.tile_execution import apply
 from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
+from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.ops.elementwise import broadcast_shape
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain
 
 __all__ = ["apply_pointwise", "operand"]
 
-Array = NDArray[Any]
 
 # Names below numpy, and of the array arguments; the others are the same for each tile.
 _FUNCTIONS: dict[str, tuple[str, ...]] = {

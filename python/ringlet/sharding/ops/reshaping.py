@@ -8,13 +8,12 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.execution.device_threads import on_devices
 from ringlet.sharding.execution.shape_inference import shape_of_reshape
 from ringlet.sharding.explain import record_operation
-from ringlet.sharding.layout.layout import WHOLE, Cut, Layout
+from ringlet.sharding.layout.layout import WHOLE, Array, Cut, Layout, Shape
 from ringlet.sharding.resharding.device_buffers import buffers_for, fresh
 from ringlet.sharding.resharding.regions import CopyPlan, DeviceBoxes, copies_between, device_boxes
 from ringlet.sharding.resharding.reshard import redistribute
@@ -22,9 +21,6 @@ from ringlet.sharding.resharding.tile_assembly import as_writable, fill, record_
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["ravel", "reshape"]
-
-Array = NDArray[Any]
-Shape = tuple[int, ...]
 
 
 @implements(np.reshape)

@@ -9,18 +9,16 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.execution.tile_execution import TileBoxes, apply
 from ringlet.sharding.layout.factors import FactorMap
-from ringlet.sharding.layout.layout import WHOLE
+from ringlet.sharding.layout.layout import WHOLE, Array
 from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["along_lines"]
 
-Array = NDArray[Any]
 
 # Approximate passes of a sort over its lines.
 _EFFORT = 8.0

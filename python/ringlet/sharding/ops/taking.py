@@ -15,7 +15,7 @@ from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.execution.tile_execution import TileBoxes, apply, write_out
 from ringlet.sharding.explain import record_operation
 from ringlet.sharding.layout.factors import FactorMap
-from ringlet.sharding.layout.layout import WHOLE, Layout, tile_bounds
+from ringlet.sharding.layout.layout import WHOLE, Array, Layout, tile_bounds
 from ringlet.sharding.ops.pointwise import operand
 from ringlet.sharding.resharding.collective_record import Collective
 from ringlet.sharding.resharding.device_buffers import empty, filling_devices
@@ -28,8 +28,6 @@ from ringlet.sharding.resharding.transfers import components
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["take", "take_along_axis"]
-
-Array = NDArray[Any]
 
 
 @implements(np.take)

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.propagation import plan
 from ringlet.sharding.execution.tile_execution import TileBoxes, apply
 from ringlet.sharding.explain import recording_suspended
 from ringlet.sharding.layout.factors import FactorMap, Labels
-from ringlet.sharding.layout.layout import Layout
+from ringlet.sharding.layout.layout import Array, Layout
 from ringlet.sharding.ops.elementwise import result_dtypes
 from ringlet.sharding.reductions.reductions import LOGICAL, op_of
 from ringlet.sharding.resharding.partial_combine import identity
@@ -22,8 +21,6 @@ from ringlet.sharding.resharding.transfer_bytes import moved_bytes
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["Scatter", "cost_of_gathering", "is_in_bounds", "scatter", "scatter_of"]
-
-Array = NDArray[Any]
 
 
 class Scatter(NamedTuple):

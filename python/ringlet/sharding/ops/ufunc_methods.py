@@ -6,20 +6,17 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import gathered
 from ringlet.sharding.execution.ufunc_table import implements_ufunc
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.device_group import common_group
-from ringlet.sharding.layout.layout import Box, Layout
+from ringlet.sharding.layout.layout import Array, Box, Layout
 from ringlet.sharding.ops.ufunc_at import cost_of_gathering, is_in_bounds, scatter, scatter_of
 from ringlet.sharding.resharding.reshard import materialized, redistribute
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["at", "outer"]
-
-Array = NDArray[Any]
 
 
 @implements_ufunc(None, "outer")

@@ -22,7 +22,7 @@ from ringlet.sharding.execution.ufunc_table import handler_of, is_cached
 from ringlet.sharding.explain import record_operation
 from ringlet.sharding.layout.device_group import DeviceGroup, common_group
 from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
-from ringlet.sharding.layout.layout import Box, Layout, tile_bounds
+from ringlet.sharding.layout.layout import Box, Layout, Shape, tile_bounds
 from ringlet.sharding.memory_modes import current_mode
 from ringlet.sharding.ops.elementwise import NEEDS_OWN_MEMORY, broadcast_shape, effort_of, result_dtypes
 from ringlet.sharding.resharding.device_buffers import fresh
@@ -93,7 +93,7 @@ class _Plan(NamedTuple):
     `bytes_per_slab` are read and written for one element, times the effort.
     """
 
-    shape: tuple[int, ...]
+    shape: Shape
     dtype: np.dtype[Any]
     layout: Layout
     bytes_per_slab: int
@@ -175,7 +175,7 @@ def _fill(ufunc: np.ufunc, arrays: list[Any], result: ShardedArray, chosen: _Pla
     in_threads(work, range(len(chosen.boxes)), chosen.bytes_per_slab, is_alone=result._group.num_devices == 1)
 
 
-def _slabs(shape: tuple[int, ...], shapes: Sequence[tuple[int, ...]], count: int) -> tuple[tuple[Box, ...], ...]:
+def _slabs(shape: Shape, shapes: Sequence[Shape], count: int) -> tuple[tuple[Box, ...], ...]:
     """Divide a result and its broadcast operands along the first dimension that is long enough, else the longest."""
     if not shape:
         return (((),) * (len(shapes) + 1),)

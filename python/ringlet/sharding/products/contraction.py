@@ -8,19 +8,17 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.tile_execution import Kernel, TileBoxes, apply
 from ringlet.sharding.layout.factors import Factor, FactorMap, Labels
+from ringlet.sharding.layout.layout import Array, Shape
 from ringlet.sharding.products.product_kernel import sum_along, sum_of_products
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain
 
 __all__ = ["contract", "dtype_of", "numpy_error", "operand", "shape_only"]
 
-Array = NDArray[Any]
-Shape = tuple[int, ...]
 
 # Multiply-adds of a matrix product that take as long as a pass of the threads over one byte.
 _PRODUCTS_PER_BYTE = 3.0

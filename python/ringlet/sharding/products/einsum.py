@@ -11,6 +11,7 @@ import numpy as np
 
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.layout.factors import Labels
+from ringlet.sharding.layout.layout import Shape
 from ringlet.sharding.ops.diagonals import merged
 from ringlet.sharding.products.contraction import contract, numpy_error, operand
 from ringlet.sharding.products.einsum_subscripts import labels_of, text_and_operands
@@ -38,13 +39,13 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
 
 
 @lru_cache(maxsize=1024)
-def _labels(text: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[Labels, ...] | None:
+def _labels(text: str, shapes: tuple[Shape, ...]) -> tuple[Labels, ...] | None:
     """Label the dimensions of the operands and of the result; None for arguments that NumPy refuses."""
     labels = labels_of(text, [len(shape) for shape in shapes])
     return labels if labels is not None and _are_compatible(labels, shapes) else None
 
 
-def _are_compatible(labels: tuple[Labels, ...], shapes: Sequence[tuple[int, ...]]) -> bool:
+def _are_compatible(labels: tuple[Labels, ...], shapes: Sequence[Shape]) -> bool:
     """Return whether dimensions of one label have one size, or 1; in one operand, one size."""
     sizes: dict[Any, int] = {}
     for given, shape in zip(labels, shapes, strict=False):

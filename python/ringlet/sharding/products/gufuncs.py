@@ -11,11 +11,11 @@ import numpy as np
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.execution.ufunc_table import implements_ufunc
 from ringlet.sharding.layout.factors import Labels
+from ringlet.sharding.layout.layout import Shape
 from ringlet.sharding.products.contraction import contract, dtype_of, numpy_error, operand, shape_only
 
 __all__ = ["generalized"]
 
-Shape = tuple[int, ...]
 
 # Core dimensions of each operand and of the result.
 _CORES: dict[str, tuple[Labels, Labels, Labels]] = {

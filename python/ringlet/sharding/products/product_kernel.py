@@ -8,13 +8,11 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.layout.factors import Labels
+from ringlet.sharding.layout.layout import Array
 
 __all__ = ["sum_along", "sum_of_products"]
-
-Array = NDArray[Any]
 
 
 def sum_of_products(a: Array, b: Array, labels: tuple[Labels, Labels, Labels], out: Array) -> None:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from ringlet.sharding.layout.factors import Factor, Labels
+from ringlet.sharding.layout.layout import Shape
 
 __all__ = ["product_order"]
 
@@ -18,7 +19,7 @@ _MOST_TRIED = 5
 Pairs = tuple[tuple[int, int], ...]
 
 
-def product_order(labels: Sequence[Labels], shapes: Sequence[tuple[int, ...]], wanted: Labels) -> Pairs:
+def product_order(labels: Sequence[Labels], shapes: Sequence[Shape], wanted: Labels) -> Pairs:
     """Choose pairs of arrays that minimize the number of multiplications.
 
     Pairs are positions in the list of arrays; each product replaces its pair at the end of the list.

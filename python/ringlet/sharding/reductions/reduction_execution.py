@@ -10,14 +10,13 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.shape_inference import loop_dtype
 from ringlet.sharding.execution.tile_execution import TileBoxes, apply
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.factors import FactorMap, Labels
-from ringlet.sharding.layout.layout import WHOLE, Layout, tile_bounds
+from ringlet.sharding.layout.layout import WHOLE, Array, Layout, Shape, tile_bounds
 from ringlet.sharding.memory_modes import current_mode
 from ringlet.sharding.resharding.reshard import materialized, redistribute
 from ringlet.sharding.sharded_array import ShardedArray
@@ -25,7 +24,6 @@ from ringlet.values.operator_proxy import plain
 
 __all__ = ["Axes", "Reducer", "Reduction", "mask_of", "normalized_axes", "sum_tile", "without_nan"]
 
-Array = NDArray[Any]
 Axes = int | Sequence[int] | None
 
 # Minimum size for two passes, row by row first, in memory order.
@@ -285,7 +283,7 @@ def _factor_map(
     return FactorMap(operands, result, dict.fromkeys(axes, op), linear=linear, linear_ops=frozenset({op}))
 
 
-def _kept(array: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
+def _kept(array: Array, shape: Shape, axes: tuple[int, ...]) -> Array:
     """View a result with all the dimensions of its operand."""
     view: Array = array.view()
     view.shape = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
@@ -297,7 +295,7 @@ def _num_pieces(size: int, num_tiles: int) -> int:
     return -(-size // -(-size // num_tiles)) if size else 1
 
 
-def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+def _broadcasts(shape: Shape, target: tuple[int, ...]) -> bool:
     try:
         return np.broadcast_shapes(shape, target) == target
     except ValueError:

@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.array_function_table import implements
@@ -17,13 +16,13 @@ from ringlet.sharding.execution.shape_inference import Small, loop_dtype, probe_
 from ringlet.sharding.execution.tile_execution import TileBoxes, write_out
 from ringlet.sharding.execution.ufunc_table import implements_ufunc, is_cached
 from ringlet.sharding.explain import recorded_as_one
+from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.reductions.reduction_execution import Axes, Reduction, mask_of, sum_tile, without_nan
 from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["LOGICAL", "op_of", "reduce"]
 
-Array = NDArray[Any]
 
 _NO_VALUE: Any = np._NoValue  # default values in NumPy's functions
 

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.execution.shape_inference import loop_dtype, probe_array, shape_probe, small
 from ringlet.sharding.execution.tile_execution import TileBoxes
 from ringlet.sharding.explain import recorded_as_one
+from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.reductions.reduction_execution import Axes, Reduction, mask_of, sum_tile
 from ringlet.sharding.reductions.reductions import reduce
 from ringlet.sharding.reductions.variance_partials import Finish, from_moments
@@ -23,7 +23,6 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 __all__: list[str] = []
 
-Array = NDArray[Any]
 
 _NO_VALUE: Any = np._NoValue  # default values in NumPy's functions
 

@@ -7,14 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.execution.tile_execution import TileBoxes
+from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.reductions.reduction_execution import Reduction, sum_tile
 
 __all__ = ["Finish", "from_moments", "moment_dtype"]
 
-Array = NDArray[Any]
 
 # Makes a result of (count, mean, spread): the spread is the sum of squared deviations from the mean.
 Finish = Callable[[Array, Array, Array], Array]

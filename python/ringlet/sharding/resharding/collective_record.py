@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ringlet.sharding.layout.layout import Box
+from ringlet.sharding.layout.layout import Box, Shape
 
 __all__ = ["Collective", "Kind", "Message"]
 
@@ -38,7 +38,7 @@ class Collective:
     """
 
     kind: Kind
-    shape: tuple[int, ...]
+    shape: Shape
     dtype: str
     groups: tuple[tuple[int, ...], ...] = ()
     pairs: tuple[tuple[int, int], ...] = ()

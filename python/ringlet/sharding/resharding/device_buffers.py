@@ -9,17 +9,15 @@ from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet import _core
 from ringlet.sharding.layout.device_group import DeviceGroup
-from ringlet.sharding.layout.layout import Layout
+from ringlet.sharding.layout.layout import Array, Layout, Shape
 from ringlet.sharding.memory_modes import current_mode
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["POISONED", "buffers_for", "copies", "empty", "filling_devices", "fresh"]
 
-Array = NDArray[Any]
 
 # Fill fresh memory with unlikely values, so that tests detect reads of elements that were never received.
 POISONED: ContextVar[bool] = ContextVar("ringlet_sharding_poisoned", default=os.environ.get("RINGLET_POISON") == "1")
@@ -47,7 +45,7 @@ def _poisoned(array: Array) -> Array:
     return array
 
 
-def empty(shape: tuple[int, ...], dtype: np.dtype[Any], layout: Layout, group: DeviceGroup) -> ShardedArray:
+def empty(shape: Shape, dtype: np.dtype[Any], layout: Layout, group: DeviceGroup) -> ShardedArray:
     """Return an uninitialized array in memory according to mode and group, whose tiles the caller fills."""
     if layout.parts.count == 1 and group.member is None and current_mode() == "shared":
         return ShardedArray._of_whole(fresh(shape, dtype), layout, group)

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.collectives import Op, all_reduce_buffers
+from ringlet.sharding.layout.layout import Array
 
 __all__ = ["combine", "identity"]
 
-Array = NDArray[Any]
 
 _UFUNCS: dict[Op, np.ufunc] = {
     Op.SUM: np.add,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ringlet.sharding.layout.layout import Box, Layout, tile_bounds
+from ringlet.sharding.layout.layout import Box, Layout, Shape, tile_bounds
 from ringlet.sharding.resharding.collective_record import Message
 from ringlet.sharding.resharding.transfers import needed_boxes, tile_holders
 
@@ -35,7 +35,7 @@ class ReductionPlan:
     kind: Literal["all-reduce", "reduce-scatter"] | None
 
 
-def plan_reduction(shape: tuple[int, ...], source: Layout, target: Layout) -> ReductionPlan:
+def plan_reduction(shape: Shape, source: Layout, target: Layout) -> ReductionPlan:
     """Plan where the parts of an array are combined.
 
     Of a box that several devices need, each combines a piece and sends it to the others, including those of other
@@ -76,7 +76,7 @@ Bounds = tuple[tuple[int, int], ...]
 Cell = tuple[tuple[int, ...], Bounds]
 
 
-def _receivers(shape: tuple[int, ...], source: Layout, target: Layout) -> dict[Cell, list[int]]:
+def _receivers(shape: Shape, source: Layout, target: Layout) -> dict[Cell, list[int]]:
     """Return the devices that need each box within a tile of the source."""
     receivers: dict[Cell, list[int]] = {}
     for device, box in enumerate(needed_boxes(target, shape)):
@@ -86,7 +86,7 @@ def _receivers(shape: tuple[int, ...], source: Layout, target: Layout) -> dict[C
     return receivers
 
 
-def _cells(shape: tuple[int, ...], source: Layout, box: Box) -> list[Cell]:
+def _cells(shape: Shape, source: Layout, box: Box) -> list[Cell]:
     """Return the tiles of a layout that intersect a box, with the intersections."""
     found: list[Cell] = [((), ())]
     for size, cut, side in zip(shape, source.cuts, box, strict=True):

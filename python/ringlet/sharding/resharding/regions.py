@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ringlet.sharding.layout.layout import Box, Layout
+from ringlet.sharding.layout.layout import Box, Layout, Shape
 from ringlet.sharding.resharding.collective_record import Collective
 
 __all__ = [
@@ -101,13 +101,13 @@ class CopyPlan(NamedTuple):
 class ArraySpec(NamedTuple):
     """Layout, shape and dtype of an array to make."""
 
-    shape: tuple[int, ...]
+    shape: Shape
     dtype: np.dtype[Any]
     layout: Layout
 
 
 @lru_cache(maxsize=4096)
-def device_boxes(layout: Layout, shape: tuple[int, ...]) -> DeviceBoxes:
+def device_boxes(layout: Layout, shape: Shape) -> DeviceBoxes:
     """Return the boxes that devices hold of an array."""
     boxes = tuple(tuple((side.start, side.stop) for side in box) for box in layout.boxes(shape))
     devices = range(layout.num_devices)
@@ -116,7 +116,7 @@ def device_boxes(layout: Layout, shape: tuple[int, ...]) -> DeviceBoxes:
     )
 
 
-def region_boxes(layout: Layout, shape: tuple[int, ...], region: Region) -> DeviceBoxes:
+def region_boxes(layout: Layout, shape: Shape, region: Region) -> DeviceBoxes:
     """Return the boxes that devices hold of a region of an array."""
     whole = device_boxes(layout, shape)
     boxes = []

@@ -7,12 +7,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.errors import ShardingError
 from ringlet.sharding.explain import record_operation, recorded_as_one, recording_suspended
 from ringlet.sharding.layout.device_group import DeviceGroup
-from ringlet.sharding.layout.layout import Layout
+from ringlet.sharding.layout.layout import Array, Layout
 from ringlet.sharding.layout.layout_of import group_of, layout_of
 from ringlet.sharding.resharding.collective_record import Collective, Message
 from ringlet.sharding.resharding.device_buffers import buffers_for, empty, fresh
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from ringlet.sharding.layout.sharding import Sharding
 
 __all__ = ["materialized", "receive_buffers", "redistribute", "reshard"]
-
-Array = NDArray[Any]
 
 
 def reshard(x: ShardedArray, sharding: Sharding | NamedSharding) -> ShardedArray:

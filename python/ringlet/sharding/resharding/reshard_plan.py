@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ringlet.sharding.layout.device_group import DeviceGroup
-from ringlet.sharding.layout.layout import Box, Layout
+from ringlet.sharding.layout.layout import Box, Layout, Shape
 from ringlet.sharding.resharding.collective_record import Collective, Kind, Message
 from ringlet.sharding.resharding.reduction_plan import Reduction, plan_reduction
 from ringlet.sharding.resharding.reshard_time import hops_of, timed
@@ -51,13 +51,7 @@ class ReshardPlan:
 
 @lru_cache(maxsize=1024)
 def plan_reshard(
-    shape: tuple[int, ...],
-    itemsize: int,
-    source: Layout,
-    target: Layout,
-    *,
-    group: DeviceGroup | None = None,
-    dtype: str = "",
+    shape: Shape, itemsize: int, source: Layout, target: Layout, *, group: DeviceGroup | None = None, dtype: str = ""
 ) -> ReshardPlan:
     """Plan the steps from one layout of an array to another.
 
@@ -71,13 +65,7 @@ def plan_reshard(
 
 @lru_cache(maxsize=4096)
 def collectives_for(
-    shape: tuple[int, ...],
-    itemsize: int,
-    source: Layout,
-    target: Layout,
-    *,
-    group: DeviceGroup | None = None,
-    dtype: str = "",
+    shape: Shape, itemsize: int, source: Layout, target: Layout, *, group: DeviceGroup | None = None, dtype: str = ""
 ) -> tuple[Collective, ...]:
     """Return the collectives of a reshard that moves nothing, because devices share memory.
 
@@ -100,7 +88,7 @@ def _planned(planner: _Planner, source: Layout, target: Layout) -> ReshardPlan:
 class _Planner:
     """Planner for one array."""
 
-    def __init__(self, shape: tuple[int, ...], itemsize: int, dtype: str, group: DeviceGroup | None) -> None:
+    def __init__(self, shape: Shape, itemsize: int, dtype: str, group: DeviceGroup | None) -> None:
         self._shape = shape
         self._itemsize = itemsize
         self._dtype = dtype

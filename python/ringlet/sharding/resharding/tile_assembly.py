@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.execution.device_threads import on_devices
 from ringlet.sharding.explain import record_operation
 from ringlet.sharding.layout.device_group import DeviceGroup, common_group
-from ringlet.sharding.layout.layout import Box, Layout
+from ringlet.sharding.layout.layout import Array, Box, Layout
 from ringlet.sharding.resharding.collective_record import Collective, Message
 from ringlet.sharding.resharding.device_buffers import buffers_for, fresh
 from ringlet.sharding.resharding.regions import (
@@ -40,7 +39,6 @@ __all__ = [
     "writers",
 ]
 
-Array = NDArray[Any]
 Spaces = Sequence[Array | None]
 
 

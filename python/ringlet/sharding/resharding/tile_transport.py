@@ -7,16 +7,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.errors import ShardingError
 from ringlet.sharding.layout.device_group import DeviceGroup
-from ringlet.sharding.layout.layout import Box
+from ringlet.sharding.layout.layout import Array, Box
 from ringlet.sharding.resharding.collective_record import Message
 
 __all__ = ["Transfer", "deliver", "received", "transfer", "view_of"]
 
-Array = NDArray[Any]
 Spaces = Sequence[Array | None]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.sharding.layout.dim_sharding import joint
-from ringlet.sharding.layout.layout import Layout
+from ringlet.sharding.layout.layout import Layout, Shape
 
 __all__ = ["moved_bytes"]
 
@@ -17,7 +17,7 @@ Integers = NDArray[np.int64]
 
 
 @lru_cache(maxsize=16384)
-def moved_bytes(shape: tuple[int, ...], itemsize: int, source: Layout, target: Layout) -> int:
+def moved_bytes(shape: Shape, itemsize: int, source: Layout, target: Layout) -> int:
     """Return the number of bytes that devices receive: the parts of their tiles that they lack.
 
     Combining parts costs the bytes of a reduce-scatter and, where several devices need the result, an all-gather.
@@ -38,7 +38,7 @@ def moved_bytes(shape: tuple[int, ...], itemsize: int, source: Layout, target: L
     return (size * (source.parts.count - 2) + wanted + size - int(known[first].sum())) * itemsize
 
 
-def _overlaps(shape: tuple[int, ...], source: Layout, target: Layout) -> Integers:
+def _overlaps(shape: Shape, source: Layout, target: Layout) -> Integers:
     """Return the number of elements that each device both needs and has."""
     starts, stops = _bounds(target, shape)
     others_start, others_stop = _bounds(source, shape)
@@ -55,7 +55,7 @@ def _tiles(layout: Layout) -> Integers:
 
 
 @lru_cache(maxsize=1024)
-def _bounds(layout: Layout, shape: tuple[int, ...]) -> tuple[Integers, Integers]:
+def _bounds(layout: Layout, shape: Shape) -> tuple[Integers, Integers]:
     """Return the bounds of each device's box, [dimension, device]; of all devices, if one has the array."""
     sizes = np.array(shape, np.int64).reshape(-1, 1)
     lengths = -(-sizes // np.array([cut.count for cut in layout.cuts], np.int64).reshape(-1, 1))

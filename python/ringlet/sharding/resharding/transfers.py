@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from ringlet.sharding.layout.layout import Box, Layout
+from ringlet.sharding.layout.layout import Box, Layout, Shape
 from ringlet.sharding.resharding.collective_record import Message
 
 __all__ = ["Hops", "box_size", "components", "messages_for", "needed_boxes", "tile_holders"]
@@ -22,7 +22,7 @@ def box_size(box: Box) -> int:
     return math.prod([side.stop - side.start for side in box])
 
 
-def needed_boxes(layout: Layout, shape: tuple[int, ...]) -> tuple[Box | None, ...]:
+def needed_boxes(layout: Layout, shape: Shape) -> tuple[Box | None, ...]:
     """Return the box of each device, None for devices without a part."""
     boxes = layout.boxes(shape)
     return (
@@ -43,9 +43,7 @@ def tile_holders(layout: Layout) -> tuple[dict[Tile, list[int]], list[Tile | Non
     return holders, tiles
 
 
-def messages_for(
-    shape: tuple[int, ...], source: Layout, wanted: Sequence[Box | None], hops: Hops = None
-) -> tuple[Message, ...]:
+def messages_for(shape: Shape, source: Layout, wanted: Sequence[Box | None], hops: Hops = None) -> tuple[Message, ...]:
     """Plan messages that complete the box of each device, sending every missing value once.
 
     The nearest holder of a tile sends it; among equally near ones, the holder whose index among them equals the
