@@ -247,9 +247,17 @@ class ShardedArray(ArrayMethods, Conversions):
 
         Writable where no other device has the same part.
         """
-        from ringlet.sharding.shards import shards_of
-
-        return shards_of(self)
+        x = self._materialized()
+        boxes = x._layout.boxes(x.shape)
+        keys = [tuple((s.start, s.stop) for s in box) for box in boxes]
+        shards = []
+        for device in x._layout.holders:
+            if x._group.has(device):
+                tile = x._tile(device).view()
+                if x._is_view or (keys.count(keys[device]) > 1 and x._layout.only is None and tile.size):
+                    tile.flags.writeable = False
+                shards.append(tile)
+        return shards
 
     @property
     def shape(self) -> tuple[int, ...]:

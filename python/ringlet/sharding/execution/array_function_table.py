@@ -32,33 +32,10 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Modules that register implementations; loaded at the first call.
-_HOMES: tuple[str, ...] = (
-    "halo.correlate",
-    "ops.select_functions",
-    "ops.comparison",
-    "ops.differences",
-    "ops.metadata_functions",
-    "ops.joining_functions",
-    "ops.like_functions",
-    "ops.repeating",
-    "ops.reshaping",
-    "ops.axis_functions",
-    "ops.splitting",
-    "ops.taking",
-    "ops.pointwise",
-    "ops.inplace_fallback",
-    "ops.diagonals",
-    "products.einsum",
-    "products.gufuncs",
-    "products.matrices",
-    "products.products",
-    "reductions.argreductions",
-    "reductions.norms",
-    "reductions.reductions",
-    "reductions.scans",
-    "ops.sorting",
-    "reductions.statistics",
-)
+_HOMES = """halo.correlate ops.axis_functions ops.composed ops.diagonals ops.joining_functions ops.like_functions
+    ops.metadata_functions ops.pointwise ops.repeating ops.reshaping ops.select_functions ops.sorting ops.taking
+    products.einsum products.gufuncs products.matrices products.products reductions.argreductions reductions.norms
+    reductions.reductions reductions.scans reductions.statistics"""
 
 _TABLE: dict[Callable[..., Any], Callable[..., Any]] = {}
 
@@ -112,7 +89,7 @@ def first_given(function: Callable[..., Any], implementation: Callable[..., Any]
 @functools.cache
 def implementations() -> dict[Callable[..., Any], Callable[..., Any]]:
     """Return the implementation of each NumPy function that does not run on gathered arrays."""
-    for home in _HOMES:
+    for home in _HOMES.split():
         importlib.import_module(f"ringlet.sharding.{home}")
     return _TABLE
 

@@ -10,10 +10,9 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from ringlet.collectives import Op
-from ringlet.sharding.layout.dim_sharding import coarser, covers, divisors, joint
 from ringlet.sharding.layout.factors import Factor, FactorMap, Labels
-from ringlet.sharding.layout.layout import WHOLE, Box, Cut, Layout, Shape
-from ringlet.sharding.resharding.transfer_bytes import moved_bytes
+from ringlet.sharding.layout.layout import WHOLE, Box, Cut, Layout, Shape, coarser, covers, divisors, joint
+from ringlet.sharding.resharding.transfers import moved_bytes
 
 __all__ = ["Plan", "TileBoxes", "plan"]
 

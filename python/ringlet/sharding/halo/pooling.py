@@ -11,8 +11,7 @@ import numpy as np
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.halo.cache_blocks import wide
 from ringlet.sharding.halo.halo_apply import as_operand
-from ringlet.sharding.halo.pool_kernel import reduce_windows
-from ringlet.sharding.halo.reduce_window import check_cotangent, gradient, reduced
+from ringlet.sharding.halo.reduce_window import check_cotangent, gradient, reduce_windows, reduced
 from ringlet.sharding.halo.windows import POINTWISE, Numbers, Padding, Windows, per_dimension, windows_of
 from ringlet.sharding.layout.layout import Array, Shape
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from numpy.typing import NDArray
 
-__all__ = ["WHOLE", "Array", "Box", "Cut", "Layout", "Shape", "tile_bounds"]
+__all__ = ["WHOLE", "Array", "Box", "Cut", "Layout", "Shape", "coarser", "covers", "divisors", "joint", "tile_bounds"]
 
 Array = NDArray[Any]
 Box = tuple[slice, ...]
@@ -132,3 +133,34 @@ def _first_holders(layout: Layout, shape: tuple[int, ...]) -> tuple[int, ...]:
         bounds = itertools.chain.from_iterable((s.start, s.stop) for s in boxes[device])
         seen.setdefault((layout.parts.tile_of(device), *bounds), device)
     return tuple(seen.values())
+
+
+@lru_cache(maxsize=4096)
+def joint(cuts: tuple[Cut, ...]) -> Cut:
+    """Return the cut of the product of dimensions, the first of them major."""
+    cut_ones = [cut for cut in cuts if cut.count > 1]
+    if len(cut_ones) < 2:
+        return cut_ones[0] if cut_ones else WHOLE
+    first, *rest = cut_ones
+    minor = joint(tuple(rest))
+    tile = tuple(i * minor.count + j for i, j in zip(first.tile, minor.tile, strict=True))
+    return Cut(first.count * minor.count, tile)
+
+
+@lru_cache(maxsize=4096)
+def covers(cuts: tuple[Cut, ...]) -> bool:
+    """Return whether each combination of tiles is on some device, as the cuts of one operation require."""
+    together = joint(cuts)
+    return len(set(together.tile) or {0}) == math.prod(cut.count for cut in cuts)
+
+
+@lru_cache(maxsize=4096)
+def coarser(cut: Cut, count: int) -> Cut:
+    """Return the cut into `count` tiles, each made of consecutive tiles of `cut`; `count` divides ``cut.count``."""
+    merged = cut.count // count
+    return Cut(count, tuple(tile // merged for tile in cut.tile)) if count > 1 else WHOLE
+
+
+def divisors(number: int) -> Iterable[int]:
+    """Return the divisors of a number in descending order."""
+    return (d for d in range(number, 0, -1) if number % d == 0)

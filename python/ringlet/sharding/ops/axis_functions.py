@@ -18,20 +18,8 @@ from ringlet.sharding.sharded_array import ShardedArray
 __all__ = ["apply_view_function"]
 
 
-_FUNCTIONS: tuple[str, ...] = (
-    "transpose",
-    "swapaxes",
-    "moveaxis",
-    "rollaxis",
-    "matrix_transpose",
-    "linalg.matrix_transpose",
-    "squeeze",
-    "broadcast_to",
-    "flip",
-    "fliplr",
-    "flipud",
-    "rot90",
-)
+_FUNCTIONS = """transpose swapaxes moveaxis rollaxis matrix_transpose linalg.matrix_transpose squeeze broadcast_to
+    flip fliplr flipud rot90"""
 
 
 def apply_view_function(function: Callable[..., Array], x: ShardedArray, *args: Any, **kwargs: Any) -> ShardedArray:
@@ -59,7 +47,7 @@ def apply_view_function(function: Callable[..., Array], x: ShardedArray, *args: 
     return taken._derive(lambda buffer: np.broadcast_to(buffer.transpose(kept + gone)[key], sample.shape), layout)
 
 
-for _function in map(numpy_function, _FUNCTIONS):
+for _function in map(numpy_function, _FUNCTIONS.split()):
     if _function is not None:
         implements(_function)(first_given(_function, partial(apply_view_function, _function)))
 

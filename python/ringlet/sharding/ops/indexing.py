@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ringlet.sharding.execution.array_function_table import gathered
+from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.device_group import common_group
-from ringlet.sharding.layout.layout import WHOLE, Array, Layout, Shape
+from ringlet.sharding.layout.layout import WHOLE, Layout, Shape
 from ringlet.sharding.resharding.regions import ArraySpec, IndexRange, Region, plan_assignment
 from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.resharding.tile_assembly import fill, range_view, record_copies, region_views, select_ranges
@@ -115,7 +116,7 @@ def _basic(shape: Shape, key: Any) -> _Basic | None:
         else:
             size = next(sizes)
             if not -size <= entry < size:
-                _stand_in(shape)[key]
+                shape_probe(shape)[key]
             ranges.append(IndexRange(entry % size, 1, 1))
             later.append(0)
     return _Basic(tuple(ranges), tuple(later))
@@ -135,11 +136,11 @@ def _entries(shape: Shape, key: Any) -> list[Any] | None:
         elif _is_array(entry):
             return None
         else:  # NumPy refuses it, or it is a rare form
-            _stand_in(shape)[key]
+            shape_probe(shape)[key]
             return None
     missing = len(shape) - sum(entry is not None for entry in entries)
     if missing < 0:
-        _stand_in(shape)[key]
+        shape_probe(shape)[key]
     place = len(entries) if ellipsis is None else ellipsis
     entries[place:place] = [slice(None)] * missing
     return entries
@@ -160,11 +161,6 @@ def _is_array(entry: Any) -> bool:
     return isinstance(entry, (np.ndarray, ShardedArray, list, bool, np.bool_)) or hasattr(entry, "__array__")
 
 
-def _stand_in(shape: Shape) -> Array:
-    """Return an array of a shape without memory."""
-    return np.broadcast_to(np.empty((), bool), shape)
-
-
 def _advanced(x: ShardedArray, key: Any) -> Any:
     """Take along the dimension of the only integer array in an index, or gather."""
     entries = key if isinstance(key, tuple) else (key,)
@@ -178,11 +174,11 @@ def _advanced(x: ShardedArray, key: Any) -> Any:
             axis = place if Ellipsis not in entries[:place] else place - len(entries)
             others = (*entries[:place], slice(None), *entries[place + 1 :])
             if 0 in x.shape:
-                _stand_in(x.shape)[gathered(_INDEX, key)]  # take does not accept all of these
+                shape_probe(x.shape)[gathered(_INDEX, key)]  # take does not accept all of these
             try:
                 return np.take(x[others], index, axis=axis)
             except IndexError:
-                _stand_in(x.shape)[gathered(_INDEX, key)]  # NumPy's error names the axis of `x`
+                shape_probe(x.shape)[gathered(_INDEX, key)]  # NumPy's error names the axis of `x`
                 raise
     return gathered(_INDEX, x)[gathered(_INDEX, key)]
 
@@ -250,7 +246,7 @@ def _aligned(value: Any, basic: _Basic) -> Any:
     )
     if not fits:
         strides = (0,) * len(basic.shape)
-        np.lib.stride_tricks.as_strided(np.empty(1, bool), basic.shape, strides)[...] = _stand_in(value.shape)
+        np.lib.stride_tricks.as_strided(np.empty(1, bool), basic.shape, strides)[...] = shape_probe(value.shape)
     key: list[Any] = [0] * max(surplus, 0)
     missing = max(-surplus, 0)
     for entry in basic.key:

@@ -12,8 +12,7 @@ from ringlet.sharding.creation import replicated_with
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.execution.shape_inference import dtype_probe, shape_probe
 from ringlet.sharding.execution.tile_execution import write_out
-from ringlet.sharding.layout.dim_sharding import covers
-from ringlet.sharding.layout.layout import WHOLE, Layout
+from ringlet.sharding.layout.layout import WHOLE, Layout, covers
 from ringlet.sharding.resharding.regions import ArraySpec, Region
 from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.resharding.tile_assembly import assemble, full_ranges

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,25 +22,8 @@ __all__ = ["apply_pointwise", "operand"]
 
 
 # Names below numpy, and of the array arguments; the others are the same for each tile.
-_FUNCTIONS: dict[str, tuple[str, ...]] = {
-    "angle": ("z",),
-    "around": ("a",),
-    "fix": ("x",),
-    "i0": ("x",),
-    "iscomplex": ("x",),
-    "isclose": ("a", "b"),
-    "isneginf": ("x",),
-    "isposinf": ("x",),
-    "isreal": ("x",),
-    "nan_to_num": ("x",),
-    "round": ("a",),
-    "sinc": ("x",),
-    "digitize": ("x",),
-    "interp": ("x",),
-    "isin": ("element",),
-    "polyval": ("x",),
-    "searchsorted": ("v",),
-}
+_FUNCTIONS = """angle(z) around(a) fix(x) i0(x) iscomplex(x) isclose(a,b) isneginf(x) isposinf(x) isreal(x)
+    nan_to_num(x) round(a) sinc(x) digitize(x) interp(x) isin(element) polyval(x) searchsorted(v)"""
 
 
 def apply_pointwise(
@@ -102,10 +86,10 @@ def _of_tiles(name: str, function: Callable[..., Any], arrays: tuple[str, ...]) 
     return implementation
 
 
-for _name, _arrays in _FUNCTIONS.items():
+for _name, _arrays in re.findall(r"(\w+)\((.*?)\)", _FUNCTIONS):
     _function = numpy_function(_name)
     if _function is not None:
-        implements(_function)(_of_tiles(_name, _function, _arrays))
+        implements(_function)(_of_tiles(_name, _function, tuple(_arrays.split(","))))
 
 
 @implements(np.real)

@@ -17,7 +17,7 @@ from ringlet.sharding.ops.elementwise import result_dtypes
 from ringlet.sharding.reductions.reductions import LOGICAL, op_of
 from ringlet.sharding.resharding.partial_combine import identity
 from ringlet.sharding.resharding.reshard import materialized, redistribute
-from ringlet.sharding.resharding.transfer_bytes import moved_bytes
+from ringlet.sharding.resharding.transfers import moved_bytes
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["Scatter", "cost_of_gathering", "is_in_bounds", "scatter", "scatter_of"]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ringlet.collectives import Op
+from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.execution.tile_execution import Kernel, TileBoxes, apply
 from ringlet.sharding.layout.factors import Factor, FactorMap, Labels
 from ringlet.sharding.layout.layout import Array, Shape
@@ -17,7 +18,7 @@ from ringlet.sharding.products.product_kernel import sum_along, sum_of_products
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain
 
-__all__ = ["contract", "dtype_of", "numpy_error", "operand", "shape_only"]
+__all__ = ["contract", "dtype_of", "numpy_error", "operand"]
 
 
 # Multiply-adds of a matrix product that take as long as a pass of the threads over one byte.
@@ -100,15 +101,10 @@ def operand(x: Any) -> Any:
     return x if isinstance(x, ShardedArray) else np.asarray(x)
 
 
-def shape_only(shape: Shape, dtype: Any) -> Array:
-    """Return an array of a shape without memory, for NumPy to check."""
-    return np.broadcast_to(np.empty((), dtype), shape)
-
-
 def _shape_only(x: Any) -> Any:
     if isinstance(x, list):
         return [_shape_only(each) for each in x]
-    return shape_only(x.shape, x.dtype) if hasattr(x, "dtype") else x
+    return shape_probe(x.shape, x.dtype) if hasattr(x, "dtype") else x
 
 
 def numpy_error(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Exception:

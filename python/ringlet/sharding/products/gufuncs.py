@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from ringlet.sharding.execution.array_function_table import implements
+from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.execution.ufunc_table import implements_ufunc
 from ringlet.sharding.layout.factors import Labels
 from ringlet.sharding.layout.layout import Shape
-from ringlet.sharding.products.contraction import contract, dtype_of, numpy_error, operand, shape_only
+from ringlet.sharding.products.contraction import contract, dtype_of, numpy_error, operand
 
 __all__ = ["generalized"]
 
@@ -56,7 +57,7 @@ def _rule(
     ndims = tuple(map(len, shapes))
     labels = _labels(ufunc.__name__, ndims, _axes(options))
     if labels is None or not _are_compatible(labels, shapes):
-        raise numpy_error(ufunc, *map(shape_only, shapes, dtypes), **options)
+        raise numpy_error(ufunc, *map(shape_probe, shapes, dtypes), **options)
     named = {name: value for name, value in options.items() if name in ("dtype", "casting", "signature", "sig")}
     return labels, dtype_of(ufunc, dtypes, tuple(max(2, ndim) for ndim in ndims), **named)
 

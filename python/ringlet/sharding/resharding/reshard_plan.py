@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from ringlet.sharding.layout.device_group import DeviceGroup
-from ringlet.sharding.layout.layout import Box, Layout, Shape
+from ringlet.sharding.layout.layout import Box, Layout, Shape, covers
 from ringlet.sharding.resharding.collective_record import Collective, Kind, Message
 from ringlet.sharding.resharding.reduction_plan import Reduction, plan_reduction
 from ringlet.sharding.resharding.reshard_time import hops_of, timed
@@ -177,18 +176,11 @@ def _intermediate_layouts(source: Layout, target: Layout) -> Iterator[tuple[Layo
         for dimension in order[:-1]:
             cuts[dimension] = target.cuts[dimension]
             stops.append(source.with_cuts(cuts))
-        if stops and all(map(_covers, stops)):
+        if stops and all(covers((stop.parts, *stop.cuts)) for stop in stops):
             yield tuple(stops)
     whole = source.with_cuts(Layout.replicated(source.num_devices, source.ndim).cuts)
     if whole not in (source, target):
         yield (whole,)
-
-
-def _covers(layout: Layout) -> bool:
-    """Return whether each combination of tiles is on some device."""
-    axes = (layout.parts, *layout.cuts)
-    found = {tuple(axis.tile_of(device) for axis in axes) for device in range(layout.num_devices)}
-    return len(found) == math.prod(axis.count for axis in axes)
 
 
 def _kind_of(
