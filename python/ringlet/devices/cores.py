@@ -56,7 +56,6 @@ def _read_file(path: str) -> str | None:
 
 
 def _quotas(read: ReadFile) -> Iterator[tuple[float, str]]:
-    """Yield every quota that applies to this process, as (cores, file)."""
     for line in (read(MEMBERSHIP_FILE) or "").splitlines():
         # hierarchy-ID:controllers:path. In cgroup v2 the ID is 0 and the controllers are empty: "0::/path".
         _, _, rest = line.partition(":")

@@ -102,7 +102,6 @@ class Conversions:
         return converted(x._gathered(), dtype, copy is not False)
 
     def _is_in_one_place(self: Any) -> bool:
-        """Return whether one device holds the whole array."""
         return bool(self._layout.is_replicated or len(self._layout.holders) == 1)
 
     # Consumers of DLPack share memory, which requires one device that holds all values.

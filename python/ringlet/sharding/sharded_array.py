@@ -148,7 +148,6 @@ class ShardedArray(ArrayMethods, Conversions):
         return made
 
     def _adopt(self, other: ShardedArray) -> None:
-        """Take over the memory and layout of another array."""
         self._shape, self._dtype = other._shape, other._dtype
         self._whole, self._buffers = other._whole, other._buffers
         self._layout, self._group, self._combine = other._layout, other._group, other._combine
@@ -170,7 +169,6 @@ class ShardedArray(ArrayMethods, Conversions):
 
     @property
     def _has_one_buffer_per_part(self) -> bool:
-        """Return whether all devices with values of the same term share memory."""
         if self._buffers is None:
             return True
         return self._group.member is None and len({*map(id, self._buffers)}) == self._layout.parts.count
@@ -201,7 +199,6 @@ class ShardedArray(ArrayMethods, Conversions):
         return self
 
     def _own(self) -> None:
-        """Copy to memory owned by this array."""
         from ringlet.sharding.resharding.device_buffers import copies
 
         buffers = copies(self)

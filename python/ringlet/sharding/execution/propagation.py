@@ -149,7 +149,6 @@ def _on_one_device(request: _Request) -> Choice | None:
 
 
 def _choices(request: _Request) -> Iterator[Choice]:
-    """Return each way to run the operation, with its cost."""
     for kept in _kept_partial(request):
         parts = next((layout.parts for number in kept if (layout := request.layouts[number])), WHOLE)
         for assignment in _assignments(request, parts):
@@ -166,7 +165,6 @@ def _choices(request: _Request) -> Iterator[Choice]:
 
 
 def _kept_partial(request: _Request) -> Iterator[frozenset[int]]:
-    """Return the sets of operands that may stay partial, and the empty set."""
     rule, combine = request.factor_map, request.combine
     if combine not in rule.linear_ops or (rule.reduced and combine is not rule.combine):
         yield frozenset()
@@ -193,7 +191,6 @@ def _assignments(request: _Request, parts: Cut) -> Iterator[Assignment]:
 
 
 def _candidates(request: _Request, *, with_coarser: bool) -> dict[Factor, list[Cut]]:
-    """Return the candidate divisions of each factor that an operand has divided."""
     found: dict[Factor, dict[Cut, None]] = {}
     for labels, layout in zip(request.factor_map.operands, request.layouts, strict=True):
         for label, cut in zip(labels, layout.cuts, strict=True) if layout else ():
@@ -221,7 +218,6 @@ def _cuts(labels: Labels, assignment: Assignment) -> tuple[Cut, ...]:
 
 
 def _operand_bytes(request: _Request, targets: Sequence[Layout]) -> list[int]:
-    """Return the bytes to move each operand."""
     return [
         moved_bytes(shape, itemsize, source, target) if source is not None else 0
         for shape, itemsize, source, target in zip(

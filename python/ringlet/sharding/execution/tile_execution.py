@@ -192,7 +192,6 @@ def arrays_at_once(prepared: Prepared, effort: float = 1.0) -> list[Array] | Non
 
 
 def _at_once(kernel: Kernel, prepared: Prepared, effort: float) -> ShardedArray | None:
-    """Compute all tiles in one call if possible."""
     arrays, stacks = arrays_at_once(prepared, effort), prepared.plan.stacks
     if arrays is None or stacks is None:
         return None
@@ -270,7 +269,6 @@ def tile_of(x: Any, box: Box, device: int) -> Any:
 
 
 def _on_each_device(x: Any, num_devices: int) -> Sequence[Any]:
-    """Return the array of an operand on each device."""
     if not isinstance(x, ShardedArray):
         return (x,) * num_devices
     return (x._whole,) * num_devices if x._buffers is None else x._buffers

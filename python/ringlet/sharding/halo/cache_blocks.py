@@ -45,7 +45,6 @@ def blocks(lengths: tuple[int, ...], counts: tuple[int, ...], windows: Windows, 
 def _columns(
     lengths: tuple[int, ...], counts: tuple[int, ...], windows: Windows, most: int
 ) -> list[list[tuple[slice, int, int, slice, slice, bool]]]:
-    """Return the part of blocks that each dimension has."""
     columns: list[list[tuple[slice, int, int, slice, slice, bool]]] = []
     for length, count, window in reversed(list(zip(lengths, counts, windows, strict=True))):
         step = max(1, min(count, most // window.stride))

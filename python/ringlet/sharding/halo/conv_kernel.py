@@ -258,7 +258,6 @@ def _matrices(
 
 
 def _num_outer(windows: Windows) -> int:
-    """Return the number of window dimensions with separate matrices."""
     return len(windows) - 1 if all(window.stride == 1 for window in windows[:-1]) else 0
 
 
@@ -311,5 +310,4 @@ def _matrix_dtype(dtype: np.dtype[Any], one: Array, other: Array, length: int) -
 
 
 def _largest(array: Array) -> int:
-    """Return the largest absolute value."""
     return max(int(array.max()), -int(array.min()))

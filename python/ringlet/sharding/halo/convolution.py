@@ -128,7 +128,6 @@ class Convolution:
         return factor_map
 
     def _in_groups(self, view: Array, features: int) -> Array:
-        """Split features, the last dimension, into groups and features of each."""
         size = features // self.groups if self.groups > 1 else view.shape[-1]
         groups: Array = view.reshape(*view.shape[:-1], -1, size)
         return groups

@@ -199,7 +199,6 @@ def _run(
 
 
 def _single(array: Array) -> Array:
-    """View as one group of one feature."""
     return array[..., np.newaxis, np.newaxis]
 
 

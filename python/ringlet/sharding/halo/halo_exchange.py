@@ -76,7 +76,6 @@ def plan_exchange(
 def _messages(
     shape: Shape, layout: Layout, sides: list[list[tuple[slice, ...]]], dimension: int, ranges: Any
 ) -> Iterator[tuple[int, Message]]:
-    """Return the messages between tiles along one dimension, by distance."""
     holders, tiles = tile_holders(layout)
     owned = tile_bounds(shape[dimension], layout.cuts[dimension].count)
     place = dimension + 1  # the part comes first
@@ -107,7 +106,6 @@ def _permute(messages: Sequence[Message], dtype: np.dtype[Any], group: DeviceGro
 
 
 def _difference(box: Box, has: Box | None) -> list[Box]:
-    """Return the parts of a box that are not in another."""
     if has is None:
         return [box]
     bounds = [
@@ -146,7 +144,6 @@ def exchange_halo(
 
 @lru_cache(maxsize=1024)
 def _has_parts(held_layout: Layout, layout: Layout, shape: Shape) -> bool:
-    """Return whether each device's box in a layout is within its box in another."""
     return (
         held_layout.parts == layout.parts
         and {*layout.holders} <= {*held_layout.holders}

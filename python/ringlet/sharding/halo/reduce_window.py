@@ -71,7 +71,6 @@ def reduce_windows(x: Array, out: Array, windows: Windows, function: np.ufunc) -
 
 
 def _reduced(part: Array, counts: tuple[int, ...], windows: Windows, function: np.ufunc) -> Array:
-    """Reduce along one dimension after another."""
     for axis, (window, count) in enumerate(zip(windows, counts, strict=True)):
         before = (slice(None),) * axis
         views = [part[before + seen] for _, seen in tap_slices((window,), (count,))]
@@ -115,7 +114,6 @@ def choice_gradient(
 
 
 def _add_shared(part: Array, starts: tuple[int, ...], total: Array, begins: tuple[int, ...]) -> None:
-    """Add the overlap of two parts that begin at different positions."""
     ours, theirs = [], []
     for start, length, begin, size in zip(starts, part.shape, begins, total.shape, strict=True):
         first, last = max(start, begin), min(start + length, begin + size)
@@ -295,7 +293,6 @@ def gradient(name: str, x: Any, cotangent: Any, function: np.ufunc, windows: Win
 
 @lru_cache(maxsize=256)
 def _input_box(windows: Windows, shape: Shape, outputs: Needs) -> Needs:
-    """Return the input box of a box of outputs."""
     return tuple(
         tuple((window.needs(length, *bounds[0]),) for bounds in ranges or ())
         for window, length, ranges in zip(windows, shape, outputs, strict=True)

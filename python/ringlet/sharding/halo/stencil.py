@@ -213,7 +213,6 @@ class _View(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _needs(view: _View, counts: tuple[int, ...]) -> Needs:
-    """Return the ranges that each tile needs."""
     needs = []
     for dimension, (length, count) in enumerate(zip(view.shape, counts, strict=True)):
         kind = view.boundaries[dimension].kind
@@ -225,7 +224,6 @@ def _needs(view: _View, counts: tuple[int, ...]) -> Needs:
 
 
 def _parts(shape: Shape, box: Box, dtype: np.dtype[Any]) -> Iterator[tuple[Box, Box]]:
-    """Divide a tile into parts that fit the cache, with their boxes in the whole and in the tile."""
     for block in blocks(shape, shape, (POINTWISE,) * len(shape), _PART_BYTES // dtype.itemsize):
         part = tuple(
             slice(side.start + place.start, side.start + place.stop)
@@ -260,7 +258,6 @@ def _dtype(function: Callable[[Array], Any], buffer: Array, box: Box, view: _Vie
 
 
 def _view(x: Any, depth: Any, boundary: Any) -> _View:
-    """Check depth and boundary."""
     depths = list(depth) if isinstance(depth, Iterable) else [depth] * x.ndim
     pairs = [tuple(each) if isinstance(each, Iterable) else (each, each) for each in depths]
     exact = tuple(tuple(whole_number(number) for number in pair) for pair in pairs)

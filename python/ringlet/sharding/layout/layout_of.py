@@ -62,7 +62,6 @@ def _layout(sharding: Sharding, ndim: int, count: int) -> Layout:
 
 
 def _count(sharding: Sharding, num_devices: int | None) -> int:
-    """Return the number of devices of a sharding that defines where values are."""
     if sharding.kind in ("manual", "unknown", "tuple") or "manual" in sharding.last_tile_dims:
         raise ShardingError(
             f"{sharding} does not define which part of an array a device has"
@@ -89,7 +88,6 @@ def _cut(count: int, tile: range | tuple[int, ...]) -> Cut:
 
 
 def _axis_cuts(sharding: Sharding) -> tuple[Cut, ...]:
-    """Return the division of each dimension of the tile assignment."""
     dimensions = sharding.tile_assignment_dimensions
     if not dimensions:  # size-0 `np.indices` would fail
         return ()

@@ -69,7 +69,6 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, append:
 
 
 def _end(value: Any, x: Any, axis: int) -> Any:
-    """Return the array to prepend or append, from an array or a single value."""
     if value is np._NoValue:
         return None
     value = value if hasattr(value, "shape") else np.asanyarray(value)

@@ -37,7 +37,6 @@ def merged(x: Any, labels: Labels) -> tuple[Any, Labels]:
 
 
 def _diagonal(x: Array, labels: Labels) -> Array:
-    """Return a view of the diagonal along dimensions of one label."""
     distinct = tuple(dict.fromkeys(labels))
     strides = dict.fromkeys(distinct, 0)
     for label, stride in zip(labels, x.strides, strict=True):

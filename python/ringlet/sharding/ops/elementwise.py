@@ -118,7 +118,6 @@ def _kernel(
 
 
 def _operand(value: Any) -> Any:
-    """Return an array or number unchanged, anything else as an ndarray."""
     if isinstance(value, (ShardedArray, np.generic)) or type(value) in (bool, int, float, complex):
         return value
     return np.asarray(value)
@@ -145,7 +144,6 @@ def _checked_dtypes(
 
 
 def _checked_shape(shapes: Sequence[Shape], outs: Sequence[Any]) -> tuple[int, ...]:
-    """Return the broadcast shape of operands and `out` arrays."""
     given = [out.shape for out in outs if out is not None]
     shape = broadcast_shape([*shapes, *given])
     for other in given:
@@ -166,8 +164,6 @@ def _multiple_results(
     shape: Shape,
     outs: Sequence[Any],
 ) -> tuple[Any, ...]:
-    """Run a ufunc of several results, all of the same layout."""
-
     def work() -> tuple[Any, ...]:
         prepared = prepare(ufunc.__name__, factor_map, operands, dtypes[0], shape=shape)
         results = [allocate(prepared._replace(dtype=dtype)) for dtype in dtypes]

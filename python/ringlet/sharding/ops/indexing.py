@@ -184,13 +184,11 @@ def _advanced(x: ShardedArray, key: Any) -> Any:
 
 
 def _is_field(x: ShardedArray, key: Any) -> bool:
-    """Return whether an index names fields of a structured array."""
     names = key if isinstance(key, list) else [key]
     return x.dtype.names is not None and bool(names) and all(isinstance(name, str) for name in names)
 
 
 def _is_mask(x: ShardedArray, key: Any) -> bool:
-    """Return whether an index is a Boolean array along the first dimensions."""
     return isinstance(key, (np.ndarray, ShardedArray)) and key.dtype == bool and key.shape == x.shape[: key.ndim] != ()
 
 
@@ -200,7 +198,6 @@ def _is_uniform(value: Any, ndim: int) -> bool:
 
 
 def _assign(x: ShardedArray, basic: _Basic, value: Any) -> None:
-    """Write a value to an index of slices and numbers."""
     value = _aligned(_as_value(value, x.dtype, basic), basic)
     if isinstance(value, ShardedArray):
         common_group("assign", [x, value])

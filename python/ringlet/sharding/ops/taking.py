@@ -75,7 +75,6 @@ def _checked(indices: Any, shape: Sequence[int], axis: int, mode: str) -> NDArra
 
 
 def _taken_from_holders(x: ShardedArray, indices: NDArray[np.intp], axis: int) -> ShardedArray:
-    """Return rows of an array divided along an axis, sent by their holders."""
     cuts = x._layout.cuts
     gathered = x._layout.with_cuts([*cuts[:axis], WHOLE, *cuts[axis + 1 :]])
     made = empty((*x.shape[:axis], indices.size, *x.shape[axis + 1 :]), x.dtype, gathered, x._group)
@@ -107,7 +106,6 @@ _Wanted = Sequence[tuple[Copy, tuple[NDArray[np.intp], ...]]]
 
 
 def _exchange(x: ShardedArray, made: ShardedArray, indices: NDArray[np.intp], axis: int, wanted: _Wanted) -> None:
-    """Send rows to the devices that need them, each through a temporary buffer."""
     transfers = []
     for (source, target, box), places in ((copy[1:], places) for copy, places in wanted):
         buffer, shape = x._buffer(source), [side.stop - side.start for side in box]

@@ -97,7 +97,6 @@ def _op(ufunc: np.ufunc, dtype: np.dtype[Any], value: Any) -> Op | None:
 
 
 def _aligned(shape: Sequence[int], labels: Sequence[Any], sizes: Sequence[int]) -> Labels:
-    """Return the labels of broadcast operands, aligned at the end."""
     skipped = len(labels) - len(shape)
     each = zip(shape, labels[skipped:], sizes[skipped:], strict=True)
     return tuple(label if size == whole else None for size, label, whole in each)

@@ -101,14 +101,12 @@ def _leaves(key: Any) -> list[Any]:
 
 
 def _materialized(value: Any) -> Any:
-    """Return an argument with the partial arrays in it combined."""
     if isinstance(value, tuple):
         return tuple(map(_materialized, value))
     return materialized(value) if isinstance(value, ShardedArray) else value
 
 
 def _everywhere(value: Any) -> Any:
-    """Return an argument with all sharded arrays in it on each device."""
     if isinstance(value, tuple):
         return tuple(map(_everywhere, value))
     if not isinstance(value, ShardedArray):

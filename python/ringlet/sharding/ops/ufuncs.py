@@ -59,7 +59,6 @@ def _is_complex(value: Any) -> bool:
 
 
 def _is_foreign(value: Any) -> bool:
-    """Return whether a value has its own ``__array_ufunc__``."""
     kind = type(value)
     return (
         kind not in _NUMBERS
@@ -144,7 +143,6 @@ def _kind_of(value: Any) -> _Kind | None:
 
 
 def _takes(target: ShardedArray, chosen: _Plan, group: DeviceGroup) -> bool:
-    """Return whether a result may be computed in the memory of an array."""
     return (
         target._whole is not None
         and target.dtype == chosen.dtype
@@ -163,7 +161,6 @@ def _overlaps(target: ShardedArray, inputs: tuple[Any, ...], arrays: list[Any]) 
 
 
 def _fill(ufunc: np.ufunc, arrays: list[Any], result: ShardedArray, chosen: _Plan) -> None:
-    """Compute slab by slab."""
     whole = result._whole
     assert whole is not None
 

@@ -52,7 +52,6 @@ def contract(
 def _rule(
     labels: tuple[Labels, ...], shapes: tuple[Shape, ...], is_linear: tuple[bool, ...], dtype: np.dtype[Any]
 ) -> tuple[FactorMap, Shape, float]:
-    """Return the factors of a product, the shape of its result, and its amount of work."""
     sizes = _sizes(labels, shapes)
     operands = tuple(
         tuple(label if size == sizes[label] else None for label, size in zip(given, shape, strict=True))
@@ -76,7 +75,6 @@ def _rule(
 
 
 def _sizes(labels: tuple[Labels, ...], shapes: tuple[Shape, ...]) -> dict[Factor, int]:
-    """Return the size of each label; 1 is replaced by any other size."""
     sizes: dict[Factor, int] = {}
     for given, shape in zip(labels, shapes, strict=False):
         for label, size in zip(given, shape, strict=True):

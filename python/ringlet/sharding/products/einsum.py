@@ -65,7 +65,6 @@ def labels_of(text: str, ndims: Sequence[int]) -> tuple[Labels, ...] | None:
 
 
 def _term_labels(term: str, ndim: int) -> Labels | None:
-    """Label the dimensions of one array."""
     before, ellipsis, after = term.partition("...")
     count = ndim - len(before) - len(after)
     letters = before + after
@@ -144,7 +143,6 @@ def _labels(text: str, shapes: tuple[Shape, ...]) -> tuple[Labels, ...] | None:
 
 
 def _are_compatible(labels: tuple[Labels, ...], shapes: Sequence[Shape]) -> bool:
-    """Return whether dimensions of one label have one size, or 1; in one operand, one size."""
     sizes: dict[Any, int] = {}
     for given, shape in zip(labels, shapes, strict=False):
         if len(set(zip(given, shape, strict=True))) > len(set(given)):
@@ -181,7 +179,6 @@ def _product(name: str, terms: list[Term], wanted: Labels, dtype: np.dtype[Any],
 
 
 def _pair(name: str, a: Term, b: Term, left: Labels, dtype: np.dtype[Any]) -> Term:
-    """Multiply two arrays; immediately if neither is sharded."""
     if isinstance(a[0], np.ndarray) and isinstance(b[0], np.ndarray):
         letters = {label: number for number, label in enumerate(dict.fromkeys((*a[1], *b[1])))}
         lists = [[letters[label] for label in given] for given in (a[1], b[1], left)]

@@ -123,7 +123,6 @@ def _sums_of_rows(a: Array, b: Array, num_both: int, target: Array) -> None:
 
 
 def _product(a: Array, b: Array, target: Array, counts: tuple[int, int, int, int]) -> None:
-    """Multiply matrices of merged dimensions, one for each index of the dimensions in both operands."""
     num_both, num_rows, num_columns, _ = counts
     both = target.shape[:num_both]
     rows = target.shape[num_both : num_both + num_rows]
@@ -146,7 +145,6 @@ def _matmul(a: Array, b: Array, out: Array | None) -> Array:
 
 
 def _merges(x: Array, first: int, number: int) -> bool:
-    """Return whether consecutive dimensions can be merged given their strides."""
     sides = [
         (size, stride)
         for size, stride in zip(x.shape[first : first + number], x.strides[first : first + number], strict=True)

@@ -24,7 +24,6 @@ _INDEX = np.dtype(np.intp)
 
 
 def _implement(name: str) -> None:
-    """Register one of ``argmax``, ``argmin``, ``nanargmax``, ``nanargmin``."""
     function: Callable[..., Any] = getattr(np, name)
     search: Callable[..., Any] = getattr(np, name.removeprefix("nan"))
     worst = -np.inf if search is np.argmax else np.inf

@@ -37,7 +37,6 @@ def _matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 
 def _checked(function: Callable[..., Any], x: Any, *, is_vector: bool, **kwargs: Any) -> Any:
-    """Let NumPy check the arguments, then compute the norm of vectors or matrices."""
     if not isinstance(x, ShardedArray) or x.dtype.kind not in "biufc":
         return NotImplemented
     with np.errstate(all="ignore"):

@@ -259,14 +259,12 @@ def _joined_layout(layout: Layout, axis: int, axes: tuple[int, ...]) -> Layout:
 
 @lru_cache(maxsize=1024)
 def _cut_again(result: Layout, reduced: Layout, axes: tuple[int, ...], keepdims: bool) -> Layout:
-    """Divide the result of a reduction as its operand is divided."""
     kept = [d for d in range(reduced.ndim) if keepdims or d not in axes]
     return result.with_cuts([WHOLE if d in axes else reduced.cuts[d] for d in kept])
 
 
 @lru_cache(maxsize=1024)
 def _has_columns(size: int, count: int) -> bool:
-    """Return whether a dimension is divided into tiles that are all wider than one element."""
     widths = {end - begin for begin, end in tile_bounds(size, count)}
     return count > 1 and not widths & {0, 1}
 
@@ -284,7 +282,6 @@ def _factor_map(
 
 
 def _kept(array: Array, shape: Shape, axes: tuple[int, ...]) -> Array:
-    """View a result with all the dimensions of its operand."""
     view: Array = array.view()
     view.shape = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
     return view

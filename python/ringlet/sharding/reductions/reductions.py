@@ -150,8 +150,6 @@ class _TileReduction:
 
 
 def _reduced(reduction: Reduction, tile_reduction: _TileReduction, dtype: np.dtype[Any], out: Any) -> Any:
-    """Reduce in the way that suits the ufunc and the dtype."""
-
     def once(tile: Array, mask: Array | None, result: Array, where: TileBoxes) -> None:
         begins = tile_reduction.repeats or where.part == 0
         tile_reduction.reduce(tile, mask, result, begins=begins, keepdims=reduction.keepdims)
@@ -189,7 +187,6 @@ def op_of(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Op | None:
 
 
 def _bound(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
-    """Return the identity of an extreme for a dtype, for empty tiles."""
     if dtype.kind == "b":
         return ufunc is np.minimum
     if dtype.kind == "f":
@@ -205,8 +202,6 @@ def _method(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
 
 def _implement(name: str, ufunc: np.ufunc, *others: str, takes_dtype: bool = False) -> None:
-    """Register the functions that are a ufunc's ``reduce`` along all axes."""
-
     def with_dtype(a: Any, axis: Axes = None, dtype: Any = None, out: Any = None, *args: Any, **kwargs: Any) -> Any:
         return reduce(ufunc, a, axis, dtype, out, *args, name=name, **kwargs)
 

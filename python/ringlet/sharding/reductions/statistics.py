@@ -85,7 +85,6 @@ _NO_VALUE: Any = np._NoValue  # default values in NumPy's functions
 def _modelled(
     function: Callable[..., Any], x: ShardedArray, out: Any = None, where: Any = True, **kwargs: Any
 ) -> np.dtype[Any]:
-    """Return the dtype of NumPy's result, or raise its error."""
     mask = mask_of(where)
     if mask is not None:
         kwargs["where"] = probe_array(small(mask))
@@ -98,7 +97,6 @@ def _modelled(
 
 
 def _work_dtype(x: ShardedArray, dtype: Any) -> np.dtype[Any]:
-    """Return the dtype in which NumPy's mean is summed."""
     if dtype is None and x.dtype.kind in "biu":
         dtype = np.float64
     elif dtype is None:
@@ -143,7 +141,6 @@ def _mean(
 
 
 def _divided(total: Any, count: Any, out: Any) -> Any:
-    """Divide sums by their counts, in place."""
     if np.any(count == 0):
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=2)
     if out is None and not total.shape:  # a read-only value
@@ -188,7 +185,6 @@ def _moment(
 
 
 def _implement_spread(function: Callable[..., Any]) -> None:
-    """Register one of ``var``, ``std``, ``nanvar``, ``nanstd``."""
     is_root = function.__name__.endswith("std")
 
     def spread_of(  # noqa: PLR0917  # as NumPy has them
@@ -285,7 +281,6 @@ def _average(a: Any, axis: Axes = None, weights: Any = None, returned: bool = Fa
 
 
 def _broadcast_weights(a: Any, axis: Axes, weights: Any) -> Any:
-    """Return weights of some dimensions reshaped to all the array's dimensions."""
     if axis is None:
         raise TypeError(
             f"Axis must be specified when shapes of a and weights differ: they are {a.shape} and {weights.shape}."

@@ -77,7 +77,6 @@ Cell = tuple[tuple[int, ...], Bounds]
 
 
 def _receivers(shape: Shape, source: Layout, target: Layout) -> dict[Cell, list[int]]:
-    """Return the devices that need each box within a tile of the source."""
     receivers: dict[Cell, list[int]] = {}
     for device, box in enumerate(needed_boxes(target, shape)):
         if box is not None:
@@ -87,7 +86,6 @@ def _receivers(shape: Shape, source: Layout, target: Layout) -> dict[Cell, list[
 
 
 def _cells(shape: Shape, source: Layout, box: Box) -> list[Cell]:
-    """Return the tiles of a layout that intersect a box, with the intersections."""
     found: list[Cell] = [((), ())]
     for size, cut, side in zip(shape, source.cuts, box, strict=True):
         bounds = [(max(begin, side.start), min(end, side.stop)) for begin, end in tile_bounds(size, cut.count)]

@@ -192,7 +192,6 @@ def _cells(device_boxes: DeviceBoxes) -> Cells:
 
 
 def _intersections(cells: Any, bounds: Bounds, sides: Box = ()) -> Iterator[tuple[Box, list[int]]]:
-    """Return the intersections of boxes with one box, and their holders."""
     if not bounds:
         if cells:
             yield sides, cells

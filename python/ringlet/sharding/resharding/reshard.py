@@ -102,7 +102,6 @@ def _itself(buffer: Array) -> Array:
 
 
 def _moved(x: ShardedArray, layout: Layout) -> ShardedArray:
-    """Return the same values, or the same parts, in other tiles."""
     buffers, collectives = _received(x, layout)
     result = x._derive(_itself, layout)
     if x._whole is None:
@@ -147,7 +146,6 @@ def receive_buffers(x: ShardedArray, layout: Layout) -> list[Array | None]:
 
 
 def _combined(x: ShardedArray, layout: Layout) -> ShardedArray:
-    """Return the combined values of a partial array."""
     result = empty(x.shape, x.dtype, layout, x._group)
     if result._whole is not None and x._has_one_buffer_per_part:
         collectives = _collectives(x, layout)
@@ -165,7 +163,6 @@ def _combined(x: ShardedArray, layout: Layout) -> ShardedArray:
 
 
 def _reduce(x: ShardedArray, step: Step, buffers: Sequence[Array | None]) -> None:
-    """Combine the boxes assigned to devices of this process."""
     incoming = [Message(source, r.device, r.box) for r in step.reductions for source in r.sources]
     spaces_of_parts = [x._buffer(device) for device in range(x._group.num_devices)]
     values = iter(received(x._group, incoming, spaces_of_parts, "-"))

@@ -186,7 +186,6 @@ def _intermediate_layouts(source: Layout, target: Layout) -> Iterator[tuple[Layo
 def _kind_of(
     source: Layout, target: Layout, current: Sequence[Box], wanted: Sequence[Box | None], messages: Sequence[Message]
 ) -> Kind:
-    """Return the kind of collective that messages between two layouts form."""
     if source.only is not None:
         is_wanted_by_all = target.only is None and all(box == current[source.only] for box in wanted)
         return "broadcast" if is_wanted_by_all else "point-to-point"
@@ -209,6 +208,5 @@ def _kind_of(
 
 
 def _is_permutation(messages: Sequence[Message]) -> bool:
-    """Return whether no device sends or receives twice."""
     count = len(messages)
     return len({m.source for m in messages}) == count and len({m.target for m in messages}) == count

@@ -54,7 +54,6 @@ def _seconds(collective: Collective, assignment: DeviceAssignment, replica: int)
 
 
 def _seconds_of_messages(pairs: Sequence[tuple[int, int]], nbytes: int, assignment: DeviceAssignment) -> float:
-    """Return the time of concurrent messages of equal size."""
     if not pairs:
         return 0.0
     source, target = np.array(pairs, np.int64).T

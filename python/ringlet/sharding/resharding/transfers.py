@@ -72,7 +72,6 @@ def messages_for(shape: Shape, source: Layout, wanted: Sequence[Box | None], hop
 
 
 def _pieces(part: int, box: Box, lengths: Sequence[int]) -> list[tuple[Tile, Box]]:
-    """Return the intersections of a box with the tiles of a part."""
     overlaps = (_overlaps(side.start, side.stop, length) for side, length in zip(box, lengths, strict=True))
     return [
         ((part, *(index for index, _ in found)), tuple(side for _, side in found))
@@ -82,7 +81,6 @@ def _pieces(part: int, box: Box, lengths: Sequence[int]) -> list[tuple[Tile, Box
 
 @lru_cache(maxsize=4096)
 def _overlaps(start: int, stop: int, length: int) -> tuple[tuple[int, slice], ...]:
-    """Return the tiles that a range intersects, and the intersections."""
     return tuple(
         (index, slice(max(start, index * length), min(stop, (index + 1) * length)))
         for index in range(start // length, (stop - 1) // length + 1)
@@ -136,7 +134,6 @@ def moved_bytes(shape: Shape, itemsize: int, source: Layout, target: Layout) -> 
 
 
 def _held_elements(shape: Shape, source: Layout, target: Layout) -> Integers:
-    """Return the number of elements that each device both needs and has."""
     starts, stops = _bounds(target, shape)
     others_start, others_stop = _bounds(source, shape)
     sides = np.minimum(stops, others_stop) - np.maximum(starts, others_start)
@@ -147,7 +144,6 @@ def _held_elements(shape: Shape, source: Layout, target: Layout) -> Integers:
 
 
 def _tiles(layout: Layout) -> Integers:
-    """Return the tile number of each device."""
     return np.array(joint(layout.cuts).tile or (0,) * layout.num_devices)
 
 
