@@ -104,7 +104,7 @@ def dispatch(
     """Run a NumPy function with a ShardedArray among its arguments: tile by tile, or on gathered arrays."""
     if not all(issubclass(kind, (ShardedArray, np.ndarray)) for kind in types):
         return NotImplemented
-    name = _name_of(function)
+    name = f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
     if name in _CREATORS:
         return _created(array, function, args, kwargs)
     implementation = None if has_subclass(types) else implementations().get(function)
@@ -119,10 +119,6 @@ def dispatch(
         return result
 
     return recorded_as_one(name, (args, tuple(kwargs.values())), work)
-
-
-def _name_of(function: Callable[..., Any]) -> str:
-    return f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
 
 
 def _created(like: ShardedArray, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -244,7 +244,8 @@ def _matrices(
     Otherwise there is one with the whole window.
     """
     c = x.shape[-1]
-    num_outer = _num_outer(windows)
+    # Dimensions of the window with separate matrices.
+    num_outer = len(windows) - 1 if all(window.stride == 1 for window in windows[:-1]) else 0
     inner = windows[num_outer:]
     size = math.prod(window.size for window in inner) * c
     scratch = _Scratch(dtype)
@@ -255,10 +256,6 @@ def _matrices(
         rows = rows.reshape(*view.shape[: len(windows)], size)
         taps = tap_slices(windows[:num_outer], block.counts[:num_outer])
         yield block, [_joined(rows[seen]) for _, seen in taps]
-
-
-def _num_outer(windows: Windows) -> int:
-    return len(windows) - 1 if all(window.stride == 1 for window in windows[:-1]) else 0
 
 
 def _windowed(places: Array, counts: Sequence[int], num_outer: int, inner: Windows) -> Array:

@@ -17,7 +17,7 @@ from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import Array, Box, Shape
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["SeeingKernel", "apply_with_halo", "as_operand"]
+__all__ = ["SeeingKernel", "apply_with_halo", "as_operand", "check_cotangent"]
 
 SeeingKernel = Callable[[Sequence[Array], tuple[Box, ...], Array, Box], object]
 
@@ -80,6 +80,14 @@ def as_operand(given: ArrayLike) -> Any:
     if isinstance(given, np.ma.MaskedArray):
         raise TypeError("a masked array would lose its mask: pass array.filled(0), or another suitable fill value")
     return given if isinstance(given, ShardedArray) else np.asarray(given)
+
+
+def check_cotangent(cotangent: Any, shape: Shape) -> None:
+    """Check that a gradient has the shape of the result."""
+    if cotangent.shape != shape:
+        raise ValueError(
+            f"the gradient has shape {cotangent.shape}, and the result {shape}: pass a gradient of the result's shape"
+        )
 
 
 def _fill_whole(kernel: SeeingKernel, arrays: Sequence[Array], whole: Array) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.halo.cache_blocks import wide
-from ringlet.sharding.halo.halo_apply import as_operand
-from ringlet.sharding.halo.reduce_window import check_cotangent, gradient, reduce_windows, reduced
-from ringlet.sharding.halo.windows import POINTWISE, Numbers, Padding, Windows, per_dimension, windows_of
+from ringlet.sharding.halo.halo_apply import as_operand, check_cotangent
+from ringlet.sharding.halo.reduce_window import gradient, reduce_windows, reduced
+from ringlet.sharding.halo.windows import POINTWISE, Numbers, Padding, Windows, counted, per_dimension, windows_of
 from ringlet.sharding.layout.layout import Array, Shape
 
 __all__ = ["avg_pool", "avg_pool_vjp", "max_pool", "max_pool_vjp"]
@@ -194,7 +194,7 @@ def avg_pool_vjp(
         shares = cotangent / _counts(x.shape, windows, cotangent.dtype, count_include_pad)
         return gradient("avg_pool_vjp", x, shares, np.add, windows)
 
-    check_cotangent(x.shape, cotangent, windows)
+    check_cotangent(cotangent, counted(x.shape, windows))
     return recorded_as_one("avg_pool_vjp", (x, cotangent), work)
 
 

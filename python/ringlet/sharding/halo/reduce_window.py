@@ -11,13 +11,14 @@ import numpy as np
 
 from ringlet.collectives import Op
 from ringlet.sharding.halo.cache_blocks import blocks, filled, tap_slices, wide
-from ringlet.sharding.halo.halo_apply import apply_with_halo, as_operand
+from ringlet.sharding.halo.halo_apply import apply_with_halo, as_operand, check_cotangent
 from ringlet.sharding.halo.windows import (
     POINTWISE,
     Needs,
     Numbers,
     Padding,
     Windows,
+    counted,
     needs_of,
     per_dimension,
     relative_windows,
@@ -25,9 +26,9 @@ from ringlet.sharding.halo.windows import (
 )
 from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import Array, Box, Shape
+from ringlet.sharding.resharding.partial_combine import identity
 
 __all__ = [
-    "check_cotangent",
     "choice_gradient",
     "gradient",
     "identity_of",
@@ -43,11 +44,7 @@ _BLOCK_BYTES = 256 << 10
 def identity_of(function: Any, dtype: np.dtype[Any]) -> Any:
     """Return the identity of a function; ValueError if it has none."""
     if function in (np.maximum, np.minimum, np.fmax, np.fmin):
-        is_least = function in (np.maximum, np.fmax)
-        if dtype.kind in "iu":
-            bounds = np.iinfo(dtype)
-            return int(bounds.min if is_least else bounds.max)
-        return not is_least if dtype.kind == "b" else -np.inf if is_least else np.inf
+        return identity(Op.MAX if function in (np.maximum, np.fmax) else Op.MIN, dtype)
     if not isinstance(function, np.ufunc) or (function.nin, function.nout) != (2, 1) or function.identity is None:
         raise ValueError(
             f"windows cannot be reduced with {function}, which has no identity to pad with: pass a binary function "
@@ -251,7 +248,7 @@ def reduced(name: str, x: Any, function: np.ufunc, windows: Windows, dtype: np.d
         kernel,
         (x,),
         dtype=dtype,
-        shape=_counted(x.shape, windows),
+        shape=counted(x.shape, windows),
         needs=lambda _, counts: needs_of(windows, dimensions, x.shape, counts),
         effort=sum(window.size for window in windows if window != POINTWISE),
         at_once=lambda _: kernel,
@@ -260,7 +257,7 @@ def reduced(name: str, x: Any, function: np.ufunc, windows: Windows, dtype: np.d
 
 def gradient(name: str, x: Any, cotangent: Any, function: np.ufunc, windows: Windows) -> Any:
     """Return the gradient of an array whose windows were reduced; ValueError if the function's is not supported."""
-    check_cotangent(x.shape, cotangent, windows)
+    check_cotangent(cotangent, counted(x.shape, windows))
     turned = tuple(window.transposed(length) for window, length in zip(windows, x.shape, strict=True))
     if function is np.add:
         return reduced(name, cotangent, np.add, turned, cotangent.dtype)
@@ -297,16 +294,3 @@ def _input_box(windows: Windows, shape: Shape, outputs: Needs) -> Needs:
         tuple((window.needs(length, *bounds[0]),) for bounds in ranges or ())
         for window, length, ranges in zip(windows, shape, outputs, strict=True)
     )
-
-
-def _counted(shape: Shape, windows: Windows) -> tuple[int, ...]:
-    return tuple(window.count(length) for window, length in zip(windows, shape, strict=True))
-
-
-def check_cotangent(shape: Shape, cotangent: Any, windows: Windows) -> None:
-    """Check that a gradient has the shape of the windows' results."""
-    if cotangent.shape != _counted(shape, windows):
-        raise ValueError(
-            f"the gradient has shape {cotangent.shape}, and the result of the pooling {_counted(shape, windows)}: "
-            "pass a gradient of the result's shape"
-        )

@@ -21,7 +21,7 @@ from ringlet.sharding.halo.boundary import (
     segments,
 )
 from ringlet.sharding.halo.cache_blocks import blocks
-from ringlet.sharding.halo.halo_apply import apply_with_halo, as_operand
+from ringlet.sharding.halo.halo_apply import apply_with_halo, as_operand, check_cotangent
 from ringlet.sharding.halo.halo_exchange import exchange_halo
 from ringlet.sharding.halo.windows import POINTWISE, Needs
 from ringlet.sharding.layout.factors import FactorMap
@@ -155,10 +155,7 @@ def map_halo_vjp(
     array([-3., -3., -6., 12.])
     """
     x, cotangent = as_operand(x), as_operand(cotangent)
-    if cotangent.shape != x.shape:
-        raise ValueError(
-            f"the gradient has shape {cotangent.shape}, and the result {x.shape}: pass a gradient of the result's shape"
-        )
+    check_cotangent(cotangent, x.shape)
     view = _view(x, depth, boundary)
     outputs = view._replace(depths=((0, 0),) * x.ndim, reaches=tuple(map(max, view.depths)))
     inputs = view._replace(reaches=outputs.reaches)

@@ -18,6 +18,7 @@ __all__ = [
     "Window",
     "Windows",
     "all_have_inputs",
+    "counted",
     "needs_of",
     "per_dimension",
     "relative_windows",
@@ -86,6 +87,11 @@ class Window(NamedTuple):
 
 POINTWISE = Window(1)
 Windows = tuple[Window, ...]
+
+
+def counted(shape: Shape, windows: Windows) -> Shape:
+    """Return the shape of the windows' results."""
+    return tuple(window.count(length) for window, length in zip(windows, shape, strict=True))
 
 
 @lru_cache(maxsize=1024)

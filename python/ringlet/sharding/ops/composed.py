@@ -10,7 +10,7 @@ import numpy as np
 
 from ringlet.sharding.execution.array_function_table import first_given, gathered, implements, numpy_function
 from ringlet.sharding.execution.shape_inference import shape_probe
-from ringlet.sharding.ops.pointwise import operand
+from ringlet.sharding.ops.elementwise import operand
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["allclose", "array_equal", "array_equiv", "diff"]

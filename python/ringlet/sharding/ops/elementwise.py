@@ -16,8 +16,9 @@ from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
 from ringlet.sharding.layout.layout import Array, Shape
 from ringlet.sharding.reductions.reduction_execution import mask_of
 from ringlet.sharding.sharded_array import ShardedArray
+from ringlet.values.operator_proxy import plain
 
-__all__ = ["NEEDS_OWN_MEMORY", "broadcast_shape", "effort_of", "elementwise", "result_dtypes"]
+__all__ = ["NEEDS_OWN_MEMORY", "broadcast_shape", "effort_of", "elementwise", "operand", "result_dtypes"]
 
 
 # NumPy 2.4 computes wrong values if these ufuncs write to a strided `out` (np.negative: if the input is also strided)
@@ -64,7 +65,7 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
         return NotImplemented
     outs = kwargs.get("out", (None,) * ufunc.nout)
     options = {key: value for key, value in kwargs.items() if key not in ("out", "where", *_WITHOUT_EFFECT)}
-    operands = [_operand(value) for value in inputs]
+    operands = [operand(value) for value in inputs]
     mask = True if (mask := mask_of(kwargs.get("where", True))) is None else mask
     common_group(ufunc.__name__, [x for x in (*operands, mask, *outs) if isinstance(x, ShardedArray)])
     dtypes = _checked_dtypes(ufunc, operands, mask, outs, options)
@@ -117,8 +118,10 @@ def _kernel(
     return fill
 
 
-def _operand(value: Any) -> Any:
-    if isinstance(value, (ShardedArray, np.generic)) or type(value) in (bool, int, float, complex):
+def operand(value: Any) -> Any:
+    """Return arrays and numbers unchanged, anything else as an ndarray."""
+    value = plain(value)
+    if isinstance(value, (ShardedArray, np.ndarray, np.generic)) or type(value) in (bool, int, float, complex):
         return value
     return np.asarray(value)
 

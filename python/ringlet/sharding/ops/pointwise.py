@@ -14,11 +14,10 @@ from ringlet.sharding.execution.shape_inference import dtype_probe
 from ringlet.sharding.execution.tile_execution import apply
 from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
 from ringlet.sharding.layout.layout import Array
-from ringlet.sharding.ops.elementwise import broadcast_shape
+from ringlet.sharding.ops.elementwise import broadcast_shape, operand
 from ringlet.sharding.sharded_array import ShardedArray
-from ringlet.values.operator_proxy import plain
 
-__all__ = ["apply_pointwise", "operand"]
+__all__ = ["apply_pointwise"]
 
 
 # Names below numpy, and of the array arguments; the others are the same for each tile.
@@ -51,14 +50,6 @@ def apply_pointwise(
             kernel(tiles, place)
 
     return apply(name, FactorMap(labels[:-1], result), fill, operands, dtype, out=out, shape=shape)
-
-
-def operand(value: Any) -> Any:
-    """Return arrays and numbers unchanged, anything else as an ndarray."""
-    value = plain(value)
-    if isinstance(value, (ShardedArray, np.ndarray, np.generic)) or type(value) in (bool, int, float, complex):
-        return value
-    return np.asarray(value)
 
 
 def _of_tiles(name: str, function: Callable[..., Any], arrays: tuple[str, ...]) -> Callable[..., Any]:

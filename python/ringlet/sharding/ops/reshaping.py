@@ -36,7 +36,7 @@ def reshape(
     x, given = a, newshape if shape is None else shape
     order = _order_of(x, order)
     if order == "F":
-        given = shape_of_reshape(x.shape[::-1], _reversed(given))
+        given = shape_of_reshape(x.shape[::-1], tuple(given)[::-1] if isinstance(given, Sequence) else given)
         made: ShardedArray = reshape(x.transpose(), given).transpose()
     else:
         made = _reshaped(x, shape_of_reshape(x.shape, given))
@@ -70,10 +70,6 @@ def _order_of(x: ShardedArray, order: Any) -> str:
         return str(order)
     flags = _memory(x).flags
     return "F" if flags.f_contiguous and not flags.c_contiguous else "C"
-
-
-def _reversed(shape: Any) -> Any:
-    return tuple(shape)[::-1] if isinstance(shape, Sequence) else shape
 
 
 class _Plan(NamedTuple):

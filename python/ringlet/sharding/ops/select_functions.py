@@ -11,8 +11,8 @@ from ringlet.sharding.execution.shape_inference import dtype_probe, shape_probe
 from ringlet.sharding.execution.tile_execution import TileBoxes, apply
 from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
 from ringlet.sharding.layout.layout import Array
-from ringlet.sharding.ops.elementwise import broadcast_shape
-from ringlet.sharding.ops.pointwise import apply_pointwise, operand
+from ringlet.sharding.ops.elementwise import broadcast_shape, operand
+from ringlet.sharding.ops.pointwise import apply_pointwise
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["choose", "clip", "copyto", "select", "tril", "triu", "where"]

@@ -16,7 +16,7 @@ from ringlet.sharding.execution.tile_execution import TileBoxes, apply, write_ou
 from ringlet.sharding.explain import record_operation
 from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import WHOLE, Array, Layout, tile_bounds
-from ringlet.sharding.ops.pointwise import operand
+from ringlet.sharding.ops.elementwise import operand
 from ringlet.sharding.resharding.collective_record import Collective
 from ringlet.sharding.resharding.device_buffers import empty, filling_devices
 from ringlet.sharding.resharding.regions import ArraySpec, Copy, Region, plan_regions

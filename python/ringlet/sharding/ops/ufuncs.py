@@ -36,7 +36,7 @@ _NUMBERS = frozenset((bool, int, float, complex))
 
 def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a method of a ufunc with a ShardedArray among its arguments: tile by tile, or on gathered arrays."""
-    if ufunc is np.square and method == "__call__" and _is_complex(inputs[0]):
+    if ufunc is np.square and method == "__call__" and getattr(inputs[0], "dtype", np.dtype(bool)).kind == "c":
         # NumPy rounds differently for few complex numbers; products are the same in tiles of any size.
         ufunc, inputs = np.multiply, inputs * 2
     out = kwargs.get("out", ())
@@ -52,10 +52,6 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
     if result is NotImplemented:
         return _call_gathered(ufunc, method, inputs, kwargs)
     return result._as_result() if isinstance(result, ShardedArray) and not out else result
-
-
-def _is_complex(value: Any) -> bool:
-    return isinstance(value, ShardedArray) and value.dtype.kind == "c"
 
 
 def _is_foreign(value: Any) -> bool:

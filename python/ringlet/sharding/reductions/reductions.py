@@ -18,6 +18,7 @@ from ringlet.sharding.execution.ufunc_table import implements_ufunc, is_cached
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.reductions.reduction_execution import Axes, Reduction, mask_of, sum_tile, without_nan
+from ringlet.sharding.resharding.partial_combine import identity
 from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.sharded_array import ShardedArray
 
@@ -139,7 +140,7 @@ class _TileReduction:
         if begins and self.initial is not _NO_VALUE:
             more["initial"] = self.initial
         elif not tile.size and ufunc.identity is None and any(tile.shape[axis] == 0 for axis in axes):
-            out.fill(_bound(ufunc, out.dtype))
+            out.fill(identity(Op.MIN if ufunc is np.minimum else Op.MAX, out.dtype))
             return
         if ufunc is np.add:
             sum_tile(tile, axes, out, keepdims=keepdims, **more)
@@ -184,15 +185,6 @@ def op_of(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Op | None:
     if dtype.kind == "c":
         return op if op in (Op.SUM, Op.PROD) and dtype.itemsize <= 16 else None
     return op if dtype.kind in "iuf" and dtype.itemsize <= 8 else None
-
-
-def _bound(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
-    if dtype.kind == "b":
-        return ufunc is np.minimum
-    if dtype.kind == "f":
-        return np.inf if ufunc is np.minimum else -np.inf
-    limits = np.iinfo(dtype)
-    return limits.max if ufunc is np.minimum else limits.min
 
 
 @implements_ufunc(None, "reduce")
