@@ -20,7 +20,7 @@ from ringlet.sharding.resharding.reshard import materialized, redistribute
 from ringlet.sharding.resharding.transfers import moved_bytes
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["Scatter", "cost_of_gathering", "is_in_bounds", "scatter", "scatter_of"]
+__all__ = ["Scatter", "cost_of_gathering", "is_in_bounds", "scatter", "scatter_of", "update_at"]
 
 
 class Scatter(NamedTuple):
@@ -126,10 +126,18 @@ def scatter(call: Scatter) -> None:
 
     def kernel(tiles: list[Any], place: Array, _: TileBoxes) -> None:
         place[...] = start
-        ufunc.at(place, tuple(tiles[:-1]), tiles[-1])
+        update_at(ufunc, place, tuple(tiles[:-1]), tiles[-1])
 
     name = f"{ufunc.__name__}.at"
     total = apply(name, call.factor_map, kernel, operands, target.dtype, shape=target.shape)
     if not isinstance(target, ShardedArray):
         total = redistribute(materialized(total), Layout.replicated(total._layout.num_devices, total.ndim))._gathered()
     (np.add if ufunc is np.subtract else ufunc)(target, total, out=target)
+
+
+def update_at(ufunc: np.ufunc, target: Array, key: Any, *values: Any) -> None:
+    """Run ``ufunc.at`` on plain arrays; NumPy 2.4 reads beyond values that it repeats along dimensions of the index."""
+    index = key[0] if isinstance(key, tuple) and len(key) == 1 else key
+    if target.ndim == 1 and isinstance(index, np.ndarray) and index.dtype != bool:
+        values = tuple(np.broadcast_to(value, index.shape) if np.ndim(value) else value for value in values)
+    ufunc.at(target, key, *values)
