@@ -37,7 +37,6 @@ PYTHON_LAYERS = {
     "errors": 0,
     "tf_function": 0,
     "input_replication_mode": 0,
-    "structure_cache": 0,
     "pytree_nodes": 0,
     "cancellation": 1,
     "nest": 1,

@@ -7,15 +7,16 @@ Any other object is a leaf, including ``None``.
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Any
 
 import optree
 from optree import PyTreeSpec
 
 from ringlet.pytree_nodes import Kind, composite_kind, container_kind
-from ringlet.structure_cache import dictionary_shape, row_shape
 
 __all__ = [
     "PLAIN_TYPES",
@@ -31,6 +32,58 @@ __all__ = [
     "same_structure_leaves",
     "unflatten",
 ]
+
+CachedShape = tuple[PyTreeSpec, "operator.itemgetter[Any] | None"]
+
+# Length of the longest row whose shape is cached; the shapes of all lengths together must be small.
+_LONGEST_ROW = 256
+
+# Shapes of dictionaries by their keys; bounded, for programs with new keys in every step. Keys of other types may be
+# equal and yet distinct, such as 1 and True.
+_dictionaries: dict[tuple[Any, ...], CachedShape] = {}
+_MOST_DICTIONARIES = 256
+_KEY_TYPES = frozenset({str})
+
+
+def row_shape(structure: Any) -> PyTreeSpec | None:
+    """Return the shape of a list or tuple of leaves, the same object for each type and length; None for long ones."""
+    kind = type(structure)
+    if (kind is list or kind is tuple) and len(structure) <= _LONGEST_ROW:
+        return _row_shape(kind is list, len(structure))
+    return None
+
+
+@cache
+def _row_shape(is_list: bool, count: int) -> PyTreeSpec:
+    return _shape_of([0] * count if is_list else (0,) * count)
+
+
+def _shape_of(structure: Any) -> PyTreeSpec:
+    return optree.tree_structure(structure, none_is_leaf=True)
+
+
+def dictionary_shape(dictionary: dict[Any, Any]) -> CachedShape | None:
+    """Return the shape of a dictionary of leaves; None if a key is not a string.
+
+    The second value returns a dictionary's values in the order of the leaves; None if they are in that order.
+    """
+    keys = tuple(dictionary)
+    if not _KEY_TYPES.issuperset(map(type, keys)):
+        return None
+    return _dictionaries.get(keys) or _cache_shape(keys)
+
+
+def _cache_shape(keys: tuple[Any, ...]) -> CachedShape:
+    # Numbers in place of the leaves reveal the order of the walk.
+    numbered: Any = dict(zip(keys, range(len(keys)), strict=True))
+    numbers: list[int] = optree.tree_leaves(numbered, none_is_leaf=True)
+    is_sorted = numbers == sorted(numbers)
+    shape = _shape_of(numbered), None if is_sorted else operator.itemgetter(*(keys[number] for number in numbers))
+    if len(_dictionaries) >= _MOST_DICTIONARIES:
+        _dictionaries.clear()
+    _dictionaries[keys] = shape
+    return shape
+
 
 # optree has one registry per namespace; globally registered nodes belong to all. In the second namespace composites are
 # leaves, so that their fields are walked only where that matters.
@@ -59,41 +112,17 @@ def register(
     flatten_node: Callable[[Any], tuple[Iterable[Any], Any]],
     unflatten_node: Callable[[Any, Sequence[Any]], Any],
 ) -> None:
-    """Register a class as a nested structure, so that its contents are leaves.
+    """Register a class, without its subclasses, as a nested structure, so that its contents are leaves.
 
-    Parameters
-    ----------
-    node_type : type
-        The class. Its subclasses are not included.
-    flatten_node : callable
-        Takes an instance; returns its children, and a hashable object with its other contents.
-    unflatten_node : callable
-        Takes that object and as many children; returns an instance. The children may be of any type, so it must not
-        check them.
-
-    Raises
-    ------
-    ValueError
-        If the class is registered already.
-
-    Examples
-    --------
-    >>> class State:
-    ...     def __init__(self, weights, name):
-    ...         self.weights, self.name = weights, name
-    >>> register(State, lambda s: ([s.weights], s.name), lambda name, children: State(*children, name))
-    >>> map_structure(lambda x: x + 1, State(4, "layer")).weights
-    5
+    `flatten_node` returns an instance's children and a hashable object with the rest. `unflatten_node` takes both;
+    the children may be of any type, so it must not check them. Raises ValueError for a registered class.
     """
     with _lock:
         for namespace in (NAMESPACE, CONTAINERS) if node_type in _automatic else ():
             if optree.register_pytree_node.get(node_type, namespace=namespace) is not None:
                 optree.unregister_pytree_node(node_type, namespace=namespace)
         optree.register_pytree_node(
-            node_type,
-            flatten_node,
-            lambda rest, children: unflatten_node(rest, tuple(children)),
-            namespace=NAMESPACE,
+            node_type, flatten_node, lambda rest, children: unflatten_node(rest, tuple(children)), namespace=NAMESPACE
         )
         for types in (_leaf_types, _seen, _composites, _automatic):
             types.discard(node_type)
@@ -158,93 +187,22 @@ def _flatten(structure: Any, namespace: str) -> tuple[list[Any], PyTreeSpec]:
 
 
 def flatten(structure: Any) -> tuple[list[Any], PyTreeSpec]:
-    """Split a nested structure into its leaves and its shape.
-
-    Parameters
-    ----------
-    structure : nested structure
-
-    Returns
-    -------
-    leaves : list
-        In the order of :func:`unflatten`; those of dictionaries in key order.
-    shape : PyTreeSpec
-        The structure without its leaves.
-
-    Examples
-    --------
-    >>> leaves, shape = flatten({"b": 2, "a": (1, None)})
-    >>> leaves
-    [1, None, 2]
-    >>> unflatten(shape, ["x", "y", "z"])
-    {'b': 'z', 'a': ('x', 'y')}
-    """
+    """Split a nested structure into its leaves, those of dictionaries in key order, and its shape."""
     return _flatten(structure, NAMESPACE)
 
 
 def flatten_containers(structure: Any) -> tuple[list[Any], PyTreeSpec]:
-    """Split a nested structure as :func:`flatten` does, with composites as leaves.
-
-    Parameters
-    ----------
-    structure : nested structure
-
-    Returns
-    -------
-    leaves : list
-        Including composites, such as dataclasses.
-    shape : PyTreeSpec
-
-    Examples
-    --------
-    >>> from dataclasses import dataclass
-    >>> @dataclass
-    ... class State:
-    ...     step: int
-    >>> flatten_containers([State(3)])[0], flatten([State(3)])[0]
-    ([State(step=3)], [3])
-    """
+    """Split a nested structure as :func:`flatten` does, with composites, such as dataclasses, as leaves."""
     return _flatten(structure, CONTAINERS)
 
 
 def is_composite(value: Any) -> bool:
-    """Return whether a leaf of :func:`flatten_containers` is a composite, whose fields :func:`flatten` walks.
-
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> is_composite(5)
-    False
-    """
+    """Return whether a leaf of :func:`flatten_containers` is a composite, whose fields :func:`flatten` walks."""
     return type(value) in _composites
 
 
 def unflatten(shape: PyTreeSpec, leaves: Iterable[Any]) -> Any:
-    """Rebuild a structure from a shape of :func:`flatten`.
-
-    Parameters
-    ----------
-    shape : PyTreeSpec
-    leaves : iterable
-        As many as the shape has leaves.
-
-    Returns
-    -------
-    nested structure
-        New containers around the same leaves.
-
-    Examples
-    --------
-    >>> unflatten(flatten([0, (0, 0)])[1], "abc")
-    ['a', ('b', 'c')]
-    """
+    """Rebuild a structure from a shape of :func:`flatten`: new containers around the same leaves."""
     return shape.unflatten(leaves)
 
 
@@ -254,21 +212,7 @@ class _Leaf:
 
 
 def describe(shape: PyTreeSpec) -> str:
-    """Return the text of a shape, with a star for each leaf; a long text is truncated.
-
-    Parameters
-    ----------
-    shape : PyTreeSpec
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> describe(flatten({"a": (1, [2])})[1])
-    "{'a': (*, [*])}"
-    """
+    """Return the text of a shape, with a star for each leaf; a long text is truncated."""
     try:
         text = repr(unflatten(shape, [_Leaf()] * shape.num_leaves))
     except Exception:  # the repr of a user's class may need its values
@@ -277,29 +221,9 @@ def describe(shape: PyTreeSpec) -> str:
 
 
 def same_structure_leaves(shape: PyTreeSpec, structure: Any) -> list[Any]:
-    """Return the leaves of a structure that must have a known shape.
+    """Return the leaves of a structure that must have a known shape, else ValueError.
 
-    Parameters
-    ----------
-    shape : PyTreeSpec
-        The shape of another structure.
-    structure : nested structure
-        An entry at the position of a leaf may be any object, and is returned whole.
-
-    Returns
-    -------
-    list
-        As many leaves as the shape has.
-
-    Raises
-    ------
-    ValueError
-        If the structure differs from the shape above a leaf.
-
-    Examples
-    --------
-    >>> same_structure_leaves(flatten((1, 2))[1], ("a", ["b"]))
-    ['a', ['b']]
+    An entry at the position of a leaf may be any object, and is returned whole.
     """
     if shape is row_shape(structure):
         return list(structure)
@@ -308,21 +232,7 @@ def same_structure_leaves(shape: PyTreeSpec, structure: Any) -> list[Any]:
 
 
 def is_nested(value: Any) -> bool:
-    """Return whether a value is a nested structure and not a leaf.
-
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> is_nested([]), is_nested({"a": 1}), is_nested(None), is_nested("text")
-    (True, True, False, False)
-    """
+    """Return whether a value is a nested structure and not a leaf."""
     if type(value) in PLAIN_TYPES:
         return False
     if not optree.tree_is_leaf(value, none_is_leaf=True, namespace=NAMESPACE):
@@ -334,56 +244,14 @@ def is_nested(value: Any) -> bool:
 
 
 def map_structure(function: Callable[..., Any], structure: Any, *more: Any) -> Any:
-    """Call a function on every leaf and keep the structure.
-
-    Parameters
-    ----------
-    function : callable
-        Called with one leaf of each structure.
-    structure : nested structure
-    *more : nested structure
-        With the same shape.
-
-    Returns
-    -------
-    nested structure
-        With the shape of the first structure.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
-
-    Examples
-    --------
-    >>> map_structure(lambda a, b: a + b, {"x": [1, 2]}, {"x": [10, 20]})
-    {'x': [11, 22]}
-    """
+    """Call a function on every leaf, one of each structure, and keep the structure; ValueError if shapes differ."""
     leaves, shape = flatten(structure)
     columns = [same_structure_leaves(shape, other) for other in more]
     return unflatten(shape, [function(*row) for row in zip(leaves, *columns, strict=True)])
 
 
 def map_until(function: Callable[[Any], Any], structure: Any, is_leaf: Callable[[Any], bool]) -> Any:
-    """Call a function on every leaf and keep the structure, with some containers as leaves.
-
-    Parameters
-    ----------
-    function : callable
-        Called with each leaf.
-    structure : nested structure
-    is_leaf : callable
-        Called with a value; returns whether it is a leaf, whatever its type.
-
-    Returns
-    -------
-    nested structure
-
-    Examples
-    --------
-    >>> map_until(sum, {"x": [1, 2], "y": ([3],)}, lambda value: isinstance(value, list))
-    {'x': 3, 'y': (3,)}
-    """
+    """Call a function on every leaf and keep the structure; `is_leaf` also makes containers leaves."""
     while True:
         leaves, shape = optree.tree_flatten(structure, is_leaf, none_is_leaf=True, namespace=NAMESPACE)
         unknown = [leaf for leaf in leaves if type(leaf) not in _seen and not is_leaf(leaf)]

@@ -26,20 +26,7 @@ _ARRAY_PROTOCOLS = ("__array__", "__array_interface__", "__dlpack__")
 class Rest:
     """The remainder of an object without its children; equal if the names of the children are equal.
 
-    Parameters
-    ----------
-    node_type : type
-    names : sequence
-        The attribute or key of each child.
-    extra : object
-        Other contents, needed to rebuild the object and ignored by comparisons.
-
-    Examples
-    --------
-    >>> Rest(dict, ("a", "b"), extra=1) == Rest(dict, ("a", "b"), extra=2)
-    True
-    >>> Rest(dict, ("a", "b"))
-    a, b
+    `extra` has other contents that rebuild the object, and is ignored by comparisons.
     """
 
     __slots__ = ("extra", "names", "node_type")
@@ -62,15 +49,7 @@ class Rest:
 
 
 class Kind(NamedTuple):
-    """Functions that split the instances of a class into children, and rebuild them.
-
-    Attributes
-    ----------
-    take : callable
-        Takes an instance; returns its children, the rest, and the names of the children.
-    put : callable
-        Takes the rest and as many children, of any type; returns an instance.
-    """
+    """Functions that split an instance into children, rest and names (`take`), and rebuild it (`put`)."""
 
     take: Callable[[Any], tuple[Sequence[Any], Rest, Sequence[Any]]]
     put: Callable[[Any, Iterable[Any]], Any]
@@ -166,25 +145,7 @@ _SEQUENCES = (tuple, list, collections.deque, collections.UserList)
 
 
 def container_kind(node_type: type[Any]) -> Kind | None:
-    """Return how a container's class is split and rebuilt; None for a class that is not a container.
-
-    Parameters
-    ----------
-    node_type : type
-
-    Returns
-    -------
-    Kind or None
-
-    Examples
-    --------
-    >>> class Stack(list): pass
-    >>> take, put = container_kind(Stack)
-    >>> children, rest, names = take(Stack([1, 2]))
-    >>> type(put(rest, "ab")), put(rest, "ab")
-    (<class 'ringlet.pytree_nodes.Stack'>, ['a', 'b'])
-    >>> container_kind(set)
-    """
+    """Return how a container's class is split and rebuilt; None for a class that is not a container."""
     if hasattr(node_type, "__tf_flatten__") and hasattr(node_type, "__tf_unflatten__"):
         return Kind(_take_with_protocol, _put_with_protocol)
     if any(hasattr(node_type, name) for name in _ARRAY_PROTOCOLS):
@@ -256,29 +217,7 @@ def _is_of_this_library(node_type: type[Any]) -> bool:
 
 
 def composite_kind(instance: Any) -> Kind | None:
-    """Return how a composite is split and rebuilt; None for other objects, and for those that cannot be rebuilt.
-
-    Parameters
-    ----------
-    instance : object
-
-    Returns
-    -------
-    Kind or None
-
-    Examples
-    --------
-    >>> from dataclasses import dataclass
-    >>> @dataclass(frozen=True)
-    ... class Loss:
-    ...     value: float
-    ...     weight: float
-    >>> take, put = composite_kind(Loss(0.5, 2.0))
-    >>> children, rest, names = take(Loss(0.5, 2.0))
-    >>> children, names, put(rest, "ab")
-    ((0.5, 2.0), ('value', 'weight'), Loss(value='a', weight='b'))
-    >>> composite_kind(5)
-    """
+    """Return how a composite is split and rebuilt; None for other objects, and for those that cannot be rebuilt."""
     node_type = type(instance)
     if not (hasattr(node_type, "__dataclass_fields__") or hasattr(node_type, "__attrs_attrs__")):
         return None

@@ -36,22 +36,7 @@ _SUFFIXES = ("", "64_", "_64")
 
 @dataclass(frozen=True)
 class BlasLibrary:
-    """The thread functions of a loaded BLAS library.
-
-    Parameters
-    ----------
-    get_threads : callable
-        Returns the number of threads.
-    set_threads : callable
-        Sets the number of threads.
-    is_per_thread : bool
-        Whether both apply to the calling thread only.
-
-    Examples
-    --------
-    >>> all(library.get_threads() >= 1 for library in loaded_libraries())
-    True
-    """
+    """The thread functions of a loaded BLAS library, which may apply to the calling thread only (`is_per_thread`)."""
 
     get_threads: Callable[[], int]
     set_threads: Callable[[int], Any]
@@ -59,17 +44,7 @@ class BlasLibrary:
 
 
 def loaded_libraries() -> list[BlasLibrary]:
-    """Return the BLAS libraries of this process whose threads can be limited.
-
-    Returns
-    -------
-    list of BlasLibrary
-
-    Examples
-    --------
-    >>> isinstance(loaded_libraries(), list)
-    True
-    """
+    """Return the BLAS libraries of this process whose threads can be limited."""
     from threadpoolctl import ThreadpoolController  # takes milliseconds to import, and many programs have one replica
 
     found = []
@@ -82,25 +57,9 @@ def loaded_libraries() -> list[BlasLibrary]:
 
 
 def functions_of(kind: str, threading_layer: str, library: Any) -> BlasLibrary | None:
-    """Return the thread functions of a library; None if it is not supported.
+    """Return the thread functions of a library, its attributes; None if it is not supported.
 
-    Parameters
-    ----------
-    kind : str
-        ``"openblas"``, ``"mkl"`` or ``"blis"``; others are not supported.
-    threading_layer : str
-        Threading layer of the library, such as ``"openmp"``.
-    library : object
-        Has the library's functions as attributes.
-
-    Returns
-    -------
-    BlasLibrary or None
-
-    Examples
-    --------
-    >>> functions_of("unknown", "pthreads", object()) is None
-    True
+    `kind` is ``"openblas"``, ``"mkl"`` or ``"blis"``.
     """
     # OpenBLAS built with OpenMP uses OpenMP's number of threads of the calling thread.
     names = _OPENMP if kind == "openblas" and threading_layer == "openmp" else _FUNCTIONS.get(kind)
@@ -116,30 +75,9 @@ def functions_of(kind: str, threading_layer: str, library: Any) -> BlasLibrary |
 
 
 class BlasLimiter:
-    """Limits the number of BLAS threads while replicas run.
+    """Limits the BLAS threads of running replicas to ``RINGLET_BLAS_THREADS`` each (0: no limit) or a fair share.
 
-    Parameters
-    ----------
-    environment : mapping of str to str
-        May define ``RINGLET_BLAS_THREADS``: the number of threads for each replica, 0 for no limit.
-    cores : int
-        Cores shared by replicas and BLAS.
-    find : callable
-        Returns the libraries.
-    modules : sized
-        Grows when another library may have been loaded.
-
-    Examples
-    --------
-    >>> threads = [8]
-    >>> library = BlasLibrary(lambda: threads[0], lambda count: threads.__setitem__(0, count))
-    >>> limiter = BlasLimiter({}, cores=8, find=lambda: [library], modules=())
-    >>> limiter.enter("a run", 4)
-    >>> threads
-    [2]
-    >>> limiter.leave("a run")
-    >>> threads
-    [8]
+    `modules` grows when another library may have been loaded, which `find` then returns.
     """
 
     def __init__(
@@ -214,17 +152,7 @@ _limiter: BlasLimiter | None = None
 
 
 def blas_limiter() -> BlasLimiter:
-    """Return the limiter of this process, created at its first use.
-
-    Returns
-    -------
-    BlasLimiter
-
-    Examples
-    --------
-    >>> blas_limiter() is blas_limiter()
-    True
-    """
+    """Return the limiter of this process, created at its first use."""
     global _limiter
     if _limiter is None:
         _limiter = BlasLimiter(os.environ, visible_cores().count, loaded_libraries, sys.modules)

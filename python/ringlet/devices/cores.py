@@ -18,60 +18,21 @@ HIERARCHY_ROOT = "/sys/fs/cgroup"
 
 @dataclass(frozen=True)
 class CoreCount:
-    """A number of cores and the reason for it.
-
-    Parameters
-    ----------
-    count : int
-        At least 1.
-    reason : str
-        The limit, in a few words.
-
-    Examples
-    --------
-    >>> CoreCount(2, "affinity mask of 2 cores").count
-    2
-    """
+    """A number of cores and the reason for it."""
 
     count: int
     reason: str
 
 
 def visible_cores() -> CoreCount:
-    """Return the number of cores available to this process, and the reason.
-
-    Returns
-    -------
-    CoreCount
-        The smaller of the affinity mask and the CPU quota, rounded up. Read at each call, as both may change.
-
-    Examples
-    --------
-    >>> visible_cores().count >= 1
-    True
-    """
+    """Return the smaller of the affinity mask and the CPU quota, rounded up; read at each call, as both may change."""
     return count_cores(affinity=_affinity(), read=_read_file)
 
 
 def count_cores(affinity: int, read: ReadFile) -> CoreCount:
     """Return the number of cores for an affinity mask and the quotas in control group files.
 
-    Parameters
-    ----------
-    affinity : int
-        Cores in the affinity mask.
-    read : callable
-        Takes a path, returns the text of the file or None.
-
-    Returns
-    -------
-    CoreCount
-
-    Examples
-    --------
-    >>> files = {"/proc/self/cgroup": "0::/job", "/sys/fs/cgroup/job/cpu.max": "150000 100000"}
-    >>> count_cores(8, files.get)
-    CoreCount(count=2, reason='CPU quota of 1.5 cores (/sys/fs/cgroup/job/cpu.max), affinity mask of 8')
+    `read` returns the text of a file, or None.
     """
     mask = f"affinity mask of {affinity}"
     quota, path = min(_quotas(read), default=(math.inf, ""))
@@ -95,7 +56,6 @@ def _read_file(path: str) -> str | None:
 
 
 def _quotas(read: ReadFile) -> Iterator[tuple[float, str]]:
-    """Yield every quota that applies to this process, as (cores, file)."""
     for line in (read(MEMBERSHIP_FILE) or "").splitlines():
         # hierarchy-ID:controllers:path. In cgroup v2 the ID is 0 and the controllers are empty: "0::/path".
         _, _, rest = line.partition(":")

@@ -27,25 +27,7 @@ _KNOWN_UNITS = ("CPU", "GPU", "TPU")
 
 @dataclass(frozen=True)
 class Device:
-    """A parsed device name with all parts.
-
-    Parameters
-    ----------
-    job : str
-    replica, task : int
-        Numbers of TensorFlow's naming scheme; `replica` is 0 in practice, `task` the number of a process in its job.
-    kind : str
-        ``"CPU"``, ``"GPU"``, ``"TPU"`` or another type, in upper case.
-    index : int
-        Number among the devices of that kind.
-
-    Examples
-    --------
-    >>> Device.parse("/cpu:1").full
-    '/job:localhost/replica:0/task:0/device:CPU:1'
-    >>> Device.parse("GPU:0").short
-    'GPU:0 (host memory)'
-    """
+    """A parsed device name with all parts of TensorFlow's naming scheme; `kind` is in upper case."""
 
     job: str = "localhost"
     replica: int = 0
@@ -55,29 +37,7 @@ class Device:
 
     @classmethod
     def parse(cls, name: str) -> Device:
-        """Parse a device string; missing parts and ``*`` default to those of the local ``CPU:0``.
-
-        Parameters
-        ----------
-        name : str
-            Such as ``"CPU:0"``, ``"/cpu:0"``, ``"/device:CPU:0"``, ``"/job:worker/task:1/device:CPU:0"``.
-
-        Returns
-        -------
-        Device
-
-        Raises
-        ------
-        TypeError
-            If the name is not a string.
-        ValueError
-            If a part of it is invalid.
-
-        Examples
-        --------
-        >>> Device.parse("/job:worker/task:1")
-        Device(job='worker', replica=0, task=1, kind='CPU', index=0)
-        """
+        """Parse a device string; missing parts and ``*`` default to those of the local ``CPU:0``."""
         if not isinstance(name, str):
             raise TypeError(f"a device must be a string such as 'CPU:0', got {name!r} of type {type(name).__name__}")
         fields: dict[str, str | int] = {}
@@ -138,27 +98,7 @@ _warned_kinds: set[str] = set()
 
 
 def canonicalize(name: str) -> str:
-    """Return the full form of a device string.
-
-    Parameters
-    ----------
-    name : str
-        Any form; a name of unsupported hardware is accepted, and logged once at WARNING.
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    ValueError
-        If the string is invalid.
-
-    Examples
-    --------
-    >>> {canonicalize(name) for name in ("CPU:0", "/cpu:0", "/device:CPU:0")}
-    {'/job:localhost/replica:0/task:0/device:CPU:0'}
-    """
+    """Return the full form of a device string; a name of unsupported hardware is logged once at WARNING."""
     device = Device.parse(name)
     if not device.is_driven and device.kind not in _warned_kinds:
         _warned_kinds.add(device.kind)
@@ -169,51 +109,12 @@ def canonicalize(name: str) -> str:
 
 
 def short_name(name: str) -> str:
-    """Return the short form of a device string.
-
-    Parameters
-    ----------
-    name : str
-        Any form.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> short_name("/job:localhost/replica:0/task:0/device:CPU:3")
-    'CPU:3'
-    """
+    """Return the short form of a device string."""
     return Device.parse(name).short
 
 
 def canonicalize_distinct(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the full forms of distinct device strings.
-
-    Parameters
-    ----------
-    names : iterable of str
-
-    Returns
-    -------
-    tuple of str
-        In the order given.
-
-    Raises
-    ------
-    DuplicateDeviceError
-        If two of them name the same device.
-    ValueError
-        If one is invalid.
-
-    Examples
-    --------
-    >>> canonicalize_distinct(["CPU:0", "/cpu:0"])
-    Traceback (most recent call last):
-        ...
-    ringlet.errors.DuplicateDeviceError: No duplicates allowed in `devices` argument: CPU:0 is there 2 times ...
-    """
+    """Return the full forms of distinct device strings, in order; else DuplicateDeviceError."""
     given = list(names)
     full = tuple(canonicalize(name) for name in given)
     for name in full:

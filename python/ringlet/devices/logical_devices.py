@@ -11,13 +11,7 @@ from typing import SupportsIndex
 from ringlet.devices.cores import CoreCount, visible_cores
 from ringlet.devices.device_strings import Device
 
-__all__ = [
-    "LogicalDevices",
-    "logical_devices",
-    "logical_devices_reason",
-    "requested_devices",
-    "set_logical_devices",
-]
+__all__ = ["LogicalDevices", "logical_devices", "logical_devices_reason", "requested_devices", "set_logical_devices"]
 
 NUM_DEVICES_VARIABLE = "RINGLET_NUM_DEVICES"
 
@@ -25,18 +19,7 @@ NUM_DEVICES_VARIABLE = "RINGLET_NUM_DEVICES"
 class LogicalDevices:
     """The logical devices of one process; their number can be changed until it is first read.
 
-    Parameters
-    ----------
-    environment : mapping of str to str
-        May define ``RINGLET_NUM_DEVICES``; consulted at the first read.
-    cores : callable
-        Returns the default number, and the reason.
-
-    Examples
-    --------
-    >>> devices = LogicalDevices({"RINGLET_NUM_DEVICES": "2"}, cores=visible_cores)
-    >>> devices.names()
-    ('/job:localhost/replica:0/task:0/device:CPU:0', '/job:localhost/replica:0/task:0/device:CPU:1')
+    The default is ``RINGLET_NUM_DEVICES`` or the result of `cores`.
     """
 
     def __init__(self, environment: Mapping[str, str], cores: Callable[[], CoreCount]) -> None:
@@ -109,50 +92,17 @@ _DEVICES = LogicalDevices(os.environ, visible_cores)
 
 
 def logical_devices() -> tuple[str, ...]:
-    """Return the full names of the logical devices of this process.
-
-    Returns
-    -------
-    tuple of str
-        As many as set by :func:`set_logical_devices` or ``RINGLET_NUM_DEVICES``, else one per available core. The first
-        call fixes their number.
-
-    Examples
-    --------
-    >>> logical_devices()[0]
-    '/job:localhost/replica:0/task:0/device:CPU:0'
-    """
+    """Return the full names of the logical devices of this process; the first call fixes their number."""
     return _DEVICES.names()
 
 
 def requested_devices() -> tuple[str, ...]:
-    """Return the full names of the logical devices of this process, if their number was set explicitly.
-
-    Returns
-    -------
-    tuple of str
-        Empty unless :func:`set_logical_devices` was called or ``RINGLET_NUM_DEVICES`` is set.
-
-    Examples
-    --------
-    >>> requested_devices() in ((), logical_devices())
-    True
-    """
+    """Return the names of the logical devices if their number was set explicitly; else empty."""
     return _DEVICES.requested()
 
 
 def logical_devices_reason() -> str:
-    """Return the reason of the number of logical devices, in a few words.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> isinstance(logical_devices_reason(), str)
-    True
-    """
+    """Return the reason of the number of logical devices, in a few words."""
     return _DEVICES.reason
 
 

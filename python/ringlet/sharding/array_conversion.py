@@ -6,8 +6,9 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
+from ringlet.sharding.layout.layout import Array
 from ringlet.values.ndarray_protocol import converted
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Conversions"]
 
-Array = NDArray[Any]
 
 # Attributes of an ndarray that presuppose one block of memory, and their replacements.
 _ABSENT = {
@@ -102,7 +102,6 @@ class Conversions:
         return converted(x._gathered(), dtype, copy is not False)
 
     def _is_in_one_place(self: Any) -> bool:
-        """Return whether one device holds the whole array."""
         return bool(self._layout.is_replicated or len(self._layout.holders) == 1)
 
     # Consumers of DLPack share memory, which requires one device that holds all values.

@@ -341,7 +341,6 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
         return self._is_view and not self._shape
 
     def _like_itself(self: Any) -> Any:
-        """Return an uninitialized array of the same shape and layout."""
         from ringlet.sharding.resharding.device_buffers import empty
 
         return empty(self.shape, self.dtype, self._layout.without_parts(), self._group)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ringlet.sharding.layout.device_group import DeviceGroup
-from ringlet.sharding.layout.layout import Layout
+from ringlet.sharding.layout.layout import Array, Layout
 from ringlet.sharding.layout.layout_of import group_of, layout_of
 from ringlet.sharding.layout.mesh import NamedSharding
 from ringlet.sharding.layout.sharding import Sharding
@@ -19,7 +19,6 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["place", "replicated_with", "shard"]
 
-Array = NDArray[Any]
 
 _IS_BEFORE_2 = np.lib.NumpyVersion(np.__version__) < "2.0.0"
 
@@ -70,17 +69,7 @@ def shard(array: ArrayLike, sharding: Sharding | NamedSharding, num_devices: int
 def place(whole: Array, layout: Layout, group: DeviceGroup) -> ShardedArray:
     """Return an array whose devices hold their boxes of a plain array, as views where devices share memory.
 
-    Parameters
-    ----------
-    whole : ndarray
-    layout : Layout
-        The first term of a partial array holds the values, the others zeros.
-    group : DeviceGroup
-
-    Examples
-    --------
-    >>> place(np.arange(3), Layout.replicated(2, 1), DeviceGroup.of(2)).shards
-    [array([0, 1, 2]), array([0, 1, 2])]
+    The first term of a partial array holds the values, the others zeros.
     """
     if _IS_BEFORE_2:
         raise ImportError(
@@ -107,14 +96,7 @@ def place(whole: Array, layout: Layout, group: DeviceGroup) -> ShardedArray:
 
 
 def replicated_with(out: Any, operands: Sequence[Any]) -> Sequence[Any]:
-    """Return operands, with the first array whole on each device of `out` if only `out` is sharded.
-
-    Examples
-    --------
-    >>> out = place(np.zeros(2), Layout.replicated(2, 1), DeviceGroup.of(2))
-    >>> [type(x).__name__ for x in replicated_with(out, [1.5, np.ones(2), np.ones(2)])]
-    ['float', 'ShardedArray', 'ndarray']
-    """
+    """Return operands, with the first array whole on each device of `out` if only `out` is sharded."""
     if not isinstance(out, ShardedArray) or any(isinstance(x, ShardedArray) for x in operands):
         return operands
     first = next((n for n, x in enumerate(operands) if isinstance(x, np.ndarray)), 0)

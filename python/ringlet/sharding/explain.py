@@ -68,13 +68,7 @@ def record_operation(
 ) -> None:
     """Record an operation in the open reports, or as part of the enclosing composite operation.
 
-    Parameters
-    ----------
-    name : str operands, result : array, or nested lists and tuples of arrays
-        State before and after the operation.
-    collectives : sequence of Collective
-    is_gathered : bool
-        Whether the operation has no tiled form.
+    `is_gathered` says that the operation has no tiled form.
     """
     watch = _WATCH.get()
     if watch is None:
@@ -87,23 +81,7 @@ def record_operation(
 
 
 def recorded_as_one(name: str, operands: Any, work: Callable[[], T]) -> T:
-    """Call a function and record its operations as one.
-
-    Parameters
-    ----------
-    name : str operands : array, or nested lists and tuples of arrays work : callable
-        Returns the result.
-
-    Returns
-    -------
-    object
-        Result of `work`.
-
-    Examples
-    --------
-    >>> recorded_as_one("ndim", (), lambda: 2)
-    2
-    """
+    """Call a function and record its operations as one."""
     outer = _WATCH.get()
     if outer is None or outer.is_inside:
         return work()
@@ -122,15 +100,7 @@ def recorded_as_one(name: str, operands: Any, work: Callable[[], T]) -> T:
 
 @contextmanager
 def recording_suspended() -> Iterator[None]:
-    """Suspend recording in the block, whose work is counted elsewhere.
-
-    Examples
-    --------
-    >>> with explain() as report, recording_suspended():
-    ...     record_operation("sort", (), ())
-    >>> report.operations
-    []
-    """
+    """Suspend recording in the block, whose work is counted elsewhere."""
     token = _WATCH.set(None)
     try:
         yield

@@ -15,13 +15,7 @@ _MODE: ContextVar[Mode] = ContextVar("ringlet_sharding_mode", default="shared")
 
 
 def current_mode() -> Mode:
-    """Return the mode in which new arrays are made.
-
-    Examples
-    --------
-    >>> current_mode()
-    'shared'
-    """
+    """Return the mode in which new arrays are made."""
     return _MODE.get()
 
 

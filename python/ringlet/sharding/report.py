@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ringlet.sharding.layout.layout import Layout
+from ringlet.sharding.layout.layout import Layout, Shape
 from ringlet.sharding.resharding.collective_record import Collective
 from ringlet.tpu.units import format_bytes, format_seconds
 
@@ -20,22 +20,9 @@ __all__ = ["ArrayRecord", "Operation", "Report", "array_records"]
 
 @dataclass(frozen=True)
 class ArrayRecord:
-    """Description of an array in a report, without its values.
+    """Description of an array in a report, without its values; a plain array has no layout."""
 
-    Attributes
-    ----------
-    shape : tuple of int
-    dtype : str
-    layout : Layout or None
-        None for a plain array, which every device can read.
-
-    Examples
-    --------
-    >>> print(ArrayRecord((8, 4), "float32", None))
-    float32[8,4]
-    """
-
-    shape: tuple[int, ...]
+    shape: Shape
     dtype: str
     layout: Layout | None
 
@@ -52,14 +39,7 @@ class ArrayRecord:
 
 
 def array_records(values: Any) -> tuple[ArrayRecord, ...]:
-    """Describe the arrays among arguments, at any depth of lists and tuples.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> [str(placed) for placed in array_records(([np.ones(3), np.ones((2, 2))], 1.5))]
-    ['float64[3]', 'float64[2,2]']
-    """
+    """Describe the arrays among arguments, at any depth of lists and tuples."""
     return tuple(_each_record(values))
 
 
@@ -73,21 +53,7 @@ def _each_record(value: Any) -> Iterable[ArrayRecord]:
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation on sharded arrays.
-
-    Attributes
-    ----------
-    name : str
-        Name of the NumPy or Ringlet function.
-    operands : tuple of ArrayRecord
-        The arrays among the arguments, as sharded before the call.
-    result : tuple of ArrayRecord
-        The resulting arrays, usually one.
-    collectives : tuple of Collective
-        In execution order.
-    is_gathered : bool
-        Whether the operation has no tiled form, so that whole arrays were gathered.
-    """
+    """One operation on sharded arrays: operands as sharded before the call, collectives in execution order."""
 
     name: str
     operands: tuple[ArrayRecord, ...]

@@ -7,18 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.collectives.adapters.array_adapters import ArrayAdapter
 from ringlet.errors import InvalidArgumentError
 from ringlet.sharding.creation import place
 from ringlet.sharding.layout.device_group import DeviceGroup
-from ringlet.sharding.layout.layout import WHOLE, Layout
+from ringlet.sharding.layout.layout import WHOLE, Array, Layout
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["ShardedKind"]
-
-Array = NDArray[Any]
 
 
 class ShardedKind(ArrayAdapter):
@@ -32,13 +29,7 @@ class ShardedKind(ArrayAdapter):
     is_mutable = False
 
     def as_ndarray(self, value: Any, name: str = "the array") -> Array:
-        """Return the combined values, in the memory of the tiles where that is one array.
-
-        Raises
-        ------
-        InvalidArgumentError
-            If other processes hold some of the values.
-        """
+        """Return the combined values, in the memory of the tiles where that is one array."""
         if value._group.member is not None:
             raise InvalidArgumentError(
                 f"{name} is a ShardedArray on {value._group}, of which this process holds only a part: pass "

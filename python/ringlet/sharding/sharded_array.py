@@ -9,35 +9,25 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.errors import ShardingError
 from ringlet.sharding.array_conversion import Conversions
 from ringlet.sharding.array_methods import ArrayMethods
 from ringlet.sharding.layout.device_group import DeviceGroup
-from ringlet.sharding.layout.layout import Layout
+from ringlet.sharding.layout.layout import Array, Layout
 from ringlet.sharding.layout.layout_of import sharding_of
 from ringlet.sharding.layout.mesh import NamedSharding
 from ringlet.sharding.layout.sharding import Sharding
 
 __all__ = ["Origin", "ShardedArray"]
 
-Array = NDArray[Any]
-
 
 class Origin(NamedTuple):
     """The only partial operand of a linear operation, and the function from its values to those of the result.
 
-    Attributes
-    ----------
-    source : ShardedArray
-    buffers : tuple of (ndarray or None)
-        Buffers of `source` at that time; a write replaces them and so ends the link.
-    compute : callable
-        Takes the combined values of `source` and returns those of the result.
-    depth : int
-        Number of linear operations since the first partial array.
+    `buffers` are those of `source` at that time: a write replaces them and so ends the link. `depth` counts linear
+    operations since the first partial array.
     """
 
     source: ShardedArray
@@ -158,7 +148,6 @@ class ShardedArray(ArrayMethods, Conversions):
         return made
 
     def _adopt(self, other: ShardedArray) -> None:
-        """Take over the memory and layout of another array."""
         self._shape, self._dtype = other._shape, other._dtype
         self._whole, self._buffers = other._whole, other._buffers
         self._layout, self._group, self._combine = other._layout, other._group, other._combine
@@ -180,7 +169,6 @@ class ShardedArray(ArrayMethods, Conversions):
 
     @property
     def _has_one_buffer_per_part(self) -> bool:
-        """Return whether all devices with values of the same term share memory."""
         if self._buffers is None:
             return True
         return self._group.member is None and len({*map(id, self._buffers)}) == self._layout.parts.count
@@ -188,15 +176,9 @@ class ShardedArray(ArrayMethods, Conversions):
     # Sharing the memory of another array
 
     def _derive(self, view: Callable[[Array], Array], layout: Layout, *, is_view: bool = True) -> ShardedArray:
-        """Return an array that reads this one's memory until either is written to.
+        """Return an array that reads this one's memory, through `view` of each buffer, until either is written to.
 
-        Parameters
-        ----------
-        view : callable
-            Returns a view of a buffer.
-        layout : Layout
-        is_view : bool
-            Whether the result is read-only, as a caller may take it for a view; otherwise it copies before a write.
+        `is_view`: the result is read-only, as a caller may take it for a view; otherwise it copies before a write.
         """
         if self._buffers is None:
             made = self._of_whole(view(self._whole), layout, self._group)  # type: ignore[arg-type]
@@ -217,7 +199,6 @@ class ShardedArray(ArrayMethods, Conversions):
         return self
 
     def _own(self) -> None:
-        """Copy to memory owned by this array."""
         from ringlet.sharding.resharding.device_buffers import copies
 
         buffers = copies(self)
@@ -228,13 +209,7 @@ class ShardedArray(ArrayMethods, Conversions):
         self._root = None
 
     def _writable_buffers(self) -> Sequence[Array | None]:
-        """Return the writable buffer of each device; arrays that only read this memory get a copy first.
-
-        Raises
-        ------
-        ShardingError
-            If this array looks like a view of another one.
-        """
+        """Return the writable buffer of each device; arrays that only read this memory get a copy first."""
         if self._is_view:
             kinds = "transposed and reshaped arrays" if self._shape else "elements and other results without dimensions"
             raise ShardingError(
@@ -269,9 +244,17 @@ class ShardedArray(ArrayMethods, Conversions):
 
         Writable where no other device has the same part.
         """
-        from ringlet.sharding.shards import shards_of
-
-        return shards_of(self)
+        x = self._materialized()
+        boxes = x._layout.boxes(x.shape)
+        keys = [tuple((s.start, s.stop) for s in box) for box in boxes]
+        shards = []
+        for device in x._layout.holders:
+            if x._group.has(device):
+                tile = x._tile(device).view()
+                if x._is_view or (keys.count(keys[device]) > 1 and x._layout.only is None and tile.size):
+                    tile.flags.writeable = False
+                shards.append(tile)
+        return shards
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -137,9 +137,7 @@ class Visualization:
 
 
 def visualize(
-    drawn: ShardedArray | Sharding | NamedSharding,
-    shape: Sequence[int] | None = None,
-    num_devices: int | None = None,
+    drawn: ShardedArray | Sharding | NamedSharding, shape: Sequence[int] | None = None, num_devices: int | None = None
 ) -> Visualization:
     """Draw which device holds which part of an array.
 

@@ -4,9 +4,8 @@ import pytest
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.propagation import plan
-from ringlet.sharding.layout.dim_sharding import joint
 from ringlet.sharding.layout.factors import EVERY_OP, FactorMap
-from ringlet.sharding.layout.layout import WHOLE, Cut, Layout
+from ringlet.sharding.layout.layout import WHOLE, Cut, Layout, joint
 
 # A mesh of 4 by 2 devices.
 X, Y = Cut(4, (0, 0, 1, 1, 2, 2, 3, 3)), Cut(2, (0, 1) * 4)

@@ -173,5 +173,5 @@ def test_a_number_that_only_equals_a_whole_one_is_refused_whatever_was_convolved
 
 
 def test_a_gradient_of_another_shape_is_refused():
-    with pytest.raises(ValueError, match=r"the gradient has shape \(1, 1, 4\), and the result .* \(1, 1, 5\)"):
+    with pytest.raises(ValueError, match=r"the gradient has shape \(1, 1, 4\), and the result \(1, 1, 5\)"):
         conv_general_vjp(np.ones((1, 1, 5)), np.ones((1, 1, 3)), np.ones((1, 1, 4)), 1, "SAME")

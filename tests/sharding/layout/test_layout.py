@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringlet.sharding.layout.layout import WHOLE, Cut, Layout, tile_bounds
+from ringlet.sharding.layout.layout import WHOLE, Cut, Layout, coarser, covers, divisors, joint, tile_bounds
 
 GRID = Layout(4, (Cut(2, (0, 0, 1, 1)), Cut(2, (0, 1, 0, 1))))
 ROWS = Layout(4, (Cut(2, (0, 0, 1, 1)), WHOLE))
@@ -72,3 +72,35 @@ def test_combined_parts_lie_in_the_same_tiles():
 
 def test_layouts_are_equal_if_devices_have_the_same():
     assert len({GRID, Layout(4, GRID.cuts), ROWS}) == 2
+
+
+X, Y = Cut(2, (0, 0, 1, 1)), Cut(2, (0, 1, 0, 1))
+
+
+def test_the_first_of_joint_cuts_is_major():
+    assert joint((X, WHOLE, Y)) == Cut(4, (0, 1, 2, 3))
+    assert joint((Y, X)) == Cut(4, (0, 2, 1, 3))
+
+
+def test_nothing_that_is_cut_is_whole():
+    assert joint((WHOLE, WHOLE)) == WHOLE == joint(())
+
+
+@pytest.mark.parametrize("cuts", [(), (WHOLE,), (X,), (X, Y), (Y, WHOLE, X), (joint((X, Y)),)])
+def test_cuts_by_axes_of_their_own_cover_every_combination(cuts):
+    assert covers(cuts)
+
+
+@pytest.mark.parametrize("cuts", [(X, X), (joint((X, Y)), Y), (joint((Y, X)), WHOLE, X)])
+def test_cuts_that_share_an_axis_leave_combinations_out(cuts):
+    assert not covers(cuts)
+
+
+def test_a_coarser_cut_has_neighbours_in_one_tile():
+    assert coarser(joint((X, Y)), 2) == X
+    assert coarser(joint((Y, X)), 2) == Y
+    assert coarser(X, 1) == WHOLE
+
+
+def test_divisors_come_from_the_largest_down():
+    assert list(divisors(12)) == [12, 6, 4, 3, 2, 1]

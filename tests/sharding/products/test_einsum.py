@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+import math
 import warnings
 
 import numpy as np
@@ -8,7 +10,94 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringlet.sharding import Sharding, explain, shard
+from ringlet.sharding.products.einsum import labels_of, product_order, text_and_operands
 from tests.sharding.sweep import assemble, outcome, placements, tiled
+
+
+@pytest.mark.parametrize(
+    ("text", "ndims", "labels"),
+    [
+        ("ij,jk", (2, 2), ("ij", "jk", "ik")),
+        ("ba", (2,), ("ba", "ab")),
+        ("ii", (2,), ("ii", "")),
+        ("ij->ji", (2,), ("ij", "ji")),
+        ("Ab,b", (2, 1), ("Ab", "b", "A")),
+        (",i", (0, 1), ("", "i", "i")),
+        ("...i,i", (3, 1), ((2, 1, "i"), "i", (2, 1))),
+        ("i...,...->...i", (2, 2), (("i", 1), (2, 1), (2, 1, "i"))),
+        ("...,...", (1, 0), ((1,), (), (1,))),
+        ("...ij->ij", (2,), ("ij", "ij")),
+        ("i->...", (1,), ("i", "")),
+    ],
+)
+def test_each_dimension_has_a_label(text, ndims, labels):
+    assert labels_of(text, ndims) == tuple(map(tuple, labels))
+
+
+@pytest.mark.parametrize(
+    ("text", "ndims"),
+    [
+        ("ij", (1,)),
+        ("i", (2,)),
+        ("ij,jk", (2,)),
+        ("ij->ik", (2,)),
+        ("ij->ii", (2,)),
+        ("...i->i", (2,)),
+        ("i.j", (2,)),
+        ("i1", (2,)),
+        ("i......", (3,)),
+        ("i->i->i", (1,)),
+    ],
+)
+def test_text_that_makes_no_sense_has_none(text, ndims):
+    assert labels_of(text, ndims) is None
+
+
+def test_lists_of_numbers_are_spelled_in_letters():
+    assert text_and_operands([1.5, [0, 26], 2.5, [51]]) == ("Aa,z", [1.5, 2.5])
+    assert text_and_operands([1.5, [..., 1], [1, ...]]) == ("...B->B...", [1.5])
+    with pytest.raises(ValueError, match="numbers from 0 to 51"):
+        text_and_operands([1.5, [52]])
+
+
+def cost(pairs, labels, sizes, wanted):
+    """How many multiplications an order takes, and what is left."""
+    terms, total = [set(term) for term in labels], 0
+    for i, j in pairs:
+        both = terms[i] | terms[j]
+        total += math.prod(sizes[label] for label in both)
+        rest = [term for n, term in enumerate(terms) if n not in (i, j)]
+        terms = [*rest, both & set(wanted).union(*rest)]
+    return total, terms
+
+
+def orders(count):
+    """Every order of as many arrays."""
+    if count < 2:
+        return [()]
+    pairs = itertools.combinations(range(count), 2)
+    return [(pair, *later) for pair in pairs for later in orders(count - 1)]
+
+
+@pytest.mark.parametrize(
+    ("labels", "wanted"), [("ab bc cd", "ad"), ("ab bc c", "a"), ("ab ab bc cd", ""), ("abc cd db ea", "e")]
+)
+def test_no_order_takes_fewer_products(labels, wanted):
+    terms, sizes = labels.split(), {"a": 7, "b": 2, "c": 9, "d": 3, "e": 5}
+    found = product_order([tuple(t) for t in terms], [tuple(sizes[label] for label in t) for t in terms], tuple(wanted))
+    least = min(cost(pairs, terms, sizes, wanted)[0] for pairs in orders(len(terms)))
+    assert cost(found, terms, sizes, wanted) == (least, [set(wanted)])
+
+
+def test_a_long_chain_is_ordered_pair_by_pair():
+    labels = [(n, n + 1) for n in range(30)]
+    pairs = product_order(labels, [(2, 2)] * 30, (0, 30))
+    assert len(pairs) == 29
+
+
+def test_one_array_has_no_order():
+    assert product_order([("i",)], [(3,)], ()) == ()
+
 
 SIZES = {"a": 2, "b": 5, "c": 3, "d": 4}
 

@@ -12,7 +12,7 @@ from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import WHOLE, Cut, Layout
 from ringlet.sharding.resharding.reshard_plan import plan_reshard
 from ringlet.sharding.resharding.reshard_time import timed
-from ringlet.sharding.resharding.transfer_bytes import moved_bytes
+from ringlet.sharding.resharding.transfers import moved_bytes
 from tests.sharding.every_layout import MESHES, layouts, pairs
 
 SHAPE = (8, 12, 6)

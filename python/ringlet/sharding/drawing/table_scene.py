@@ -127,7 +127,6 @@ def _table(
 def _spans(
     tiles: Sequence[int | None], heads: Sequence[str], lengths: Sequence[float], start: float
 ) -> Iterator[tuple[int | None, str, float, float]]:
-    """Return the tiles along an axis with names, positions and lengths."""
     for tile, length in zip(tiles, lengths, strict=True):
         yield tile, "" if tile is None else heads[tile], start, length
         start += length

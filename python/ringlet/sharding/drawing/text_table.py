@@ -20,13 +20,7 @@ _GAP = "…"
 
 
 def text_lines(table: TileTable, width: int = 80, in_colours: bool = False) -> Iterator[str]:
-    """Return the lines of a drawing; the parameters are those of :meth:`Visualization.text`.
-
-    Parameters
-    ----------
-    in_colours : bool
-        Whether to emit terminal colours.
-    """
+    """Return the lines of a drawing; the parameters are those of :meth:`Visualization.text`."""
     if width < _NARROWEST:
         raise ValueError(f"a drawing is at least {_NARROWEST} characters wide, got width={width}")
     yield from textwrap.wrap(table.title, width, subsequent_indent="  ")

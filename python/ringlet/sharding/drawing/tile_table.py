@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ringlet.sharding.layout.layout import Layout, tile_bounds
+from ringlet.sharding.layout.layout import Layout, Shape, tile_bounds
 
 __all__ = ["Axis", "Cell", "TileTable", "numbers_in_words", "shown"]
 
@@ -35,13 +35,7 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """Text on the tile.
-
-        Examples
-        --------
-        >>> Cell(((0, 1, 2), (4, 6))).label
-        '0-2 + 4, 6'
-        """
+        """Text on the tile."""
         return " + ".join(map(numbers_in_words, self.parts))
 
 
@@ -49,17 +43,10 @@ class Cell:
 class TileTable:
     """An array in tiles, as tables whose rows and columns are two of its dimensions, one for each tile of the others.
 
-    Attributes
-    ----------
-    shape : tuple of int
-    layout : Layout
-    sharding : str
-        Text of the layout.
-    combined : str
-        Participle for the combination of a partial array's parts, as in "summed".
+    `combined` is the participle for the combination of parts, as in "summed".
     """
 
-    shape: tuple[int, ...]
+    shape: Shape
     layout: Layout
     sharding: str
     combined: str = "summed"
@@ -149,13 +136,7 @@ class TileTable:
 
 
 def numbers_in_words(numbers: Iterable[int]) -> str:
-    """Format ascending numbers, three or more consecutive ones as the first and the last.
-
-    Examples
-    --------
-    >>> numbers_in_words([0, 1, 2, 3, 5, 6])
-    '0-3, 5, 6'
-    """
+    """Format ascending numbers, three or more consecutive ones as the first and the last."""
     words: list[str] = []
     for _, run in itertools.groupby(enumerate(numbers), lambda item: item[1] - item[0]):
         found = [number for _, number in run]
@@ -164,13 +145,7 @@ def numbers_in_words(numbers: Iterable[int]) -> str:
 
 
 def shown(count: int, most: int) -> list[int | None]:
-    """Choose which of `count` items are shown: the first and the last ones, with None where some are omitted.
-
-    Examples
-    --------
-    >>> shown(3, 4), shown(9, 4)
-    ([0, 1, 2], [0, 1, None, 8])
-    """
+    """Choose which of `count` items are shown: the first and the last ones, with None where some are omitted."""
     if count <= most:
         return list(range(count))
     first = most // 2

@@ -32,33 +32,10 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Modules that register implementations; loaded at the first call.
-_HOMES: tuple[str, ...] = (
-    "halo.correlate",
-    "ops.select_functions",
-    "ops.comparison",
-    "ops.differences",
-    "ops.metadata_functions",
-    "ops.joining_functions",
-    "ops.like_functions",
-    "ops.repeating",
-    "ops.reshaping",
-    "ops.axis_functions",
-    "ops.splitting",
-    "ops.taking",
-    "ops.pointwise",
-    "ops.inplace_fallback",
-    "ops.diagonals",
-    "products.einsum",
-    "products.gufuncs",
-    "products.matrices",
-    "products.products",
-    "reductions.argreductions",
-    "reductions.norms",
-    "reductions.reductions",
-    "reductions.scans",
-    "ops.sorting",
-    "reductions.statistics",
-)
+_HOMES = """halo.correlate ops.axis_functions ops.composed ops.diagonals ops.joining_functions ops.like_functions
+    ops.metadata_functions ops.pointwise ops.repeating ops.reshaping ops.select_functions ops.sorting ops.taking
+    products.einsum products.gufuncs products.matrices products.products reductions.argreductions reductions.norms
+    reductions.reductions reductions.scans reductions.statistics"""
 
 _TABLE: dict[Callable[..., Any], Callable[..., Any]] = {}
 
@@ -71,20 +48,10 @@ _COPIES = frozenset(("astype", "copy", "empty_like", "full_like", "ones_like", "
 
 
 def implements(*functions: Callable[..., Any] | str) -> Callable[[F], F]:
-    """Register an implementation of NumPy functions for arguments that include a ShardedArray.
+    """Register an implementation of NumPy functions, or of names below ``numpy`` that only some versions have.
 
-    Called with the same arguments; returns ``NotImplemented`` where the arrays are to be gathered.
-
-    Parameters
-    ----------
-    functions : callable or str
-        NumPy functions, or names below ``numpy`` for those that only some versions have.
-
-    Examples
-    --------
-    >>> @implements(np.i0, "function_of_a_later_numpy")  # doctest: +SKIP
-    ... def i0(x):
-    ...     return NotImplemented  # it is gathered
+    Called with the same arguments, which include a ShardedArray; returns ``NotImplemented`` where the arrays are to be
+    gathered.
     """
 
     def register(implementation: F) -> F:
@@ -98,13 +65,7 @@ def implements(*functions: Callable[..., Any] | str) -> Callable[[F], F]:
 
 
 def numpy_function(name: str) -> Callable[..., Any] | None:
-    """Return the function of a name below ``numpy``; None if this version does not have it.
-
-    Examples
-    --------
-    >>> numpy_function("linalg.norm") is np.linalg.norm, numpy_function("function_of_a_later_numpy")
-    (True, None)
-    """
+    """Return the function of a name below ``numpy``; None if this version does not have it."""
     try:
         function: Callable[..., Any] = operator.attrgetter(name)(np)
     except AttributeError:
@@ -113,13 +74,7 @@ def numpy_function(name: str) -> Callable[..., Any] | None:
 
 
 def first_given(function: Callable[..., Any], implementation: Callable[..., Any]) -> Callable[..., Any]:
-    """Rename an implementation's first parameter to the name that a NumPy function gives it.
-
-    Examples
-    --------
-    >>> first_given(np.flip, lambda array, axis=None: (array, axis))(m=3, axis=1)
-    (3, 1)
-    """
+    """Rename an implementation's first parameter to the name that a NumPy function gives it."""
     try:
         name = next(iter(inspect.signature(function).parameters))
     except ValueError:  # compiled functions have signatures from NumPy 2.4 on; here it is that of putmask
@@ -134,7 +89,7 @@ def first_given(function: Callable[..., Any], implementation: Callable[..., Any]
 @functools.cache
 def implementations() -> dict[Callable[..., Any], Callable[..., Any]]:
     """Return the implementation of each NumPy function that does not run on gathered arrays."""
-    for home in _HOMES:
+    for home in _HOMES.split():
         importlib.import_module(f"ringlet.sharding.{home}")
     return _TABLE
 
@@ -146,23 +101,10 @@ def dispatch(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """Run a NumPy function with a ShardedArray among its arguments: tile by tile, or on gathered arrays.
-
-    Parameters
-    ----------
-    array : ShardedArray
-        Array whose ``__array_function__`` is called: an argument, or the `like` of a creation function.
-    function, types, args, kwargs
-        As passed to ``__array_function__``.
-
-    Returns
-    -------
-    ShardedArray or what the function gives
-        Unsharded if computed from gathered arrays; ``NotImplemented`` if other array types take part.
-    """
+    """Run a NumPy function with a ShardedArray among its arguments: tile by tile, or on gathered arrays."""
     if not all(issubclass(kind, (ShardedArray, np.ndarray)) for kind in types):
         return NotImplemented
-    name = _name_of(function)
+    name = f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
     if name in _CREATORS:
         return _created(array, function, args, kwargs)
     implementation = None if has_subclass(types) else implementations().get(function)
@@ -179,10 +121,6 @@ def dispatch(
     return recorded_as_one(name, (args, tuple(kwargs.values())), work)
 
 
-def _name_of(function: Callable[..., Any]) -> str:
-    return f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
-
-
 def _created(like: ShardedArray, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Create an array on the devices of another one, whole on each; a sharded array is returned as it is."""
     if args and isinstance(args[0], ShardedArray):
@@ -193,18 +131,7 @@ def _created(like: ShardedArray, function: Callable[..., Any], args: tuple[Any, 
 
 
 def has_subclass(types: Iterable[type]) -> bool:
-    """Return whether array subclasses take part that NumPy must dispatch, such as masked arrays.
-
-    Raises
-    ------
-    TypeError
-        If there is a matrix, whose ``*`` and ``**`` are not those of the ufuncs.
-
-    Examples
-    --------
-    >>> has_subclass([ShardedArray, np.memmap, float]), has_subclass([np.ma.MaskedArray])
-    (False, True)
-    """
+    """Return whether subclasses that NumPy must dispatch take part, such as masked arrays; TypeError for a matrix."""
     kinds = [kind for kind in types if issubclass(kind, np.ndarray) and kind not in (np.ndarray, np.memmap)]
     if any(issubclass(kind, np.matrix) for kind in kinds):
         raise TypeError("sharded arrays cannot be combined with np.matrix: pass np.asarray(matrix)")
@@ -212,17 +139,7 @@ def has_subclass(types: Iterable[type]) -> bool:
 
 
 def call_gathered(function: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a function with the gathered values of sharded arrays; an `out` among them gets the result.
-
-    Parameters
-    ----------
-    function : callable
-    name : str
-        Name in reports and warnings.
-    args : tuple
-        May contain sharded arrays at any depth of lists, tuples and dictionaries.
-    kwargs : dict
-    """
+    """Call a function with the gathered values of sharded arrays, at any depth; an `out` among them gets the result."""
     args, kwargs, out = _without_out(function, *_without_scratch(function, args, kwargs))
     args, kwargs = gathered(name, args), gathered(name, kwargs)
     if out is None:

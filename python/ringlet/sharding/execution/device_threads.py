@@ -29,33 +29,12 @@ _ALL_CORES = 1 << 30
 def on_devices(
     work: Callable[[int], None], devices: Sequence[int], bytes_per_device: int, *, is_alone: bool = False
 ) -> None:
-    """Run the work of each device, in parallel where that is faster.
+    """Run the work of each device, in parallel where `bytes_per_device`, read and written, make that faster.
 
     A device's result does not depend on the thread that computes it, nor on the number of threads: BLAS has one thread
-    for each device meanwhile, even if one thread does all the work.
-
-    Parameters
-    ----------
-    work : callable
-        Called with a device number in a copy of the caller's context; may call this function.
-    devices : sequence of int
-    bytes_per_device : int
-        Approximate bytes that the work of one device reads and writes, or could in the same time: decides whether
-        threads pay off.
-    is_alone : bool
-        Whether the device is the only one of its group: BLAS then keeps its threads.
-
-    Raises
-    ------
-    Exception
-        The exception of the first failed device in order, with a note that names it.
-
-    Examples
-    --------
-    >>> done = []
-    >>> on_devices(done.append, [0, 1, 2], 100)
-    >>> done
-    [0, 1, 2]
+    for each device meanwhile, even if one thread does all the work; it keeps its threads where a device `is_alone`.
+    Work runs in a copy of the caller's context, and may call this function. Raises the exception of the first failed
+    device, with a note that names it.
     """
     in_threads(work, devices, bytes_per_device, is_alone=is_alone, note="in the work of device ")
 
@@ -63,25 +42,7 @@ def on_devices(
 def in_threads(
     work: Callable[[int], None], numbers: Sequence[int], bytes_each: int, *, is_alone: bool = False, note: str = ""
 ) -> None:
-    """Run work that is not divided by device, as :func:`on_devices` does.
-
-    Parameters
-    ----------
-    work : callable
-        Called with one of the numbers.
-    numbers : sequence of int
-    bytes_each, is_alone : int, bool
-        As for :func:`on_devices`.
-    note : str
-        Origin of errors in notes, followed by the number.
-
-    Examples
-    --------
-    >>> squares = [0, 0, 0]
-    >>> in_threads(lambda i: squares.__setitem__(i, i * i), range(3), 8)
-    >>> squares
-    [0, 1, 4]
-    """
+    """Run work that is not divided by device, as :func:`on_devices` does; `note` and the number are added to errors."""
     limiter, run = blas_limiter(), object()
     try:
         if not is_alone:

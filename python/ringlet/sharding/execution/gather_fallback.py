@@ -25,7 +25,7 @@ _is_strict: ContextVar[bool] = ContextVar("ringlet_sharding_strict", default=Fal
 _messages: dict[tuple[str, str, int], str] = {}
 
 # Packages whose frames are not the caller's.
-_PASSED_OVER = ("ringlet", "numpy")
+_PASSED_OVER = ("ringlet.", "numpy.")
 
 
 @contextmanager
@@ -60,21 +60,9 @@ def strict(is_strict: bool = True) -> Iterator[None]:
 
 
 def record_gather(function_name: str, x: ShardedArray, *, is_asked_for: bool = False) -> None:
-    """Count an imminent gather, and warn of it once for each line that calls the function.
+    """Count an imminent gather, and warn of it once for each calling line; GatherError in :func:`strict`.
 
-    Parameters
-    ----------
-    function_name : str
-        Name for the caller, such as ``"np.median"``.
-    x : ShardedArray
-        The array, which the caller gathers.
-    is_asked_for : bool
-        Whether the caller wrote a conversion to a plain array, which is not warned of.
-
-    Raises
-    ------
-    GatherError
-        Inside :func:`strict`.
+    `is_asked_for`: the caller wrote a conversion to a plain array, which is not warned of.
     """
     nbytes = x.size * x.dtype.itemsize
     if _is_strict.get():
@@ -87,17 +75,13 @@ def record_gather(function_name: str, x: ShardedArray, *, is_asked_for: bool = F
 
 def _warn(function_name: str, x: ShardedArray, nbytes: int) -> None:
     frame = sys._getframe(2)
-    while frame.f_back is not None and _package_of(frame.f_globals) in _PASSED_OVER:
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(_PASSED_OVER):
         frame = frame.f_back
     file, line = frame.f_code.co_filename, frame.f_lineno
     message = _messages.setdefault((function_name, file, line), _text(function_name, x, nbytes))
     registry = frame.f_globals.setdefault("__warningregistry__", {})
     module = frame.f_globals.get("__name__", "<unknown>")
     warnings.warn_explicit(message, GatherWarning, file, line, module, registry)
-
-
-def _package_of(names: dict[str, object]) -> str:
-    return str(names.get("__name__", "")).partition(".")[0]
 
 
 def _text(function_name: str, x: ShardedArray, nbytes: int) -> str:

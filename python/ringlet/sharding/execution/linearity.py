@@ -37,11 +37,6 @@ def elementwise_factors(
     """Return the factors of an elementwise operation, linear in the operands of the result's dtype.
 
     Sums of 16-bit floats are combined first, as they overflow before their terms cancel.
-
-    Examples
-    --------
-    >>> elementwise_factors(np.negative, [np.ones(2)], ((0,),), (0,), np.dtype(float)).linear
-    (frozenset({0}),)
     """
     together, others = _LINEAR.get(ufunc, ((), "factors"))
     if dtype.kind not in "iufc" or dtype == np.float16:
@@ -55,14 +50,6 @@ def checked_linear(factor_map: FactorMap, operands: Sequence[Any]) -> FactorMap:
 
     Terms times infinity do not add up to the sum times infinity: ``2 * inf - 1 * inf``. So coefficients must be finite,
     and divisors not zero, as far as every device can check the values that it has.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> total = shard(np.ones(2), Sharding.tiled((2,))).sum()
-    >>> product = FactorMap(((), ()), (), linear=(frozenset({0}),))
-    >>> [len(checked_linear(product, [total, factor]).linear) for factor in (2.0, np.inf)]
-    [1, 0]
     """
     partial = {n for n, x in enumerate(operands) if not is_known(x)}
     if factor_map.others == "terms" or not partial:
@@ -89,13 +76,7 @@ def _allows(x: Any, others: Others) -> bool:
 
 
 def is_known(x: Any) -> bool:
-    """Return whether an operand is not partial, or was combined already.
-
-    Examples
-    --------
-    >>> is_known(2.5)
-    True
-    """
+    """Return whether an operand is not partial, or was combined already."""
     return not isinstance(x, ShardedArray) or x._settled is not None or not x._layout.is_partial
 
 

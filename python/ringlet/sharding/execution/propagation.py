@@ -10,14 +10,12 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from ringlet.collectives import Op
-from ringlet.sharding.layout.dim_sharding import coarser, covers, divisors, joint
 from ringlet.sharding.layout.factors import Factor, FactorMap, Labels
-from ringlet.sharding.layout.layout import WHOLE, Box, Cut, Layout
-from ringlet.sharding.resharding.transfer_bytes import moved_bytes
+from ringlet.sharding.layout.layout import WHOLE, Box, Cut, Layout, Shape, coarser, covers, divisors, joint
+from ringlet.sharding.resharding.transfers import moved_bytes
 
 __all__ = ["Plan", "TileBoxes", "plan"]
 
-Shape = tuple[int, ...]
 Assignment = dict[Factor, Cut]
 
 # With more combinations than this, tiles coarser than an operand's are not tried.
@@ -25,18 +23,7 @@ _MOST_CHOICES = 512
 
 
 class TileBoxes(NamedTuple):
-    """Boxes of one device's work, as passed to a kernel.
-
-    Attributes
-    ----------
-    device : int
-    operands : tuple of Box
-        Box of each operand's tile in the whole operand.
-    result : Box
-        Box of the result's tile in the whole result.
-    part : int
-        Part of the result, 0 if there is only one.
-    """
+    """Boxes of one device's work, in whole operands and result, as passed to a kernel; `part` is that of the result."""
 
     device: int
     operands: tuple[Box, ...]
@@ -47,17 +34,11 @@ class TileBoxes(NamedTuple):
 class StackView(NamedTuple):
     """Steps that view an array with a dimension for each divided factor, followed by those of a tile.
 
-    For a partial result the array is that of its parts, one after another.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Shape after reshaping.
-    order : tuple of int
-        Order of the dimensions after that.
+    Reshape to `shape`, then transpose to `order`. For a partial result the array is that of its parts, one after
+    another.
     """
 
-    shape: tuple[int, ...]
+    shape: Shape
     order: tuple[int, ...]
 
 
@@ -65,23 +46,9 @@ class StackView(NamedTuple):
 class Plan:
     """Plan of an operation.
 
-    Attributes
-    ----------
-    operand_layouts : tuple of Layout
-        Required layout of each operand.
-    result_layout : Layout
-        Layout of the result, with parts if it has to be combined.
-    result_shape : tuple of int
-    places : tuple of TileBoxes
-        Boxes that each device computes, and reads.
-    tile_numbers : tuple of int
-        ``[device]``: equal numbers for devices that compute the same.
-    moved : tuple of int
-        Operands that have to be resharded.
-    stacks : tuple of StackView or None
-        How each operand, and the result, is a stack of its tiles; None if tile sizes differ.
-    nbytes : int
-        Estimated bytes sent until the result is combined.
+    `tile_numbers` are equal for devices that compute the same; `moved` are the operands to be resharded; `stacks` say
+    how each operand, and the result, is a stack of its tiles (None if tile sizes differ); `nbytes` are estimated until
+    the result is combined.
     """
 
     operand_layouts: tuple[Layout, ...]
@@ -139,33 +106,9 @@ def plan(
     For each factor, the divisions of the operands, none at all and, where operands disagree, coarser forms are tried,
     in every combination in which each device can compute its tile of the result. The one that sends the fewest bytes is
     chosen, including those to combine a partial result; among equals the one with the most tiles, then the one that
-    moves less of the first operand, then of the second, and so on.
-
-    Parameters
-    ----------
-    factor_map : FactorMap
-    shapes, itemsizes : tuple of tuple of int, tuple of int
-        Shapes and element sizes of the operands.
-    layouts : tuple of (Layout or None)
-        Current layouts; None for an operand that every device has. At least one is a layout.
-    result_itemsize : int
-        Bytes of an element of the result.
-    result_shape : tuple of int or None
-        For results whose dimensions have other sizes than their factors in the operands, or than 1 without one.
-    combine : Op or None
-        Operation that combines partial operands; None if they differ.
-
-    Examples
-    --------
-    Rows of a matrix times columns of another, on two devices: the smaller operand, the second, is gathered.
-
-    >>> from ringlet.collectives import Op
-    >>> matmul = FactorMap((("i", "j"), ("j", "k")), ("i", "k"), {"j": Op.SUM})
-    >>> half = Cut(2, (0, 1))
-    >>> rows, columns = Layout(2, (half, WHOLE)), Layout(2, (WHOLE, half))
-    >>> made = plan(matmul, ((8, 4), (4, 4)), (8, 8), (rows, columns), 8)
-    >>> made.operand_layouts[1].is_replicated, made.result_layout == rows, made.nbytes
-    (True, True, 128)
+    moves less of the first operand, then of the second, and so on. An operand that every device has has no layout;
+    `result_shape` is for results whose dimensions have other sizes than their factors in the operands, or than 1
+    without one.
     """
     if result_shape is None:
         sizes = {
@@ -206,7 +149,6 @@ def _on_one_device(request: _Request) -> Choice | None:
 
 
 def _choices(request: _Request) -> Iterator[Choice]:
-    """Return each way to run the operation, with its cost."""
     for kept in _kept_partial(request):
         parts = next((layout.parts for number in kept if (layout := request.layouts[number])), WHOLE)
         for assignment in _assignments(request, parts):
@@ -223,7 +165,6 @@ def _choices(request: _Request) -> Iterator[Choice]:
 
 
 def _kept_partial(request: _Request) -> Iterator[frozenset[int]]:
-    """Return the sets of operands that may stay partial, and the empty set."""
     rule, combine = request.factor_map, request.combine
     if combine not in rule.linear_ops or (rule.reduced and combine is not rule.combine):
         yield frozenset()
@@ -250,7 +191,6 @@ def _assignments(request: _Request, parts: Cut) -> Iterator[Assignment]:
 
 
 def _candidates(request: _Request, *, with_coarser: bool) -> dict[Factor, list[Cut]]:
-    """Return the candidate divisions of each factor that an operand has divided."""
     found: dict[Factor, dict[Cut, None]] = {}
     for labels, layout in zip(request.factor_map.operands, request.layouts, strict=True):
         for label, cut in zip(labels, layout.cuts, strict=True) if layout else ():
@@ -278,7 +218,6 @@ def _cuts(labels: Labels, assignment: Assignment) -> tuple[Cut, ...]:
 
 
 def _operand_bytes(request: _Request, targets: Sequence[Layout]) -> list[int]:
-    """Return the bytes to move each operand."""
     return [
         moved_bytes(shape, itemsize, source, target) if source is not None else 0
         for shape, itemsize, source, target in zip(

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.creation import replicated_with
@@ -16,7 +15,7 @@ from ringlet.sharding.execution.propagation import Plan, TileBoxes, plan
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.device_group import DeviceGroup, common_group
 from ringlet.sharding.layout.factors import FactorMap
-from ringlet.sharding.layout.layout import Box, Layout
+from ringlet.sharding.layout.layout import Array, Box, Layout, Shape
 from ringlet.sharding.memory_modes import current_mode
 from ringlet.sharding.resharding.device_buffers import buffers_for, empty, fresh
 from ringlet.sharding.resharding.reshard import materialized, redistribute
@@ -35,8 +34,6 @@ __all__ = [
     "write_out",
 ]
 
-Array = NDArray[Any]
-
 
 Kernel = Callable[[list[Any], Array, TileBoxes], object]
 
@@ -49,25 +46,20 @@ def apply(
     dtype: Any,
     *,
     out: Any = None,
-    shape: tuple[int, ...] | None = None,
+    shape: Shape | None = None,
     effort: float = 1.0,
     takes_stacks: bool = False,
 ) -> Any:
-    """Run an operation on the tiles of its operands.
+    """Run an operation on the tiles of its operands; the result is writable.
 
     Parameters
     ----------
-    name : str
-        Name in reports.
-    factor_map : FactorMap
     kernel : callable
         ``kernel(tiles, out, where)`` computes one tile: it fills `out`, a view of the result, from the operands' tiles.
         Tiles may be empty. Called in any thread, in any order, once for each tile with its own memory.
     operands : sequence of (ShardedArray, ndarray or scalar)
         At least one is a ShardedArray, or `out` is. The others are on every device and sliced there; scalars are passed
         to the kernel unchanged.
-    dtype : dtype
-        Data type of the result.
     out : ShardedArray, ndarray or None
         Array to write the result to, of its shape, and returned. May share memory with operands.
     shape : tuple of int or None
@@ -78,26 +70,6 @@ def apply(
     takes_stacks : bool
         Whether the kernel may compute all tiles, stacked along leading dimensions, in one call with identical bits, and
         does not use `where`; done for small work.
-
-    Returns
-    -------
-    ShardedArray
-        Writable. Partial if a reduced factor is divided, or an operand is partial and the operation linear in it.
-
-    Raises
-    ------
-    ShardingError
-        If operands are on different device groups.
-
-    Examples
-    --------
-    >>> from ringlet.collectives import Op
-    >>> from ringlet.sharding import Sharding, shard
-    >>> x = shard(np.arange(6.0).reshape(2, 3), Sharding.tiled((2, 1)))
-    >>> rows = FactorMap((("i", "j"),), ("j",), {"i": Op.SUM})
-    >>> total = apply("sum", rows, lambda tiles, out, where: tiles[0].sum(0, out=out), [x], x.dtype)
-    >>> total._layout.is_partial, np.asarray(total)
-    (True, array([3., 5., 7.]))
     """
     operands = replicated_with(out, operands)
 
@@ -131,19 +103,7 @@ def apply(
 
 
 class Prepared(NamedTuple):
-    """An operation whose operands are in the layouts of its plan.
-
-    Attributes
-    ----------
-    operands : list
-        Sharded operands have the plan's layouts.
-    plan : Plan
-    dtype : dtype
-        Data type of the result.
-    group : DeviceGroup
-    combine : Op
-        Operation that combines the parts of a partial result.
-    """
+    """An operation whose sharded operands are in the layouts of its plan; `combine` is for a partial result."""
 
     operands: list[Any]
     plan: Plan
@@ -153,13 +113,13 @@ class Prepared(NamedTuple):
 
 
 def prepare(
-    name: str, factor_map: FactorMap, operands: Sequence[Any], dtype: Any, *, shape: tuple[int, ...] | None = None
+    name: str, factor_map: FactorMap, operands: Sequence[Any], dtype: Any, *, shape: Shape | None = None
 ) -> Prepared:
     """Plan an operation and reshard its operands; parameters are those of :func:`apply`."""
     dtype = np.dtype(dtype)
     placed: list[Any] = []
     sharded: list[ShardedArray] = []
-    shapes: list[tuple[int, ...]] = []
+    shapes: list[Shape] = []
     itemsizes: list[int] = []
     layouts: list[Layout | None] = []
     for given in operands:
@@ -201,18 +161,7 @@ def allocate(prepared: Prepared) -> ShardedArray:
 def compute(
     result: ShardedArray, work: Callable[[Array, TileBoxes], object], prepared: Prepared, effort: float = 1.0
 ) -> None:
-    """Fill each device's tile of a result; of devices that share memory and have the same tile, the first.
-
-    Parameters
-    ----------
-    result : ShardedArray
-        In the layout of the plan.
-    work : callable
-        Fills a tile, given the tile and its boxes.
-    prepared : Prepared
-    effort : float
-        As for :func:`apply`.
-    """
+    """Fill each device's tile of a result; of devices that share memory and have the same tile, the first."""
     chosen = prepared.plan
     buffers = _on_each_device(result, prepared.group.num_devices)
     devices = chosen.first_devices if result._has_one_buffer_per_part else _computing_devices(buffers, chosen)
@@ -243,7 +192,6 @@ def arrays_at_once(prepared: Prepared, effort: float = 1.0) -> list[Array] | Non
 
 
 def _at_once(kernel: Kernel, prepared: Prepared, effort: float) -> ShardedArray | None:
-    """Compute all tiles in one call if possible."""
     arrays, stacks = arrays_at_once(prepared, effort), prepared.plan.stacks
     if arrays is None or stacks is None:
         return None
@@ -273,13 +221,7 @@ def _computing_devices(buffers: Sequence[Array | None], chosen: Plan) -> tuple[i
 
 
 def write_out(out: Any, result: ShardedArray) -> Any:
-    """Write a result to `out`, and return that as NumPy's functions do.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As NumPy, if the dtype or shape of `out` does not fit, or it is read-only.
-    """
+    """Write a result to `out`, and return that; TypeError or ValueError as NumPy's functions raise."""
     if isinstance(out, np.ndarray) and not out.flags.writeable:
         raise ValueError("output array is read-only")
     np.copyto(np.empty(0, out.dtype), np.empty(0, result.dtype), casting="same_kind")
@@ -327,7 +269,6 @@ def tile_of(x: Any, box: Box, device: int) -> Any:
 
 
 def _on_each_device(x: Any, num_devices: int) -> Sequence[Any]:
-    """Return the array of an operand on each device."""
     if not isinstance(x, ShardedArray):
         return (x,) * num_devices
     return (x._whole,) * num_devices if x._buffers is None else x._buffers

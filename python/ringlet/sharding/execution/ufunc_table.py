@@ -29,18 +29,7 @@ _TABLE: dict[tuple[np.ufunc | None, str], Handler] = {}
 def implements_ufunc(ufunc: np.ufunc | None, method: str = "__call__") -> Callable[[H], H]:
     """Register an implementation of a ufunc's method for arguments that include a ShardedArray.
 
-    Parameters
-    ----------
-    ufunc : ufunc or None
-        None for all ufuncs without an implementation of their own.
-    method : str
-        ``"__call__"``, ``"reduce"``, ``"accumulate"``, ``"reduceat"``, ``"outer"`` or ``"at"``.
-
-    Examples
-    --------
-    >>> @implements_ufunc(np.vecdot)  # doctest: +SKIP
-    ... def vecdot(ufunc, inputs, kwargs):
-    ...     return NotImplemented  # the arrays are gathered
+    None is for all ufuncs without an implementation of their own. ``NotImplemented`` gathers the arrays.
     """
 
     def register(handler: H) -> H:
@@ -66,10 +55,5 @@ def is_cached(ufunc: np.ufunc) -> bool:
     """Return whether caches may hold a ufunc: not one of :func:`numpy.frompyfunc`, which has a single loop.
 
     Such a ufunc holds a Python function with all its references, and does not support weak references.
-
-    Examples
-    --------
-    >>> is_cached(np.add), is_cached(np.frompyfunc(abs, 1, 1))
-    (True, False)
     """
     return ufunc.ntypes > 1

@@ -237,7 +237,6 @@ def _groups(reader: _Reader, ndim: int) -> list[Subgroup]:
 
 
 def _shard_group(reader: _Reader) -> tuple[Literal["as", "like"], int] | None:
-    """Parse the notes at the end of a sharding."""
     group: tuple[Literal["as", "like"], int] | None = None
     while True:
         if reader.take("shard_as"):

@@ -13,23 +13,9 @@ __all__ = ["Iota"]
 
 @dataclass(frozen=True)
 class Iota:
-    """Devices 0, 1, 2, … in a grid, and the order in which its axes are read.
+    """Devices 0, 1, 2, … in a grid, filled row by row, and the order in which its axes are read, the slowest first.
 
-    Attributes
-    ----------
-    reshape_dims : tuple of int
-        Shape of the grid, which the devices fill row by row.
-    transpose_perm : tuple of int
-        Axes of the grid, the slowest first.
-
-    References
-    ----------
     openxla/xla, ``xla/xla_data.proto``, ``OpSharding``: ``iota_reshape_dims`` and ``iota_transpose_perm``.
-
-    Examples
-    --------
-    >>> print(Iota((4, 2), (1, 0)), Iota((4, 2), (1, 0)).devices)
-    <=[4,2]T(1,0) (0, 2, 4, 6, 1, 3, 5, 7)
     """
 
     reshape_dims: tuple[int, ...]
@@ -37,13 +23,7 @@ class Iota:
 
     @classmethod
     def of(cls, devices: Sequence[int]) -> Iota | None:
-        """Return the grid with the fewest axes that lists devices in this order, or None.
-
-        Examples
-        --------
-        >>> print(Iota.of([0, 2, 1, 3]), Iota.of([3, 2, 1, 0]))
-        <=[2,2]T(1,0) None
-        """
+        """Return the grid with the fewest axes that lists devices in this order, or None."""
         order = np.asarray(devices, np.int64)
         sizes: list[int] = []
         strides: list[int] = []

@@ -166,7 +166,6 @@ def _groups(numbers: Sequence[int]) -> list[Subgroup]:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int, int | bytes, bytes]]:
-    """Yield the number, wire type, value and bytes of each field."""
     position = 0
     while position < len(data):
         start = position

@@ -7,14 +7,12 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.halo.windows import Ranges
-from ringlet.sharding.layout.layout import Box
+from ringlet.sharding.layout.layout import Array, Box, Shape
 
 __all__ = ["Boundary", "Segment", "boundary_of", "extended", "folded", "ranges_of", "segments"]
 
-Array = NDArray[Any]
 Bounds = tuple[tuple[int, int], ...]
 Boundaries = tuple["Boundary", ...]
 
@@ -22,14 +20,7 @@ _NAMES = ("zero", "reflect", "nearest", "periodic")
 
 
 class Boundary(NamedTuple):
-    """Continuation of a dimension beyond its ends.
-
-    Attributes
-    ----------
-    kind : {"constant", "reflect", "nearest", "periodic"}
-    value : number
-        Constant value.
-    """
+    """Continuation of a dimension beyond its ends: "constant", "reflect", "nearest" or "periodic"."""
 
     kind: str
     value: Any = 0
@@ -38,12 +29,7 @@ class Boundary(NamedTuple):
 class Segment(NamedTuple):
     """A contiguous run of elements in a region of an extended dimension.
 
-    Attributes
-    ----------
-    at : slice
-        Position in the region.
-    source : slice
-        Source elements of the dimension; descending where reflected. One element may be repeated.
+    `source` is descending where reflected, and may repeat one element.
     """
 
     at: slice
@@ -51,18 +37,7 @@ class Segment(NamedTuple):
 
 
 def boundary_of(given: Any, dtype: np.dtype[Any]) -> Boundary:
-    """Parse a boundary argument: a name, or a number that an array of a dtype can hold.
-
-    Raises
-    ------
-    ValueError
-        If the boundary does not exist.
-
-    Examples
-    --------
-    >>> boundary_of("zero", np.dtype(int)), boundary_of(1.5, np.dtype(float))
-    (Boundary(kind='constant', value=0), Boundary(kind='constant', value=1.5))
-    """
+    """Parse a boundary argument: a name, or a number that an array of a dtype can hold."""
     if isinstance(given, str):
         if given not in _NAMES:
             raise ValueError(f"{given!r} is not a boundary: pass a number, or one of {', '.join(map(repr, _NAMES))}")
@@ -85,28 +60,7 @@ def _can_hold(number: Array, dtype: np.dtype[Any]) -> bool:
 
 @lru_cache(maxsize=4096)
 def segments(length: int, begin: int, end: int, kind: str) -> tuple[Segment, ...]:
-    """Return the sources of the elements of a region that may extend over both ends.
-
-    Parameters
-    ----------
-    length : int
-        Length of the dimension, 1 or more.
-    begin, end : int
-        The region; negative, or more than `length`, outside.
-    kind : {"constant", "reflect", "nearest", "periodic"}
-
-    Returns
-    -------
-    tuple of Segment
-        They cover the region, except where the constant is.
-
-    Examples
-    --------
-    >>> [(piece.source.start, piece.source.stop, piece.source.step) for piece in segments(4, -2, 5, "reflect")]
-    [(1, None, -1), (0, 4, None), (3, 2, -1)]
-    >>> [(piece.source.start, piece.source.stop) for piece in segments(4, -2, 5, "periodic")]
-    [(2, 4), (0, 4), (0, 1)]
-    """
+    """Return the sources of the elements of a region that may extend over both ends; none where the constant is."""
     if begin >= end:
         return ()
     if kind in ("constant", "nearest"):
@@ -135,13 +89,7 @@ def _source(start: int, stop: int, length: int, kind: str, number: int) -> slice
 
 
 def ranges_of(found: tuple[Segment, ...]) -> Ranges:
-    """Return the source elements of pieces as ordered disjoint ranges.
-
-    Examples
-    --------
-    >>> ranges_of(segments(8, -2, 4, "periodic"))
-    ((0, 4), (6, 8))
-    """
+    """Return the source elements of pieces as ordered disjoint ranges."""
     bounds = sorted(
         (s.start, s.stop) if s.step is None else (0 if s.stop is None else s.stop + 1, s.start + 1) for _, s in found
     )
@@ -158,11 +106,6 @@ def extended(x: Array, bounds: Bounds, boundaries: Boundaries) -> Array:
     """Return a region of an array that may extend over its ends, read-only: a view if it does not, else a copy.
 
     At corners outside of dimensions with different constants, the last dimension's applies.
-
-    Examples
-    --------
-    >>> extended(np.arange(4), ((-1, 2),), (Boundary("nearest"),))
-    array([0, 0, 1])
     """
     if all(0 <= begin <= end <= length for (begin, end), length in zip(bounds, x.shape, strict=True)):
         part = x[tuple(itertools.starmap(slice, bounds))] if bounds else x[...]
@@ -182,25 +125,8 @@ def extended(x: Array, bounds: Bounds, boundaries: Boundaries) -> Array:
     return part
 
 
-def folded(part: Array, bounds: Bounds, shape: tuple[int, ...], boundaries: Boundaries, tile: Box) -> Array:
-    """Return the gradient of a tile from that of a region, including elements beyond the ends.
-
-    Parameters
-    ----------
-    part : ndarray
-        The gradient of :func:`extended`.
-    bounds, boundaries
-        As for :func:`extended`.
-    shape : tuple of int
-        Shape of the array.
-    tile : Box
-        Tile whose gradient is returned.
-
-    Examples
-    --------
-    >>> folded(np.ones(4), ((-1, 3),), (4,), (Boundary("reflect"),), (slice(0, 2),))
-    array([2., 1.])
-    """
+def folded(part: Array, bounds: Bounds, shape: Shape, boundaries: Boundaries, tile: Box) -> Array:
+    """Return the gradient of a tile from that of :func:`extended`, including elements beyond the ends."""
     for axis, ((begin, end), length, boundary, side) in enumerate(zip(bounds, shape, boundaries, tile, strict=True)):
         if 0 <= begin <= side.start and side.stop <= end <= length:
             part = part[_along(axis, side.start - begin, side.stop - begin)]

@@ -8,33 +8,19 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ringlet.sharding.halo.windows import Window
+from ringlet.sharding.halo.windows import Window, Windows
+from ringlet.sharding.layout.layout import Array
 
 __all__ = ["Block", "Slices", "blocks", "filled", "tap_slices", "wide"]
 
-Array = NDArray[Any]
 Slices = tuple[slice, ...]
 
 
 class Block(NamedTuple):
-    """A block of adjacent outputs.
+    """A block of adjacent outputs, and the positions of their windows: `places` count them, including padding.
 
-    Attributes
-    ----------
-    outputs : tuple of slice
-        Ranges along each dimension.
-    counts : tuple of int
-        Number of outputs along each dimension.
-    places : tuple of int
-        Number of window positions, including padding.
-    source : tuple of slice
-        Input range of these positions.
-    target : tuple of slice
-        Positions of that input.
-    is_inside : bool
-        Whether all positions have input.
+    `source` is the input range of these positions, `target` the positions of that input.
     """
 
     outputs: Slices
@@ -45,24 +31,10 @@ class Block(NamedTuple):
     is_inside: bool
 
 
-def blocks(
-    lengths: tuple[int, ...], counts: tuple[int, ...], windows: tuple[Window, ...], most: int
-) -> Iterator[Block]:
-    """Divide outputs into blocks of a size, whole along the last dimensions first.
+def blocks(lengths: tuple[int, ...], counts: tuple[int, ...], windows: Windows, most: int) -> Iterator[Block]:
+    """Divide outputs into blocks of about `most` window positions, whole along the last dimensions first.
 
-    Parameters
-    ----------
-    lengths, counts : tuple of int
-        Of the input and of the outputs.
-    windows : tuple of Window
-        `high` does not matter.
-    most : int
-        Approximate number of window positions of a block.
-
-    Examples
-    --------
-    >>> [(block.outputs, block.places) for block in blocks((9,), (9,), (Window(3, low=1),), 5)]
-    [((slice(0, 5, None),), (7,)), ((slice(5, 9, None),), (6,))]
+    `lengths` are those of the input, `counts` those of the outputs; `high` of a window does not matter.
     """
     for pieces in itertools.product(*_columns(lengths, counts, windows, most)):
         outputs, numbers, places, source, target, inside = zip(*pieces, strict=True) if pieces else ((),) * 6
@@ -71,9 +43,8 @@ def blocks(
 
 @lru_cache(maxsize=1024)
 def _columns(
-    lengths: tuple[int, ...], counts: tuple[int, ...], windows: tuple[Window, ...], most: int
+    lengths: tuple[int, ...], counts: tuple[int, ...], windows: Windows, most: int
 ) -> list[list[tuple[slice, int, int, slice, slice, bool]]]:
-    """Return the part of blocks that each dimension has."""
     columns: list[list[tuple[slice, int, int, slice, slice, bool]]] = []
     for length, count, window in reversed(list(zip(lengths, counts, windows, strict=True))):
         step = max(1, min(count, most // window.stride))
@@ -93,23 +64,7 @@ def _piece(length: int, window: Window, begin: int, end: int) -> tuple[slice, in
 
 
 def filled(x: Array, block: Block, dtype: np.dtype[Any], padding: Any = 0) -> Array:
-    """Return the inputs of a block's windows: a view where all are in the input, else a padded copy.
-
-    Parameters
-    ----------
-    x : ndarray [*places, ...]
-    block : Block
-    dtype : dtype
-        Data type of the result.
-    padding : scalar
-        Value where there is no input.
-
-    Examples
-    --------
-    >>> x = np.arange(1, 5)
-    >>> [filled(x, block, x.dtype).tolist() for block in blocks((4,), (4,), (Window(3, low=1),), 2)]
-    [[0, 1, 2, 3], [2, 3, 4, 0]]
-    """
+    """Return the inputs of a block's windows: a view where all are in the input, else a padded copy."""
     part = x[block.source]
     if block.is_inside and part.dtype == dtype:
         return part
@@ -121,14 +76,8 @@ def filled(x: Array, block: Block, dtype: np.dtype[Any], padding: Any = 0) -> Ar
 
 
 @lru_cache(maxsize=1024)
-def tap_slices(windows: tuple[Window, ...], counts: tuple[int, ...]) -> list[tuple[tuple[int, ...], Slices]]:
-    """Return, for each element of a window, the slice of a block's positions that it reads.
-
-    Examples
-    --------
-    >>> tap_slices((Window(2, stride=3),), (4,))
-    [((0,), (slice(0, 10, 3),)), ((1,), (slice(1, 11, 3),))]
-    """
+def tap_slices(windows: Windows, counts: tuple[int, ...]) -> list[tuple[tuple[int, ...], Slices]]:
+    """Return, for each element of a window, the slice of a block's positions that it reads."""
     taps = itertools.product(*(range(window.size) for window in windows))
     return [(tap, tuple(itertools.starmap(_seen, zip(tap, windows, counts, strict=True)))) for tap in taps]
 
@@ -139,12 +88,6 @@ def _seen(tap: int, window: Window, count: int) -> slice:
 
 
 def wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype for sums: float32 for floats of 16 bits and fewer.
-
-    Examples
-    --------
-    >>> wide(np.dtype("float16")), wide(np.dtype("int16"))
-    (dtype('float32'), dtype('int16'))
-    """
+    """Return the dtype for sums: float32 for floats of 16 bits and fewer."""
     is_short = dtype == np.float16 or (dtype.kind == "V" and dtype.itemsize <= 2)
     return np.dtype(np.float32) if is_short else dtype

@@ -7,21 +7,17 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.halo.conv_kernel import convolve, kernel_gradient
 from ringlet.sharding.halo.convolution import Convolution, Options, Product, convolution_of
-from ringlet.sharding.halo.halo_apply import SeeingKernel, apply_with_halo, as_operand
-from ringlet.sharding.halo.windows import POINTWISE, Needs, Padding, Window, needs_of, relative_windows
-from ringlet.sharding.layout.layout import Box
+from ringlet.sharding.halo.halo_apply import SeeingKernel, apply_with_halo, as_operand, check_cotangent
+from ringlet.sharding.halo.windows import POINTWISE, Needs, Numbers, Padding, Windows, needs_of, relative_windows
+from ringlet.sharding.layout.layout import Array, Box
 from ringlet.sharding.layout.partition import whole_number
 
 __all__ = ["conv_general", "conv_general_vjp"]
 
-Array = NDArray[Any]
-Numbers = int | Sequence[int]
 Counts = tuple[int, ...]
-Windows = tuple[Window, ...]
 
 
 def conv_general(
@@ -147,11 +143,7 @@ def conv_general_vjp(
     x, kernel, cotangent = as_operand(x), as_operand(kernel), as_operand(cotangent)
     given = (window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers)
     spec = _convolution(x, kernel, (*given, feature_group_count, batch_group_count))
-    if cotangent.shape != spec.out_shape:
-        raise ValueError(
-            f"the gradient has shape {cotangent.shape}, and the result of the convolution {spec.out_shape}: pass a "
-            "gradient of the result's shape"
-        )
+    check_cotangent(cotangent, spec.out_shape)
 
     def to_input(tiles: Sequence[Array], out: Array, windows: Windows, counts: Counts) -> None:
         turned = np.flip(spec.kernels(tiles[1]), tuple(range(len(windows)))).swapaxes(-1, -2)

@@ -14,15 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
-from numpy.typing import NDArray
 
 from ringlet.sharding.halo.cache_blocks import Block, blocks, filled, tap_slices, wide
-from ringlet.sharding.halo.windows import POINTWISE, Window
+from ringlet.sharding.halo.windows import POINTWISE, Windows
+from ringlet.sharding.layout.layout import Array, Shape
 
 __all__ = ["convolve", "kernel_gradient"]
 
-Array = NDArray[Any]
-Windows = tuple[Window, ...]
 
 # Scratch memory of a block: most of a second-level cache for matrices, of a first-level one for elements.
 _MATRIX_BYTES = 768 << 10
@@ -36,29 +34,10 @@ _EXACT = 1 << 53
 
 
 def convolve(x: Array, kernel: Array, out: Array, windows: Windows, counts: tuple[int, ...] = ()) -> None:
-    """Fill a tile of outputs, or several.
+    """Fill one tile of outputs, or `counts` equal ones along each dimension of places, with the bits of separate calls.
 
-    Overflow does not warn, as with ``np.convolve``: products outside of all outputs are computed too.
-
-    Parameters
-    ----------
-    x : ndarray [*places, group, c]
-        Inputs of the outputs' windows.
-    kernel : ndarray [*window, group, c, o]
-    out : ndarray [*places, group, o]
-        Written completely.
-    windows : tuple of Window
-        One for each dimension of places; `high` does not matter.
-    counts : tuple of int
-        Number of equal tiles of the outputs along each dimension of places; ``()`` for one tile. The bits are those of
-        separate calls.
-
-    Examples
-    --------
-    >>> signal, out = np.arange(5.0).reshape(5, 1, 1), np.empty((5, 1, 1))
-    >>> convolve(signal, np.ones((3, 1, 1, 1)), out, (Window(3, low=1),))
-    >>> out.ravel()
-    array([1., 3., 6., 9., 7.])
+    Arrays are x[*places, group, c], kernel[*window, group, c, o], out[*places, group, o]; `high` of a window does not
+    matter. Overflow does not warn, as with ``np.convolve``: products outside of all outputs are computed too.
     """
     if not out.size:
         return
@@ -89,26 +68,7 @@ def _stacked(
 
 
 def kernel_gradient(x: Array, cotangent: Array, gradient: Array, windows: Windows) -> None:
-    """Fill the gradient of a kernel from one tile of outputs.
-
-    Parameters
-    ----------
-    x : ndarray [*places, group, c]
-        Inputs of the outputs' windows.
-    cotangent : ndarray [*places, group, o]
-        The gradient of the outputs.
-    gradient : ndarray [*window, group, c, o]
-        Written completely.
-    windows : tuple of Window
-        As for :func:`convolve`.
-
-    Examples
-    --------
-    >>> gradient = np.empty((3, 1, 1, 1))
-    >>> kernel_gradient(np.arange(5.0).reshape(5, 1, 1), np.ones((5, 1, 1)), gradient, (Window(3, low=1),))
-    >>> gradient.ravel()
-    array([ 6., 10., 10.])
-    """
+    """Fill gradient[*window, group, c, o] of a kernel from that of a tile of outputs, cotangent[*places, group, o]."""
     if not gradient.size or not x.size or not cotangent.size:
         gradient[...] = 0
     else:
@@ -198,18 +158,9 @@ def _convolve_matrices(x: Array, weights: Array, out: Array, windows: Windows) -
 class _Seamless(NamedTuple):
     """Scratch memory for blocks of one size, with cached views.
 
-    Attributes
-    ----------
-    memory : ndarray
-        All elements, and some more.
-    places : ndarray [*places, c]
-        Rows of places are as long as several adjacent windows.
-    matrices : list of ndarray [*outer, first, row, window and c]
-        For each row of the window, as many matrices as windows have elements.
-    sums : ndarray [2, *outputs, o]
-        Of products, and one product.
-    products : ndarray [2, *outer, first, row, o]
-        The same memory, as products of the matrices.
+    Rows of places[*places, c] are as long as several adjacent windows. matrices[*outer, first, row, window and c]: for
+    each row of the window, as many as windows have elements. sums[2, *outputs, o], of products and one product, and
+    products[2, *outer, first, row, o] are the same memory.
     """
 
     memory: Array
@@ -293,7 +244,8 @@ def _matrices(
     Otherwise there is one with the whole window.
     """
     c = x.shape[-1]
-    num_outer = _num_outer(windows)
+    # Dimensions of the window with separate matrices.
+    num_outer = len(windows) - 1 if all(window.stride == 1 for window in windows[:-1]) else 0
     inner = windows[num_outer:]
     size = math.prod(window.size for window in inner) * c
     scratch = _Scratch(dtype)
@@ -304,11 +256,6 @@ def _matrices(
         rows = rows.reshape(*view.shape[: len(windows)], size)
         taps = tap_slices(windows[:num_outer], block.counts[:num_outer])
         yield block, [_joined(rows[seen]) for _, seen in taps]
-
-
-def _num_outer(windows: Windows) -> int:
-    """Return the number of window dimensions with separate matrices."""
-    return len(windows) - 1 if all(window.stride == 1 for window in windows[:-1]) else 0
 
 
 def _windowed(places: Array, counts: Sequence[int], num_outer: int, inner: Windows) -> Array:
@@ -338,7 +285,7 @@ class _Scratch:
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self._memory = np.empty(0, dtype)
 
-    def of(self, shape: tuple[int, ...]) -> Array:
+    def of(self, shape: Shape) -> Array:
         size = math.prod(shape)
         if size > self._memory.size:
             self._memory = np.empty(size, self._memory.dtype)
@@ -360,5 +307,4 @@ def _matrix_dtype(dtype: np.dtype[Any], one: Array, other: Array, length: int) -
 
 
 def _largest(array: Array) -> int:
-    """Return the largest absolute value."""
     return max(int(array.max()), -int(array.min()))

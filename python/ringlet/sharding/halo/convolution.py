@@ -9,19 +9,16 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.halo.dimension_numbers import ConvDimensionNumbers, dimension_numbers_of
-from ringlet.sharding.halo.windows import Window, all_have_inputs, windows_of
+from ringlet.sharding.halo.windows import Windows, all_have_inputs, windows_of
 from ringlet.sharding.layout.factors import FactorMap, Labels
+from ringlet.sharding.layout.layout import Array, Shape
 from ringlet.sharding.layout.partition import whole_number
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["Convolution", "Options", "Product", "convolution_of"]
-
-Array = NDArray[Any]
-Shape = tuple[int, ...]
 
 
 class Options(NamedTuple):
@@ -39,22 +36,13 @@ class Options(NamedTuple):
 class Product(NamedTuple):
     """One of the three products of a convolution: its result, the gradient of its input, or that of its kernel.
 
-    Attributes
-    ----------
-    factor_map : FactorMap
-    shape : tuple of int
-        Shape of the result.
-    windows : tuple of Window
-        Windows on the first operand.
-    seen : tuple of int
-        Its dimension for each window.
-    outputs : tuple of int
-        For each window, the dimension of the result, or of the second operand for the kernel's gradient.
+    `windows` are on the dimensions `seen` of the first operand; `outputs` are the dimensions, for each window, of the
+    result, or of the second operand for the kernel's gradient.
     """
 
     factor_map: FactorMap
     shape: Shape
-    windows: tuple[Window, ...]
+    windows: Windows
     seen: tuple[int, ...]
     outputs: tuple[int, ...]
 
@@ -63,15 +51,8 @@ class Product(NamedTuple):
 class Convolution:
     """A convolution of arrays of given shapes.
 
-    Attributes
-    ----------
-    numbers : ConvDimensionNumbers
-    feature_groups, batch_groups : int
-    lhs_shape, rhs_shape, out_shape : tuple of int
-        Of the input, the kernel and the result.
-    forward, to_input, to_kernel : Product
-        The products: (input, kernel) to result; (result gradient, kernel) to input gradient; (input, result gradient)
-        to kernel gradient.
+    Products: (input, kernel) to result; (result gradient, kernel) to input gradient; (input, result gradient) to kernel
+    gradient.
     """
 
     numbers: ConvDimensionNumbers
@@ -147,7 +128,6 @@ class Convolution:
         return factor_map
 
     def _in_groups(self, view: Array, features: int) -> Array:
-        """Split features, the last dimension, into groups and features of each."""
         size = features // self.groups if self.groups > 1 else view.shape[-1]
         groups: Array = view.reshape(*view.shape[:-1], -1, size)
         return groups
@@ -155,24 +135,7 @@ class Convolution:
 
 @lru_cache(maxsize=1024)
 def convolution_of(lhs_shape: Shape, rhs_shape: Shape, options: Options) -> Convolution:
-    """Check the arguments of a convolution.
-
-    Parameters
-    ----------
-    lhs_shape, rhs_shape : tuple of int
-        Of input and kernel.
-    options : Options
-
-    Raises
-    ------
-    ValueError
-        If they are inconsistent.
-
-    Examples
-    --------
-    >>> convolution_of((1, 4, 8), (16, 4, 3), Options(2, "SAME", None, None, None, 1, 1)).out_shape
-    (1, 16, 4)
-    """
+    """Return the convolution of input and kernel; ValueError for inconsistent arguments."""
     if len(lhs_shape) != len(rhs_shape) or len(lhs_shape) < 2:
         raise ValueError(
             f"cannot convolve shape {lhs_shape} with a kernel of shape {rhs_shape}: both have batch (or output "

@@ -6,20 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.halo.conv_kernel import convolve, kernel_gradient
-from ringlet.sharding.halo.halo_apply import apply_with_halo, as_operand
-from ringlet.sharding.halo.windows import Needs, Window, needs_of, relative_windows
+from ringlet.sharding.halo.halo_apply import apply_with_halo, as_operand, check_cotangent
+from ringlet.sharding.halo.windows import Needs, Window, Windows, counted, needs_of, relative_windows
 from ringlet.sharding.layout.factors import FactorMap
-from ringlet.sharding.layout.layout import Box
+from ringlet.sharding.layout.layout import Array, Box, Shape
 
 __all__ = ["correlate", "correlate_vjp"]
 
-Array = NDArray[Any]
-Windows = tuple[Window, ...]
 
 _MODES = ("valid", "same", "full")
 
@@ -67,7 +64,7 @@ def correlate(x: Any, kernel: Any, mode: str = "valid") -> Any:
     def work(tile: Array, other: Array, out: Array, local: Windows) -> None:
         convolve(_single(tile), _single(np.conj(other))[..., np.newaxis], _single(out), local)
 
-    return _run("correlate", (x, kernel), windows, _counted(x.shape, windows), work)
+    return _run("correlate", (x, kernel), windows, counted(x.shape, windows), work)
 
 
 def correlate_vjp(x: Any, kernel: Any, cotangent: Any, mode: str = "valid") -> tuple[Any, Any]:
@@ -98,11 +95,7 @@ def correlate_vjp(x: Any, kernel: Any, cotangent: Any, mode: str = "valid") -> t
     """
     x, kernel, cotangent = as_operand(x), as_operand(kernel), as_operand(cotangent)
     windows = _windows(x, kernel, mode)
-    if cotangent.shape != _counted(x.shape, windows):
-        raise ValueError(
-            f"the gradient has shape {cotangent.shape}, and the result {_counted(x.shape, windows)}: pass a "
-            "gradient of the result's shape"
-        )
+    check_cotangent(cotangent, counted(x.shape, windows))
     turned = tuple(window.transposed(length) for window, length in zip(windows, x.shape, strict=True))
 
     def to_input(tile: Array, other: Array, out: Array, local: Windows) -> None:
@@ -146,7 +139,7 @@ def _run_numpy(function: Callable[..., Array], a: Any, v: Any, mode: str) -> Any
         first = other.size - 1 - local[0].low
         out[...] = function(tile, other, "full")[first : first + out.size]
 
-    return _run(function.__name__, (a, v), windows, _counted(a.shape, windows), work, dtype=dtype)
+    return _run(function.__name__, (a, v), windows, counted(a.shape, windows), work, dtype=dtype)
 
 
 def _windows(x: Any, kernel: Any, mode: str) -> Windows:
@@ -170,7 +163,7 @@ def _run(
     name: str,
     operands: tuple[Any, Any],
     windows: Windows,
-    shape: tuple[int, ...],
+    shape: Shape,
     work: Callable[[Array, Array, Array, Windows], None],
     *,
     outputs: int | None = None,
@@ -202,9 +195,4 @@ def _run(
 
 
 def _single(array: Array) -> Array:
-    """View as one group of one feature."""
     return array[..., np.newaxis, np.newaxis]
-
-
-def _counted(shape: tuple[int, ...], windows: Windows) -> tuple[int, ...]:
-    return tuple(window.count(length) for window, length in zip(windows, shape, strict=True))

@@ -48,26 +48,11 @@ _LETTERS = str.maketrans("bfio", "NCIO")
 
 
 def dimension_numbers_of(given: Any, ndim: int) -> ConvDimensionNumbers:
-    """Parse dimension numbers.
+    """Parse dimension numbers; ValueError for another form.
 
-    Parameters
-    ----------
-    given : None, str, sequence of three str, or ConvDimensionNumbers
-        None is batch (or output features), features, spatial dimensions. One string is XLA's, ``"b01f_01io->b01f"``.
-        Three are of letters: N and C for batch and features of input and result, O and I for output and input features
-        of the kernel, anything else for a spatial dimension, in order of the kernel's.
-    ndim : int
-        Number of dimensions of the arrays.
-
-    Raises
-    ------
-    ValueError
-        If the argument has another form.
-
-    Examples
-    --------
-    >>> dimension_numbers_of("b01f_01io->b01f", 4) == dimension_numbers_of(("NHWC", "HWIO", "NHWC"), 4)
-    True
+    None is batch (or output features), features, spatial dimensions. One string is XLA's, ``"b01f_01io->b01f"``. Three
+    are of letters: N and C for batch and features of input and result, O and I for output and input features of the
+    kernel, anything else for a spatial dimension, in order of the kernel's.
     """
     if given is None:
         return ConvDimensionNumbers(*(tuple(range(ndim)),) * 3)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ringlet.sharding.execution.device_threads import in_threads
 from ringlet.sharding.execution.tile_execution import TileBoxes, allocate, arrays_at_once, compute, prepare
@@ -14,12 +14,11 @@ from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.halo.halo_exchange import exchange_halo
 from ringlet.sharding.halo.windows import Needs
 from ringlet.sharding.layout.factors import FactorMap
-from ringlet.sharding.layout.layout import Box
+from ringlet.sharding.layout.layout import Array, Box, Shape
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["SeeingKernel", "apply_with_halo", "as_operand"]
+__all__ = ["SeeingKernel", "apply_with_halo", "as_operand", "check_cotangent"]
 
-Array = NDArray[Any]
 SeeingKernel = Callable[[Sequence[Array], tuple[Box, ...], Array, Box], object]
 
 
@@ -30,48 +29,18 @@ def apply_with_halo(
     operands: Sequence[Any],
     *,
     dtype: np.dtype[Any],
-    shape: tuple[int, ...],
+    shape: Shape,
     needs: Callable[[int, tuple[int, ...]], Needs],
     effort: float = 1.0,
     at_once: Callable[[tuple[int, ...]], SeeingKernel | None] | None = None,
 ) -> Any:
     """Run an operation on tiles and their surroundings.
 
-    Parameters
-    ----------
-    name : str
-        Name in reports.
-    factor_map : FactorMap
-    kernel : callable
-        ``kernel(buffers, boxes, out, out_box)`` fills `out`, box `out_box` of the result, from `boxes` of `buffers`:
-        one for each operand, of its shape.
-    operands : sequence of (ShardedArray or ndarray)
-    dtype, shape
-        Of the result.
-    needs : callable
-        ``needs(operand, counts)`` returns the ranges that each tile needs of an operand, given the number of tiles
-        along each of its dimensions.
-    effort : float
-        As for :func:`ringlet.sharding.execution.tile_execution.apply`.
-    at_once : callable, optional
-        Returns a kernel that fills all tiles in one call, with the bits of separate calls, for a number of equal tiles
-        along each dimension of the result; None if there is none. For small work in shared memory.
-
-    Returns
-    -------
-    ShardedArray, or ndarray if no operand is sharded
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> def differences(buffers, boxes, out, out_box):
-    ...     out[...] = np.diff(buffers[0][boxes[0]])
-    >>> x = shard(np.arange(9) ** 2, Sharding.tiled((2,)))
-    >>> same = FactorMap((("i",),), ("i",))
-    >>> needs = ((((0, 5),), ((4, 9),)),)
-    >>> y = apply_with_halo("diff", same, differences, [x], dtype=x.dtype, shape=(8,), needs=lambda *_: needs)
-    >>> np.asarray(y)
-    array([ 1,  3,  5,  7,  9, 11, 13, 15])
+    ``kernel(buffers, boxes, out, out_box)`` fills `out`, box `out_box` of the result, from `boxes` of `buffers`, one
+    for each operand, of its shape. ``needs(operand, counts)`` returns the ranges that each tile needs of an operand,
+    given the number of tiles along each of its dimensions. `at_once` returns, for small work in shared memory, a kernel
+    that fills all tiles in one call, with the bits of separate calls, for a number of equal tiles along each dimension
+    of the result, or None.
     """
     if not any(isinstance(x, ShardedArray) for x in operands):
         out = np.empty(shape, dtype)
@@ -107,21 +76,18 @@ def apply_with_halo(
 
 
 def as_operand(given: ArrayLike) -> Any:
-    """Return an operand: a sharded array unchanged, anything else as an ndarray.
-
-    Raises
-    ------
-    TypeError
-        If it is masked.
-
-    Examples
-    --------
-    >>> as_operand([1, 2])
-    array([1, 2])
-    """
+    """Return an operand: a sharded array unchanged, anything else as an ndarray; TypeError for a masked one."""
     if isinstance(given, np.ma.MaskedArray):
         raise TypeError("a masked array would lose its mask: pass array.filled(0), or another suitable fill value")
     return given if isinstance(given, ShardedArray) else np.asarray(given)
+
+
+def check_cotangent(cotangent: Any, shape: Shape) -> None:
+    """Check that a gradient has the shape of the result."""
+    if cotangent.shape != shape:
+        raise ValueError(
+            f"the gradient has shape {cotangent.shape}, and the result {shape}: pass a gradient of the result's shape"
+        )
 
 
 def _fill_whole(kernel: SeeingKernel, arrays: Sequence[Array], whole: Array) -> None:

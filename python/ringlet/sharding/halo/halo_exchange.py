@@ -9,12 +9,11 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.explain import record_operation
 from ringlet.sharding.halo.windows import Needs
 from ringlet.sharding.layout.device_group import DeviceGroup
-from ringlet.sharding.layout.layout import Box, Layout, tile_bounds
+from ringlet.sharding.layout.layout import Box, Layout, Shape, tile_bounds
 from ringlet.sharding.resharding.collective_record import Collective, Message
 from ringlet.sharding.resharding.reshard import receive_buffers
 from ringlet.sharding.resharding.reshard_time import timed
@@ -24,21 +23,12 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["Exchange", "exchange_halo", "plan_exchange"]
 
-Array = NDArray[Any]
-
 
 @dataclass(frozen=True)
 class Exchange:
-    """Plan of a halo exchange.
+    """Plan of a halo exchange: the box around what each device needs, and sequential rounds of messages.
 
-    Attributes
-    ----------
-    boxes : tuple of Box
-        Box around what each device needs.
-    rounds : tuple of tuple of Message
-        Sequential steps: each forwards what the previous one received.
-    collectives : tuple of Collective
-        Reported collectives: one for each dimension and distance.
+    Each round forwards what the previous one received; `collectives` has one for each dimension and distance.
     """
 
     boxes: tuple[Box, ...]
@@ -48,7 +38,7 @@ class Exchange:
 
 @lru_cache(maxsize=1024)
 def plan_exchange(
-    shape: tuple[int, ...],
+    shape: Shape,
     dtype: np.dtype[Any],
     layout: Layout,
     needs: Needs,
@@ -60,27 +50,7 @@ def plan_exchange(
 
     Elements received along one dimension are forwarded along the next, so that corners need no messages of their own.
     Each device receives from the corresponding holder of another tile: of a partial array, from the same part.
-
-    Parameters
-    ----------
-    shape, dtype
-        Of the array.
-    layout : Layout
-        Layout of the array.
-    needs : tuple of (tuple of ranges or None)
-    group : DeviceGroup
-    held_layout : Layout, optional
-        Boxes that devices already have, if larger than those of `layout`.
-
-    Examples
-    --------
-    Windows of three rows: the neighbours' nearest.
-
-    >>> from ringlet.sharding.layout.layout import Cut
-    >>> halves, needs = Layout(2, (Cut(2, (0, 1)), Cut(1, ()))), ((((0, 5),), ((3, 8),)), None)
-    >>> plan = plan_exchange((8, 2), np.dtype("int8"), halves, needs, DeviceGroup.of(2))
-    >>> [(c.kind, c.shape, c.pairs) for c in plan.collectives]
-    [('collective-permute', (1, 2), ((0, 1),)), ('collective-permute', (1, 2), ((1, 0),))]
+    `held_layout` has the boxes that devices already have, if larger than those of `layout`.
     """
     has = held_layout.boxes(shape) if held_layout is not None else (None,) * layout.num_devices
     # [device][dimension]: ranges held so far
@@ -104,9 +74,8 @@ def plan_exchange(
 
 
 def _messages(
-    shape: tuple[int, ...], layout: Layout, sides: list[list[tuple[slice, ...]]], dimension: int, ranges: Any
+    shape: Shape, layout: Layout, sides: list[list[tuple[slice, ...]]], dimension: int, ranges: Any
 ) -> Iterator[tuple[int, Message]]:
-    """Return the messages between tiles along one dimension, by distance."""
     holders, tiles = tile_holders(layout)
     owned = tile_bounds(shape[dimension], layout.cuts[dimension].count)
     place = dimension + 1  # the part comes first
@@ -137,7 +106,6 @@ def _permute(messages: Sequence[Message], dtype: np.dtype[Any], group: DeviceGro
 
 
 def _difference(box: Box, has: Box | None) -> list[Box]:
-    """Return the parts of a box that are not in another."""
     if has is None:
         return [box]
     bounds = [
@@ -157,31 +125,8 @@ def exchange_halo(
 ) -> tuple[Sequence[Any], tuple[Box, ...]]:
     """Send each device what it needs of an array; nothing moves where memory is shared.
 
-    Parameters
-    ----------
-    x : ShardedArray or ndarray
-        A plain one is on each device.
-    layout : Layout
-        Box that each device has, or is to use.
-    needs : tuple of (tuple of ranges or None)
-    group : DeviceGroup
-    given : ShardedArray or ndarray, optional
-        Source of `x`. If each device's box was in its box of the source, it already has more than its box.
-
-    Returns
-    -------
-    buffers : sequence of (ndarray or None)
-        For each device of this process a read-only array of the whole's shape with the values there.
-    boxes : tuple of Box
-        What each device needs of it.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> x = shard(np.arange(8), Sharding.tiled((2,)))
-    >>> buffers, boxes = exchange_halo(x, x._layout, ((((0, 5),), ((3, 8),)),), x._group)
-    >>> buffers[1][boxes[1]]
-    array([3, 4, 5, 6, 7])
+    Returns, for each device, a read-only array of the whole's shape with the values in its box, and the boxes. If each
+    device's box was in its box of `given`, the source of `x`, it already has more than its box.
     """
     if not isinstance(x, ShardedArray):
         return (x,) * group.num_devices, plan_exchange(x.shape, x.dtype, layout, needs, group).boxes
@@ -198,8 +143,7 @@ def exchange_halo(
 
 
 @lru_cache(maxsize=1024)
-def _has_parts(held_layout: Layout, layout: Layout, shape: tuple[int, ...]) -> bool:
-    """Return whether each device's box in a layout is within its box in another."""
+def _has_parts(held_layout: Layout, layout: Layout, shape: Shape) -> bool:
     return (
         held_layout.parts == layout.parts
         and {*layout.holders} <= {*held_layout.holders}

@@ -7,20 +7,15 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.halo.cache_blocks import wide
-from ringlet.sharding.halo.halo_apply import as_operand
-from ringlet.sharding.halo.pool_kernel import reduce_windows
-from ringlet.sharding.halo.reduce_window import check_cotangent, gradient, reduced
-from ringlet.sharding.halo.windows import POINTWISE, Padding, Window, per_dimension, windows_of
+from ringlet.sharding.halo.halo_apply import as_operand, check_cotangent
+from ringlet.sharding.halo.reduce_window import gradient, reduce_windows, reduced
+from ringlet.sharding.halo.windows import POINTWISE, Numbers, Padding, Windows, counted, per_dimension, windows_of
+from ringlet.sharding.layout.layout import Array, Shape
 
 __all__ = ["avg_pool", "avg_pool_vjp", "max_pool", "max_pool_vjp"]
-
-Array = NDArray[Any]
-Numbers = int | Sequence[int]
-Windows = tuple[Window, ...]
 
 
 def max_pool(
@@ -199,7 +194,7 @@ def avg_pool_vjp(
         shares = cotangent / _counts(x.shape, windows, cotangent.dtype, count_include_pad)
         return gradient("avg_pool_vjp", x, shares, np.add, windows)
 
-    check_cotangent(x.shape, cotangent, windows)
+    check_cotangent(cotangent, counted(x.shape, windows))
     return recorded_as_one("avg_pool_vjp", (x, cotangent), work)
 
 
@@ -235,7 +230,7 @@ def _spatial(ndim: int, data_format: Any) -> list[int]:
 
 
 @lru_cache(maxsize=256)
-def _counts(shape: tuple[int, ...], windows: Windows, dtype: np.dtype[Any], count_include_pad: bool) -> Array:
+def _counts(shape: Shape, windows: Windows, dtype: np.dtype[Any], count_include_pad: bool) -> Array:
     """Return the number of elements of each mean, broadcastable; 1 where there are none."""
     counts: Any = np.ones((1,) * len(shape), dtype)
     for axis, (length, window) in enumerate(zip(shape, windows, strict=True)):

@@ -1,4 +1,4 @@
-"""Reduction of windows of sharded and of plain arrays, and its gradient."""
+"""Reductions of windows, and their gradients: of a tile, then of sharded arrays."""
 
 from __future__ import annotations
 
@@ -8,29 +8,118 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.collectives import Op
-from ringlet.sharding.halo.halo_apply import apply_with_halo, as_operand
-from ringlet.sharding.halo.pool_kernel import choice_gradient, identity_of, reduce_windows
+from ringlet.sharding.halo.cache_blocks import blocks, filled, tap_slices, wide
+from ringlet.sharding.halo.halo_apply import apply_with_halo, as_operand, check_cotangent
 from ringlet.sharding.halo.windows import (
     POINTWISE,
     Needs,
+    Numbers,
     Padding,
-    Window,
+    Windows,
+    counted,
     needs_of,
     per_dimension,
     relative_windows,
     windows_of,
 )
 from ringlet.sharding.layout.factors import FactorMap
-from ringlet.sharding.layout.layout import Box
+from ringlet.sharding.layout.layout import Array, Box, Shape
+from ringlet.sharding.resharding.partial_combine import identity
 
-__all__ = ["check_cotangent", "gradient", "reduce_window", "reduce_window_vjp", "reduced"]
+__all__ = [
+    "choice_gradient",
+    "gradient",
+    "identity_of",
+    "reduce_window",
+    "reduce_window_vjp",
+    "reduce_windows",
+    "reduced",
+]
 
-Array = NDArray[Any]
-Numbers = int | Sequence[int]
-Windows = tuple[Window, ...]
+_BLOCK_BYTES = 256 << 10
+
+
+def identity_of(function: Any, dtype: np.dtype[Any]) -> Any:
+    """Return the identity of a function; ValueError if it has none."""
+    if function in (np.maximum, np.minimum, np.fmax, np.fmin):
+        return identity(Op.MAX if function in (np.maximum, np.fmax) else Op.MIN, dtype)
+    if not isinstance(function, np.ufunc) or (function.nin, function.nout) != (2, 1) or function.identity is None:
+        raise ValueError(
+            f"windows cannot be reduced with {function}, which has no identity to pad with: pass a binary function "
+            "with an identity, such as np.add, np.maximum, np.minimum, np.multiply or np.logical_or"
+        )
+    return function.identity
+
+
+def reduce_windows(x: Array, out: Array, windows: Windows, function: np.ufunc) -> None:
+    """Fill a tile of outputs with the reductions of their windows, computed in its dtype.
+
+    `high` of a window does not matter; :func:`identity_of` accepts the function.
+    """
+    identity = identity_of(function, out.dtype)
+    if not x.size or not all(window.size for window in windows):
+        out[...] = identity
+        return
+    dtype = wide(out.dtype)
+    for block in blocks(x.shape, out.shape, windows, _BLOCK_BYTES // dtype.itemsize):
+        out[block.outputs] = _reduced(filled(x, block, dtype, identity), block.counts, windows, function)
+
+
+def _reduced(part: Array, counts: tuple[int, ...], windows: Windows, function: np.ufunc) -> Array:
+    for axis, (window, count) in enumerate(zip(windows, counts, strict=True)):
+        before = (slice(None),) * axis
+        views = [part[before + seen] for _, seen in tap_slices((window,), (count,))]
+        if len(views) == 1:
+            part = views[0]
+            continue
+        part = function(views[0], views[1], out=np.empty_like(views[0]), casting="unsafe")
+        for view in views[2:]:
+            function(part, view, out=part, casting="unsafe")
+    return part
+
+
+def choice_gradient(
+    x: Array, cotangent: Array, gradient: Array, windows: Windows, *, function: np.ufunc, begins: tuple[int, ...]
+) -> None:
+    """Fill a tile of the input's gradient where windows are reduced to one of their elements, by maximum or minimum.
+
+    The gradient belongs to the first element, in row-major order, that equals the result: where that is NaN, the first
+    NaN. `x` has the inputs of the windows in `cotangent`, the gradient of the outputs whose windows overlap the tile,
+    which begins in `x` at `begins`.
+    """
+    gradient[...] = 0
+    if not x.size or not all(window.size for window in windows):
+        return
+    dtype = wide(x.dtype)
+    identity = identity_of(function, dtype)
+    for block in blocks(x.shape, cotangent.shape, windows, _BLOCK_BYTES // dtype.itemsize):
+        places = filled(x, block, dtype, identity)
+        given = cotangent[block.outputs]
+        best = _reduced(places, block.counts, windows, function)
+        to_places, is_free = np.zeros(block.places, gradient.dtype), np.ones(block.counts, bool)
+        has_nan = bool(np.not_equal(best, best).any())
+        for _, seen in tap_slices(windows, block.counts):
+            is_best = places[seen] == best
+            if has_nan:  # NaN is not equal to itself
+                is_best |= np.not_equal(places[seen], places[seen])
+            is_chosen = is_free & is_best
+            np.add(to_places[seen], given, out=to_places[seen], where=is_chosen)
+            is_free &= ~is_chosen
+        _add_shared(to_places[block.target], tuple(side.start for side in block.source), gradient, begins)
+
+
+def _add_shared(part: Array, starts: tuple[int, ...], total: Array, begins: tuple[int, ...]) -> None:
+    ours, theirs = [], []
+    for start, length, begin, size in zip(starts, part.shape, begins, total.shape, strict=True):
+        first, last = max(start, begin), min(start + length, begin + size)
+        if first >= last:
+            return
+        ours.append(slice(first - begin, last - begin))
+        theirs.append(slice(first - start, last - start))
+    total[tuple(ours)] += part[tuple(theirs)]
+
 
 # Combining operations of partial arrays whose windows may be reduced part by part.
 _OPS = {np.add: Op.SUM, np.maximum: Op.MAX, np.minimum: Op.MIN, np.multiply: Op.PROD}
@@ -144,24 +233,7 @@ def reduce_window_vjp(
 
 
 def reduced(name: str, x: Any, function: np.ufunc, windows: Windows, dtype: np.dtype[Any]) -> Any:
-    """Reduce windows along all dimensions, in the given dtype if possible.
-
-    Parameters
-    ----------
-    name : str
-        Name in reports.
-    x : ShardedArray or ndarray
-    function : ufunc
-    windows : tuple of Window
-        One for each dimension.
-    dtype : dtype
-        Data type of the result.
-
-    Examples
-    --------
-    >>> reduced("sums", np.arange(4), np.add, (Window(2, stride=2),), np.dtype("float32"))
-    array([1., 5.], dtype=float32)
-    """
+    """Reduce windows along all dimensions, in the given dtype if possible."""
     dimensions = tuple(range(x.ndim))
     linear_ops = frozenset({_OPS[function]} if function in _OPS else ())
     same = FactorMap((dimensions,), dimensions, linear=(frozenset({0}),) if linear_ops else (), linear_ops=linear_ops)
@@ -176,7 +248,7 @@ def reduced(name: str, x: Any, function: np.ufunc, windows: Windows, dtype: np.d
         kernel,
         (x,),
         dtype=dtype,
-        shape=_counted(x.shape, windows),
+        shape=counted(x.shape, windows),
         needs=lambda _, counts: needs_of(windows, dimensions, x.shape, counts),
         effort=sum(window.size for window in windows if window != POINTWISE),
         at_once=lambda _: kernel,
@@ -184,28 +256,8 @@ def reduced(name: str, x: Any, function: np.ufunc, windows: Windows, dtype: np.d
 
 
 def gradient(name: str, x: Any, cotangent: Any, function: np.ufunc, windows: Windows) -> Any:
-    """Return the gradient of an array whose windows were reduced.
-
-    Parameters
-    ----------
-    name : str
-        Name in reports.
-    x, cotangent : ShardedArray or ndarray
-    function : {np.add, np.maximum, np.minimum}
-    windows : tuple of Window
-        One for each dimension of `x`.
-
-    Raises
-    ------
-    ValueError
-        If `cotangent` has another shape than the result, or the function's gradient is not supported.
-
-    Examples
-    --------
-    >>> gradient("sums", np.arange(4), np.ones(2), np.add, (Window(2, stride=2),))
-    array([1., 1., 1., 1.])
-    """
-    check_cotangent(x.shape, cotangent, windows)
+    """Return the gradient of an array whose windows were reduced; ValueError if the function's is not supported."""
+    check_cotangent(cotangent, counted(x.shape, windows))
     turned = tuple(window.transposed(length) for window, length in zip(windows, x.shape, strict=True))
     if function is np.add:
         return reduced(name, cotangent, np.add, turned, cotangent.dtype)
@@ -237,27 +289,8 @@ def gradient(name: str, x: Any, cotangent: Any, function: np.ufunc, windows: Win
 
 
 @lru_cache(maxsize=256)
-def _input_box(windows: Windows, shape: tuple[int, ...], outputs: Needs) -> Needs:
-    """Return the input box of a box of outputs."""
+def _input_box(windows: Windows, shape: Shape, outputs: Needs) -> Needs:
     return tuple(
         tuple((window.needs(length, *bounds[0]),) for bounds in ranges or ())
         for window, length, ranges in zip(windows, shape, outputs, strict=True)
     )
-
-
-def _counted(shape: tuple[int, ...], windows: Windows) -> tuple[int, ...]:
-    return tuple(window.count(length) for window, length in zip(windows, shape, strict=True))
-
-
-def check_cotangent(shape: tuple[int, ...], cotangent: Any, windows: Windows) -> None:
-    """Check that a gradient has the shape of the windows' results.
-
-    Examples
-    --------
-    >>> check_cotangent((4,), np.ones(2), (Window(2, stride=2),))
-    """
-    if cotangent.shape != _counted(shape, windows):
-        raise ValueError(
-            f"the gradient has shape {cotangent.shape}, and the result of the pooling {_counted(shape, windows)}: "
-            "pass a gradient of the result's shape"
-        )

@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.execution.tile_execution import allocate, compute, prepare
 from ringlet.sharding.explain import recorded_as_one
@@ -22,18 +21,17 @@ from ringlet.sharding.halo.boundary import (
     segments,
 )
 from ringlet.sharding.halo.cache_blocks import blocks
-from ringlet.sharding.halo.halo_apply import apply_with_halo, as_operand
+from ringlet.sharding.halo.halo_apply import apply_with_halo, as_operand, check_cotangent
 from ringlet.sharding.halo.halo_exchange import exchange_halo
 from ringlet.sharding.halo.windows import POINTWISE, Needs
 from ringlet.sharding.layout.factors import FactorMap
-from ringlet.sharding.layout.layout import Box, tile_bounds
+from ringlet.sharding.layout.layout import Array, Box, Shape, tile_bounds
 from ringlet.sharding.layout.partition import whole_number
 from ringlet.sharding.resharding.transfers import box_size
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["map_halo", "map_halo_vjp"]
 
-Array = NDArray[Any]
 Depth = int | Sequence[int | tuple[int, int]]
 
 # Functions allocate several arrays as large as their argument: much faster in the cache than in memory.
@@ -157,10 +155,7 @@ def map_halo_vjp(
     array([-3., -3., -6., 12.])
     """
     x, cotangent = as_operand(x), as_operand(cotangent)
-    if cotangent.shape != x.shape:
-        raise ValueError(
-            f"the gradient has shape {cotangent.shape}, and the result {x.shape}: pass a gradient of the result's shape"
-        )
+    check_cotangent(cotangent, x.shape)
     view = _view(x, depth, boundary)
     outputs = view._replace(depths=((0, 0),) * x.ndim, reaches=tuple(map(max, view.depths)))
     inputs = view._replace(reaches=outputs.reaches)
@@ -196,7 +191,7 @@ def map_halo_vjp(
 class _View(NamedTuple):
     """Surroundings of a part: all outputs up to `reaches` away, and their inputs up to `depths` away."""
 
-    shape: tuple[int, ...]
+    shape: Shape
     depths: tuple[tuple[int, int], ...]
     boundaries: Boundaries
     reaches: tuple[int, ...]
@@ -215,7 +210,6 @@ class _View(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _needs(view: _View, counts: tuple[int, ...]) -> Needs:
-    """Return the ranges that each tile needs."""
     needs = []
     for dimension, (length, count) in enumerate(zip(view.shape, counts, strict=True)):
         kind = view.boundaries[dimension].kind
@@ -226,8 +220,7 @@ def _needs(view: _View, counts: tuple[int, ...]) -> Needs:
     return tuple(needs)
 
 
-def _parts(shape: tuple[int, ...], box: Box, dtype: np.dtype[Any]) -> Iterator[tuple[Box, Box]]:
-    """Divide a tile into parts that fit the cache, with their boxes in the whole and in the tile."""
+def _parts(shape: Shape, box: Box, dtype: np.dtype[Any]) -> Iterator[tuple[Box, Box]]:
     for block in blocks(shape, shape, (POINTWISE,) * len(shape), _PART_BYTES // dtype.itemsize):
         part = tuple(
             slice(side.start + place.start, side.start + place.stop)
@@ -262,7 +255,6 @@ def _dtype(function: Callable[[Array], Any], buffer: Array, box: Box, view: _Vie
 
 
 def _view(x: Any, depth: Any, boundary: Any) -> _View:
-    """Check depth and boundary."""
     depths = list(depth) if isinstance(depth, Iterable) else [depth] * x.ndim
     pairs = [tuple(each) if isinstance(each, Iterable) else (each, each) for each in depths]
     exact = tuple(tuple(whole_number(number) for number in pair) for pair in pairs)

@@ -6,22 +6,26 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from ringlet.sharding.layout.layout import Box, tile_bounds
+from ringlet.sharding.layout.layout import Box, Shape, tile_bounds
 from ringlet.sharding.layout.partition import whole_number
 
 __all__ = [
     "POINTWISE",
     "Needs",
+    "Numbers",
     "Padding",
     "Ranges",
     "Window",
+    "Windows",
     "all_have_inputs",
+    "counted",
     "needs_of",
     "per_dimension",
     "relative_windows",
     "windows_of",
 ]
 
+Numbers = int | Sequence[int]
 Padding = str | Sequence[tuple[int, int]]
 Ranges = tuple[tuple[int, int], ...]
 # For each dimension of an array, the ranges that each of its tiles needs, in order; None for the tile alone.
@@ -31,26 +35,9 @@ Needs = tuple[tuple[Ranges, ...] | None, ...]
 class Window(NamedTuple):
     """Windows along one dimension.
 
-    Between adjacent elements of the input are ``base - 1`` empty places; before it are `low` more, after it `high`
-    more. Output o uses the places ``o * stride + j * dilation``, for j below `size`, counted from the first empty one.
-
-    Attributes
-    ----------
-    size : int
-        Elements of a window.
-    stride : int
-        Distance between windows.
-    low, high : int
-        Padding; a negative number crops.
-    base : int
-        Distance between elements of the input.
-    dilation : int
-        Distance between elements of a window.
-
-    Examples
-    --------
-    >>> Window(3, stride=2, low=1, high=1).count(8)
-    4
+    Between adjacent elements of the input are ``base - 1`` empty places; before it are `low` more, after it `high` more
+    (negative: cropped). Output o uses the places ``o * stride + j * dilation``, for j below `size`, counted from the
+    first empty one.
     """
 
     size: int
@@ -74,13 +61,7 @@ class Window(NamedTuple):
         return max(0, (self.places(length) - self.reach) // self.stride + 1)
 
     def needs(self, length: int, begin: int, end: int) -> tuple[int, int]:
-        """Return the inputs of the outputs from `begin` to `end`; an empty range if none.
-
-        Examples
-        --------
-        >>> Window(3, low=1, high=1).needs(16, 4, 8), Window(3, low=1, high=1).needs(16, 0, 4)
-        ((3, 9), (0, 5))
-        """
+        """Return the inputs of the outputs from `begin` to `end`; an empty range if none."""
         if begin >= end or not self.size:
             return 0, 0
         first = begin * self.stride - self.low
@@ -105,30 +86,19 @@ class Window(NamedTuple):
 
 
 POINTWISE = Window(1)
+Windows = tuple[Window, ...]
+
+
+def counted(shape: Shape, windows: Windows) -> Shape:
+    """Return the shape of the windows' results."""
+    return tuple(window.count(length) for window, length in zip(windows, shape, strict=True))
 
 
 @lru_cache(maxsize=1024)
-def needs_of(
-    windows: tuple[Window, ...], dimensions: tuple[int, ...], shape: tuple[int, ...], counts: tuple[int, ...]
-) -> Needs:
-    """Return the ranges of an input that tiles need for equally many tiles of outputs.
+def needs_of(windows: Windows, dimensions: tuple[int, ...], shape: Shape, counts: tuple[int, ...]) -> Needs:
+    """Return the ranges of an input that its `counts` tiles need for equally many tiles of outputs.
 
-    Parameters
-    ----------
-    windows : tuple of Window
-    dimensions : tuple of int
-        Dimension of the input for each window.
-    shape : tuple of int
-        Of the input.
-    counts : tuple of int
-        Number of tiles along each dimension of the input, and of the corresponding outputs.
-
-    Examples
-    --------
-    18 rows are in tiles of 5, 5, 5 and 3; the inputs of tiles of 4 outputs begin up to 3 rows before them:
-
-    >>> needs_of((Window(3),), (0,), (18,), (4,))
-    ((((0, 6),), ((4, 10),), ((8, 14),), ((12, 18),)),)
+    `dimensions` has the dimension of the input for each window.
     """
     needs: list[tuple[Ranges, ...] | None] = [None] * len(shape)
     for window, dimension in zip(windows, dimensions, strict=True):
@@ -139,43 +109,18 @@ def needs_of(
 
 
 @lru_cache(maxsize=1024)
-def all_have_inputs(windows: tuple[Window, ...], lengths: tuple[int, ...], counts: tuple[int, ...]) -> bool:
-    """Return whether each tile of outputs has inputs.
-
-    Parameters
-    ----------
-    windows : tuple of Window
-    lengths, counts : tuple of int
-        Of the input along each dimension, and the number of tiles.
-
-    Examples
-    --------
-    >>> all_have_inputs((Window(3, low=2),), (4,), (4,)), all_have_inputs((Window(3, low=5),), (4,), (4,))
-    (True, False)
-    """
+def all_have_inputs(windows: Windows, lengths: tuple[int, ...], counts: tuple[int, ...]) -> bool:
+    """Return whether each tile of outputs has inputs."""
     needs = needs_of(windows, tuple(range(len(windows))), lengths, counts)
     return all(start < stop for ranges in needs for tile in ranges or () for start, stop in tile)
 
 
 def relative_windows(
-    windows: tuple[Window, ...], seen: Box, dimensions: Sequence[int], outputs: Box, out_dimensions: Sequence[int]
-) -> tuple[Window, ...]:
-    """Return the windows of a tile, relative to the box of the input that its outputs use.
+    windows: Windows, seen: Box, dimensions: Sequence[int], outputs: Box, out_dimensions: Sequence[int]
+) -> Windows:
+    """Return the windows of a tile, relative to the box `seen` of the input that its outputs use.
 
-    Parameters
-    ----------
-    windows : tuple of Window
-    seen : Box
-        Box of the input.
-    dimensions, out_dimensions : sequence of int
-        For each window the dimension of the input, and that of the outputs.
-    outputs : Box
-        Box of the outputs.
-
-    Examples
-    --------
-    >>> relative_windows((Window(3, low=1),), (slice(3, 9),), (0,), (slice(4, 8),), (0,))
-    (Window(size=3, stride=1, low=0, high=0, base=1, dilation=1),)
+    Dimensions are those of the input, and of the outputs, for each window.
     """
     starts = tuple([seen[dimension].start for dimension in dimensions])
     begins = tuple([outputs[dimension].start for dimension in out_dimensions])
@@ -183,9 +128,7 @@ def relative_windows(
 
 
 @lru_cache(maxsize=4096)
-def _relative_windows(
-    windows: tuple[Window, ...], starts: tuple[int, ...], begins: tuple[int, ...]
-) -> tuple[Window, ...]:
+def _relative_windows(windows: Windows, starts: tuple[int, ...], begins: tuple[int, ...]) -> Windows:
     return tuple(
         window.relative_windows(start, begin) for window, start, begin in zip(windows, starts, begins, strict=True)
     )
@@ -194,41 +137,19 @@ def _relative_windows(
 def windows_of(
     lengths: Sequence[int],
     sizes: Sequence[int],
-    strides: int | Sequence[int] | None,
+    strides: Numbers | None,
     padding: Padding,
     *,
-    base_dilation: int | Sequence[int] | None = None,
-    window_dilation: int | Sequence[int] | None = None,
+    base_dilation: Numbers | None = None,
+    window_dilation: Numbers | None = None,
     names: tuple[str, str, str] = ("window_strides", "base_dilation", "window_dilation"),
-) -> tuple[Window, ...]:
-    """Return the windows of an operation along each dimension.
+) -> Windows:
+    """Return the windows of an operation along each dimension; ValueError for numbers that do not fit.
 
-    Parameters
-    ----------
-    lengths, sizes : sequence of int
-        Of the input and of the windows.
-    strides, base_dilation, window_dilation : int, sequence of int or None
-        One number for each dimension, or one for all; None is 1.
-    padding : str or sequence of (int, int)
-        ``"VALID"``: none. ``"SAME"``: as many outputs as inputs, divided by the stride and rounded up, with the odd
-        place after them; ``"SAME_LOWER"``, before them. Else the padding before and after each dimension.
-    names : tuple of str
-        User-visible names of strides and dilations.
-
-    Raises
-    ------
-    ValueError
-        If there is not one number for each dimension, a number is too small, or negative padding exceeds the input.
-
-    References
-    ----------
-    jax-ml/jax, ``jax/_src/lax/lax.py``, ``padtype_to_pads``: the padding for each name. The space between elements of
-    the input does not count.
-
-    Examples
-    --------
-    >>> [(w.low, w.high) for w in windows_of((5, 5), (2, 3), (1, 2), "same")]
-    [(0, 1), (1, 1)]
+    One stride or dilation is for all dimensions. Padding "VALID" is none; "SAME", as many outputs as inputs, divided by
+    the stride and rounded up, with the odd place after them; "SAME_LOWER", before them (jax-ml/jax,
+    ``jax/_src/lax/lax.py``, ``padtype_to_pads``). The space between elements of the input does not count. `names` are
+    user-visible, of strides and dilations.
     """
     ndim = len(sizes)
     columns = zip(
@@ -250,14 +171,8 @@ def windows_of(
     return windows
 
 
-def per_dimension(what: str, given: int | Sequence[int] | None, ndim: int, least: int = 1) -> tuple[int, ...]:
-    """Return one number for each dimension.
-
-    Examples
-    --------
-    >>> per_dimension("window_strides", 2, 3)
-    (2, 2, 2)
-    """
+def per_dimension(what: str, given: Numbers | None, ndim: int, least: int = 1) -> tuple[int, ...]:
+    """Return one number for each dimension."""
     if given is None:
         given = 1
     one = whole_number(given)

@@ -16,29 +16,10 @@ __all__ = ["DeviceGroup", "common_group"]
 
 @dataclass(frozen=True)
 class DeviceGroup:
-    """Logical devices, numbered from 0, of one process or of several.
+    """Logical devices, numbered from 0, of one process (`member` is None) or of several.
 
     Operands of one operation are on equal groups, or on groups that :meth:`joined` merges. Names and replicas do not
-    count for equality: only reports use them.
-
-    Attributes
-    ----------
-    num_devices : int
-    names : tuple of str, length ``num_devices``
-        Names in reports.
-    member : Member or None
-        This process's member of the group of processes that own the devices; None if this process owns them all.
-    owner : tuple of int, length ``num_devices``
-        Rank of the process that owns each device; ``()`` without `member`.
-    assignment : DeviceAssignment or None
-        Their positions in a topology, used to predict times.
-    replica : int
-        Replica of the assignment that has the devices.
-
-    Examples
-    --------
-    >>> DeviceGroup.of(2).names
-    ('device 0', 'device 1')
+    count for equality: only reports use them. `owner` is the rank of the process that owns each device.
     """
 
     num_devices: int
@@ -88,27 +69,7 @@ def _of(num_devices: int) -> DeviceGroup:
 
 
 def common_group(function_name: str, arrays: Iterable[Any]) -> DeviceGroup:
-    """Return the common group of an operation's arrays.
-
-    Parameters
-    ----------
-    function_name : str
-        Name in the message.
-    arrays : iterable of ShardedArray
-        At least one.
-
-    Raises
-    ------
-    ShardingError
-        If they are on different groups.
-
-    Examples
-    --------
-    >>> import numpy as np, ringlet
-    >>> x = ringlet.sharding.ShardedArray(np.zeros(4), ringlet.sharding.Sharding.tiled((2,)))
-    >>> print(common_group("add", [x, x]))
-    2 devices
-    """
+    """Return the common group of an operation's arrays."""
     first: DeviceGroup
     first, *others = (array._group for array in arrays)
     for other in others:

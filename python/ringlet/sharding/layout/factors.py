@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ringlet.collectives import Op
+from ringlet.sharding.layout.layout import Shape
 
 __all__ = ["EVERY_OP", "Factor", "FactorMap", "Labels", "Others", "broadcast_factors"]
 
@@ -27,8 +28,6 @@ class FactorMap:
         A label, the factor, for each dimension of each operand. Dimensions with the same factor are divided alike, on
         the same devices; their sizes may differ. None for a dimension that is never divided, such as one repeated by
         broadcasting. Each factor occurs once in an operand.
-    result : tuple of (hashable or None)
-        Factors of the result's dimensions.
     reduced : mapping of factor to Op
         Factors that the result lacks, and the operation that combines their tiles: if one is divided, the result is
         partial. The operation is the same for all.
@@ -36,21 +35,13 @@ class FactorMap:
         Factors whose dimensions must not be divided.
     linear : tuple of frozenset of int
         Sets of operands that may be partial together, the others not; the result is then partial too, and the results
-        combine to the operation on the combined operands. Addition has ``({0, 1},)``; multiplication, linear in each
-        operand, ``({0}, {1})``.
+        combine to the operation on the combined operands. Addition has ``({0, 1},)``; multiplication ``({0}, {1})``.
     linear_ops : frozenset of Op
         Operations that may combine such operands: sums for arithmetic, any (`EVERY_OP`) where values only move.
     others : {"factors", "divisors", "terms"}
         Role of the operands outside such a set. Terms are added in the first part only.
     is_elementwise : bool
-        Whether the result has one element for each element of the operands, so that combining later costs the same as
-        now.
-
-    Examples
-    --------
-    >>> matmul = FactorMap((("i", "j"), ("j", "k")), ("i", "k"), {"j": Op.SUM}, linear=(frozenset({0}), frozenset({1})))
-    >>> matmul.combine
-    <Op.SUM: 0>
+        Whether each element of the result needs one of the operands, so that combining later costs the same as now.
     """
 
     operands: tuple[Labels, ...]
@@ -76,19 +67,13 @@ class FactorMap:
         return next(iter(self.reduced.values()), Op.SUM)
 
 
-def broadcast_factors(shapes: Sequence[tuple[int, ...]]) -> tuple[tuple[Labels, ...], Labels]:
-    """Return the factors of broadcast operands, and of the result, whose dimensions are numbered.
-
-    Examples
-    --------
-    >>> broadcast_factors([(8, 1, 3), (5, 3)])
-    (((0, None, 2), (1, 2)), (0, 1, 2))
-    """
+def broadcast_factors(shapes: Sequence[Shape]) -> tuple[tuple[Labels, ...], Labels]:
+    """Return the factors of broadcast operands, and of the result, whose dimensions are numbered."""
     ndim = max(map(len, shapes), default=0)
     aligned = [(1,) * (ndim - len(shape)) + tuple(shape) for shape in shapes]
     repeated = [any(shape[d] != 1 for shape in aligned) for d in range(ndim)]
 
-    def labels(shape: tuple[int, ...]) -> Labels:
+    def labels(shape: Shape) -> Labels:
         first = ndim - len(shape)
         return tuple(
             None if size == 1 and repeated[d] else d for d, size in zip(range(first, ndim), shape, strict=True)

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
-__all__ = ["WHOLE", "Box", "Cut", "Layout", "tile_bounds"]
+from numpy.typing import NDArray
 
+__all__ = ["WHOLE", "Array", "Box", "Cut", "Layout", "Shape", "coarser", "covers", "divisors", "joint", "tile_bounds"]
+
+Array = NDArray[Any]
 Box = tuple[slice, ...]
+Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Division of one dimension over the devices.
-
-    Attributes
-    ----------
-    count : int
-        Number of tiles of the dimension.
-    tile : tuple of int
-        Tile of each device; empty where `count` is 1.
-
-    Examples
-    --------
-    >>> Cut(2, (0, 0, 1, 1)).tile[3]
-    1
-    """
+    """Division of one dimension into `count` tiles, and the tile of each device; empty where `count` is 1."""
 
     count: int
     tile: tuple[int, ...]
@@ -44,25 +37,10 @@ WHOLE = Cut(1, ())
 class Layout:
     """Which box of an array each device holds: the normalized content of a sharding.
 
-    Equal layouts compare equal, whatever text or mesh they were made from, so plans are cached by them.
-
-    Attributes
-    ----------
-    num_devices : int
-        Devices are numbered from 0.
-    cuts : tuple of Cut
-        One for each dimension of the array. Jointly they cover the array: each combination of tiles is on some device.
-    parts : Cut
-        A partial array is a combination, usually a sum, of `parts.count` arrays in the same tiles: this records which
-        of them each device has. ``WHOLE`` for an array that is not partial.
-    only : int or None
-        The only device with the array, whole (XLA's maximal sharding).
-
-    Examples
-    --------
-    >>> layout = Layout(4, (Cut(2, (0, 0, 1, 1)), WHOLE))
-    >>> layout.boxes((5, 3))[2]
-    (slice(3, 5, None), slice(0, 3, None))
+    Equal layouts compare equal, whatever text or mesh they were made from, so plans are cached by them. Each
+    combination of tiles is on some device. A partial array is a combination, usually a sum, of `parts.count` arrays in
+    the same tiles; `parts` records which of them each device has. `only` is the only device with the array, whole
+    (XLA's maximal sharding).
     """
 
     num_devices: int
@@ -127,13 +105,7 @@ class Layout:
 
 
 def tile_bounds(size: int, count: int) -> tuple[tuple[int, int], ...]:
-    """Return the bounds of tiles: all of equal length, rounded up, except the last ones, which may be empty.
-
-    Examples
-    --------
-    >>> tile_bounds(9, 4)
-    ((0, 3), (3, 6), (6, 9), (9, 9))
-    """
+    """Return the bounds of tiles: all of equal length, rounded up, except the last ones, which may be empty."""
     length = -(-size // count)
     return tuple((min(i * length, size), min((i + 1) * length, size)) for i in range(count))
 
@@ -161,3 +133,34 @@ def _first_holders(layout: Layout, shape: tuple[int, ...]) -> tuple[int, ...]:
         bounds = itertools.chain.from_iterable((s.start, s.stop) for s in boxes[device])
         seen.setdefault((layout.parts.tile_of(device), *bounds), device)
     return tuple(seen.values())
+
+
+@lru_cache(maxsize=4096)
+def joint(cuts: tuple[Cut, ...]) -> Cut:
+    """Return the cut of the product of dimensions, the first of them major."""
+    cut_ones = [cut for cut in cuts if cut.count > 1]
+    if len(cut_ones) < 2:
+        return cut_ones[0] if cut_ones else WHOLE
+    first, *rest = cut_ones
+    minor = joint(tuple(rest))
+    tile = tuple(i * minor.count + j for i, j in zip(first.tile, minor.tile, strict=True))
+    return Cut(first.count * minor.count, tile)
+
+
+@lru_cache(maxsize=4096)
+def covers(cuts: tuple[Cut, ...]) -> bool:
+    """Return whether each combination of tiles is on some device, as the cuts of one operation require."""
+    together = joint(cuts)
+    return len(set(together.tile) or {0}) == math.prod(cut.count for cut in cuts)
+
+
+@lru_cache(maxsize=4096)
+def coarser(cut: Cut, count: int) -> Cut:
+    """Return the cut into `count` tiles, each made of consecutive tiles of `cut`; `count` divides ``cut.count``."""
+    merged = cut.count // count
+    return Cut(count, tuple(tile // merged for tile in cut.tile)) if count > 1 else WHOLE
+
+
+def divisors(number: int) -> Iterable[int]:
+    """Return the divisors of a number in descending order."""
+    return (d for d in range(number, 0, -1) if number % d == 0)

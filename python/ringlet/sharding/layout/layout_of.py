@@ -18,48 +18,13 @@ __all__ = ["group_of", "layout_of", "sharding_of"]
 
 
 def layout_of(sharding: Sharding | NamedSharding, ndim: int, num_devices: int | None = None) -> Layout:
-    """Return the layout of a sharding.
-
-    Parameters
-    ----------
-    sharding : Sharding or NamedSharding
-    ndim : int
-        Number of dimensions of the array.
-    num_devices : int, optional
-        Number of devices, for a sharding that does not record it.
-
-    Raises
-    ------
-    ShardingError
-        If the sharding is for other devices, or does not define where values are.
-    PartitionError
-        If the sharding is for another number of dimensions.
-    TypeError
-        If `sharding` is not a sharding.
-
-    Examples
-    --------
-    >>> layout_of(Sharding.tiled((2, 1, 2), last_tile_dims=["replicated"]), 2).cuts[0]
-    Cut(count=2, tile=(0, 0, 1, 1))
-    """
+    """Return the layout of a sharding; `num_devices` is needed where the sharding does not record it."""
     found = _for_ndim(sharding, ndim)
     return _layout(found, ndim, _count(found, num_devices))
 
 
 def group_of(sharding: Sharding | NamedSharding, num_devices: int | None = None) -> DeviceGroup:
-    """Return the devices of a sharding: those of its mesh, or the first ones of this process.
-
-    Parameters
-    ----------
-    sharding : Sharding or NamedSharding
-    num_devices : int, optional
-        As for :func:`layout_of`.
-
-    Examples
-    --------
-    >>> group_of(Sharding.tiled((2, 1))).num_devices
-    2
-    """
+    """Return the devices of a sharding: those of its mesh, or the first ones of this process."""
     if isinstance(sharding, NamedSharding):
         return sharding.mesh.group
     return DeviceGroup.of(_count(_for_ndim(sharding, 0), num_devices))
@@ -97,7 +62,6 @@ def _layout(sharding: Sharding, ndim: int, count: int) -> Layout:
 
 
 def _count(sharding: Sharding, num_devices: int | None) -> int:
-    """Return the number of devices of a sharding that defines where values are."""
     if sharding.kind in ("manual", "unknown", "tuple") or "manual" in sharding.last_tile_dims:
         raise ShardingError(
             f"{sharding} does not define which part of an array a device has"
@@ -124,7 +88,6 @@ def _cut(count: int, tile: range | tuple[int, ...]) -> Cut:
 
 
 def _axis_cuts(sharding: Sharding) -> tuple[Cut, ...]:
-    """Return the division of each dimension of the tile assignment."""
     dimensions = sharding.tile_assignment_dimensions
     if not dimensions:  # size-0 `np.indices` would fail
         return ()
@@ -135,18 +98,7 @@ def _axis_cuts(sharding: Sharding) -> tuple[Cut, ...]:
 
 @lru_cache(maxsize=4096)
 def sharding_of(layout: Layout) -> Sharding:
-    """Return the sharding of a layout, in normal form.
-
-    Raises
-    ------
-    ShardingError
-        If tiles have different numbers of copies, which a sharding cannot express.
-
-    Examples
-    --------
-    >>> print(sharding_of(Layout(4, (WHOLE, Cut(2, (0, 1, 0, 1))))))
-    {devices=[1,2,2]<=[2,2]T(1,0) last_tile_dim_replicate}
-    """
+    """Return the sharding of a layout, in normal form."""
     count = layout.num_devices
     if layout.only is not None:
         return Sharding.maximal(layout.only, count)

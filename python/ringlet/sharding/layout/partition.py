@@ -16,44 +16,10 @@ __all__ = ["check_partition", "whole_number"]
 
 
 def check_partition(shape: Sequence[int | None], partition_dimensions: Any, num_devices: int) -> list[int]:
-    """Check that partition dimensions divide a tensor into equal tiles, one for each logical device.
+    """Check that partition dimensions divide a tensor into equal tiles, one for each logical device; return them.
 
-    Parameters
-    ----------
-    shape : sequence of int or None
-        Shape of the tensor; unknown sizes are not checked.
-    partition_dimensions : sequence of int
-        Number of tiles along each dimension.
-    num_devices : int
-        Logical devices of a replica.
-
-    Returns
-    -------
-    list of int
-        The partition dimensions.
-
-    Raises
-    ------
-    PartitionError
-        For the first that applies: the length is not the tensor's rank; a dimension is not a multiple of its entry; the
-        product is not the number of devices; an entry is negative.
-    TypeError
-        If `partition_dimensions` is not a list (checked first), has entries that are not numbers (after the length), or
-        not whole numbers (before the last check).
-
-    References
-    ----------
-    tensorflow/tensorflow, ``tensorflow/python/distribute/tpu_strategy.py``,
-    ``experimental_split_to_logical_devices``: the same checks in the same order.
-
-    Examples
-    --------
-    >>> check_partition((32, 8, 8, 3), (1, 2, 4, 1), 8)
-    [1, 2, 4, 1]
-    >>> check_partition((5, 4), (2, 1), 2)
-    Traceback (most recent call last):
-    ringlet.errors.PartitionError: Tensor shape at `partition_dimensions[0]` must be divisible by corresponding value
-    specified by `partition_dimensions` (2). Received: 5. Choose a divisor of 5, or pad the dimension to 6 first
+    Unknown sizes (None) are not checked. PartitionError or TypeError, in the order of TensorFlow's
+    ``experimental_split_to_logical_devices`` (``tensorflow/python/distribute/tpu_strategy.py``).
     """
     given = _listed(shape, partition_dimensions)
     if len(given) != len(shape):
@@ -90,14 +56,7 @@ def check_partition(shape: Sequence[int | None], partition_dimensions: Any, num_
 
 
 def whole_number(value: Any) -> int | None:
-    """Return a Python int for a whole number, None for anything else, including truth values and 2.0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> whole_number(np.int8(3)), whole_number(True), whole_number(3.0)
-    (3, None, None)
-    """
+    """Return a Python int for a whole number, None for anything else, including truth values and 2.0."""
     if isinstance(value, (bool, np.bool_)):
         return None
     try:

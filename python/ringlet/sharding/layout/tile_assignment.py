@@ -33,21 +33,7 @@ def normal_form(dimensions: tuple[int, ...], devices: tuple[int, ...], groups: t
     """Return the normal form of a tile assignment, equal for equivalent ones.
 
     Groups have no dimension of size 1, each kind has one dimension, kinds are in a fixed order, and devices with equal
-    values are sorted.
-
-    Raises
-    ------
-    ShardingError
-        If a group is of an unknown kind, or there are more groups than dimensions.
-
-    References
-    ----------
-    openxla/xla, ``xla/hlo/ir/hlo_sharding.h``, ``HloSharding::Subgroup``.
-
-    Examples
-    --------
-    >>> normal_form((1, 2, 2, 1), (3, 2, 1, 0), ("replicated", "manual"))
-    TileAssignment(dimensions=(1, 2, 2), devices=(2, 3, 0, 1), groups=('replicated',))
+    values are sorted (openxla/xla, ``xla/hlo/ir/hlo_sharding.h``, ``HloSharding::Subgroup``).
     """
     if not groups:
         return TileAssignment(dimensions, devices, ())
@@ -68,26 +54,14 @@ def normal_form(dimensions: tuple[int, ...], devices: tuple[int, ...], groups: t
 
 
 def listed_items(given: object, expected: str) -> tuple[Any, ...]:
-    """Return the items of a list; `expected` describes them in the error.
-
-    Raises
-    ------
-    TypeError
-        If the argument is not a list, or is a string.
-    """
+    """Return the items of a list; `expected` describes them in the error."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise TypeError(f"expected a list of {expected}, got {given!r}")
     return tuple(given)
 
 
 def checked_devices(devices: Sequence[int], dimensions: Sequence[int]) -> tuple[int, ...]:
-    """Check that there is one device for each tile.
-
-    Raises
-    ------
-    ShardingError
-        If a device is not a number from 0 on, is listed twice, or the count is not that of tiles.
-    """
+    """Check that there is one device for each tile."""
     numbers = tuple(whole for device in devices if (whole := whole_number(device)) is not None and whole >= 0)
     if len(numbers) != len(devices):
         raise ShardingError(f"devices are {list(devices)}: expected their numbers, from 0 on")

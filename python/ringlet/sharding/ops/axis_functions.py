@@ -7,60 +7,26 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import first_given, implements, numpy_function
 from ringlet.sharding.execution.shape_inference import addresses_of
-from ringlet.sharding.layout.layout import WHOLE
+from ringlet.sharding.layout.layout import WHOLE, Array
 from ringlet.sharding.resharding.regions import IndexRange
 from ringlet.sharding.resharding.tile_assembly import as_writable, full_ranges, select_ranges
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["apply_view_function"]
 
-Array = NDArray[Any]
 
-_FUNCTIONS: tuple[str, ...] = (
-    "transpose",
-    "swapaxes",
-    "moveaxis",
-    "rollaxis",
-    "matrix_transpose",
-    "linalg.matrix_transpose",
-    "squeeze",
-    "broadcast_to",
-    "flip",
-    "fliplr",
-    "flipud",
-    "rot90",
-)
+_FUNCTIONS = """transpose swapaxes moveaxis rollaxis matrix_transpose linalg.matrix_transpose squeeze broadcast_to
+    flip fliplr flipud rot90"""
 
 
 def apply_view_function(function: Callable[..., Array], x: ShardedArray, *args: Any, **kwargs: Any) -> ShardedArray:
-    """Apply a function that returns a view with other strides.
+    """Apply a function that returns a view with other strides, such as :func:`numpy.transpose`.
 
-    Parameters
-    ----------
-    function : callable
-        Such as :func:`numpy.transpose`. Its effect is read off the strides of its result for an array whose strides
-        number its dimensions: reversed dimensions have negative strides, new ones 0.
-    x : ShardedArray
-    *args, **kwargs
-        Further arguments of the function.
-
-    Returns
-    -------
-    ShardedArray
-        Read-only values. Dimensions keep their tiles.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> x = shard(np.arange(8).reshape(4, 2), Sharding.tiled((2, 1)))
-    >>> apply_view_function(np.rot90, x).shards
-    [array([[1, 3],
-           [0, 2]]), array([[5, 7],
-           [4, 6]])]
+    Its effect is read off the strides of its result for an array whose strides number its dimensions: reversed
+    dimensions have negative strides, new ones 0.
     """
     kwargs.pop("subok", None)
     sample = function(addresses_of(x.shape), *args, **kwargs)
@@ -81,7 +47,7 @@ def apply_view_function(function: Callable[..., Array], x: ShardedArray, *args: 
     return taken._derive(lambda buffer: np.broadcast_to(buffer.transpose(kept + gone)[key], sample.shape), layout)
 
 
-for _function in map(numpy_function, _FUNCTIONS):
+for _function in map(numpy_function, _FUNCTIONS.split()):
     if _function is not None:
         implements(_function)(first_given(_function, partial(apply_view_function, _function)))
 

@@ -6,37 +6,18 @@ import operator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.execution.tile_execution import TileBoxes, apply
 from ringlet.sharding.layout.factors import EVERY_OP, Factor, FactorMap, Labels
+from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.products.contraction import numpy_error, operand
 
 __all__ = ["diagonal", "merged"]
 
-Array = NDArray[Any]
-
 
 def merged(x: Any, labels: Labels) -> tuple[Any, Labels]:
-    """Return the diagonal along dimensions of one label, so that each label occurs once.
-
-    Parameters
-    ----------
-    x : ShardedArray or ndarray
-    labels : tuple of hashable
-        One for each dimension; those of one label have one size.
-
-    Returns
-    -------
-    (ShardedArray or ndarray, tuple of hashable)
-        Dimensions and labels in the order of their first occurrence.
-
-    Examples
-    --------
-    >>> merged(np.arange(9).reshape(3, 3), ("i", "i"))
-    (array([0, 4, 8]), ('i',))
-    """
+    """Return the diagonal along dimensions of one label, so that each label occurs once."""
     distinct = tuple(dict.fromkeys(labels))
     if len(distinct) == len(labels):
         return x, labels
@@ -56,7 +37,6 @@ def merged(x: Any, labels: Labels) -> tuple[Any, Labels]:
 
 
 def _diagonal(x: Array, labels: Labels) -> Array:
-    """Return a view of the diagonal along dimensions of one label."""
     distinct = tuple(dict.fromkeys(labels))
     strides = dict.fromkeys(distinct, 0)
     for label, stride in zip(labels, x.strides, strict=True):

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.execution.linearity import elementwise_factors, is_known, origin_of
 from ringlet.sharding.execution.tile_execution import TileBoxes, allocate, apply, compute, prepare, tile_of, write_out
@@ -14,12 +13,13 @@ from ringlet.sharding.execution.ufunc_table import implements_ufunc
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.device_group import common_group
 from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
+from ringlet.sharding.layout.layout import Array, Shape
 from ringlet.sharding.reductions.reduction_execution import mask_of
 from ringlet.sharding.sharded_array import ShardedArray
+from ringlet.values.operator_proxy import plain
 
-__all__ = ["NEEDS_OWN_MEMORY", "broadcast_shape", "effort_of", "elementwise", "result_dtypes"]
+__all__ = ["NEEDS_OWN_MEMORY", "broadcast_shape", "effort_of", "elementwise", "operand", "result_dtypes"]
 
-Array = NDArray[Any]
 
 # NumPy 2.4 computes wrong values if these ufuncs write to a strided `out` (np.negative: if the input is also strided)
 # or to a Boolean `out` in another memory order than the input. They allocate their results instead.
@@ -28,19 +28,8 @@ NEEDS_OWN_MEMORY = frozenset((np.isfinite, np.isinf, np.isnan, np.negative, np.s
 _WITHOUT_EFFECT = ("order", "subok")
 
 
-def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the shape that operands broadcast to.
-
-    Raises
-    ------
-    ValueError
-        NumPy's, if they do not broadcast.
-
-    Examples
-    --------
-    >>> broadcast_shape([(3, 1), (4,)])
-    (3, 4)
-    """
+def broadcast_shape(shapes: Sequence[Shape]) -> tuple[int, ...]:
+    """Return the shape that operands broadcast to, or raise NumPy's error."""
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
@@ -52,27 +41,9 @@ def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 def result_dtypes(
     ufunc: np.ufunc, operands: Sequence[Any], options: dict[str, Any], outs: Sequence[Any] = ()
 ) -> list[np.dtype[Any]]:
-    """Return the dtypes of a ufunc's results, by calling it with arrays without elements.
+    """Return the dtypes of a ufunc's results, by calling it with arrays without elements, or raise NumPy's error.
 
-    Parameters
-    ----------
-    ufunc : ufunc
-    operands : sequence of (dtype or type)
-        Of each operand; the type of a Python number, whose value does not count.
-    options : dict
-        Other arguments of the ufunc.
-    outs : sequence of (dtype or None)
-        Data types of the arrays in `out`, None for results without one.
-
-    Raises
-    ------
-    TypeError
-        NumPy's, if there is no loop for the dtypes, or results cannot be cast to `outs`.
-
-    Examples
-    --------
-    >>> result_dtypes(np.true_divide, [np.dtype("float32"), int], {})
-    [dtype('float32')]
+    A Python number is given by its type, as its value does not count; `outs` has None for results without `out`.
     """
     empties = [np.empty(0, it) if isinstance(it, np.dtype) else it(1) for it in operands]
     if outs:
@@ -83,13 +54,7 @@ def result_dtypes(
 
 
 def effort_of(ufunc: np.ufunc) -> int:
-    """Return the time of a ufunc as a multiple of a sum's: ufuncs without integer loops take longer.
-
-    Examples
-    --------
-    >>> effort_of(np.add), effort_of(np.exp)
-    (1, 4)
-    """
+    """Return the time of a ufunc as a multiple of a sum's: ufuncs without integer loops take longer."""
     return 1 if any(types.startswith("l") for types in ufunc.types) and ufunc is not np.power else 4
 
 
@@ -100,7 +65,7 @@ def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
         return NotImplemented
     outs = kwargs.get("out", (None,) * ufunc.nout)
     options = {key: value for key, value in kwargs.items() if key not in ("out", "where", *_WITHOUT_EFFECT)}
-    operands = [_operand(value) for value in inputs]
+    operands = [operand(value) for value in inputs]
     mask = True if (mask := mask_of(kwargs.get("where", True))) is None else mask
     common_group(ufunc.__name__, [x for x in (*operands, mask, *outs) if isinstance(x, ShardedArray)])
     dtypes = _checked_dtypes(ufunc, operands, mask, outs, options)
@@ -153,9 +118,10 @@ def _kernel(
     return fill
 
 
-def _operand(value: Any) -> Any:
-    """Return an array or number unchanged, anything else as an ndarray."""
-    if isinstance(value, (ShardedArray, np.generic)) or type(value) in (bool, int, float, complex):
+def operand(value: Any) -> Any:
+    """Return arrays and numbers unchanged, anything else as an ndarray."""
+    value = plain(value)
+    if isinstance(value, (ShardedArray, np.ndarray, np.generic)) or type(value) in (bool, int, float, complex):
         return value
     return np.asarray(value)
 
@@ -180,8 +146,7 @@ def _checked_dtypes(
     )
 
 
-def _checked_shape(shapes: Sequence[tuple[int, ...]], outs: Sequence[Any]) -> tuple[int, ...]:
-    """Return the broadcast shape of operands and `out` arrays."""
+def _checked_shape(shapes: Sequence[Shape], outs: Sequence[Any]) -> tuple[int, ...]:
     given = [out.shape for out in outs if out is not None]
     shape = broadcast_shape([*shapes, *given])
     for other in given:
@@ -199,11 +164,9 @@ def _multiple_results(
     fill: Callable[[list[Any], Sequence[Array]], None],
     operands: Sequence[Any],
     dtypes: Sequence[np.dtype[Any]],
-    shape: tuple[int, ...],
+    shape: Shape,
     outs: Sequence[Any],
 ) -> tuple[Any, ...]:
-    """Run a ufunc of several results, all of the same layout."""
-
     def work() -> tuple[Any, ...]:
         prepared = prepare(ufunc.__name__, factor_map, operands, dtypes[0], shape=shape)
         results = [allocate(prepared._replace(dtype=dtype)) for dtype in dtypes]

@@ -6,12 +6,12 @@ import operator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import gathered
+from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.device_group import common_group
-from ringlet.sharding.layout.layout import WHOLE, Layout
+from ringlet.sharding.layout.layout import WHOLE, Layout, Shape
 from ringlet.sharding.resharding.regions import ArraySpec, IndexRange, Region, plan_assignment
 from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.resharding.tile_assembly import fill, range_view, record_copies, region_views, select_ranges
@@ -19,18 +19,12 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["get_item", "set_item"]
 
-Array = NDArray[Any]
-
 
 class _Basic(NamedTuple):
     """An index of slices and numbers.
 
-    Attributes
-    ----------
-    ranges : tuple of IndexRange
-        Index range along each dimension.
-    key : tuple
-        Resulting dimensions: 0 drops one that a number indexes, ``slice(None)`` keeps one, None inserts one.
+    `key` makes the resulting dimensions: 0 drops one that a number indexes, ``slice(None)`` keeps one, None inserts
+    one.
     """
 
     ranges: tuple[IndexRange, ...]
@@ -58,32 +52,10 @@ class _Basic(NamedTuple):
 
 
 def get_item(x: ShardedArray, key: Any) -> Any:
-    """Return ``x[key]``.
+    """Return ``x[key]``, read-only.
 
-    Parameters
-    ----------
-    x : ShardedArray
-    key : index
-        Slices, numbers, ``None`` and ``...`` keep the number of tiles along each dimension, except those that a number
-        indexes. An array of integers along one dimension works as :func:`numpy.take`. Masks and several arrays gather
-        `x`.
-
-    Returns
-    -------
-    ShardedArray or ndarray
-        Read-only values; a plain array where `x` was gathered.
-
-    Raises
-    ------
-    IndexError
-        NumPy's.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> x = shard(np.arange(12).reshape(6, 2), Sharding.tiled((3, 1)))
-    >>> x[::2, 1].shards
-    [array([1]), array([5]), array([9])]
+    Slices, numbers, ``None`` and ``...`` keep the number of tiles along each dimension, except those that a number
+    indexes. An array of integers along one dimension works as :func:`numpy.take`. Masks and several arrays gather `x`.
     """
     if _is_field(x, key):
         inner = np.empty((), x.dtype)[key].ndim  # raises NumPy's error
@@ -105,30 +77,8 @@ def get_item(x: ShardedArray, key: Any) -> Any:
 def set_item(x: ShardedArray, key: Any, value: Any) -> None:
     """Implement ``x[key] = value``.
 
-    Parameters
-    ----------
-    x : ShardedArray
-    key : index
-        For slices and numbers, and for masks with one value or row for all selected elements, each device writes to its
-        own tile. Anything else gathers `x`, and shards the changed array.
-    value : array-like
-        Resharded as required.
-
-    Raises
-    ------
-    ShardingError
-        If `x` is a value taken from another array, which is read-only.
-    IndexError, ValueError
-        NumPy's.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> x = shard(np.arange(6), Sharding.tiled((3,)))
-    >>> x[1:4] = -1
-    >>> x[x > 4] = 9
-    >>> x
-    ShardedArray(array([ 0, -1, -1, -1,  4,  9]), sharding={devices=[3]<=[3]})
+    For slices and numbers, and for masks with one value or row for all selected elements, each device writes to its own
+    tile. Anything else gathers `x`, and shards the changed array.
     """
     basic = None if _is_field(x, key) else _basic(x.shape, key)
     if basic is not None:
@@ -148,14 +98,8 @@ _INDEX = "an index of arrays"
 _ASSIGNMENT = "assignment to an index of arrays"
 
 
-def _basic(shape: tuple[int, ...], key: Any) -> _Basic | None:
-    """Convert an index to ranges; None if it contains arrays.
-
-    Raises
-    ------
-    IndexError, TypeError
-        NumPy's.
-    """
+def _basic(shape: Shape, key: Any) -> _Basic | None:
+    """Convert an index to ranges, or raise NumPy's error; None if it contains arrays."""
     entries = _entries(shape, key)
     if entries is None:
         return None
@@ -172,13 +116,13 @@ def _basic(shape: tuple[int, ...], key: Any) -> _Basic | None:
         else:
             size = next(sizes)
             if not -size <= entry < size:
-                _stand_in(shape)[key]
+                shape_probe(shape)[key]
             ranges.append(IndexRange(entry % size, 1, 1))
             later.append(0)
     return _Basic(tuple(ranges), tuple(later))
 
 
-def _entries(shape: tuple[int, ...], key: Any) -> list[Any] | None:
+def _entries(shape: Shape, key: Any) -> list[Any] | None:
     """Return one entry for each old and new dimension: slices, numbers and None."""
     entries: list[Any] = []
     ellipsis = None
@@ -192,11 +136,11 @@ def _entries(shape: tuple[int, ...], key: Any) -> list[Any] | None:
         elif _is_array(entry):
             return None
         else:  # NumPy refuses it, or it is a rare form
-            _stand_in(shape)[key]
+            shape_probe(shape)[key]
             return None
     missing = len(shape) - sum(entry is not None for entry in entries)
     if missing < 0:
-        _stand_in(shape)[key]
+        shape_probe(shape)[key]
     place = len(entries) if ellipsis is None else ellipsis
     entries[place:place] = [slice(None)] * missing
     return entries
@@ -217,11 +161,6 @@ def _is_array(entry: Any) -> bool:
     return isinstance(entry, (np.ndarray, ShardedArray, list, bool, np.bool_)) or hasattr(entry, "__array__")
 
 
-def _stand_in(shape: tuple[int, ...]) -> Array:
-    """Return an array of a shape without memory."""
-    return np.broadcast_to(np.empty((), bool), shape)
-
-
 def _advanced(x: ShardedArray, key: Any) -> Any:
     """Take along the dimension of the only integer array in an index, or gather."""
     entries = key if isinstance(key, tuple) else (key,)
@@ -235,23 +174,21 @@ def _advanced(x: ShardedArray, key: Any) -> Any:
             axis = place if Ellipsis not in entries[:place] else place - len(entries)
             others = (*entries[:place], slice(None), *entries[place + 1 :])
             if 0 in x.shape:
-                _stand_in(x.shape)[gathered(_INDEX, key)]  # take does not accept all of these
+                shape_probe(x.shape)[gathered(_INDEX, key)]  # take does not accept all of these
             try:
                 return np.take(x[others], index, axis=axis)
             except IndexError:
-                _stand_in(x.shape)[gathered(_INDEX, key)]  # NumPy's error names the axis of `x`
+                shape_probe(x.shape)[gathered(_INDEX, key)]  # NumPy's error names the axis of `x`
                 raise
     return gathered(_INDEX, x)[gathered(_INDEX, key)]
 
 
 def _is_field(x: ShardedArray, key: Any) -> bool:
-    """Return whether an index names fields of a structured array."""
     names = key if isinstance(key, list) else [key]
     return x.dtype.names is not None and bool(names) and all(isinstance(name, str) for name in names)
 
 
 def _is_mask(x: ShardedArray, key: Any) -> bool:
-    """Return whether an index is a Boolean array along the first dimensions."""
     return isinstance(key, (np.ndarray, ShardedArray)) and key.dtype == bool and key.shape == x.shape[: key.ndim] != ()
 
 
@@ -261,7 +198,6 @@ def _is_uniform(value: Any, ndim: int) -> bool:
 
 
 def _assign(x: ShardedArray, basic: _Basic, value: Any) -> None:
-    """Write a value to an index of slices and numbers."""
     value = _aligned(_as_value(value, x.dtype, basic), basic)
     if isinstance(value, ShardedArray):
         common_group("assign", [x, value])
@@ -300,20 +236,14 @@ def _as_value(value: Any, dtype: np.dtype[Any], basic: _Basic) -> Any:
 
 
 def _aligned(value: Any, basic: _Basic) -> Any:
-    """Reshape a value to the dimensions of its destination, with size 1 where it is broadcast.
-
-    Raises
-    ------
-    ValueError
-        NumPy's, if it cannot be broadcast.
-    """
+    """Reshape a value to its destination's dimensions, with size 1 where it is broadcast, or raise NumPy's error."""
     surplus = value.ndim - len(basic.shape)
     fits = all(size == 1 for size in value.shape[: max(surplus, 0)]) and all(
         size in (1, count) for size, count in zip(value.shape[::-1], basic.shape[::-1], strict=False)
     )
     if not fits:
         strides = (0,) * len(basic.shape)
-        np.lib.stride_tricks.as_strided(np.empty(1, bool), basic.shape, strides)[...] = _stand_in(value.shape)
+        np.lib.stride_tricks.as_strided(np.empty(1, bool), basic.shape, strides)[...] = shape_probe(value.shape)
     key: list[Any] = [0] * max(surplus, 0)
     missing = max(-surplus, 0)
     for entry in basic.key:

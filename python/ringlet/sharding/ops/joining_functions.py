@@ -12,8 +12,7 @@ from ringlet.sharding.creation import replicated_with
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.execution.shape_inference import dtype_probe, shape_probe
 from ringlet.sharding.execution.tile_execution import write_out
-from ringlet.sharding.layout.dim_sharding import covers
-from ringlet.sharding.layout.layout import WHOLE, Layout
+from ringlet.sharding.layout.layout import WHOLE, Layout, covers
 from ringlet.sharding.resharding.regions import ArraySpec, Region
 from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.resharding.tile_assembly import assemble, full_ranges
@@ -27,20 +26,7 @@ __all__ = ["concatenate"]
 def concatenate(
     arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
 ) -> Any:
-    """Implement :func:`numpy.concatenate`.
-
-    Returns
-    -------
-    ShardedArray
-        In the tiles of the operand for which the fewest bytes are sent, or in those of several together.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> x = shard(np.arange(4), Sharding.tiled((2,)))
-    >>> np.concatenate([x, x[::-1]]).shards
-    [array([0, 1, 2, 3]), array([3, 2, 1, 0])]
-    """
+    """Implement :func:`numpy.concatenate`, in the tiles of the operands that send the fewest bytes."""
     operands = [_operand(array) for array in arrays]
     if axis is None:
         operands, axis = [np.ravel(x) for x in operands], 0

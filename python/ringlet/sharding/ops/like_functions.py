@@ -5,33 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import gathered, implements
 from ringlet.sharding.execution.device_threads import on_devices
 from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.execution.tile_execution import apply
 from ringlet.sharding.layout.factors import EVERY_OP, FactorMap
-from ringlet.sharding.layout.layout import WHOLE, Layout
+from ringlet.sharding.layout.layout import WHOLE, Array, Layout
 from ringlet.sharding.resharding.device_buffers import empty, filling_devices
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["astype"]
 
-Array = NDArray[Any]
-
 
 def astype(  # noqa: PLR0917  # NumPy's
     x: ShardedArray, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
 ) -> ShardedArray:
-    """Implement ``x.astype(dtype)``.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> astype(shard(np.arange(4), Sharding.tiled((2,))), np.float32).dtype
-    dtype('float32')
-    """
+    """Implement ``x.astype(dtype)``."""
     target = np.empty(0, x.dtype).astype(dtype, order, casting, subok).dtype
     if _depends_on_values(x.dtype, np.dtype(dtype)):
         target = gathered("astype", x).astype(dtype).dtype

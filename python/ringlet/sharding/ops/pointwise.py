@@ -3,44 +3,26 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import implements, numpy_function
 from ringlet.sharding.execution.shape_inference import dtype_probe
 from ringlet.sharding.execution.tile_execution import apply
 from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
-from ringlet.sharding.ops.elementwise import broadcast_shape
+from ringlet.sharding.layout.layout import Array
+from ringlet.sharding.ops.elementwise import broadcast_shape, operand
 from ringlet.sharding.sharded_array import ShardedArray
-from ringlet.values.operator_proxy import plain
 
-__all__ = ["apply_pointwise", "operand"]
+__all__ = ["apply_pointwise"]
 
-Array = NDArray[Any]
 
 # Names below numpy, and of the array arguments; the others are the same for each tile.
-_FUNCTIONS: dict[str, tuple[str, ...]] = {
-    "angle": ("z",),
-    "around": ("a",),
-    "fix": ("x",),
-    "i0": ("x",),
-    "iscomplex": ("x",),
-    "isclose": ("a", "b"),
-    "isneginf": ("x",),
-    "isposinf": ("x",),
-    "isreal": ("x",),
-    "nan_to_num": ("x",),
-    "round": ("a",),
-    "sinc": ("x",),
-    "digitize": ("x",),
-    "interp": ("x",),
-    "isin": ("element",),
-    "polyval": ("x",),
-    "searchsorted": ("v",),
-}
+_FUNCTIONS = """angle(z) around(a) fix(x) i0(x) iscomplex(x) isclose(a,b) isneginf(x) isposinf(x) isreal(x)
+    nan_to_num(x) round(a) sinc(x) digitize(x) interp(x) isin(element) polyval(x) searchsorted(v)"""
 
 
 def apply_pointwise(
@@ -53,23 +35,7 @@ def apply_pointwise(
 ) -> Any:
     """Call a function with each tile of its operands, which are broadcast together.
 
-    Parameters
-    ----------
-    name : str
-        Name in reports.
-    function : callable
-        Takes the operands; called without elements to find the dtype of the result.
-    operands : sequence of (ShardedArray, ndarray or number)
-    kernel : callable, optional
-        ``kernel(tiles, out)`` does the same into `out`, faster.
-    out : ShardedArray or ndarray, optional
-        Array to write the result to.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> apply_pointwise("sinc", np.sinc, [shard(np.zeros(2), Sharding.tiled((2,)))]).shards
-    [array([1.]), array([1.])]
+    It is called without elements to find the dtype. ``kernel(tiles, out)`` does the same into `out`, faster.
     """
     operands = [operand(value) for value in operands]
     shapes = [np.shape(x) for x in operands]
@@ -84,14 +50,6 @@ def apply_pointwise(
             kernel(tiles, place)
 
     return apply(name, FactorMap(labels[:-1], result), fill, operands, dtype, out=out, shape=shape)
-
-
-def operand(value: Any) -> Any:
-    """Return arrays and numbers unchanged, anything else as an ndarray."""
-    value = plain(value)
-    if isinstance(value, (ShardedArray, np.ndarray, np.generic)) or type(value) in (bool, int, float, complex):
-        return value
-    return np.asarray(value)
 
 
 def _of_tiles(name: str, function: Callable[..., Any], arrays: tuple[str, ...]) -> Callable[..., Any]:
@@ -119,10 +77,10 @@ def _of_tiles(name: str, function: Callable[..., Any], arrays: tuple[str, ...]) 
     return implementation
 
 
-for _name, _arrays in _FUNCTIONS.items():
+for _name, _arrays in re.findall(r"(\w+)\((.*?)\)", _FUNCTIONS):
     _function = numpy_function(_name)
     if _function is not None:
-        implements(_function)(_of_tiles(_name, _function, _arrays))
+        implements(_function)(_of_tiles(_name, _function, tuple(_arrays.split(","))))
 
 
 @implements(np.real)

@@ -41,14 +41,7 @@ def _from_ranges(name: str, x: ShardedArray, ranges: Sequence[Sequence[IndexRang
 
 
 def _ranges_of_indices(indices: NDArray[np.intp]) -> list[IndexRange]:
-    """Convert indices to ranges of constant distance.
-
-    Examples
-    --------
-    >>> _ranges_of_indices(np.array([3, 3, 3, 4, 5, 2]))
-    [IndexRange(start=3, step=0, length=3), IndexRange(start=4, step=1, length=2),
-     IndexRange(start=2, step=1, length=1)]
-    """
+    """Convert indices to ranges of constant distance."""
     ranges: list[IndexRange] = []
     for index in indices.tolist():
         if ranges:
@@ -65,14 +58,7 @@ def _ranges_of_indices(indices: NDArray[np.intp]) -> list[IndexRange]:
 
 @implements(np.roll)
 def roll(a: ShardedArray, shift: Any, axis: Any = None) -> Any:
-    """Implement :func:`numpy.roll`: elements that leave a tile move to the next one.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> roll(shard(np.arange(6), Sharding.tiled((3,))), 1).shards
-    [array([5, 0]), array([1, 2]), array([3, 4])]
-    """
+    """Implement :func:`numpy.roll`: elements that leave a tile move to the next one."""
     if axis is None:
         flat: Any = roll(a.ravel(), shift, 0)
         return flat if flat is NotImplemented else as_writable(flat.reshape(a.shape))
@@ -128,19 +114,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
 
 @implements(np.pad)
 def pad(array: ShardedArray, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
-    """Implement :func:`numpy.pad`; modes that compute the padding gather.
-
-    Returns
-    -------
-    ShardedArray
-        In as many tiles as `array` along each dimension: values move between neighbours.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> pad(shard(np.arange(4), Sharding.tiled((2,))), 1, mode="wrap").shards
-    [array([3, 0, 1]), array([2, 3, 0])]
-    """
+    """Implement :func:`numpy.pad` in as many tiles; modes that compute the padding gather."""
     try:
         given = np.asarray(pad_width)
         widths = np.broadcast_to(given, (array.ndim, 2)).tolist()

@@ -8,13 +8,12 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.execution.device_threads import on_devices
 from ringlet.sharding.execution.shape_inference import shape_of_reshape
 from ringlet.sharding.explain import record_operation
-from ringlet.sharding.layout.layout import WHOLE, Cut, Layout
+from ringlet.sharding.layout.layout import WHOLE, Array, Cut, Layout, Shape
 from ringlet.sharding.resharding.device_buffers import buffers_for, fresh
 from ringlet.sharding.resharding.regions import CopyPlan, DeviceBoxes, copies_between, device_boxes
 from ringlet.sharding.resharding.reshard import redistribute
@@ -23,36 +22,21 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["ravel", "reshape"]
 
-Array = NDArray[Any]
-Shape = tuple[int, ...]
-
 
 @implements(np.reshape)
 def reshape(
     a: ShardedArray, /, shape: Any = None, order: Any = "C", *, newshape: Any = None, copy: bool | None = None
 ) -> ShardedArray:
-    """Implement :func:`numpy.reshape`.
+    """Implement :func:`numpy.reshape`, read-only unless `copy` is true.
 
     Merged or split dimensions keep their tiles if these are contiguous runs of the result, as those along the first
     dimension are: nothing is sent. Other merged dimensions are gathered; where tiles of the result begin elsewhere,
     neighbours exchange the difference.
-
-    Returns
-    -------
-    ShardedArray
-        A read-only value, unless `copy` is true.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> x = shard(np.arange(16).reshape(2, 8), Sharding.tiled((1, 4)))
-    >>> print(x.reshape(2, 4, 2).sharding)
-    {devices=[1,4,1]<=[4]}
     """
     x, given = a, newshape if shape is None else shape
     order = _order_of(x, order)
     if order == "F":
-        given = shape_of_reshape(x.shape[::-1], _reversed(given))
+        given = shape_of_reshape(x.shape[::-1], tuple(given)[::-1] if isinstance(given, Sequence) else given)
         made: ShardedArray = reshape(x.transpose(), given).transpose()
     else:
         made = _reshaped(x, shape_of_reshape(x.shape, given))
@@ -88,25 +72,11 @@ def _order_of(x: ShardedArray, order: Any) -> str:
     return "F" if flags.f_contiguous and not flags.c_contiguous else "C"
 
 
-def _reversed(shape: Any) -> Any:
-    return tuple(shape)[::-1] if isinstance(shape, Sequence) else shape
-
-
 class _Plan(NamedTuple):
-    """Plan of a reshape.
+    """Plan of a reshape; no `copies` if nothing moves.
 
-    Attributes
-    ----------
-    source : Layout
-        Required layout of the operand.
-    target : Layout
-        Layout of the result.
-    flat_shape : tuple of int
-        Common dimensions of both shapes, once the dimensions that are reshaped together are merged.
-    sources, targets : DeviceBoxes
-        Boxes of each device in coordinates of `flat_shape`, before and after.
-    copies : CopyPlan or None
-        Copies to run; None if nothing moves.
+    `flat_shape` has the common dimensions of both shapes, once the dimensions that are reshaped together are merged;
+    `sources` and `targets` are in its coordinates.
     """
 
     source: Layout

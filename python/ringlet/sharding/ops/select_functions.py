@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.execution.shape_inference import dtype_probe, shape_probe
 from ringlet.sharding.execution.tile_execution import TileBoxes, apply
 from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
-from ringlet.sharding.ops.elementwise import broadcast_shape
-from ringlet.sharding.ops.pointwise import apply_pointwise, operand
+from ringlet.sharding.layout.layout import Array
+from ringlet.sharding.ops.elementwise import broadcast_shape, operand
+from ringlet.sharding.ops.pointwise import apply_pointwise
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["choose", "clip", "copyto", "select", "tril", "triu", "where"]
 
-Array = NDArray[Any]
 
 # Keyword pairs for the limits of clip, of which NumPy accepts one.
 _LIMITS = ("a_min", "a_max", "min", "max")
@@ -25,15 +24,7 @@ _LIMITS = ("a_min", "a_max", "min", "max")
 
 @implements(np.where)
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
-    """Implement :func:`numpy.where`, tile by tile if there are arrays to choose from.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> x = shard(np.arange(4), Sharding.tiled((2,)))
-    >>> np.where(x > 1, x, -x).shards
-    [array([ 0, -1]), array([2, 3])]
-    """
+    """Implement :func:`numpy.where`, tile by tile if there are arrays to choose from."""
     if x is None or y is None:
         return NotImplemented  # the number of indices depends on the values
 

@@ -9,46 +9,25 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.execution.tile_execution import TileBoxes, apply
 from ringlet.sharding.layout.factors import FactorMap
-from ringlet.sharding.layout.layout import WHOLE
+from ringlet.sharding.layout.layout import WHOLE, Array
 from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["along_lines"]
 
-Array = NDArray[Any]
 
 # Approximate passes of a sort over its lines.
 _EFFORT = 8.0
 
 
 def along_lines(function: Callable[..., Any], a: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call a function that reorders elements along one dimension with each tile.
+    """Call a NumPy function that reorders elements along `axis` with each tile.
 
-    Parameters
-    ----------
-    function : callable
-        NumPy function with an argument `axis`.
-    a : ShardedArray
-    *args, **kwargs
-        Further arguments of `function`.
-
-    Returns
-    -------
-    ShardedArray
-        ``NotImplemented`` if the dimension is divided: gathering the array once sends less than exchanging whole lines
-        and results.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> x = shard(np.array([[3, 1, 2], [6, 5, 4]]), Sharding.tiled((2, 1)))
-    >>> np.asarray(along_lines(np.argsort, x, axis=1)).tolist()
-    [[1, 2, 0], [2, 1, 0]]
+    ``NotImplemented`` if that is divided: gathering the array once sends less than exchanging whole lines and results.
     """
     given = _signature(function).bind(a, *args, **kwargs).arguments
     axis = given.get("axis", -1)

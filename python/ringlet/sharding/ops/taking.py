@@ -15,8 +15,8 @@ from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.execution.tile_execution import TileBoxes, apply, write_out
 from ringlet.sharding.explain import record_operation
 from ringlet.sharding.layout.factors import FactorMap
-from ringlet.sharding.layout.layout import WHOLE, Layout, tile_bounds
-from ringlet.sharding.ops.pointwise import operand
+from ringlet.sharding.layout.layout import WHOLE, Array, Layout, tile_bounds
+from ringlet.sharding.ops.elementwise import operand
 from ringlet.sharding.resharding.collective_record import Collective
 from ringlet.sharding.resharding.device_buffers import empty, filling_devices
 from ringlet.sharding.resharding.regions import ArraySpec, Copy, Region, plan_regions
@@ -29,8 +29,6 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["take", "take_along_axis"]
 
-Array = NDArray[Any]
-
 
 @implements(np.take)
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: Any = "raise") -> Any:
@@ -38,14 +36,6 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: A
 
     Along a divided dimension, each device sends the requested rows that it has; if more are requested than exist, the
     array is gathered along the dimension instead.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> table = shard(np.arange(8).reshape(4, 2), Sharding.tiled((2, 1)))
-    >>> np.take(table, [3, 0], axis=0)
-    ShardedArray(array([[6, 7],
-           [0, 1]]), sharding={replicated})
     """
     x = operand(a)
     if axis is None or x.ndim == 0:
@@ -75,13 +65,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: A
 
 
 def _checked(indices: Any, shape: Sequence[int], axis: int, mode: str) -> NDArray[np.intp]:
-    """Return indices from 0 up, the same on all devices.
-
-    Raises
-    ------
-    IndexError
-        NumPy's, if one is out of bounds.
-    """
+    """Return indices from 0 up, the same on all devices, or raise NumPy's error."""
     if isinstance(indices, ShardedArray):
         indices = redistribute(materialized(indices), Layout.replicated(indices._layout.num_devices, indices.ndim))
         indices = indices._gathered()
@@ -91,7 +75,6 @@ def _checked(indices: Any, shape: Sequence[int], axis: int, mode: str) -> NDArra
 
 
 def _taken_from_holders(x: ShardedArray, indices: NDArray[np.intp], axis: int) -> ShardedArray:
-    """Return rows of an array divided along an axis, sent by their holders."""
     cuts = x._layout.cuts
     gathered = x._layout.with_cuts([*cuts[:axis], WHOLE, *cuts[axis + 1 :]])
     made = empty((*x.shape[:axis], indices.size, *x.shape[axis + 1 :]), x.dtype, gathered, x._group)
@@ -123,7 +106,6 @@ _Wanted = Sequence[tuple[Copy, tuple[NDArray[np.intp], ...]]]
 
 
 def _exchange(x: ShardedArray, made: ShardedArray, indices: NDArray[np.intp], axis: int, wanted: _Wanted) -> None:
-    """Send rows to the devices that need them, each through a temporary buffer."""
     transfers = []
     for (source, target, box), places in ((copy[1:], places) for copy, places in wanted):
         buffer, shape = x._buffer(source), [side.stop - side.start for side in box]

@@ -6,40 +6,29 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.propagation import plan
 from ringlet.sharding.execution.tile_execution import TileBoxes, apply
 from ringlet.sharding.explain import recording_suspended
 from ringlet.sharding.layout.factors import FactorMap, Labels
-from ringlet.sharding.layout.layout import Layout
+from ringlet.sharding.layout.layout import Array, Layout
 from ringlet.sharding.ops.elementwise import result_dtypes
 from ringlet.sharding.reductions.reductions import LOGICAL, op_of
 from ringlet.sharding.resharding.partial_combine import identity
 from ringlet.sharding.resharding.reshard import materialized, redistribute
-from ringlet.sharding.resharding.transfer_bytes import moved_bytes
+from ringlet.sharding.resharding.transfers import moved_bytes
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["Scatter", "cost_of_gathering", "is_in_bounds", "scatter", "scatter_of"]
-
-Array = NDArray[Any]
+__all__ = ["Scatter", "cost_of_gathering", "is_in_bounds", "scatter", "scatter_of", "update_at"]
 
 
 class Scatter(NamedTuple):
-    """A call of ``ufunc.at`` whose indices may be applied in any order.
+    """A call of ``ufunc.at`` whose indices may be applied in any order; `op` combines the results of devices.
 
-    Attributes
-    ----------
-    ufunc : ufunc
-    op : Op
-        Combines the results of devices.
-    target : ShardedArray or ndarray
-    operands : list
-        Broadcastable integer arrays, the indices of the first dimensions of `target`, and the values.
-    labels : tuple of tuple of hashable
-        Of the operands and, last, of the result: ``("i", d)`` for dimension `d` of the indices, ``("t", d)`` for `d` of
-        the target.
+    `operands` are broadcastable integer arrays, the indices of the first dimensions of `target`, and the values.
+    `labels` are those of the operands and of the result: ``("i", d)`` for dimension `d` of the indices, ``("t", d)``
+    for `d` of the target.
     """
 
     ufunc: np.ufunc
@@ -71,20 +60,7 @@ class Scatter(NamedTuple):
 
 
 def scatter_of(ufunc: np.ufunc, target: Any, key: Any, values: Sequence[Any]) -> Scatter | None:
-    """Return a call of ``ufunc.at`` whose indices may be applied in any order, None if they may not.
-
-    Parameters
-    ----------
-    ufunc, target, key, values
-        Arguments of the call, sharded arrays not partial.
-
-    Examples
-    --------
-    >>> scatter_of(np.add, np.zeros(3), np.array([0, 2]), [1.0]).labels
-    ((('i', 0),), (), (None,))
-    >>> scatter_of(np.power, np.zeros(3), np.array([0, 2]), [1.0]) is None  # the order counts
-    True
-    """
+    """Return a call of ``ufunc.at`` whose indices may be applied in any order, None if they may not."""
     is_array = isinstance(target, ShardedArray) or (type(target) in (np.ndarray, np.memmap) and target.flags.writeable)
     if not is_array or len(values) != 1 or not target.dtype.isnative:
         return None
@@ -121,21 +97,13 @@ def _op(ufunc: np.ufunc, dtype: np.dtype[Any], value: Any) -> Op | None:
 
 
 def _aligned(shape: Sequence[int], labels: Sequence[Any], sizes: Sequence[int]) -> Labels:
-    """Return the labels of broadcast operands, aligned at the end."""
     skipped = len(labels) - len(shape)
     each = zip(shape, labels[skipped:], sizes[skipped:], strict=True)
     return tuple(label if size == whole else None for size, label, whole in each)
 
 
 def cost_of_gathering(arrays: Sequence[Any]) -> int:
-    """Return the bytes sent to gather arrays on each device.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> cost_of_gathering([shard(np.arange(4), Sharding.tiled((2,))), 1])
-    32
-    """
+    """Return the bytes sent to gather arrays on each device."""
     return sum(
         moved_bytes(x.shape, x.dtype.itemsize, x._layout, Layout.replicated(x._layout.num_devices, x.ndim))
         for x in arrays
@@ -151,26 +119,25 @@ def is_in_bounds(call: Scatter) -> bool:
 
 
 def scatter(call: Scatter) -> None:
-    """Run ``ufunc.at`` for indices that are in bounds.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> counts = np.zeros(3, int)
-    >>> scatter(scatter_of(np.add, counts, shard(np.array([0, 2, -1, 2]), Sharding.tiled((2,))), [1]))
-    >>> counts
-    array([1, 0, 3])
-    """
+    """Run ``ufunc.at`` for indices that are in bounds."""
     ufunc, op, target, operands, _ = call
     # Neutral element for addition, which keeps -0.0.
     start = -np.zeros((), target.dtype) if target.dtype.kind in "fc" and op is Op.SUM else identity(op, target.dtype)
 
     def kernel(tiles: list[Any], place: Array, _: TileBoxes) -> None:
         place[...] = start
-        ufunc.at(place, tuple(tiles[:-1]), tiles[-1])
+        update_at(ufunc, place, tuple(tiles[:-1]), tiles[-1])
 
     name = f"{ufunc.__name__}.at"
     total = apply(name, call.factor_map, kernel, operands, target.dtype, shape=target.shape)
     if not isinstance(target, ShardedArray):
         total = redistribute(materialized(total), Layout.replicated(total._layout.num_devices, total.ndim))._gathered()
     (np.add if ufunc is np.subtract else ufunc)(target, total, out=target)
+
+
+def update_at(ufunc: np.ufunc, target: Array, key: Any, *values: Any) -> None:
+    """Run ``ufunc.at`` on plain arrays; NumPy 2.4 reads beyond values that it repeats along dimensions of the index."""
+    index = key[0] if isinstance(key, tuple) and len(key) == 1 else key
+    if target.ndim == 1 and isinstance(index, np.ndarray) and index.dtype != bool:
+        values = tuple(np.broadcast_to(value, index.shape) if np.ndim(value) else value for value in values)
+    ufunc.at(target, key, *values)

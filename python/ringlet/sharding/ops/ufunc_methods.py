@@ -6,20 +6,17 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import gathered
 from ringlet.sharding.execution.ufunc_table import implements_ufunc
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.device_group import common_group
-from ringlet.sharding.layout.layout import Box, Layout
-from ringlet.sharding.ops.ufunc_at import cost_of_gathering, is_in_bounds, scatter, scatter_of
+from ringlet.sharding.layout.layout import Array, Box, Layout
+from ringlet.sharding.ops.ufunc_at import cost_of_gathering, is_in_bounds, scatter, scatter_of, update_at
 from ringlet.sharding.resharding.reshard import materialized, redistribute
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["at", "outer"]
-
-Array = NDArray[Any]
 
 
 @implements_ufunc(None, "outer")
@@ -63,11 +60,11 @@ def _at(ufunc: np.ufunc, target: Any, key: Any, values: list[Any]) -> None:
         return
     if call is None and not isinstance(target, ShardedArray):  # the target has no tiles
         name = f"np.{ufunc.__name__}.at"
-        ufunc.at(target, gathered(name, key), *gathered(name, values))
+        update_at(ufunc, target, gathered(name, key), *gathered(name, values))
         return
     key, values = _everywhere(key), [_everywhere(value) for value in values]
     if not isinstance(target, ShardedArray):
-        ufunc.at(target, _of_device(key, None), *(_of_device(value, None) for value in values))
+        update_at(ufunc, target, _of_device(key, None), *(_of_device(value, None) for value in values))
         return
     buffers, boxes = target._writable_buffers(), target._layout.boxes(target.shape)
     done: set[tuple[int, ...]] = set()
@@ -79,7 +76,7 @@ def _at(ufunc: np.ufunc, target: Any, key: Any, values: list[Any]) -> None:
         done.add(bounds)
         arguments = (_of_device(key, device), *(_of_device(value, device) for value in values))
         if target._whole is not None:  # all boxes at once
-            ufunc.at(buffer, *arguments)
+            update_at(ufunc, buffer, *arguments)
             return
         _at_in_box(ufunc, buffer, boxes[device], *arguments)
 
@@ -104,14 +101,12 @@ def _leaves(key: Any) -> list[Any]:
 
 
 def _materialized(value: Any) -> Any:
-    """Return an argument with the partial arrays in it combined."""
     if isinstance(value, tuple):
         return tuple(map(_materialized, value))
     return materialized(value) if isinstance(value, ShardedArray) else value
 
 
 def _everywhere(value: Any) -> Any:
-    """Return an argument with all sharded arrays in it on each device."""
     if isinstance(value, tuple):
         return tuple(map(_everywhere, value))
     if not isinstance(value, ShardedArray):

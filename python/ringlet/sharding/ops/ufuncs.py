@@ -22,7 +22,7 @@ from ringlet.sharding.execution.ufunc_table import handler_of, is_cached
 from ringlet.sharding.explain import record_operation
 from ringlet.sharding.layout.device_group import DeviceGroup, common_group
 from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
-from ringlet.sharding.layout.layout import Box, Layout, tile_bounds
+from ringlet.sharding.layout.layout import Box, Layout, Shape, tile_bounds
 from ringlet.sharding.memory_modes import current_mode
 from ringlet.sharding.ops.elementwise import NEEDS_OWN_MEMORY, broadcast_shape, effort_of, result_dtypes
 from ringlet.sharding.resharding.device_buffers import fresh
@@ -35,24 +35,8 @@ _NUMBERS = frozenset((bool, int, float, complex))
 
 
 def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run a method of a ufunc with a ShardedArray among its arguments: tile by tile, or on gathered arrays.
-
-    Parameters
-    ----------
-    ufunc, method, inputs, kwargs
-        As passed to ``__array_ufunc__``.
-
-    Returns
-    -------
-    ShardedArray or what the method gives
-        Unsharded if computed from gathered arrays; ``NotImplemented`` if other array types take part.
-
-    Raises
-    ------
-    TypeError
-        If there is a matrix, whose operators are not the ufuncs.
-    """
-    if ufunc is np.square and method == "__call__" and _is_complex(inputs[0]):
+    """Run a method of a ufunc with a ShardedArray among its arguments: tile by tile, or on gathered arrays."""
+    if ufunc is np.square and method == "__call__" and getattr(inputs[0], "dtype", np.dtype(bool)).kind == "c":
         # NumPy rounds differently for few complex numbers; products are the same in tiles of any size.
         ufunc, inputs = np.multiply, inputs * 2
     out = kwargs.get("out", ())
@@ -70,12 +54,7 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
     return result._as_result() if isinstance(result, ShardedArray) and not out else result
 
 
-def _is_complex(value: Any) -> bool:
-    return isinstance(value, ShardedArray) and value.dtype.kind == "c"
-
-
 def _is_foreign(value: Any) -> bool:
-    """Return whether a value has its own ``__array_ufunc__``."""
     kind = type(value)
     return (
         kind not in _NUMBERS
@@ -104,19 +83,12 @@ def _call_gathered(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs
 
 
 class _Plan(NamedTuple):
-    """Plan of the fast path for operands of one kind.
+    """Plan of the fast path for operands of one kind; `boxes` are ``[slab][array]``, the last that of the result.
 
-    Attributes
-    ----------
-    shape, dtype, layout : tuple of int, dtype, Layout
-        Data type of the result.
-    bytes_per_slab : int
-        Bytes read and written for one element, times the effort.
-    boxes : tuple of tuple of Box
-        ``[slab][array]``: box of each operand, and of the result.
+    `bytes_per_slab` are read and written for one element, times the effort.
     """
 
-    shape: tuple[int, ...]
+    shape: Shape
     dtype: np.dtype[Any]
     layout: Layout
     bytes_per_slab: int
@@ -167,7 +139,6 @@ def _kind_of(value: Any) -> _Kind | None:
 
 
 def _takes(target: ShardedArray, chosen: _Plan, group: DeviceGroup) -> bool:
-    """Return whether a result may be computed in the memory of an array."""
     return (
         target._whole is not None
         and target.dtype == chosen.dtype
@@ -186,7 +157,6 @@ def _overlaps(target: ShardedArray, inputs: tuple[Any, ...], arrays: list[Any]) 
 
 
 def _fill(ufunc: np.ufunc, arrays: list[Any], result: ShardedArray, chosen: _Plan) -> None:
-    """Compute slab by slab."""
     whole = result._whole
     assert whole is not None
 
@@ -198,7 +168,7 @@ def _fill(ufunc: np.ufunc, arrays: list[Any], result: ShardedArray, chosen: _Pla
     in_threads(work, range(len(chosen.boxes)), chosen.bytes_per_slab, is_alone=result._group.num_devices == 1)
 
 
-def _slabs(shape: tuple[int, ...], shapes: Sequence[tuple[int, ...]], count: int) -> tuple[tuple[Box, ...], ...]:
+def _slabs(shape: Shape, shapes: Sequence[Shape], count: int) -> tuple[tuple[Box, ...], ...]:
     """Divide a result and its broadcast operands along the first dimension that is long enough, else the longest."""
     if not shape:
         return (((),) * (len(shapes) + 1),)

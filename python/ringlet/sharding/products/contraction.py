@@ -8,19 +8,18 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.collectives import Op
+from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.execution.tile_execution import Kernel, TileBoxes, apply
 from ringlet.sharding.layout.factors import Factor, FactorMap, Labels
+from ringlet.sharding.layout.layout import Array, Shape
 from ringlet.sharding.products.product_kernel import sum_along, sum_of_products
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain
 
-__all__ = ["contract", "dtype_of", "numpy_error", "operand", "shape_only"]
+__all__ = ["contract", "dtype_of", "numpy_error", "operand"]
 
-Array = NDArray[Any]
-Shape = tuple[int, ...]
 
 # Multiply-adds of a matrix product that take as long as a pass of the threads over one byte.
 _PRODUCTS_PER_BYTE = 3.0
@@ -36,39 +35,10 @@ def contract(
     kernel: Kernel | None = None,
     takes_stacks: bool = False,
 ) -> Any:
-    """Multiply operands and sum along the labels that the result lacks.
+    """Multiply operands, at least one sharded, and sum along the labels that the result lacks.
 
-    Parameters
-    ----------
-    name : str
-        Name in reports.
-    operands : sequence of (ShardedArray or ndarray)
-        At least one ShardedArray.
-    labels : tuple of tuple of hashable
-        One label for each dimension of each operand and, last, of the result; none twice in one array. Dimensions of
-        one label have one size, or 1, which is repeated.
-    dtype : dtype
-        Data type of the result. A sum of Booleans is true if one of them is.
-    out : ShardedArray, ndarray or None
-        Array to write the result to.
-    kernel : callable or None
-        Computes a tile, as in :func:`~ringlet.sharding.execution.tile_execution.apply`; None for the default kernel of
-        one or two operands.
-    takes_stacks : bool
-        As in :func:`~ringlet.sharding.execution.tile_execution.apply`.
-
-    Returns
-    -------
-    ShardedArray
-        Partial if a dimension that is summed along is divided.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> x = shard(np.arange(6.0).reshape(2, 3), Sharding.tiled((2, 1)))
-    >>> squares = contract("squares", [x, x], (("i", "j"), ("i", "j"), ("i",)), x.dtype)
-    >>> print(squares, squares.sharding)
-    [ 5. 50.] {devices=[2]<=[2]}
+    `labels` has one for each dimension of each operand and, last, of the result; none twice in one array. Dimensions of
+    one label have one size, or 1, which is repeated. A sum of Booleans is true if one of them is.
     """
     dtype = np.dtype(dtype)
     shapes = tuple([x.shape for x in operands])
@@ -82,7 +52,6 @@ def contract(
 def _rule(
     labels: tuple[Labels, ...], shapes: tuple[Shape, ...], is_linear: tuple[bool, ...], dtype: np.dtype[Any]
 ) -> tuple[FactorMap, Shape, float]:
-    """Return the factors of a product, the shape of its result, and its amount of work."""
     sizes = _sizes(labels, shapes)
     operands = tuple(
         tuple(label if size == sizes[label] else None for label, size in zip(given, shape, strict=True))
@@ -106,7 +75,6 @@ def _rule(
 
 
 def _sizes(labels: tuple[Labels, ...], shapes: tuple[Shape, ...]) -> dict[Factor, int]:
-    """Return the size of each label; 1 is replaced by any other size."""
     sizes: dict[Factor, int] = {}
     for given, shape in zip(labels, shapes, strict=False):
         for label, size in zip(given, shape, strict=True):
@@ -131,25 +99,14 @@ def operand(x: Any) -> Any:
     return x if isinstance(x, ShardedArray) else np.asarray(x)
 
 
-def shape_only(shape: Shape, dtype: Any) -> Array:
-    """Return an array of a shape without memory, for NumPy to check."""
-    return np.broadcast_to(np.empty((), dtype), shape)
-
-
 def _shape_only(x: Any) -> Any:
     if isinstance(x, list):
         return [_shape_only(each) for each in x]
-    return shape_only(x.shape, x.dtype) if hasattr(x, "dtype") else x
+    return shape_probe(x.shape, x.dtype) if hasattr(x, "dtype") else x
 
 
 def numpy_error(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Exception:
-    """Return the error that a NumPy function raises for operands of such shapes and dtypes.
-
-    Examples
-    --------
-    >>> numpy_error(np.matmul, np.ones((2, 3)), np.ones(2))  # doctest: +ELLIPSIS
-    ValueError('matmul: Input operand 1 has a mismatch in its core dimension 0...
-    """
+    """Return the error that a NumPy function raises for operands of such shapes and dtypes."""
     try:
         function(*(_shape_only(x) for x in args), **kwargs)
     except Exception as error:  # any exception of NumPy is the result
@@ -162,12 +119,6 @@ def numpy_error(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Exce
 
 @lru_cache(maxsize=1024)
 def dtype_of(function: Callable[..., Any], dtypes: tuple[Any, ...], ndims: tuple[int, ...], **kwargs: Any) -> Any:
-    """Return the dtype of a NumPy function's result, computed on arrays without elements.
-
-    Examples
-    --------
-    >>> dtype_of(np.matmul, (np.dtype("int8"), np.dtype("float32")), (2, 1))
-    dtype('float32')
-    """
+    """Return the dtype of a NumPy function's result, computed on arrays without elements."""
     empty = [np.empty((0,) * ndim, dtype) for dtype, ndim in zip(dtypes, ndims, strict=True)]
     return function(*empty, **kwargs).dtype

@@ -1,8 +1,9 @@
-"""Einsum of sharded arrays: two operands at a time, in the order of the least work."""
+"""``np.einsum`` and ``np.linalg.multi_dot``: labels of the subscripts, the cheapest order, products of pairs."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -10,13 +11,110 @@ from typing import Any
 import numpy as np
 
 from ringlet.sharding.execution.array_function_table import implements
-from ringlet.sharding.layout.factors import Labels
+from ringlet.sharding.layout.factors import Factor, Labels
+from ringlet.sharding.layout.layout import Shape
 from ringlet.sharding.ops.diagonals import merged
 from ringlet.sharding.products.contraction import contract, numpy_error, operand
-from ringlet.sharding.products.einsum_subscripts import labels_of, text_and_operands
-from ringlet.sharding.products.product_order import product_order
 
-__all__ = ["einsum", "multi_dot"]
+__all__ = ["einsum", "labels_of", "multi_dot", "product_order", "text_and_operands"]
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+def text_and_operands(arguments: Sequence[Any]) -> tuple[str, list[Any]]:
+    """Return the subscripts as text and the operands, for either form of the arguments of ``np.einsum``."""
+    if isinstance(arguments[0], str):
+        return arguments[0].replace(" ", ""), list(arguments[1:])
+    operands, lists = list(arguments[0 : len(arguments) // 2 * 2 : 2]), arguments[1::2]
+    text = ",".join(map(_letters, lists))
+    return text if len(arguments) % 2 == 0 else f"{text}->{_letters(arguments[-1])}", operands
+
+
+def _letters(numbers: Sequence[Any]) -> str:
+    if any(number is not Ellipsis and not 0 <= number < len(_LETTERS) for number in numbers):
+        raise ValueError(
+            f"subscripts are {list(numbers)}: expected numbers from 0 to {len(_LETTERS) - 1}, or an ellipsis"
+        )
+    return "".join("..." if number is Ellipsis else _LETTERS[number] for number in numbers)
+
+
+def labels_of(text: str, ndims: Sequence[int]) -> tuple[Labels, ...] | None:
+    """Return one label for each dimension of each operand and, last, of the result; None for invalid text.
+
+    Dimensions of an ellipsis are numbers, counted from the last. Without an arrow the result has the dimensions of the
+    ellipsis and then, in alphabetical order, the letters that occur once. `text` has no blanks.
+    """
+    given, arrow, wanted = text.partition("->")
+    terms = given.split(",")
+    if len(terms) != len(ndims):
+        return None
+    labels = [_term_labels(term, ndim) for term, ndim in zip(terms, ndims, strict=True)]
+    if any(label is None for label in labels):
+        return None
+    known = [label for term in labels for label in term or ()]
+    repeated = tuple(range(max((label for label in known if isinstance(label, int)), default=0), 0, -1))
+    if not arrow:
+        once = sorted(label for label in known if isinstance(label, str) and known.count(label) == 1)
+        return (*(term or () for term in labels), (*repeated, *once))
+    if "..." not in wanted and repeated:
+        return None
+    result = _term_labels(wanted, len(wanted) - 3 + len(repeated) if "..." in wanted else len(wanted))
+    if result is None or len(set(result)) < len(result) or not set(result) <= {*known, *repeated}:
+        return None
+    return (*(term or () for term in labels), result)
+
+
+def _term_labels(term: str, ndim: int) -> Labels | None:
+    before, ellipsis, after = term.partition("...")
+    count = ndim - len(before) - len(after)
+    letters = before + after
+    if count < 0 or (count > 0 and not ellipsis) or not all(letter in _LETTERS for letter in letters):
+        return None
+    return (*before, *range(count, 0, -1), *after)
+
+
+# Up to this number of arrays every order is tried; beyond, the cheapest pair is taken each time.
+_MOST_TRIED = 5
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+def product_order(labels: Sequence[Labels], shapes: Sequence[Shape], wanted: Labels) -> Pairs:
+    """Choose pairs of arrays that minimize the number of multiplications.
+
+    Pairs are positions in the list of arrays; each product replaces its pair at the end of the list.
+    """
+    if len(labels) == 2:
+        return ((0, 1),)
+    sizes: dict[Factor, int] = {}
+    for given, shape in zip(labels, shapes, strict=True):
+        for label, size in zip(given, shape, strict=True):
+            sizes[label] = max(size, sizes.get(label, 1))
+    terms = tuple(frozenset(given) for given in labels)
+    return _best(terms, frozenset(wanted), tuple(sizes.items()))[1]
+
+
+@lru_cache(maxsize=1024)
+def _best(
+    terms: tuple[frozenset[Any], ...], wanted: frozenset[Any], sizes: tuple[tuple[Any, int], ...]
+) -> tuple[int, Pairs]:
+    if len(terms) < 2:
+        return 0, ()
+    size_of = dict(sizes)
+    steps = []
+    for i, j in itertools.combinations(range(len(terms)), 2):
+        rest = tuple(term for n, term in enumerate(terms) if n not in (i, j))
+        both = terms[i] | terms[j]
+        left = both & wanted.union(*rest)
+        steps.append((math.prod(size_of[label] for label in both), (i, j), (*rest, left)))
+    if len(terms) > _MOST_TRIED:
+        steps = [min(steps, key=lambda step: step[0])]
+    found = []
+    for cost, pair, left_terms in steps:
+        more, pairs = _best(left_terms, wanted, sizes)
+        found.append((cost + more, (pair, *pairs)))
+    return min(found, key=lambda order: order[0])
+
 
 Term = tuple[Any, Labels]
 
@@ -38,14 +136,13 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
 
 
 @lru_cache(maxsize=1024)
-def _labels(text: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[Labels, ...] | None:
+def _labels(text: str, shapes: tuple[Shape, ...]) -> tuple[Labels, ...] | None:
     """Label the dimensions of the operands and of the result; None for arguments that NumPy refuses."""
     labels = labels_of(text, [len(shape) for shape in shapes])
     return labels if labels is not None and _are_compatible(labels, shapes) else None
 
 
-def _are_compatible(labels: tuple[Labels, ...], shapes: Sequence[tuple[int, ...]]) -> bool:
-    """Return whether dimensions of one label have one size, or 1; in one operand, one size."""
+def _are_compatible(labels: tuple[Labels, ...], shapes: Sequence[Shape]) -> bool:
     sizes: dict[Any, int] = {}
     for given, shape in zip(labels, shapes, strict=False):
         if len(set(zip(given, shape, strict=True))) > len(set(given)):
@@ -82,7 +179,6 @@ def _product(name: str, terms: list[Term], wanted: Labels, dtype: np.dtype[Any],
 
 
 def _pair(name: str, a: Term, b: Term, left: Labels, dtype: np.dtype[Any]) -> Term:
-    """Multiply two arrays; immediately if neither is sharded."""
     if isinstance(a[0], np.ndarray) and isinstance(b[0], np.ndarray):
         letters = {label: number for number, label in enumerate(dict.fromkeys((*a[1], *b[1])))}
         lists = [[letters[label] for label in given] for given in (a[1], b[1], left)]

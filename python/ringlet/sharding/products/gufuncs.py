@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from ringlet.sharding.execution.array_function_table import implements
+from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.execution.ufunc_table import implements_ufunc
 from ringlet.sharding.layout.factors import Labels
-from ringlet.sharding.products.contraction import contract, dtype_of, numpy_error, operand, shape_only
+from ringlet.sharding.layout.layout import Shape
+from ringlet.sharding.products.contraction import contract, dtype_of, numpy_error, operand
 
 __all__ = ["generalized"]
 
-Shape = tuple[int, ...]
 
 # Core dimensions of each operand and of the result.
 _CORES: dict[str, tuple[Labels, Labels, Labels]] = {
@@ -27,18 +28,7 @@ _CORES: dict[str, tuple[Labels, Labels, Labels]] = {
 
 
 def generalized(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Run a generalized ufunc; ``keepdims`` is left to gathered arrays.
-
-    Parameters
-    ----------
-    ufunc, inputs, kwargs
-        As passed to ``__array_ufunc__``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As NumPy, for incompatible operands.
-    """
+    """Run a generalized ufunc; ``keepdims`` is left to gathered arrays."""
     if kwargs.get("keepdims"):
         return NotImplemented
     options = {name: value for name, value in kwargs.items() if name not in ("out", "order", "subok", "keepdims")}
@@ -67,7 +57,7 @@ def _rule(
     ndims = tuple(map(len, shapes))
     labels = _labels(ufunc.__name__, ndims, _axes(options))
     if labels is None or not _are_compatible(labels, shapes):
-        raise numpy_error(ufunc, *map(shape_only, shapes, dtypes), **options)
+        raise numpy_error(ufunc, *map(shape_probe, shapes, dtypes), **options)
     named = {name: value for name, value in options.items() if name in ("dtype", "casting", "signature", "sig")}
     return labels, dtype_of(ufunc, dtypes, tuple(max(2, ndim) for ndim in ndims), **named)
 

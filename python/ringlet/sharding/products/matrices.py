@@ -6,45 +6,25 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.execution.tile_execution import TileBoxes, apply
 from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
+from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.products.contraction import numpy_error, operand
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["cross", "diag", "of_each", "solve"]
 
-Array = NDArray[Any]
 
 # Functions of a matrix that return one array; further arguments such as a tolerance may follow.
 _OF_ONE = ("cholesky", "det", "eigvalsh", "inv", "matrix_rank", "pinv", "svdvals")
 
 
 def of_each(function: Callable[..., Any], operands: Sequence[Any], cores: Sequence[int], **options: Any) -> Any:
-    """Apply a NumPy function of stacks of vectors or matrices to the stacks on each device.
+    """Apply a NumPy function to stacks of vectors or matrices, the last `cores` dimensions of each operand.
 
-    Parameters
-    ----------
-    function : callable
-    operands : sequence of (ShardedArray or ndarray)
-    cores : sequence of int
-        Number of trailing dimensions of each operand that form one vector or matrix.
-    options
-        Passed to the function.
-
-    Returns
-    -------
-    ShardedArray, or NotImplemented
-        NotImplemented if vectors or matrices are divided themselves: the arrays are to be gathered.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> stack = shard(np.arange(1.0, 5).reshape(4, 1, 1), Sharding.tiled((4, 1, 1)))
-    >>> print(of_each(np.linalg.det, [stack], [2]))
-    [1. 2. 3. 4.]
+    NotImplemented if vectors or matrices are divided themselves: the arrays are to be gathered.
     """
     if any(map(_is_cut, operands, cores)) or any(isinstance(value, ShardedArray) for value in options.values()):
         return NotImplemented

@@ -8,35 +8,18 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.layout.factors import Labels
+from ringlet.sharding.layout.layout import Array
 
 __all__ = ["sum_along", "sum_of_products"]
-
-Array = NDArray[Any]
 
 
 def sum_of_products(a: Array, b: Array, labels: tuple[Labels, Labels, Labels], out: Array) -> None:
     """Multiply two arrays and sum along the labels that the result lacks, as an einsum of two operands.
 
-    Parameters
-    ----------
-    a, b : ndarray
-        Converted to the dtype of `out` before the multiplication.
-    labels : tuple of tuple of hashable
-        One label for each dimension of `a`, of `b` and of `out`, none twice in one array, and each of those of `out` in
-        an operand. Dimensions of one label have one size, or 1, which is repeated.
-    out : ndarray
-        Destination, with any strides, that does not overlap `a` and `b`.
-
-    Examples
-    --------
-    >>> out = np.empty((2, 2))
-    >>> sum_of_products(np.arange(6.0).reshape(2, 3), np.ones((2, 3)), (("i", "j"), ("k", "j"), ("i", "k")), out)
-    >>> out
-    array([[ 3.,  3.],
-           [12., 12.]])
+    Operands are converted to the dtype of `out` first, which has any strides and does not overlap them. No label is
+    twice in one array; dimensions of one label have one size, or 1, which is repeated.
     """
     if 1 in a.shape or 1 in b.shape:
         a, b, labels = _without_ones(a, b, labels)
@@ -101,15 +84,7 @@ def _arrangement(labels: tuple[Labels, Labels, Labels]) -> _Arrangement:
 
 
 def sum_along(x: Array, labels: Labels, out_labels: Labels, out: Array) -> None:
-    """Sum along the labels that the result lacks, as an einsum of one operand.
-
-    Examples
-    --------
-    >>> out = np.empty(3)
-    >>> sum_along(np.arange(6.0).reshape(2, 3), ("i", "j"), ("j",), out)
-    >>> out
-    array([3., 5., 7.])
-    """
+    """Sum along the labels that the result lacks, as an einsum of one operand."""
     alone = tuple(d for d, label in enumerate(labels) if label not in out_labels)
     left = [label for label in labels if label in out_labels]
     out[...] = _summed(x, alone, out.dtype).transpose([left.index(label) for label in out_labels])
@@ -148,7 +123,6 @@ def _sums_of_rows(a: Array, b: Array, num_both: int, target: Array) -> None:
 
 
 def _product(a: Array, b: Array, target: Array, counts: tuple[int, int, int, int]) -> None:
-    """Multiply matrices of merged dimensions, one for each index of the dimensions in both operands."""
     num_both, num_rows, num_columns, _ = counts
     both = target.shape[:num_both]
     rows = target.shape[num_both : num_both + num_rows]
@@ -171,7 +145,6 @@ def _matmul(a: Array, b: Array, out: Array | None) -> Array:
 
 
 def _merges(x: Array, first: int, number: int) -> bool:
-    """Return whether consecutive dimensions can be merged given their strides."""
     sides = [
         (size, stride)
         for size, stride in zip(x.shape[first : first + number], x.strides[first : first + number], strict=True)

@@ -53,7 +53,6 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 
 
 def _pairs(axes: Any, ndim: int) -> list[tuple[int, int]]:
-    """Return the pairs of dimensions in an `axes` argument of tensordot."""
     try:
         first, second = axes
     except TypeError:

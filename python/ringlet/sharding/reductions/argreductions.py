@@ -8,24 +8,22 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.execution.shape_inference import probe_array, small
 from ringlet.sharding.execution.tile_execution import TileBoxes, write_out
+from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.reductions.reduction_execution import Reducer, Reduction, without_nan
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__: list[str] = []
 
-Array = NDArray[Any]
 
 _INDEX = np.dtype(np.intp)
 
 
 def _implement(name: str) -> None:
-    """Register one of ``argmax``, ``argmin``, ``nanargmax``, ``nanargmin``."""
     function: Callable[..., Any] = getattr(np, name)
     search: Callable[..., Any] = getattr(np, name.removeprefix("nan"))
     worst = -np.inf if search is np.argmax else np.inf

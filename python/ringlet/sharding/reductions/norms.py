@@ -7,20 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.execution.shape_inference import probe_array, small
 from ringlet.sharding.execution.tile_execution import TileBoxes
 from ringlet.sharding.explain import recorded_as_one
+from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.reductions.reduction_execution import Axes, Reduction, normalized_axes, sum_tile
 from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__: list[str] = []
-
-Array = NDArray[Any]
 
 
 @implements(np.linalg.norm)
@@ -39,7 +37,6 @@ def _matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 
 def _checked(function: Callable[..., Any], x: Any, *, is_vector: bool, **kwargs: Any) -> Any:
-    """Let NumPy check the arguments, then compute the norm of vectors or matrices."""
     if not isinstance(x, ShardedArray) or x.dtype.kind not in "biufc":
         return NotImplemented
     with np.errstate(all="ignore"):

@@ -10,14 +10,13 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.shape_inference import loop_dtype
 from ringlet.sharding.execution.tile_execution import TileBoxes, apply
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.factors import FactorMap, Labels
-from ringlet.sharding.layout.layout import WHOLE, Layout, tile_bounds
+from ringlet.sharding.layout.layout import WHOLE, Array, Layout, Shape, tile_bounds
 from ringlet.sharding.memory_modes import current_mode
 from ringlet.sharding.resharding.reshard import materialized, redistribute
 from ringlet.sharding.sharded_array import ShardedArray
@@ -25,7 +24,6 @@ from ringlet.values.operator_proxy import plain
 
 __all__ = ["Axes", "Reducer", "Reduction", "mask_of", "normalized_axes", "sum_tile", "without_nan"]
 
-Array = NDArray[Any]
 Axes = int | Sequence[int] | None
 
 # Minimum size for two passes, row by row first, in memory order.
@@ -36,13 +34,7 @@ Reducer = Callable[[Array, Array | None, Array, TileBoxes], object]
 
 
 def normalized_axes(axis: Axes, ndim: int) -> tuple[int, ...]:
-    """Return the axes of an `axis` argument that NumPy has validated.
-
-    Examples
-    --------
-    >>> normalized_axes(None, 3), normalized_axes(-1, 3), normalized_axes((0, -2), 3)
-    ((0, 1, 2), (2,), (0, 1))
-    """
+    """Return the axes of an `axis` argument that NumPy has validated."""
     if axis is None or ndim == 0:
         return tuple(range(ndim))
     axes = axis if isinstance(axis, Sequence) else (axis,)
@@ -50,13 +42,7 @@ def normalized_axes(axis: Axes, ndim: int) -> tuple[int, ...]:
 
 
 def mask_of(where: Any) -> Any:
-    """Return the mask array of `where`; None if all elements count.
-
-    Examples
-    --------
-    >>> mask_of(True), mask_of([1, 0])
-    (None, array([ True, False]))
-    """
+    """Return the mask array of `where`; None if all elements count."""
     where = plain(where)
     if where is True or where is np._NoValue:
         return None
@@ -64,13 +50,7 @@ def mask_of(where: Any) -> Any:
 
 
 def without_nan(tile: Array, number: float | None) -> Array:
-    """Return a tile with NaN replaced by a number; the tile itself if its dtype has no NaN.
-
-    Examples
-    --------
-    >>> without_nan(np.array([np.nan, 2]), 0).tolist()
-    [0.0, 2.0]
-    """
+    """Return a tile with NaN replaced by a number; the tile itself if its dtype has no NaN."""
     if number is None or tile.dtype.kind not in "fc":
         return tile
     return np.where(np.isnan(tile), tile.dtype.type(number), tile)
@@ -81,22 +61,6 @@ def sum_tile(tile: Array, axes: tuple[int, ...], out: Array, **more: Any) -> Non
 
     NumPy sums contiguous elements pairwise and then accumulates such sums in sequence, which loses digits for the many
     short rows of a tile; here the sums of rows are added pairwise too.
-
-    Parameters
-    ----------
-    tile : ndarray
-    axes : tuple of int
-    out : ndarray
-        Its dtype is that of the sums.
-    more
-        Further arguments of ``np.add.reduce``.
-
-    Examples
-    --------
-    >>> total = np.empty((), np.float32)
-    >>> sum_tile(np.ones((4, 4), np.float32)[:, :3], (0, 1), total)
-    >>> total
-    array(12., dtype=float32)
     """
     adds_rows = len(axes) > 1 and axes[-1] in (-1, tile.ndim - 1) and out.dtype.kind in "fc" and "where" not in more
     if adds_rows and not (tile.flags.c_contiguous or tile.flags.f_contiguous):
@@ -106,20 +70,7 @@ def sum_tile(tile: Array, axes: tuple[int, ...], out: Array, **more: Any) -> Non
 
 @dataclass(frozen=True)
 class Reduction:
-    """Arguments of a reduction: elements of an array, along some dimensions.
-
-    Attributes
-    ----------
-    name : str
-        Name in reports.
-    x : ShardedArray
-    axes : tuple of int
-        In ascending order.
-    keepdims : bool
-        Whether the result keeps them, with size 1.
-    mask : ShardedArray, ndarray or None
-        Selected elements; broadcasts to the shape of `x`.
-    """
+    """Arguments of a reduction: elements of an array, those of `mask`, along ascending axes."""
 
     name: str
     x: ShardedArray
@@ -129,13 +80,7 @@ class Reduction:
 
     @classmethod
     def of(cls, name: str, x: ShardedArray, axis: Axes, keepdims: Any, where: Any = True) -> Reduction:
-        """Build the reduction of a NumPy call.
-
-        Raises
-        ------
-        ValueError
-            If `where` does not broadcast to the shape of `x`.
-        """
+        """Build the reduction of a NumPy call; ValueError if `where` does not broadcast to the shape of `x`."""
         mask = mask_of(where)
         if mask is not None and not _broadcasts(mask.shape, x.shape):
             raise ValueError(
@@ -177,27 +122,12 @@ class Reduction:
         return self._apply(reducer, dtype, out, None)
 
     def in_two_stages(
-        self,
-        reducer: Reducer,
-        piece_dtype: Any,
-        last: Callable[[Array, Array], object],
-        dtype: Any,
-        out: Any = None,
+        self, reducer: Reducer, piece_dtype: Any, last: Callable[[Array, Array], object], dtype: Any, out: Any = None
     ) -> Any:
         """Reduce each tile to one element, a piece; gather the pieces along the reduced dimensions; reduce them.
 
-        Parameters
-        ----------
-        reducer : callable
-            Reduces a tile that has elements into pieces; all dimensions kept.
-        piece_dtype : dtype
-            Structured, if a piece has several numbers.
-        last : callable
-            ``last(pieces, out)``: reduces pieces, one along each dimension for each tile with elements, in order; all
-            dimensions kept.
-        dtype : dtype
-            Data type of the result.
-        out : ShardedArray, ndarray or None
+        `reducer` reduces a tile that has elements; `piece_dtype` is structured if a piece has several numbers.
+        ``last(pieces, out)`` reduces one piece for each tile with elements, in order. Both keep all dimensions.
         """
 
         def work() -> Any:
@@ -216,17 +146,8 @@ class Reduction:
     def by_rows(self, ufunc: np.ufunc, dtype: np.dtype[Any]) -> Reduction:
         """Reduce each row of a tile first, where that reads memory sequentially; return the remaining reduction.
 
-        Parameters
-        ----------
-        ufunc : ufunc
-            Reduction ufunc that allows partial reductions, up to rounding.
-        dtype : dtype
-            Data type of the result.
-
-        Returns
-        -------
-        Reduction
-            Over the results of each row and tile; this one where tiles are whole rows, small, or of different widths.
+        `ufunc` allows partial reductions, up to rounding. Returns this one where tiles are whole rows, small, or of
+        different widths.
         """
         x = self.x
         if self.mask is not None or not x.ndim or x.ndim - 1 not in self.axes or x._layout.is_partial:
@@ -338,14 +259,12 @@ def _joined_layout(layout: Layout, axis: int, axes: tuple[int, ...]) -> Layout:
 
 @lru_cache(maxsize=1024)
 def _cut_again(result: Layout, reduced: Layout, axes: tuple[int, ...], keepdims: bool) -> Layout:
-    """Divide the result of a reduction as its operand is divided."""
     kept = [d for d in range(reduced.ndim) if keepdims or d not in axes]
     return result.with_cuts([WHOLE if d in axes else reduced.cuts[d] for d in kept])
 
 
 @lru_cache(maxsize=1024)
 def _has_columns(size: int, count: int) -> bool:
-    """Return whether a dimension is divided into tiles that are all wider than one element."""
     widths = {end - begin for begin, end in tile_bounds(size, count)}
     return count > 1 and not widths & {0, 1}
 
@@ -362,8 +281,7 @@ def _factor_map(
     return FactorMap(operands, result, dict.fromkeys(axes, op), linear=linear, linear_ops=frozenset({op}))
 
 
-def _kept(array: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
-    """View a result with all the dimensions of its operand."""
+def _kept(array: Array, shape: Shape, axes: tuple[int, ...]) -> Array:
     view: Array = array.view()
     view.shape = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
     return view
@@ -374,7 +292,7 @@ def _num_pieces(size: int, num_tiles: int) -> int:
     return -(-size // -(-size // num_tiles)) if size else 1
 
 
-def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+def _broadcasts(shape: Shape, target: tuple[int, ...]) -> bool:
     try:
         return np.broadcast_shapes(shape, target) == target
     except ValueError:

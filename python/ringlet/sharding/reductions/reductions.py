@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.array_function_table import implements
@@ -17,13 +16,14 @@ from ringlet.sharding.execution.shape_inference import Small, loop_dtype, probe_
 from ringlet.sharding.execution.tile_execution import TileBoxes, write_out
 from ringlet.sharding.execution.ufunc_table import implements_ufunc, is_cached
 from ringlet.sharding.explain import recorded_as_one
+from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.reductions.reduction_execution import Axes, Reduction, mask_of, sum_tile, without_nan
+from ringlet.sharding.resharding.partial_combine import identity
 from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["LOGICAL", "op_of", "reduce"]
 
-Array = NDArray[Any]
 
 _NO_VALUE: Any = np._NoValue  # default values in NumPy's functions
 
@@ -64,31 +64,10 @@ def reduce(  # noqa: PLR0917  # as NumPy has them
     name: str | None = None,
     instead_of_nan: float | None = None,
 ) -> Any:
-    """Reduce an array with a ufunc, as ``ufunc.reduce`` does.
+    """Reduce an array with a ufunc, as ``ufunc.reduce`` does; ``NotImplemented`` if it is not sharded, or of objects.
 
     Where a reduced dimension is divided, the result is partial, or tile results are gathered if no collective combines
-    such values. For ufuncs that are not associative the dimension is gathered first.
-
-    Parameters
-    ----------
-    ufunc, x, axis, dtype, out, keepdims, initial, where
-        As for ``numpy.ufunc.reduce``.
-    name : str or None
-        Name in reports; by default ``add.reduce`` and so on.
-    instead_of_nan : number or None
-        Replacement for NaN; None to compute with NaN.
-
-    Returns
-    -------
-    ShardedArray
-        `out` if given; ``NotImplemented`` if `x` is not sharded, or of objects.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> x = shard(np.arange(6).reshape(3, 2), Sharding.tiled((2, 1)))
-    >>> np.asarray(reduce(np.add, x)).tolist(), int(reduce(np.fmax, x, axis=None))
-    ([6, 9], 5)
+    such values. For ufuncs that are not associative the dimension is gathered first. `instead_of_nan` replaces NaN.
     """
     if not isinstance(x, ShardedArray) or x.dtype.hasobject or (initial is None and ufunc.identity is not None):
         return NotImplemented  # tiles begin with the identity
@@ -124,10 +103,7 @@ def _result_dtype(
     axis: int | tuple[int, ...] | None,
     dtypes: tuple[np.dtype[Any] | None, np.dtype[Any] | None],
 ) -> np.dtype[Any]:
-    """Return the dtype in which NumPy reduces, or raise its error.
-
-    `dtypes` are the requested one and that of `out`.
-    """
+    """Return the dtype in which NumPy reduces, or raise its error; `dtypes` are the requested one and that of `out`."""
     (ufunc, *initial), (wanted, written) = call, dtypes
     more = {"axis": axis} | ({} if mask is None else {"where": probe_array(mask)})
     more |= {"initial": initial[0]} if initial else {}
@@ -164,7 +140,7 @@ class _TileReduction:
         if begins and self.initial is not _NO_VALUE:
             more["initial"] = self.initial
         elif not tile.size and ufunc.identity is None and any(tile.shape[axis] == 0 for axis in axes):
-            out.fill(_bound(ufunc, out.dtype))
+            out.fill(identity(Op.MIN if ufunc is np.minimum else Op.MAX, out.dtype))
             return
         if ufunc is np.add:
             sum_tile(tile, axes, out, keepdims=keepdims, **more)
@@ -175,8 +151,6 @@ class _TileReduction:
 
 
 def _reduced(reduction: Reduction, tile_reduction: _TileReduction, dtype: np.dtype[Any], out: Any) -> Any:
-    """Reduce in the way that suits the ufunc and the dtype."""
-
     def once(tile: Array, mask: Array | None, result: Array, where: TileBoxes) -> None:
         begins = tile_reduction.repeats or where.part == 0
         tile_reduction.reduce(tile, mask, result, begins=begins, keepdims=reduction.keepdims)
@@ -204,29 +178,13 @@ def _reduced(reduction: Reduction, tile_reduction: _TileReduction, dtype: np.dty
 
 
 def op_of(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Op | None:
-    """Return the operation with which collectives combine results of a dtype; None if there is none.
-
-    Examples
-    --------
-    >>> op_of(np.add, np.dtype("int64")), op_of(np.power, np.dtype("int64"))
-    (<Op.SUM: 0>, None)
-    """
+    """Return the operation with which collectives combine results of a dtype; None if there is none."""
     if dtype.kind == "b":
         return _OPS_OF_BOOL.get(ufunc)
     op = _OPS.get(ufunc)
     if dtype.kind == "c":
         return op if op in (Op.SUM, Op.PROD) and dtype.itemsize <= 16 else None
     return op if dtype.kind in "iuf" and dtype.itemsize <= 8 else None
-
-
-def _bound(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
-    """Return the identity of an extreme for a dtype, for empty tiles."""
-    if dtype.kind == "b":
-        return ufunc is np.minimum
-    if dtype.kind == "f":
-        return np.inf if ufunc is np.minimum else -np.inf
-    limits = np.iinfo(dtype)
-    return limits.max if ufunc is np.minimum else limits.min
 
 
 @implements_ufunc(None, "reduce")
@@ -236,8 +194,6 @@ def _method(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
 
 def _implement(name: str, ufunc: np.ufunc, *others: str, takes_dtype: bool = False) -> None:
-    """Register the functions that are a ufunc's ``reduce`` along all axes."""
-
     def with_dtype(a: Any, axis: Axes = None, dtype: Any = None, out: Any = None, *args: Any, **kwargs: Any) -> Any:
         return reduce(ufunc, a, axis, dtype, out, *args, name=name, **kwargs)
 

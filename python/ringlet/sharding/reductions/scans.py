@@ -6,19 +6,17 @@ import operator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.execution.shape_inference import loop_dtype, probe_array, small
 from ringlet.sharding.execution.tile_execution import TileBoxes, apply
 from ringlet.sharding.execution.ufunc_table import implements_ufunc
 from ringlet.sharding.layout.factors import FactorMap
+from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.reductions.reduction_execution import normalized_axes, without_nan
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["accumulate", "reduceat"]
-
-Array = NDArray[Any]
 
 
 def accumulate(
@@ -31,30 +29,9 @@ def accumulate(
     name: str | None = None,
     instead_of_nan: float | None = None,
 ) -> Any:
-    """Reduce each prefix of a dimension, as ``ufunc.accumulate`` does.
+    """Reduce each prefix of a dimension, as ``ufunc.accumulate``; ``NotImplemented`` if not sharded, or of objects.
 
     The dimension is gathered where it is divided; the others keep their layout.
-
-    Parameters
-    ----------
-    ufunc, x, axis, dtype, out
-        As for ``numpy.ufunc.accumulate``.
-    name : str or None
-        Name in reports.
-    instead_of_nan : number or None
-        Replacement for NaN; None to compute with NaN.
-
-    Returns
-    -------
-    ShardedArray
-        ``NotImplemented`` if `x` is not sharded, or of objects.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> x = shard(np.arange(6).reshape(3, 2), Sharding.tiled((1, 2)))
-    >>> np.asarray(accumulate(np.add, x)).tolist()
-    [[0, 1], [2, 4], [6, 9]]
     """
     if not isinstance(x, ShardedArray) or x.dtype.hasobject:
         return NotImplemented
@@ -77,22 +54,7 @@ def reduceat(  # noqa: PLR0917  # as NumPy has them
 ) -> Any:
     """Reduce slices of a dimension, as ``ufunc.reduceat`` does, gathering it where it is divided.
 
-    Parameters
-    ----------
-    ufunc, x, indices, axis, dtype, out
-        As for ``numpy.ufunc.reduceat``; `indices` are not sharded.
-
-    Returns
-    -------
-    ShardedArray
-        ``NotImplemented`` if `indices` are sharded, or `x` is not, or of objects.
-
-    Examples
-    --------
-    >>> from ringlet.sharding import Sharding, shard
-    >>> x = shard(np.arange(6), Sharding.tiled((2,)))
-    >>> np.asarray(reduceat(np.add, x, [0, 4])).tolist()
-    [6, 9]
+    ``NotImplemented`` if `indices` are sharded, or `x` is not, or of objects.
     """
     if not isinstance(x, ShardedArray) or isinstance(indices, ShardedArray) or x.dtype.hasobject:
         return NotImplemented

@@ -1,4 +1,4 @@
-"""Means, variances and averages, tile by tile, and reductions that skip NaN."""
+"""Means, variances and other statistics; a divided array combines the moments of its tiles."""
 
 from __future__ import annotations
 
@@ -8,22 +8,76 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.execution.shape_inference import loop_dtype, probe_array, shape_probe, small
 from ringlet.sharding.execution.tile_execution import TileBoxes
 from ringlet.sharding.explain import recorded_as_one
+from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.reductions.reduction_execution import Axes, Reduction, mask_of, sum_tile
 from ringlet.sharding.reductions.reductions import reduce
-from ringlet.sharding.reductions.variance_partials import Finish, from_moments
 from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__: list[str] = []
+__all__ = ["Finish", "from_moments", "moment_dtype"]
 
-Array = NDArray[Any]
+# Makes a result of (count, mean, spread): the spread is the sum of squared deviations from the mean.
+Finish = Callable[[Array, Array, Array], Array]
+
+
+def moment_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the structured dtype of moments: a count, a mean of `dtype` and a real spread of the same precision."""
+    return np.dtype([("count", np.int64), ("mean", dtype), ("spread", np.zeros((), dtype).real.dtype)])
+
+
+def from_moments(
+    reduction: Reduction, finish: Finish, work_dtype: np.dtype[Any], dtype: np.dtype[Any], *, out: Any, skips_nan: bool
+) -> Any:
+    """Reduce an array to a function of its count, mean and spread.
+
+    Each tile computes its moments in two passes, as NumPy does. Gathered moments are combined: the total spread is the
+    sum of each tile's spread and of its count times the squared distance of its mean from the total mean (Chan, Golub
+    and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979).
+    """
+    axes = reduction.axes
+
+    def of_tile(tile: Array, mask: Array | None, pieces: Array, _: TileBoxes) -> None:
+        if skips_nan:
+            known = ~np.isnan(tile)
+            mask = known if mask is None else known & mask
+            tile = np.where(mask, tile, tile.dtype.type(0))
+        chosen: dict[str, Any] = {} if mask is None else {"where": mask}
+        mean, spread = pieces["mean"], pieces["spread"]
+        pieces["count"] = count = _count(tile, mask, axes)
+        sum_tile(tile, axes, mean, keepdims=True, **chosen)
+        np.true_divide(mean, np.maximum(count, 1), out=mean, casting="unsafe")
+        distance = np.subtract(tile, mean, dtype=work_dtype)
+        sum_tile(_squared(distance), axes, spread, keepdims=True, **chosen)
+
+    def of_all(pieces: Array, result: Array) -> None:
+        counts, means, spreads = pieces["count"], pieces["mean"], pieces["spread"]
+        count = np.add.reduce(counts, axes, keepdims=True)
+        mean = np.add.reduce(counts * means, axes, keepdims=True) / np.maximum(count, 1)
+        spread = np.add.reduce(spreads + counts * _squared(means - mean), axes, keepdims=True, dtype=np.float64)
+        result[...] = finish(count, mean, spread)
+
+    return reduction.in_two_stages(of_tile, moment_dtype(work_dtype), of_all, dtype, out)
+
+
+def _count(tile: Array, mask: Array | None, axes: tuple[int, ...]) -> Array:
+    if mask is None:
+        return np.asarray(math.prod(tile.shape[axis] for axis in axes))
+    count: Array = np.add.reduce(np.broadcast_to(mask, tile.shape), axes, np.int64, keepdims=True)
+    return count
+
+
+def _squared(distance: Array) -> Array:
+    if distance.dtype.kind == "c":
+        squares: Array = distance.real**2 + distance.imag**2
+        return squares
+    return np.multiply(distance, distance, out=distance)
+
 
 _NO_VALUE: Any = np._NoValue  # default values in NumPy's functions
 
@@ -31,7 +85,6 @@ _NO_VALUE: Any = np._NoValue  # default values in NumPy's functions
 def _modelled(
     function: Callable[..., Any], x: ShardedArray, out: Any = None, where: Any = True, **kwargs: Any
 ) -> np.dtype[Any]:
-    """Return the dtype of NumPy's result, or raise its error."""
     mask = mask_of(where)
     if mask is not None:
         kwargs["where"] = probe_array(small(mask))
@@ -44,7 +97,6 @@ def _modelled(
 
 
 def _work_dtype(x: ShardedArray, dtype: Any) -> np.dtype[Any]:
-    """Return the dtype in which NumPy's mean is summed."""
     if dtype is None and x.dtype.kind in "biu":
         dtype = np.float64
     elif dtype is None:
@@ -89,7 +141,6 @@ def _mean(
 
 
 def _divided(total: Any, count: Any, out: Any) -> Any:
-    """Divide sums by their counts, in place."""
     if np.any(count == 0):
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=2)
     if out is None and not total.shape:  # a read-only value
@@ -134,7 +185,6 @@ def _moment(
 
 
 def _implement_spread(function: Callable[..., Any]) -> None:
-    """Register one of ``var``, ``std``, ``nanvar``, ``nanstd``."""
     is_root = function.__name__.endswith("std")
 
     def spread_of(  # noqa: PLR0917  # as NumPy has them
@@ -231,7 +281,6 @@ def _average(a: Any, axis: Axes = None, weights: Any = None, returned: bool = Fa
 
 
 def _broadcast_weights(a: Any, axis: Axes, weights: Any) -> Any:
-    """Return weights of some dimensions reshaped to all the array's dimensions."""
     if axis is None:
         raise TypeError(
             f"Axis must be specified when shapes of a and weights differ: they are {a.shape} and {weights.shape}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ringlet.sharding.layout.layout import Box
+from ringlet.sharding.layout.layout import Box, Shape
 
 __all__ = ["Collective", "Kind", "Message"]
 
@@ -31,28 +31,14 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True)
 class Collective:
-    """Record of one collective.
+    """Record of one collective; ``"point-to-point"`` is any other messages.
 
-    Attributes
-    ----------
-    kind : str
-        ``"all-reduce"``, ``"reduce-scatter"``, ``"all-gather"``, ``"all-to-all"``, ``"collective-permute"``,
-        ``"gather"``, ``"broadcast"`` or ``"point-to-point"`` (any other messages).
-    shape : tuple of int
-        Shape of the largest result on a device.
-    dtype : str
-    groups : tuple of tuple of int
-        Groups of participating devices.
-    pairs : tuple of (int, int)
-        Source and target of each message of a permutation.
-    nbytes : int
-        Bytes sent by all devices.
-    seconds : float or None
-        Predicted time, if the devices have positions in a topology.
+    `shape` is that of the largest result on a device, `pairs` are source and target of each message of a permutation,
+    `nbytes` are sent by all devices, `seconds` are predicted where the devices have positions in a topology.
     """
 
     kind: Kind
-    shape: tuple[int, ...]
+    shape: Shape
     dtype: str
     groups: tuple[tuple[int, ...], ...] = ()
     pairs: tuple[tuple[int, int], ...] = ()

@@ -9,17 +9,15 @@ from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet import _core
 from ringlet.sharding.layout.device_group import DeviceGroup
-from ringlet.sharding.layout.layout import Layout
+from ringlet.sharding.layout.layout import Array, Layout, Shape
 from ringlet.sharding.memory_modes import current_mode
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["POISONED", "buffers_for", "copies", "empty", "filling_devices", "fresh"]
 
-Array = NDArray[Any]
 
 # Fill fresh memory with unlikely values, so that tests detect reads of elements that were never received.
 POISONED: ContextVar[bool] = ContextVar("ringlet_sharding_poisoned", default=os.environ.get("RINGLET_POISON") == "1")
@@ -30,23 +28,7 @@ _POOLED_BYTES = 128 << 10
 
 
 def fresh(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
-    """Return uninitialized writable memory.
-
-    Parameters
-    ----------
-    shape : sequence of int
-    dtype : dtype
-
-    Returns
-    -------
-    ndarray
-        In C order, owning its memory.
-
-    Examples
-    --------
-    >>> fresh((2, 3), np.dtype("float32")).shape
-    (2, 3)
-    """
+    """Return uninitialized writable memory in C order."""
     is_pooled = math.prod(shape) * dtype.itemsize >= _POOLED_BYTES and not dtype.hasobject
     array = _core.allocate(shape, dtype)[0] if is_pooled else np.empty(shape, dtype)
     return _poisoned(array) if POISONED.get() else array
@@ -63,30 +45,8 @@ def _poisoned(array: Array) -> Array:
     return array
 
 
-def empty(shape: tuple[int, ...], dtype: np.dtype[Any], layout: Layout, group: DeviceGroup) -> ShardedArray:
-    """Return an uninitialized array in memory according to mode and group.
-
-    Devices of this process share one buffer for each part, or have one each in the mode ``"copy"``; devices of other
-    processes have None.
-
-    Parameters
-    ----------
-    shape : tuple of int
-    dtype : dtype
-    layout : Layout
-    group : DeviceGroup
-
-    Returns
-    -------
-    ShardedArray
-        The caller fills ``_tile(device)`` of each device with a part.
-
-    Examples
-    --------
-    >>> x = empty((4, 4), np.dtype("int64"), Layout.replicated(2, 2), DeviceGroup.of(2))
-    >>> x._buffer(0) is x._buffer(1)
-    True
-    """
+def empty(shape: Shape, dtype: np.dtype[Any], layout: Layout, group: DeviceGroup) -> ShardedArray:
+    """Return an uninitialized array in memory according to mode and group, whose tiles the caller fills."""
     if layout.parts.count == 1 and group.member is None and current_mode() == "shared":
         return ShardedArray._of_whole(fresh(shape, dtype), layout, group)
     return ShardedArray._build(buffers_for(layout, group, lambda _: fresh(shape, dtype)), layout, group)
@@ -95,18 +55,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], layout: Layout, group: D
 def buffers_for(layout: Layout, group: DeviceGroup, make: Callable[[int], Array]) -> list[Array | None]:
     """Return a buffer for each device of this process, according to mode and group; None for the others.
 
-    Parameters
-    ----------
-    layout : Layout
-    group : DeviceGroup
-    make : callable
-        Returns the buffer of a device; called for the first device of each part in ``"shared"`` mode, for all devices
-        in ``"copy"`` mode.
-
-    Examples
-    --------
-    >>> buffers_for(Layout.replicated(2, 1), DeviceGroup.of(2), lambda device: np.full(1, device))
-    [array([0]), array([0])]
+    `make` is called for the first device of each part in ``"shared"`` mode, for all devices in ``"copy"`` mode.
     """
     if current_mode() == "copy":
         return [make(device) if group.has(device) else None for device in range(group.num_devices)]
@@ -124,29 +73,13 @@ def buffers_for(layout: Layout, group: DeviceGroup, make: Callable[[int], Array]
 
 
 def filling_devices(x: ShardedArray) -> tuple[int, ...]:
-    """Return the devices of this process that must write their tiles to fill the whole array.
-
-    Of devices that share memory and have the same tile, that is the first.
-
-    Examples
-    --------
-    >>> filling_devices(empty((2,), np.dtype("int64"), Layout.replicated(2, 1), DeviceGroup.of(2)))
-    (0,)
-    """
+    """Return the devices of this process that must write to fill an array: the first with each tile's memory."""
     devices = x._layout.first_holders(x.shape) if x._has_one_buffer_per_part else x._layout.holders
     return tuple(device for device in devices if x._buffer(device) is not None)
 
 
 def copies(x: ShardedArray) -> list[Array | None]:
-    """Return copies of an array's buffers, shared between the same devices.
-
-    Examples
-    --------
-    >>> x = empty((2,), np.dtype("int64"), Layout.replicated(2, 1), DeviceGroup.of(2))
-    >>> one, other = copies(x)
-    >>> one is other, one is x._buffer(0)
-    (True, False)
-    """
+    """Return copies of an array's buffers, shared between the same devices."""
     boxes = x._layout.boxes(x.shape)
     made: dict[int, Array] = {}
     buffers: list[Array | None] = []

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.collectives import Op, all_reduce_buffers
+from ringlet.sharding.layout.layout import Array
 
 __all__ = ["combine", "identity"]
 
-Array = NDArray[Any]
 
 _UFUNCS: dict[Op, np.ufunc] = {
     Op.SUM: np.add,
@@ -26,22 +25,9 @@ _UFUNCS: dict[Op, np.ufunc] = {
 
 
 def combine(parts: Sequence[Array], op: Op, out: Array) -> None:
-    """Combine parts into an array, in the order of a balanced binary tree: ``(0 + 1) + (2 + 3)``.
+    """Combine parts into `out`, possibly one of them, in the order of a balanced binary tree: ``(0 + 1) + (2 + 3)``.
 
-    Parameters
-    ----------
-    parts : sequence of ndarray
-        With the shape and dtype of `out`. 16-bit floats are combined as float32, and rounded once.
-    op : Op
-    out : ndarray
-        May be one of the parts.
-
-    Examples
-    --------
-    >>> out = np.empty(2)
-    >>> combine([np.array([1.0, 2.0]), np.array([3.0, 5.0])], Op.SUM, out)
-    >>> out
-    array([4., 7.])
+    16-bit floats are combined as float32, and rounded once.
     """
     if out.size == 0:
         return
@@ -70,13 +56,7 @@ def _tree(parts: list[Any], ufunc: np.ufunc) -> Any:
 
 
 def identity(op: Op, dtype: np.dtype[Any]) -> Any:
-    """Return the neutral element of an operation.
-
-    Examples
-    --------
-    >>> identity(Op.PROD, np.dtype("int8")), identity(Op.MAX, np.dtype("int8")), identity(Op.MIN, np.dtype("float32"))
-    (np.int8(1), np.int8(-128), np.float32(inf))
-    """
+    """Return the neutral element of an operation."""
     if op in (Op.MIN, Op.MAX):
         is_least = op is Op.MAX
         if dtype.kind in "iu":

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ringlet.sharding.layout.layout import Box, Layout, tile_bounds
+from ringlet.sharding.layout.layout import Box, Layout, Shape, tile_bounds
 from ringlet.sharding.resharding.collective_record import Message
 from ringlet.sharding.resharding.transfers import needed_boxes, tile_holders
 
@@ -23,19 +23,10 @@ class Reduction(NamedTuple):
 
 @dataclass(frozen=True)
 class ReductionPlan:
-    """Steps that combine a partial array.
+    """Boxes of a partial array, each combined by one device, then messages to other devices that need the results.
 
-    Attributes
-    ----------
-    reductions : tuple of Reduction
-        Boxes, each combined by one device, first.
-    messages : tuple of Message
-        Messages that send results to other devices that need them.
-    groups : tuple of tuple of int
-        Devices whose parts are combined.
-    kind : {"all-reduce", "reduce-scatter"} or None
-        Kind reported for both steps together: all-reduce if all devices of a group need the same result, reduce-scatter
-        if each needs another. None for a reduce-scatter followed by an all-gather.
+    `kind` reports both steps together: all-reduce if all devices of a group need the same result, reduce-scatter if
+    each needs another, None for a reduce-scatter followed by an all-gather.
     """
 
     reductions: tuple[Reduction, ...]
@@ -44,34 +35,12 @@ class ReductionPlan:
     kind: Literal["all-reduce", "reduce-scatter"] | None
 
 
-def plan_reduction(shape: tuple[int, ...], source: Layout, target: Layout) -> ReductionPlan:
+def plan_reduction(shape: Shape, source: Layout, target: Layout) -> ReductionPlan:
     """Plan where the parts of an array are combined.
 
     Of a box that several devices need, each combines a piece and sends it to the others, including those of other
     groups, which hold copies of the same parts. If each has a part, p parts and r receivers move (p - 1) + (r - 1)
     times the box's bytes, which is the minimum.
-
-    Parameters
-    ----------
-    shape : tuple of int
-    source : Layout
-        A partial layout.
-    target : Layout
-        A layout that is not partial.
-
-    Returns
-    -------
-    ReductionPlan
-
-    Examples
-    --------
-    >>> from ringlet.sharding.layout.layout import Cut, WHOLE
-    >>> partial = Layout(2, (WHOLE,), parts=Cut(2, (0, 1)))
-    >>> plan = plan_reduction((4,), partial, Layout.replicated(2, 1))
-    >>> plan.reductions[1]
-    Reduction(device=1, box=(slice(2, 4, None),), sources=(0, 1))
-    >>> plan.messages[1]
-    Message(source=1, target=0, box=(slice(2, 4, None),))
     """
     holders, _ = tile_holders(source)
     reductions: list[Reduction] = []
@@ -107,8 +76,7 @@ Bounds = tuple[tuple[int, int], ...]
 Cell = tuple[tuple[int, ...], Bounds]
 
 
-def _receivers(shape: tuple[int, ...], source: Layout, target: Layout) -> dict[Cell, list[int]]:
-    """Return the devices that need each box within a tile of the source."""
+def _receivers(shape: Shape, source: Layout, target: Layout) -> dict[Cell, list[int]]:
     receivers: dict[Cell, list[int]] = {}
     for device, box in enumerate(needed_boxes(target, shape)):
         if box is not None:
@@ -117,8 +85,7 @@ def _receivers(shape: tuple[int, ...], source: Layout, target: Layout) -> dict[C
     return receivers
 
 
-def _cells(shape: tuple[int, ...], source: Layout, box: Box) -> list[Cell]:
-    """Return the tiles of a layout that intersect a box, with the intersections."""
+def _cells(shape: Shape, source: Layout, box: Box) -> list[Cell]:
     found: list[Cell] = [((), ())]
     for size, cut, side in zip(shape, source.cuts, box, strict=True):
         bounds = [(max(begin, side.start), min(end, side.stop)) for begin, end in tile_bounds(size, cut.count)]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ringlet.sharding.layout.layout import Box, Layout
+from ringlet.sharding.layout.layout import Box, Layout, Shape
 from ringlet.sharding.resharding.collective_record import Collective
 
 __all__ = [
@@ -39,13 +39,7 @@ class IndexRange(NamedTuple):
     length: int
 
     def within(self, begin: int, end: int) -> tuple[int, int]:
-        """Return the range of positions whose indices are in ``[begin, end)``.
-
-        Examples
-        --------
-        >>> IndexRange(1, 2, 4).within(2, 6), IndexRange(7, -1, 8).within(0, 2), IndexRange(3, 0, 5).within(2, 4)
-        ((1, 3), (6, 8), (0, 5))
-        """
+        """Return the range of positions whose indices are in ``[begin, end)``."""
         if self.step == 0:
             return (0, self.length) if begin <= self.start < end else (0, 0)
         if self.step > 0:
@@ -65,17 +59,7 @@ class IndexRange(NamedTuple):
 
 
 class Region(NamedTuple):
-    """A box of a result whose values come from one operand.
-
-    Attributes
-    ----------
-    operand : int
-        Which.
-    offset : tuple of int
-        Where the box begins.
-    ranges : tuple of IndexRange
-        Index range of the operand along each dimension; the lengths are the shape of the box.
-    """
+    """A box of a result, at `offset`, whose values come from `ranges` of one operand."""
 
     operand: int
     offset: tuple[int, ...]
@@ -83,15 +67,9 @@ class Region(NamedTuple):
 
 
 class DeviceBoxes(NamedTuple):
-    """Boxes of a region on each device.
+    """Bounds of a region in the result on each device, and each device's part of a partial array.
 
-    Attributes
-    ----------
-    boxes : tuple of tuple of (int, int)
-        Bounds in the result along each dimension, for each device.
-    parts : tuple of int
-        Part of a partial array for each device; -1 for devices without a box, as a box without dimensions cannot be
-        empty.
+    The part is -1 for devices without a box, as a box without dimensions cannot be empty.
     """
 
     boxes: tuple[Bounds, ...]
@@ -108,16 +86,7 @@ class Copy(NamedTuple):
 
 
 class CopyPlan(NamedTuple):
-    """Copies of all devices.
-
-    Attributes
-    ----------
-    of_device : tuple of tuple of Copy
-    messages : tuple of Copy
-        Copies between two devices.
-    collectives : tuple of Collective
-        The messages as reported collectives.
-    """
+    """Copies of each device, those between two devices, and these as reported collectives."""
 
     of_device: tuple[tuple[Copy, ...], ...]
     messages: tuple[Copy, ...]
@@ -132,20 +101,14 @@ class CopyPlan(NamedTuple):
 class ArraySpec(NamedTuple):
     """Layout, shape and dtype of an array to make."""
 
-    shape: tuple[int, ...]
+    shape: Shape
     dtype: np.dtype[Any]
     layout: Layout
 
 
 @lru_cache(maxsize=4096)
-def device_boxes(layout: Layout, shape: tuple[int, ...]) -> DeviceBoxes:
-    """Return the boxes that devices hold of an array.
-
-    Examples
-    --------
-    >>> device_boxes(Layout.replicated(2, 1), (3,)).boxes
-    (((0, 3),), ((0, 3),))
-    """
+def device_boxes(layout: Layout, shape: Shape) -> DeviceBoxes:
+    """Return the boxes that devices hold of an array."""
     boxes = tuple(tuple((side.start, side.stop) for side in box) for box in layout.boxes(shape))
     devices = range(layout.num_devices)
     return DeviceBoxes(
@@ -153,15 +116,8 @@ def device_boxes(layout: Layout, shape: tuple[int, ...]) -> DeviceBoxes:
     )
 
 
-def region_boxes(layout: Layout, shape: tuple[int, ...], region: Region) -> DeviceBoxes:
-    """Return the boxes that devices hold of a region of an array.
-
-    Examples
-    --------
-    >>> from ringlet.sharding.layout.layout import Cut
-    >>> region_boxes(Layout(2, (Cut(2, (0, 1)),)), (8,), Region(0, (10,), (IndexRange(1, 2, 4),))).boxes
-    (((10, 12),), ((12, 14),))
-    """
+def region_boxes(layout: Layout, shape: Shape, region: Region) -> DeviceBoxes:
+    """Return the boxes that devices hold of a region of an array."""
     whole = device_boxes(layout, shape)
     boxes = []
     for bounds in whole.boxes:
@@ -176,16 +132,7 @@ Shapes = tuple[tuple[int, ...], ...]
 
 @lru_cache(maxsize=4096)
 def plan_regions(regions: tuple[Region, ...], layouts: Layouts, shapes: Shapes, spec: ArraySpec) -> CopyPlan:
-    """Plan the copies for an array assembled from regions.
-
-    Parameters
-    ----------
-    regions : tuple of Region
-    layouts, shapes : tuple
-        Layouts and shapes of the operands.
-    spec : ArraySpec
-        Form of the result.
-    """
+    """Plan the copies for an array assembled from regions."""
     sources = [region_boxes(layouts[region.operand], shapes[region.operand], region) for region in regions]
     return copies_between(sources, device_boxes(spec.layout, spec.shape), spec.dtype)
 
@@ -194,22 +141,9 @@ def plan_regions(regions: tuple[Region, ...], layouts: Layouts, shapes: Shapes, 
 def plan_assignment(
     value: Region, given: ArraySpec, target: Region, written: ArraySpec
 ) -> tuple[DeviceBoxes, CopyPlan]:
-    """Plan the copies for an assignment to a region of an array.
+    """Plan the copies for an assignment to a region; return also the boxes of the destination on each device.
 
-    Parameters
-    ----------
-    value : Region
-        Region of the assigned array, whose form is `given`.
-    given : ArraySpec
-    target : Region
-        Destination region in an array of the form `written`.
-    written : ArraySpec
-
-    Returns
-    -------
-    DeviceBoxes
-        Boxes of the destination on each device.
-    CopyPlan
+    `given` and `written` are the forms of the assigned array and of the destination.
     """
     places = region_boxes(written.layout, written.shape, target)
     return places, copies_between([region_boxes(given.layout, given.shape, value)], places, given.dtype)
@@ -218,14 +152,7 @@ def plan_assignment(
 def copies_between(sources: Sequence[DeviceBoxes], target: DeviceBoxes, dtype: np.dtype[Any]) -> CopyPlan:
     """Plan copies: a device uses its own values, else one copy for each of several holders alike.
 
-    Parameters
-    ----------
-    sources : sequence of DeviceBoxes
-        Boxes on each device for each region: disjoint, or equal.
-    target : DeviceBoxes
-        Boxes that devices need.
-    dtype : dtype
-        As of :func:`plan_regions`.
+    The boxes of `sources` are disjoint, or equal.
     """
     cells = [_cells(source) for source in sources]
     wanted = _holders(target)
@@ -265,7 +192,6 @@ def _cells(device_boxes: DeviceBoxes) -> Cells:
 
 
 def _intersections(cells: Any, bounds: Bounds, sides: Box = ()) -> Iterator[tuple[Box, list[int]]]:
-    """Return the intersections of boxes with one box, and their holders."""
     if not bounds:
         if cells:
             yield sides, cells
@@ -277,19 +203,7 @@ def _intersections(cells: Any, bounds: Bounds, sides: Box = ()) -> Iterator[tupl
 
 
 def collectives_of(messages: Iterable[Copy], dtype: np.dtype[Any]) -> tuple[Collective, ...]:
-    """Describe messages as collectives: broadcasts of what several devices need, and permutations.
-
-    Parameters
-    ----------
-    messages : iterable of Copy
-    dtype : dtype
-
-    Examples
-    --------
-    >>> row = (slice(0, 1), slice(0, 4))
-    >>> [it.pairs for it in collectives_of([Copy(0, 1, 0, row), Copy(0, 2, 1, row)], np.dtype("float32"))]
-    [((1, 0), (2, 1))]
-    """
+    """Describe messages as collectives: broadcasts of what several devices need, and permutations."""
     targets: dict[tuple[int, Bounds], list[Copy]] = {}
     for copy in messages:
         bounds = tuple((side.start, side.stop) for side in copy.box)

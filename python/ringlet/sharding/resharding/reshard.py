@@ -7,12 +7,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.errors import ShardingError
 from ringlet.sharding.explain import record_operation, recorded_as_one, recording_suspended
 from ringlet.sharding.layout.device_group import DeviceGroup
-from ringlet.sharding.layout.layout import Layout
+from ringlet.sharding.layout.layout import Array, Layout
 from ringlet.sharding.layout.layout_of import group_of, layout_of
 from ringlet.sharding.resharding.collective_record import Collective, Message
 from ringlet.sharding.resharding.device_buffers import buffers_for, empty, fresh
@@ -27,38 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = ["materialized", "receive_buffers", "redistribute", "reshard"]
 
-Array = NDArray[Any]
-
 
 def reshard(x: ShardedArray, sharding: Sharding | NamedSharding) -> ShardedArray:
     """Return the same values in another sharding; :meth:`ShardedArray.reshard` is this function.
 
     Nothing is copied where devices share memory: the result reads the memory of `x` until either is written to.
-
-    Parameters
-    ----------
-    x : ShardedArray
-    sharding : Sharding or NamedSharding
-        For the same number of dimensions, on the same devices.
-
-    Returns
-    -------
-    ShardedArray
-
-    Raises
-    ------
-    ShardingError
-        If the sharding does not fit this array, or is for other devices.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ringlet.sharding import Sharding, explain, shard
-    >>> x = shard(np.arange(8).reshape(2, 4), Sharding.tiled((2, 1)))
-    >>> with explain() as report:
-    ...     y = reshard(x, Sharding.tiled((1, 2)))
-    >>> print(y.sharding, report.nbytes)
-    {devices=[1,2]<=[2]} 32
     """
     layout = layout_of(sharding, x.ndim, x._group.num_devices)
     group = group_of(sharding, x._group.num_devices)
@@ -75,27 +47,10 @@ def reshard(x: ShardedArray, sharding: Sharding | NamedSharding) -> ShardedArray
 
 
 def redistribute(x: ShardedArray, layout: Layout) -> ShardedArray:
-    """Return the values of an array in another layout, and record the bytes sent.
+    """Return the values of an array in another layout for the same devices, and record the bytes sent.
 
-    Parameters
-    ----------
-    x : ShardedArray
-    layout : Layout
-        Of the same rank, for the same devices. A partial layout keeps the parts of `x` if they are equal; else its
-        first part gets the values.
-
-    Returns
-    -------
-    ShardedArray
-        `x` itself if it has that layout. Shares memory with `x`, and must not be written to.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ringlet.sharding import Sharding, shard
-    >>> x = shard(np.arange(4), Sharding.tiled((2,)))
-    >>> redistribute(x, Layout.replicated(2, 1))._tile(1)
-    array([0, 1, 2, 3])
+    A partial layout keeps the parts of `x` if they are equal; else its first part gets the values. The result shares
+    memory with `x`, and must not be written to.
     """
     source = x._layout
     if source == layout:
@@ -119,22 +74,7 @@ def redistribute(x: ShardedArray, layout: Layout) -> ShardedArray:
 def materialized(x: ShardedArray) -> ShardedArray:
     """Return `x` with its parts combined, which is done once; `x` itself if it is not partial.
 
-    Parameters
-    ----------
-    x : ShardedArray
-
-    Returns
-    -------
-    ShardedArray
-        Must not be written to unless it is `x`, as others may share it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ringlet.sharding import Sharding, shard
-    >>> total = shard(np.arange(4), Sharding.tiled((2,))).sum()
-    >>> print(total.sharding, materialized(total).sharding)
-    {unreduced} {replicated}
+    Others may share the result, so it must not be written to.
     """
     if not x._layout.is_partial:
         return x
@@ -162,7 +102,6 @@ def _itself(buffer: Array) -> Array:
 
 
 def _moved(x: ShardedArray, layout: Layout) -> ShardedArray:
-    """Return the same values, or the same parts, in other tiles."""
     buffers, collectives = _received(x, layout)
     result = x._derive(_itself, layout)
     if x._whole is None:
@@ -183,27 +122,10 @@ def _received(x: ShardedArray, layout: Layout) -> tuple[Sequence[Array | None], 
 
 
 def receive_buffers(x: ShardedArray, layout: Layout) -> list[Array | None]:
-    """Return the buffer of each device, to receive what it lacks of an array.
+    """Return the buffer of each device, to receive what it lacks of `layout`.
 
-    Parameters
-    ----------
-    x : ShardedArray
-    layout : Layout
-        Layout after the transfer.
-
-    Returns
-    -------
-    list of ndarray or None
-        Those of `x`, with their values, where writable, else copies; None for devices of other processes, and for those
-        without a part before and after.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ringlet.sharding import Sharding, shard
-    >>> x = shard(np.arange(4), Sharding.tiled((2,)))
-    >>> receive_buffers(x, x._layout)[1] is x._buffer(1)
-    True
+    Those of `x` where writable, else copies; None for devices of other processes, and for those without a part before
+    and after.
     """
     boxes = x._layout.boxes(x.shape)
     buffers = [x._buffer(device) for device in range(layout.num_devices)]
@@ -224,7 +146,6 @@ def receive_buffers(x: ShardedArray, layout: Layout) -> list[Array | None]:
 
 
 def _combined(x: ShardedArray, layout: Layout) -> ShardedArray:
-    """Return the combined values of a partial array."""
     result = empty(x.shape, x.dtype, layout, x._group)
     if result._whole is not None and x._has_one_buffer_per_part:
         collectives = _collectives(x, layout)
@@ -242,7 +163,6 @@ def _combined(x: ShardedArray, layout: Layout) -> ShardedArray:
 
 
 def _reduce(x: ShardedArray, step: Step, buffers: Sequence[Array | None]) -> None:
-    """Combine the boxes assigned to devices of this process."""
     incoming = [Message(source, r.device, r.box) for r in step.reductions for source in r.sources]
     spaces_of_parts = [x._buffer(device) for device in range(x._group.num_devices)]
     values = iter(received(x._group, incoming, spaces_of_parts, "-"))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from ringlet.sharding.layout.device_group import DeviceGroup
-from ringlet.sharding.layout.layout import Box, Layout
+from ringlet.sharding.layout.layout import Box, Layout, Shape, covers
 from ringlet.sharding.resharding.collective_record import Collective, Kind, Message
 from ringlet.sharding.resharding.reduction_plan import Reduction, plan_reduction
 from ringlet.sharding.resharding.reshard_time import hops_of, timed
@@ -20,15 +19,7 @@ __all__ = ["ReshardPlan", "Step", "collectives_for", "plan_reshard"]
 
 @dataclass(frozen=True)
 class Step:
-    """Concurrent work: boxes of a partial array are combined, then boxes are sent.
-
-    Attributes
-    ----------
-    reductions : tuple of Reduction
-    messages : tuple of Message
-    collectives : tuple of Collective
-        Reported kinds; empty where nothing is sent.
-    """
+    """Concurrent work: boxes of a partial array are combined, then boxes are sent; `collectives` are reported."""
 
     reductions: tuple[Reduction, ...]
     messages: tuple[Message, ...]
@@ -37,13 +28,7 @@ class Step:
 
 @dataclass(frozen=True)
 class ReshardPlan:
-    """Steps from one layout of an array to another.
-
-    Attributes
-    ----------
-    steps : tuple of Step
-        In sequence.
-    """
+    """Steps from one layout of an array to another."""
 
     steps: tuple[Step, ...]
 
@@ -65,68 +50,25 @@ class ReshardPlan:
 
 @lru_cache(maxsize=1024)
 def plan_reshard(
-    shape: tuple[int, ...],
-    itemsize: int,
-    source: Layout,
-    target: Layout,
-    *,
-    group: DeviceGroup | None = None,
-    dtype: str = "",
+    shape: Shape, itemsize: int, source: Layout, target: Layout, *, group: DeviceGroup | None = None, dtype: str = ""
 ) -> ReshardPlan:
     """Plan the steps from one layout of an array to another.
 
     Each device receives exactly what it lacks of its new tile, which is the fewest bytes. Where `group` has positions
     in a topology, nearer senders are preferred, and the fastest predicted plan is chosen among this one, one dimension
-    after another, and the whole array on each device.
-
-    Parameters
-    ----------
-    shape : tuple of int
-    itemsize : int
-        Bytes of an element.
-    source, target : Layout
-        For the same devices. A partial target gets the values in its first part, unless `source` has the same parts.
-    group : DeviceGroup, optional
-        The devices, with their positions.
-    dtype : str
-        Reported dtype of the collectives.
-
-    Returns
-    -------
-    ReshardPlan
-
-    Examples
-    --------
-    >>> from ringlet.sharding.layout.layout import Cut, WHOLE
-    >>> rows, columns = (Layout(4, cuts) for cuts in [(Cut(4, (0, 1, 2, 3)), WHOLE), (WHOLE, Cut(4, (0, 1, 2, 3)))])
-    >>> [(c.kind, c.nbytes) for c in plan_reshard((8, 8), 4, rows, columns).collectives]
-    [('all-to-all', 192)]
-    >>> plan_reshard((8, 8), 4, Layout.replicated(4, 2), columns).nbytes
-    0
+    after another, and the whole array on each device. A partial target gets the values in its first part, unless
+    `source` has the same parts.
     """
     return _planned(_Planner(shape, itemsize, dtype, group), source, target)
 
 
 @lru_cache(maxsize=4096)
 def collectives_for(
-    shape: tuple[int, ...],
-    itemsize: int,
-    source: Layout,
-    target: Layout,
-    *,
-    group: DeviceGroup | None = None,
-    dtype: str = "",
+    shape: Shape, itemsize: int, source: Layout, target: Layout, *, group: DeviceGroup | None = None, dtype: str = ""
 ) -> tuple[Collective, ...]:
     """Return the collectives of a reshard that moves nothing, because devices share memory.
 
-    Its messages, up to a million for an all-to-all of a thousand devices, are not kept. Parameters are those of
-    :func:`plan_reshard`.
-
-    Examples
-    --------
-    >>> from ringlet.sharding.layout.layout import Cut
-    >>> collectives_for((8,), 4, Layout(2, (Cut(2, (0, 1)),)), Layout.replicated(2, 1))[0].kind
-    'all-gather'
+    Its messages, up to a million for an all-to-all of a thousand devices, are not kept.
     """
     return _planned(_Planner(shape, itemsize, dtype, group), source, target).collectives
 
@@ -145,7 +87,7 @@ def _planned(planner: _Planner, source: Layout, target: Layout) -> ReshardPlan:
 class _Planner:
     """Planner for one array."""
 
-    def __init__(self, shape: tuple[int, ...], itemsize: int, dtype: str, group: DeviceGroup | None) -> None:
+    def __init__(self, shape: Shape, itemsize: int, dtype: str, group: DeviceGroup | None) -> None:
         self._shape = shape
         self._itemsize = itemsize
         self._dtype = dtype
@@ -234,24 +176,16 @@ def _intermediate_layouts(source: Layout, target: Layout) -> Iterator[tuple[Layo
         for dimension in order[:-1]:
             cuts[dimension] = target.cuts[dimension]
             stops.append(source.with_cuts(cuts))
-        if stops and all(map(_covers, stops)):
+        if stops and all(covers((stop.parts, *stop.cuts)) for stop in stops):
             yield tuple(stops)
     whole = source.with_cuts(Layout.replicated(source.num_devices, source.ndim).cuts)
     if whole not in (source, target):
         yield (whole,)
 
 
-def _covers(layout: Layout) -> bool:
-    """Return whether each combination of tiles is on some device."""
-    axes = (layout.parts, *layout.cuts)
-    found = {tuple(axis.tile_of(device) for axis in axes) for device in range(layout.num_devices)}
-    return len(found) == math.prod(axis.count for axis in axes)
-
-
 def _kind_of(
     source: Layout, target: Layout, current: Sequence[Box], wanted: Sequence[Box | None], messages: Sequence[Message]
 ) -> Kind:
-    """Return the kind of collective that messages between two layouts form."""
     if source.only is not None:
         is_wanted_by_all = target.only is None and all(box == current[source.only] for box in wanted)
         return "broadcast" if is_wanted_by_all else "point-to-point"
@@ -274,6 +208,5 @@ def _kind_of(
 
 
 def _is_permutation(messages: Sequence[Message]) -> bool:
-    """Return whether no device sends or receives twice."""
     count = len(messages)
     return len({m.source for m in messages}) == count and len({m.target for m in messages}) == count

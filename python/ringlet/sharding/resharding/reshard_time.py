@@ -32,24 +32,7 @@ _SHARES = {
 def timed(collective: Collective, group: DeviceGroup) -> Collective:
     """Return a collective with its predicted time, if the devices have positions in a topology of known speeds.
 
-    Parameters
-    ----------
-    collective : Collective
-        In a broadcast and in a gather, the first device of each group is the root.
-    group : DeviceGroup
-
-    Returns
-    -------
-    Collective
-
-    Examples
-    --------
-    >>> import ringlet
-    >>> topology = ringlet.tpu.Topology.from_accelerator_type("v4-16")
-    >>> assignment = ringlet.tpu.DeviceAssignment.build(topology, num_replicas=1, computation_shape=[2, 2, 2, 1])
-    >>> group = DeviceGroup(8, tuple("abcdefgh"), assignment=assignment)
-    >>> timed(Collective("all-gather", (1024,), "float32", (tuple(range(8)),), nbytes=7 * 4096), group).seconds > 0
-    True
+    In a broadcast and in a gather, the first device of each group is the root.
     """
     if group.assignment is None or topology_of(group.assignment).generation is None:
         return collective
@@ -71,7 +54,6 @@ def _seconds(collective: Collective, assignment: DeviceAssignment, replica: int)
 
 
 def _seconds_of_messages(pairs: Sequence[tuple[int, int]], nbytes: int, assignment: DeviceAssignment) -> float:
-    """Return the time of concurrent messages of equal size."""
     if not pairs:
         return 0.0
     source, target = np.array(pairs, np.int64).T
@@ -85,13 +67,7 @@ def _fabric(assignment: DeviceAssignment) -> Fabric:
 
 
 def hops_of(group: DeviceGroup) -> list[list[int]] | None:
-    """Return the number of links between devices, [source][target]; None without positions.
-
-    Examples
-    --------
-    >>> hops_of(DeviceGroup.of(2)) is None
-    True
-    """
+    """Return the number of links between devices, [source][target]; None without positions."""
     if group.assignment is None:
         return None
     return _hops(group.assignment, group.replica, group.num_devices)

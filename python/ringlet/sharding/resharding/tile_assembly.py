@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.sharding.execution.device_threads import on_devices
 from ringlet.sharding.explain import record_operation
 from ringlet.sharding.layout.device_group import DeviceGroup, common_group
-from ringlet.sharding.layout.layout import Box, Layout
+from ringlet.sharding.layout.layout import Array, Box, Layout
 from ringlet.sharding.resharding.collective_record import Collective, Message
 from ringlet.sharding.resharding.device_buffers import buffers_for, fresh
 from ringlet.sharding.resharding.regions import (
@@ -40,29 +39,16 @@ __all__ = [
     "writers",
 ]
 
-Array = NDArray[Any]
 Spaces = Sequence[Array | None]
 
 
 def full_ranges(shape: Sequence[int]) -> tuple[IndexRange, ...]:
-    """Return the index ranges of a whole array.
-
-    Examples
-    --------
-    >>> full_ranges((2, 3))
-    (IndexRange(start=0, step=1, length=2), IndexRange(start=0, step=1, length=3))
-    """
+    """Return the index ranges of a whole array."""
     return tuple(IndexRange(0, 1, size) for size in shape)
 
 
 def range_view(buffer: Array, ranges: Sequence[IndexRange]) -> Array:
-    """Return the view of an array that index ranges select.
-
-    Examples
-    --------
-    >>> range_view(np.arange(4), (IndexRange(3, -2, 2),)), range_view(np.arange(4), (IndexRange(1, 0, 3),))
-    (array([3, 1]), array([1, 1, 1]))
-    """
+    """Return the view of an array that index ranges select."""
     key: Any = (*(index_range.key for index_range in ranges), ...)  # the ellipsis keeps an array without dimensions
     view: Array = buffer[key]
     shape = tuple(index_range.length for index_range in ranges)
@@ -70,18 +56,9 @@ def range_view(buffer: Array, ranges: Sequence[IndexRange]) -> Array:
 
 
 def select_ranges(name: str, x: ShardedArray, ranges: tuple[IndexRange, ...], layout: Layout) -> ShardedArray:
-    """Return the selected elements of an array in a layout, as a read-only value.
+    """Return the selected elements of an array in a layout with the same parts, as a read-only value.
 
-    Views where devices share memory. Partial values stay partial.
-
-    Parameters
-    ----------
-    name : str
-        Name in reports.
-    x : ShardedArray
-    ranges : tuple of IndexRange, length ``x.ndim``
-    layout : Layout
-        Of the result, with the parts of `x`.
+    Views where devices share memory.
     """
     spec = ArraySpec(tuple(index_range.length for index_range in ranges), x.dtype, layout)
     regions = (Region(0, (0,) * x.ndim, ranges),)
@@ -96,22 +73,9 @@ def select_ranges(name: str, x: ShardedArray, ranges: tuple[IndexRange, ...], la
 
 
 def assemble(name: str, operands: Sequence[Any], regions: Sequence[Region], specs: Sequence[ArraySpec]) -> ShardedArray:
-    """Return an array assembled from regions of others, which cover it.
+    """Return a new array assembled from regions of others, which cover it; none is partial, at least one is sharded.
 
-    Parameters
-    ----------
-    name : str
-        Name in reports.
-    operands : sequence of (ShardedArray or ndarray)
-        At least one ShardedArray, none partial; all with the result's number of dimensions.
-    regions : sequence of Region
-    specs : sequence of ArraySpec
-        Candidates for the result; the first one that sends the fewest bytes is used.
-
-    Returns
-    -------
-    ShardedArray
-        Writable, owning its memory.
+    `specs` are candidates for the result; the first one that sends the fewest bytes is used.
     """
     group = common_group(name, [x for x in operands if isinstance(x, ShardedArray)])
     planned = [(_planned(operands, regions, spec), spec) for spec in specs]
@@ -149,19 +113,9 @@ def fill(
     sources: Sequence[tuple[Spaces, tuple[int, ...]]],
     copies: CopyPlan,
 ) -> None:
-    """Run the copies of each device from its source regions.
+    """Run the copies of each device into `places`, arrays of the result's shape, from its source regions.
 
-    Parameters
-    ----------
-    group : DeviceGroup
-    places : sequence of ndarray or None
-        For each device an array of the result's shape, in which it writes its box; None for other processes' devices.
-    target : DeviceBoxes
-        Boxes to fill.
-    sources : sequence of (sequence of ndarray or None, tuple of int)
-        For each region, the view of each device's memory, and the position in the result where it begins.
-    copies : CopyPlan
-        Copies to run.
+    A source is the view of each device's memory, and the position in the result where it begins.
     """
     brought: list[list[tuple[Box, Array]]] = [[] for _ in places]
     for number, (buffers, offset) in enumerate(sources):
@@ -181,14 +135,7 @@ def fill(
 
 
 def writers(places: Spaces, target: DeviceBoxes) -> list[int]:
-    """Return the devices that have to write: of those that share memory and have the same box, the first.
-
-    Examples
-    --------
-    >>> place = np.empty(4)
-    >>> writers([place, place, place], DeviceBoxes((((0, 2),), ((2, 4),), ((2, 4),)), (0, 0, 0)))
-    [0, 1]
-    """
+    """Return the devices that have to write: of those that share memory and have the same box, the first."""
     first: dict[tuple[int, object], int] = {}
     for device, (place, box, part) in enumerate(zip(places, target.boxes, target.parts, strict=True)):
         if place is not None and part >= 0 and all(begin < end for begin, end in box):

@@ -7,30 +7,19 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringlet.errors import ShardingError
 from ringlet.sharding.layout.device_group import DeviceGroup
-from ringlet.sharding.layout.layout import Box
+from ringlet.sharding.layout.layout import Array, Box
 from ringlet.sharding.resharding.collective_record import Message
 
 __all__ = ["Transfer", "deliver", "received", "transfer", "view_of"]
 
-Array = NDArray[Any]
 Spaces = Sequence[Array | None]
 
 
 class Transfer(NamedTuple):
-    """Values sent from one device to another.
-
-    Attributes
-    ----------
-    source, target : int
-    given : ndarray or None
-        Values; None if another process owns the source.
-    taken : ndarray or None
-        Destination, of the same shape and dtype; None if another process owns the target.
-    """
+    """Values sent from one device to another; an array is None if another process owns that device."""
 
     source: int
     target: int
@@ -39,31 +28,10 @@ class Transfer(NamedTuple):
 
 
 def transfer(group: DeviceGroup, transfers: Iterable[Transfer], what: str = "values") -> None:
-    """Run transfers, those between processes all at once.
+    """Run transfers, those between processes all at once; no transfer reads what another one writes.
 
-    Collective: all processes of the group call it with the transfers between the same devices, in the same order.
-
-    Parameters
-    ----------
-    group : DeviceGroup
-    transfers : iterable of Transfer
-        No transfer reads what another one writes.
-    what : str
-        Description of the transfers; equal on all processes.
-
-    Raises
-    ------
-    CollectiveMismatchError
-        If processes run different transfers, or for different purposes.
-    ShardingError
-        If Python objects would have to be sent to another process.
-
-    Examples
-    --------
-    >>> taken = np.zeros(2)
-    >>> transfer(DeviceGroup.of(2), [Transfer(0, 1, np.ones(2), taken)])
-    >>> taken
-    array([1., 1.])
+    Collective: all processes of the group call it with the transfers between the same devices, in the same order, for
+    the same purpose `what`; else CollectiveMismatchError.
     """
     crossing = []
     for each in transfers:
@@ -117,23 +85,8 @@ def _as_bytes(values: Array) -> Array:
 def deliver(group: DeviceGroup, messages: Sequence[Message], sources: Spaces, targets: Spaces) -> None:
     """Copy the box of each message from its source to the same coordinates of its target.
 
-    Collective: all processes of the group call it with the same messages, in the same order.
-
-    Parameters
-    ----------
-    group : DeviceGroup
-    messages : sequence of Message
-        No message reads what another one writes.
-    sources, targets : sequence of ndarray or None
-        For each device an array of the whole's shape, possibly shared; None if another process owns it. Messages
-        between devices that share it copy nothing.
-
-    Examples
-    --------
-    >>> buffers = [np.array([1, 0]), np.array([0, 2])]
-    >>> deliver(DeviceGroup.of(2), [Message(0, 1, (slice(0, 1),))], buffers, buffers)
-    >>> buffers[1]
-    array([1, 2])
+    Collective: all processes of the group call it with the same messages, in the same order; no message reads what
+    another one writes. Arrays have the whole's shape; messages between devices that share one copy nothing.
     """
     for message, values in zip(messages, received(group, messages, sources), strict=True):
         taker = targets[message.target]
@@ -146,25 +99,8 @@ def received(
 ) -> list[Array | None]:
     """Return the values of each message for a device of this process, without copying them to a target.
 
-    Collective, as :func:`deliver`. Values that one device sends to several devices of a process are sent once.
-
-    Parameters
-    ----------
-    group, messages, sources
-        As for :func:`deliver`.
-    what : str
-        As for :func:`transfer`.
-
-    Returns
-    -------
-    list of ndarray or None
-        For each message a view of the source if this process owns it, else the received values; None for other
-        processes' targets.
-
-    Examples
-    --------
-    >>> received(DeviceGroup.of(2), [Message(0, 1, (slice(0, 1),))], [np.array([5, 6]), None])
-    [array([5])]
+    Collective, as :func:`deliver`. A view of the source if this process owns it; None for other processes' targets.
+    Values that one device sends to several devices of a process are sent once.
     """
     given = [None if (buffer := sources[m.source]) is None else view_of(buffer, m.box) for m in messages]
     if group.member is None:
@@ -189,13 +125,7 @@ def received(
 
 
 def view_of(buffer: Array, box: Box) -> Array:
-    """Return a box of an array as a view, also without dimensions.
-
-    Examples
-    --------
-    >>> view_of(np.array(5), ())
-    array(5)
-    """
+    """Return a box of an array as a view, also without dimensions."""
     index: tuple[Any, ...] = (*box, ...)
     view: Array = buffer[index]
     return view

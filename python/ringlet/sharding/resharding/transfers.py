@@ -1,4 +1,4 @@
-"""Transfer plan: which boxes devices send each other to obtain the tiles they need."""
+"""Messages that complete the boxes of a layout, and their bytes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from ringlet.sharding.layout.layout import Box, Layout
+import numpy as np
+from numpy.typing import NDArray
+
+from ringlet.sharding.layout.layout import Box, Layout, Shape, joint
 from ringlet.sharding.resharding.collective_record import Message
 
-__all__ = ["Hops", "box_size", "components", "messages_for", "needed_boxes", "tile_holders"]
+__all__ = ["Hops", "box_size", "components", "messages_for", "moved_bytes", "needed_boxes", "tile_holders"]
 
 # Distances between devices, [source][target]; None where all are equal.
 Hops = Sequence[Sequence[int]] | None
@@ -18,24 +21,12 @@ Tile = tuple[int, ...]
 
 
 def box_size(box: Box) -> int:
-    """Return the number of elements of a box.
-
-    Examples
-    --------
-    >>> box_size((slice(2, 5), slice(0, 2)))
-    6
-    """
+    """Return the number of elements of a box."""
     return math.prod([side.stop - side.start for side in box])
 
 
-def needed_boxes(layout: Layout, shape: tuple[int, ...]) -> tuple[Box | None, ...]:
-    """Return the box of each device, None for devices without a part.
-
-    Examples
-    --------
-    >>> needed_boxes(Layout(2, (), only=1), ())
-    (None, ())
-    """
+def needed_boxes(layout: Layout, shape: Shape) -> tuple[Box | None, ...]:
+    """Return the box of each device, None for devices without a part."""
     boxes = layout.boxes(shape)
     return (
         boxes
@@ -45,24 +36,7 @@ def needed_boxes(layout: Layout, shape: tuple[int, ...]) -> tuple[Box | None, ..
 
 
 def tile_holders(layout: Layout) -> tuple[dict[Tile, list[int]], list[Tile | None]]:
-    """Return the devices that have each tile, and the tile of each device.
-
-    Parameters
-    ----------
-    layout : Layout
-
-    Returns
-    -------
-    holders : dict of tuple of int to list of int
-        Devices in order, by part and tile along each dimension.
-    tiles : list of tuple of int or None
-        For each device; None without a part.
-
-    Examples
-    --------
-    >>> tile_holders(Layout.replicated(2, 1))
-    ({(0, 0): [0, 1]}, [(0, 0), (0, 0)])
-    """
+    """Return the devices that have each tile, by part and tile along each dimension, and the tile of each device."""
     axes = (layout.parts, *layout.cuts)
     tiles: list[Tile | None] = [None] * layout.num_devices
     holders: dict[Tile, list[int]] = {}
@@ -72,35 +46,12 @@ def tile_holders(layout: Layout) -> tuple[dict[Tile, list[int]], list[Tile | Non
     return holders, tiles
 
 
-def messages_for(
-    shape: tuple[int, ...], source: Layout, wanted: Sequence[Box | None], hops: Hops = None
-) -> tuple[Message, ...]:
+def messages_for(shape: Shape, source: Layout, wanted: Sequence[Box | None], hops: Hops = None) -> tuple[Message, ...]:
     """Plan messages that complete the box of each device, sending every missing value once.
 
     The nearest holder of a tile sends it; among equally near ones, the holder whose index among them equals the
-    receiver's among the holders of its own tile, so that groups of devices exchange among themselves.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Shape of the array.
-    source : Layout
-        Current layout.
-    wanted : sequence of tuple of slice or None
-        The box of each device, in global coordinates; may be empty. For a partial array, a box of the device's own
-        part.
-    hops : sequence of sequence of int, optional
-        Distances between devices.
-
-    Returns
-    -------
-    tuple of Message
-
-    Examples
-    --------
-    >>> from ringlet.sharding.layout.layout import Cut
-    >>> messages_for((4,), Layout(2, (Cut(2, (0, 1)),)), [(slice(0, 3),), (slice(2, 4),)])
-    (Message(source=1, target=0, box=(slice(2, 3, None),)),)
+    receiver's among the holders of its own tile, so that groups of devices exchange among themselves. Boxes are in
+    global coordinates; for a partial array, of the device's own part.
     """
     holders, tiles = tile_holders(source)
     lengths = [-(-size // cut.count) for size, cut in zip(shape, source.cuts, strict=True)]
@@ -121,7 +72,6 @@ def messages_for(
 
 
 def _pieces(part: int, box: Box, lengths: Sequence[int]) -> list[tuple[Tile, Box]]:
-    """Return the intersections of a box with the tiles of a part."""
     overlaps = (_overlaps(side.start, side.stop, length) for side, length in zip(box, lengths, strict=True))
     return [
         ((part, *(index for index, _ in found)), tuple(side for _, side in found))
@@ -131,7 +81,6 @@ def _pieces(part: int, box: Box, lengths: Sequence[int]) -> list[tuple[Tile, Box
 
 @lru_cache(maxsize=4096)
 def _overlaps(start: int, stop: int, length: int) -> tuple[tuple[int, slice], ...]:
-    """Return the tiles that a range intersects, and the intersections."""
     return tuple(
         (index, slice(max(start, index * length), min(stop, (index + 1) * length)))
         for index in range(start // length, (stop - 1) // length + 1)
@@ -148,13 +97,7 @@ def _nearest(senders: Sequence[int], device: int, rank: int, hops: Hops) -> int:
 
 
 def components(pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
-    """Return the groups of devices connected by pairs, in order.
-
-    Examples
-    --------
-    >>> components([(0, 2), (3, 1), (2, 4)])
-    ((0, 2, 4), (1, 3))
-    """
+    """Return the groups of devices connected by pairs, in order."""
     group_of: dict[int, set[int]] = {}
     for first, second in pairs:
         one, other = group_of.setdefault(first, {first}), group_of.setdefault(second, {second})
@@ -163,3 +106,52 @@ def components(pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
             large |= small
             group_of.update(dict.fromkeys(small, large))
     return tuple(sorted({tuple(sorted(group)) for group in group_of.values()}))
+
+
+Integers = NDArray[np.int64]
+
+
+@lru_cache(maxsize=16384)
+def moved_bytes(shape: Shape, itemsize: int, source: Layout, target: Layout) -> int:
+    """Return the number of bytes that devices receive: the parts of their tiles that they lack.
+
+    Combining parts costs the bytes of a reduce-scatter and, where several devices need the result, an all-gather.
+    """
+    if source == target:
+        return 0
+    starts, stops = _bounds(target, shape)
+    receivers = list(target.holders)
+    wanted = int((stops - starts).prod(axis=0)[receivers].sum())
+    known = _held_elements(shape, source, target)[receivers]
+    if not source.is_partial or target.is_partial:
+        return (wanted - int(known.sum())) * itemsize
+    # With p parts and r receivers, each element is sent (p - 1) + (r - 1) times, and once more if no receiver has a
+    # part.
+    size = math.prod(shape)
+    tiles = _tiles(target) * source.num_devices + _tiles(source)
+    _, first = np.unique(tiles[receivers], return_index=True)
+    return (size * (source.parts.count - 2) + wanted + size - int(known[first].sum())) * itemsize
+
+
+def _held_elements(shape: Shape, source: Layout, target: Layout) -> Integers:
+    starts, stops = _bounds(target, shape)
+    others_start, others_stop = _bounds(source, shape)
+    sides = np.minimum(stops, others_stop) - np.maximum(starts, others_start)
+    overlaps: Integers = np.maximum(sides, 0).prod(axis=0)
+    if source.only is not None:
+        overlaps[np.arange(source.num_devices) != source.only] = 0
+    return overlaps
+
+
+def _tiles(layout: Layout) -> Integers:
+    return np.array(joint(layout.cuts).tile or (0,) * layout.num_devices)
+
+
+@lru_cache(maxsize=1024)
+def _bounds(layout: Layout, shape: Shape) -> tuple[Integers, Integers]:
+    """Return the bounds of each device's box, [dimension, device]; of all devices, if one has the array."""
+    sizes = np.array(shape, np.int64).reshape(-1, 1)
+    lengths = -(-sizes // np.array([cut.count for cut in layout.cuts], np.int64).reshape(-1, 1))
+    tiles = [cut.tile or (0,) * layout.num_devices for cut in layout.cuts]
+    starts = np.array(tiles, np.int64).reshape(-1, layout.num_devices) * lengths
+    return np.minimum(starts, sizes), np.minimum(starts + lengths, sizes)
