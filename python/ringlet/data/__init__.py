@@ -13,7 +13,7 @@ from __future__ import annotations
 from ringlet.data.dataset import Dataset
 from ringlet.data.dataset_iterator import DatasetIterator, NumpyIterator
 from ringlet.data.dataset_options import DistributeOptions, OptimizationOptions, Options, ThreadingOptions
-from ringlet.data.dataset_spec import DatasetSpec
+from ringlet.data.dataset_spec import DatasetSpec, OptionalSpec
 from ringlet.data.distribution.distributed_dataset import DistributedDataset
 from ringlet.data.distribution.distributed_iterator import DistributedIterator
 from ringlet.data.explain_dataset import explain
@@ -66,6 +66,7 @@ __all__ = [
     "NumpyIterator",
     "OptimizationOptions",
     "Optional",
+    "OptionalSpec",
     "Options",
     "PerReplicaSpec",
     "TFRecordDataset",

@@ -46,6 +46,8 @@ def _tensor(leaf: Any) -> Any:
         from ringlet.compat.tensorflow.dataset import as_dataset  # imported late: dataset imports this module
 
         return _each_dataset(as_dataset, leaf)
+    if isinstance(leaf, data.Optional) and kind is not Optional:
+        return Optional(as_tensors(leaf.get_value())) if leaf.has_value() else Optional.at_end(leaf)
     if isinstance(leaf, (list, *_VALUES)):
         return tensor_of(leaf) if isinstance(leaf, np.number) else as_tensor(leaf)
     return leaf
@@ -82,6 +84,8 @@ def _array(leaf: Any) -> Any:
         return leaf.view(np.ndarray)
     if _holds_datasets(leaf):
         return _each_dataset(lambda dataset: Dataset(dataset.node), leaf)
+    if isinstance(leaf, data.Optional):
+        return data.Optional(as_arrays(leaf.get_value())) if leaf.has_value() else data.Optional.at_end(leaf)
     if isinstance(leaf, (np.ndarray, np.number)) and leaf.dtype.kind not in "OSU":
         return leaf
     is_value = isinstance(leaf, (list, *_VALUES)) or hasattr(leaf, "_as_operand")
@@ -152,7 +156,5 @@ class TensorElements:
 
     def get_next_as_optional(self) -> Optional:
         """Return the next element, or an empty Optional at the end."""
-        found: data.Optional[Any] = super().get_next_as_optional()  # type: ignore[misc]
-        if found.has_value():
-            return Optional(as_tensors(found.get_value()))
-        return Optional.at_end(found)  # type: ignore[return-value]  # of this class
+        found: Optional = as_tensors(super().get_next_as_optional())  # type: ignore[misc]
+        return found

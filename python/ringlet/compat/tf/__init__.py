@@ -42,13 +42,14 @@ from ringlet.compat.tensorflow.variable import Variable
 from ringlet.compat.tensorflow.variable_creators import variable_creator_scope
 from ringlet.compat.tf import config, data, distribute, dtypes, errors, io, nest, nn, tpu, train
 from ringlet.compat.tf.distribute import compat, types
-from ringlet.data import NoneTensorSpec
+from ringlet.data import NoneTensorSpec, OptionalSpec
 from ringlet.values import IndexedSlices, VariableAggregation, VariableSynchronization
 
 __all__ = [
     "DType",
     "IndexedSlices",
     "NoneTensorSpec",
+    "OptionalSpec",
     "Tensor",
     "TensorSpec",
     "Variable",

@@ -1,9 +1,9 @@
 """Elements of datasets: nests of arrays, and the conversion of user values to them.
 
 A *nest* is a tuple, a named tuple, a dictionary or any other node type of `ringlet.nest`, at any depth; its leaves
-are arrays, NumPy scalars, ``str`` and ``bytes``, datasets and arrays of datasets, and None. As in ``tf.data``, a
-**list is not a node**: it is converted to one array. dtypes follow NumPy: a Python float becomes float64 and an int
-int64, while TensorFlow uses float32 and int32.
+are arrays, NumPy scalars, ``str`` and ``bytes``, datasets and arrays of datasets, Optionals, and None. As in
+``tf.data``, a **list is not a node**: it is converted to one array. dtypes follow NumPy: a Python float becomes
+float64 and an int int64, while TensorFlow uses float32 and int32.
 
 ``bytes`` stay Python objects, and a batch of them is an array of objects, because NumPy's dtype for bytes drops
 trailing zeros.
@@ -20,7 +20,18 @@ from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import NAMESPACE, map_until
 
-__all__ = ["Array", "Nest", "as_element", "as_leaf", "detached", "has_datasets", "is_dataset", "paths", "read_only"]
+__all__ = [
+    "Array",
+    "Nest",
+    "as_element",
+    "as_leaf",
+    "detached",
+    "has_datasets",
+    "is_dataset",
+    "is_optional",
+    "paths",
+    "read_only",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -181,6 +192,8 @@ def as_leaf(value: Any) -> Any:
     if array.dtype == object and not _is_text(array):
         if is_dataset(value):
             return value
+        if is_optional(value):
+            return value.of_arrays()
         if has_datasets(array):
             return read_only(array)
         raise TypeError(
@@ -200,6 +213,11 @@ def is_dataset(value: Any) -> bool:
     (True, False)
     """
     return hasattr(type(value), "node") and hasattr(type(value), "element_spec")
+
+
+def is_optional(value: Any) -> bool:
+    """Return whether a leaf is an Optional."""
+    return hasattr(type(value), "get_value") and hasattr(type(value), "has_value")
 
 
 def has_datasets(array: Array) -> bool:

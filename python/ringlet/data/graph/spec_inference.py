@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.data.dataset_spec import DatasetSpec
-from ringlet.data.graph.element_structure import Nest, has_datasets, is_dataset
+from ringlet.data.dataset_spec import DatasetSpec, OptionalSpec
+from ringlet.data.graph.element_structure import Nest, has_datasets, is_dataset, is_optional
 from ringlet.data.tensor_spec import NoneTensorSpec, TensorSpec
 from ringlet.nest import flatten, unflatten
 
 __all__ = ["common_spec", "row_spec", "spec_of"]
 
-LeafSpec = TensorSpec | DatasetSpec | NoneTensorSpec
+LeafSpec = TensorSpec | DatasetSpec | OptionalSpec | NoneTensorSpec
 
 
 def spec_of(leaf: Any) -> LeafSpec:
@@ -33,6 +33,8 @@ def spec_of(leaf: Any) -> LeafSpec:
         return NoneTensorSpec()
     if is_dataset(leaf):
         return DatasetSpec.from_value(leaf)
+    if is_optional(leaf):
+        return OptionalSpec.from_value(leaf)
     if isinstance(leaf, np.ndarray) and has_datasets(leaf):
         return DatasetSpec(common_spec([dataset.element_spec for dataset in leaf.flat]), leaf.shape)
     return TensorSpec.from_array(leaf)
@@ -96,6 +98,8 @@ def _common(one: Any, other: Any) -> Any:
         if len(one.shape) != len(other.shape):
             raise TypeError(f"incompatible elements of datasets: {one!r} and {other!r} differ in rank")
         return DatasetSpec(_common_nest(one.element_spec, other.element_spec), _common_sizes(one.shape, other.shape))
+    if isinstance(one, OptionalSpec):
+        return OptionalSpec(_common_nest(one.element_spec, other.element_spec))
     if one == other or not isinstance(one, TensorSpec):
         return one
     if one.shape is None or other.shape is None or len(one.shape) != len(other.shape):

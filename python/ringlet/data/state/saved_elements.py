@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import in_kind_of, kind_of
-from ringlet.data.graph.element_structure import Array, Nest, has_datasets, is_dataset, read_only
+from ringlet.data.graph.element_structure import Array, Nest, has_datasets, is_dataset, is_optional, read_only
 from ringlet.data.graph.node import Node, State
 from ringlet.data.operations.elements import Elements
 from ringlet.data.operations.table_source import TableSource
+from ringlet.data.optional import Optional
+from ringlet.data.state.spec_text import spec_of_text, spec_text
 from ringlet.nest import PLAIN_TYPES, flatten, is_nested, unflatten
 
 __all__ = ["load_element", "load_elements", "load_value", "save_element", "save_elements", "save_value"]
@@ -177,13 +179,9 @@ def _saved(value: Nest) -> Any:
 def _saved_leaf(leaf: Any) -> Any:
     if type(leaf) in PLAIN_TYPES and type(leaf) is not complex:
         return leaf
-    if is_dataset(leaf) and isinstance(leaf.node, TableSource):
-        return {"rows": _saved(leaf.node.rows.batch(slice(0, leaf.node.rows.length)))}
-    if is_dataset(leaf) and isinstance(leaf.node, Elements):
-        return {"dataset": save_elements(leaf.node.elements)}
-    reference = getattr(leaf.node, "reference", None) if is_dataset(leaf) else None
-    if reference is not None:
-        return {"shard": reference}
+    saved = _saved_object(leaf)
+    if saved is not None:
+        return saved
     kind = kind_of(leaf)
     if kind is not None and kind.name in _EXAMPLES:
         return {"kind": kind.name, "array": kind.as_ndarray(leaf).copy()}
@@ -193,6 +191,21 @@ def _saved_leaf(leaf: Any) -> Any:
             "the operation that buffers elements (shuffle, prefetch, ...)."
         )
     return _saved_array(leaf)
+
+
+def _saved_object(leaf: Any) -> State | None:
+    """Return the state of a dataset or an Optional; None for other leaves."""
+    if is_optional(leaf):
+        value = [leaf.get_value()] if leaf.has_value() else []
+        return {"optional": save_elements(value), "spec": spec_text(leaf.element_spec)}
+    if not is_dataset(leaf):
+        return None
+    if isinstance(leaf.node, TableSource):
+        return {"rows": _saved(leaf.node.rows.batch(slice(0, leaf.node.rows.length)))}
+    if isinstance(leaf.node, Elements):
+        return {"dataset": save_elements(leaf.node.elements)}
+    reference = getattr(leaf.node, "reference", None)
+    return None if reference is None else {"shard": reference}
 
 
 def _saved_array(leaf: Any) -> Any:
@@ -213,8 +226,8 @@ def _saved_array(leaf: Any) -> Any:
 def _loaded(saved: Any) -> Nest:
     if not isinstance(saved, dict):
         return read_only(saved) if isinstance(saved, np.ndarray) else saved
-    if saved.keys() & {"dataset", "datasets", "rows", "shard"}:
-        return _loaded_dataset(saved)
+    if saved.keys() & {"dataset", "datasets", "optional", "rows", "shard"}:
+        return _loaded_object(saved)
     if "dtype" in saved:
         return _loaded_array(saved)
     if "kind" in saved:
@@ -226,8 +239,12 @@ def _loaded(saved: Any) -> Nest:
     return tuple(values) if kind == "tuple" else values
 
 
-def _loaded_dataset(saved: State) -> Any:
+def _loaded_object(saved: State) -> Any:
     from ringlet.data.dataset import Dataset  # imported here: its operations import this module
+
+    if "optional" in saved:
+        value = load_elements(saved["optional"], Elements(()))
+        return Optional(*value) if value else Optional.empty(spec_of_text(saved["spec"]))
 
     if "shard" in saved:
         from ringlet.data.operations.load import SavedShard  # imported here: its operations import this module
@@ -235,7 +252,7 @@ def _loaded_dataset(saved: State) -> Any:
         return Dataset(SavedShard.of(saved["shard"]))
     if "datasets" in saved:
         array = np.empty(len(saved["datasets"]), object)
-        array[:] = [_loaded_dataset(dataset) for dataset in saved["datasets"]]
+        array[:] = [_loaded_object(dataset) for dataset in saved["datasets"]]
         return read_only(array.reshape(saved["shape"]))
     if "rows" in saved:
         return Dataset.from_tensor_slices(_loaded(saved["rows"]))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.data.dataset_spec import DatasetSpec
+from ringlet.data.dataset_spec import DatasetSpec, OptionalSpec
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.tensor_spec import TensorSpec
 
@@ -41,6 +41,8 @@ def _written(spec: Nest) -> Any:
         return {"named": [kind.__name__, list(spec._fields), [_written(child) for child in spec]]}
     if isinstance(spec, DatasetSpec):
         return {"dataset": _written(spec.element_spec)}
+    if isinstance(spec, OptionalSpec):
+        return {"optional": _written(spec.element_spec)}
     if isinstance(spec, TensorSpec):
         name = spec.dtype.name if spec.dtype.kind == "V" else spec.dtype.str
         return {"tensor": [None if spec.shape is None else list(spec.shape), name]}
@@ -72,6 +74,8 @@ def spec_of_text(text: Any) -> Nest:
             return namedtuple(name, fields)(*map(spec_of_text, children))
         if kind == "dataset":
             return DatasetSpec(spec_of_text(content))
+        if kind == "optional":
+            return OptionalSpec(spec_of_text(content))
         shape, name = {"tensor": content}[kind]
         return TensorSpec(shape, _dtype(name))
     except (TypeError, AttributeError, KeyError) as error:
