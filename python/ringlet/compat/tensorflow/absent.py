@@ -177,26 +177,7 @@ ALTERNATIVES: dict[str, str] = {
 
 
 def absent_error(path: str, known: Iterable[str] = ()) -> AttributeError:
-    """Return the error about an absent name.
-
-    Parameters
-    ----------
-    path : str
-        The full name, such as ``"tf.GradientTape"``.
-    known : iterable of str
-        Names in its namespace.
-
-    Returns
-    -------
-    AttributeError
-
-    Examples
-    --------
-    >>> print(absent_error("tf.reduce_sum"))
-    ringlet has no tf.reduce_sum: use numpy.sum, whose results of tensors are tensors
-    >>> print(absent_error("tf.constnat", ["constant"]))
-    module 'tf' has no attribute 'constnat', and neither has TensorFlow's. The nearest available names: constant
-    """
+    """Return the error about an absent name, such as ``"tf.GradientTape"``; `known` are the names beside it."""
     parent, _, name = path.rpartition(".")
     instead = _alternative(path)
     if instead is not None:
@@ -220,21 +201,7 @@ def _alternative(path: str) -> str | None:
 
 
 def absent_getter(path: str, known: Iterable[str]) -> Callable[[str], NoReturn]:
-    """Return the ``__getattr__`` of a namespace, which raises.
-
-    Parameters
-    ----------
-    path : str
-        Such as ``"tf.distribute"``.
-    known : iterable of str
-        Names in it.
-
-    Examples
-    --------
-    >>> absent_getter("tf.nest", [])("flattn")
-    Traceback (most recent call last):
-    AttributeError: module 'tf.nest' has no attribute 'flattn', and neither has TensorFlow's
-    """
+    """Return the ``__getattr__`` of a namespace, which raises."""
     names = list(known)
 
     def refuse(name: str) -> NoReturn:
@@ -244,19 +211,7 @@ def absent_getter(path: str, known: Iterable[str]) -> Callable[[str], NoReturn]:
 
 
 def namespace_getter(path: str, names: Mapping[str, Any]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a namespace whose names are in a table.
-
-    Parameters
-    ----------
-    path : str
-        Such as ``"tf.errors"``.
-    names : mapping of str to object
-
-    Examples
-    --------
-    >>> namespace_getter("tf.errors", {"NotFoundError": FileNotFoundError})("NotFoundError")
-    <class 'FileNotFoundError'>
-    """
+    """Return the ``__getattr__`` of a namespace whose names are in a table."""
 
     def get(name: str) -> Any:
         if name in names:
@@ -267,25 +222,7 @@ def namespace_getter(path: str, names: Mapping[str, Any]) -> Callable[[str], Any
 
 
 def namespace(path: str, description: str, names: Mapping[str, Any]) -> Any:
-    """Return a namespace that is not a module file.
-
-    Parameters
-    ----------
-    path : str
-        Such as ``"tf.nest"``.
-    description : str
-        Its docstring.
-    names : mapping of str to object
-
-    Returns
-    -------
-    module
-
-    Examples
-    --------
-    >>> namespace("tf.nest", "Nests.", {"flatten": list}).flatten("ab")
-    ['a', 'b']
-    """
+    """Return a namespace that is not a module file."""
     module = ModuleType(path, description)
     module.__dict__.update(names, __all__=sorted(names), __getattr__=absent_getter(path, names))
     return module

@@ -27,11 +27,6 @@ def as_tensors(element: Any) -> Any:
     """Return a nest with its arrays, numbers and texts as tensors, without copies, also in distributed values.
 
     Datasets in it, such as those of ``window``, become datasets of tensors.
-
-    Examples
-    --------
-    >>> as_tensors({"x": np.arange(2)})
-    {'x': <tf.Tensor: shape=(2,), dtype=int64, numpy=array([0, 1])>}
     """
     return _tensor(element) if isinstance(element, _VALUES) else map_until(_tensor, element, _is_written_out)
 
@@ -70,11 +65,6 @@ def as_arrays(element: Any) -> Any:
     """Return a nest with everything that TensorFlow would convert to tensors as plain arrays of the same dtypes.
 
     Lists are arrays, as everywhere in datasets.
-
-    Examples
-    --------
-    >>> as_arrays((3.0, [1, 2]))
-    (array(3., dtype=float32), array([1, 2], dtype=int32))
     """
     return map_until(_array, element, lambda value: isinstance(value, list))
 
@@ -99,29 +89,12 @@ def _holds_datasets(leaf: Any) -> bool:
 
 
 def as_plain(value: Any) -> Any:
-    """Return a nest with its tensors as plain arrays and everything else unchanged.
-
-    Examples
-    --------
-    >>> as_plain([as_tensor(3), 3.0])
-    [array(3, dtype=int32), 3.0]
-    """
+    """Return a nest with its tensors as plain arrays and everything else unchanged."""
     return map_until(lambda leaf: leaf.view(np.ndarray) if isinstance(leaf, Tensor) else leaf, value, lambda _: False)
 
 
 def with_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of arrays that calls a user's function of tensors.
-
-    Parameters
-    ----------
-    function : callable
-        The user's function.
-
-    Examples
-    --------
-    >>> with_tensors(lambda x: x * 2.5)(np.float32(2))
-    array(5., dtype=float32)
-    """
+    """Return a function of arrays that calls a user's function of tensors."""
 
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -87,33 +87,9 @@ REFLECTED = {
 
 
 def compute(symbol: str, function: Callable[..., Any], kinds: str, *operands: Array) -> Any:
-    """Return an operator's result for arrays of one dtype.
+    """Return an operator's result for arrays of one dtype, which is among the supported `kinds`.
 
-    Parameters
-    ----------
-    symbol : str
-        The operator's symbol.
-    function : callable
-        Its implementation.
-    kinds : str
-        Supported kinds of dtypes.
-    *operands : ndarray
-
-    Returns
-    -------
-    ndarray or NumPy scalar
-
-    Raises
-    ------
-    DtypeError
-        If the operator does not support the dtype.
-    InvalidArgumentError
-        If the shapes do not match, an integer is divided by zero or has a negative exponent.
-
-    Examples
-    --------
-    >>> compute("+", np.add, "iuf", np.array([1, 2]), np.array(1))
-    array([2, 3])
+    InvalidArgumentError if the shapes do not match, an integer is divided by zero or has a negative exponent.
     """
     dtype = operands[0].dtype
     if dtype.kind not in kinds:

@@ -274,21 +274,7 @@ def _block(text: str) -> str:
 
 
 def tensor_of(result: Any) -> Tensor:
-    """Return a tensor that shares the memory of an array to which nothing will write.
-
-    Parameters
-    ----------
-    result : ndarray or NumPy scalar
-
-    Returns
-    -------
-    Tensor
-
-    Examples
-    --------
-    >>> tensor_of(np.float32(6))
-    <tf.Tensor: shape=(), dtype=float32, numpy=6.0>
-    """
+    """Return a tensor that shares the memory of an array to which nothing will write."""
     # Text is objects: NumPy's text dtypes drop trailing zeros.
     tensor: Tensor = np.asarray(result, object if isinstance(result, (bytes, str)) else None).view(Tensor)
     tensor.setflags(write=False)
@@ -296,24 +282,7 @@ def tensor_of(result: Any) -> Tensor:
 
 
 def as_tensor(value: Any, dtype: Any = None) -> Tensor:
-    """Return the tensor that TensorFlow makes of a value.
-
-    Parameters
-    ----------
-    value : array-like
-        As for :func:`ringlet.compat.tensorflow.conversion.as_array`. A writable array is copied; a sharded array is
-        returned unchanged.
-    dtype : dtype-like, optional
-
-    Returns
-    -------
-    Tensor
-
-    Examples
-    --------
-    >>> as_tensor([1, 2])
-    <tf.Tensor: shape=(2,), dtype=int32, numpy=array([1, 2], dtype=int32)>
-    """
+    """Return the tensor that TensorFlow makes of a value; a writable array is copied, a sharded one unchanged."""
     if isinstance(value, (Tensor, ShardedArray)) and dtype in (None, value.dtype):
         return cast("Tensor", value)
     array = as_array(value, dtype)
@@ -322,23 +291,7 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
 
 
 def check_dtype(value: Any, dtype: Any) -> None:
-    """Raise if a tensor or a variable has another dtype than requested, as TensorFlow does.
-
-    Parameters
-    ----------
-    value : object
-    dtype : dtype-like or None
-        None accepts any dtype.
-
-    Raises
-    ------
-    ValueError
-
-    Examples
-    --------
-    >>> check_dtype(as_tensor(1.5), "float32"), check_dtype(1.5, "int32")
-    (None, None)
-    """
+    """Raise ValueError if a tensor or a variable has another dtype than requested; None accepts any."""
     if dtype is None or not isinstance(value, (Tensor, ShardedArray, NDArrayProtocol)):
         return
     given, wanted = dtype_name(value.dtype), dtype_name(as_dtype(dtype))  # type: ignore[union-attr]  # operands have one

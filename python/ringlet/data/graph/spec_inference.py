@@ -19,16 +19,7 @@ LeafSpec = TensorSpec | DatasetSpec | OptionalSpec | NoneTensorSpec
 
 
 def spec_of(leaf: Any) -> LeafSpec:
-    """Return the spec of one leaf of an element.
-
-    Examples
-    --------
-    >>> spec_of(np.zeros((2, 3))), spec_of(None)
-    (TensorSpec(shape=(2, 3), dtype=float64), NoneTensorSpec())
-    >>> from ringlet.data import Dataset
-    >>> spec_of(Dataset.range(3))
-    DatasetSpec(element_spec=TensorSpec(shape=(), dtype=int64))
-    """
+    """Return the spec of one leaf of an element."""
     if leaf is None:
         return NoneTensorSpec()
     if is_dataset(leaf):
@@ -41,18 +32,7 @@ def spec_of(leaf: Any) -> LeafSpec:
 
 
 def row_spec(spec: Any) -> LeafSpec:
-    """Return the spec of one row of arrays that conform to a spec.
-
-    Raises
-    ------
-    ValueError
-        If they are scalars.
-
-    Examples
-    --------
-    >>> row_spec(TensorSpec([5, 3], np.int64))
-    TensorSpec(shape=(3,), dtype=int64)
-    """
+    """Return the spec of one row of arrays that conform to a spec."""
     if spec.shape is None:
         return spec  # type: ignore[no-any-return]
     if not spec.shape:
@@ -63,18 +43,7 @@ def row_spec(spec: Any) -> LeafSpec:
 
 
 def common_spec(specs: Sequence[Nest]) -> Nest:
-    """Return the most specific nest of specs that all the given ones conform to; sizes that differ are unknown.
-
-    Raises
-    ------
-    TypeError
-        If they differ in structure or dtype.
-
-    Examples
-    --------
-    >>> common_spec([TensorSpec([2, 3], np.int64), TensorSpec([2, 4], np.int64)])
-    TensorSpec(shape=(2, None), dtype=int64)
-    """
+    """Return the most specific nest of specs that all the given ones conform to; sizes that differ are unknown."""
     return reduce(_common_nest, specs)
 
 

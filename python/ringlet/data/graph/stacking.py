@@ -23,18 +23,7 @@ _DATASET = "a dataset"
 
 
 def stack(elements: list[Nest]) -> Nest:
-    """Stack elements along a new first dimension, in read-only arrays; None stays None.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If they differ in structure, shape or dtype.
-
-    Examples
-    --------
-    >>> stack([(np.int64(1), "a"), (np.int64(2), "b")])
-    (array([1, 2]), array(['a', 'b'], dtype=object))
-    """
+    """Stack elements along a new first dimension, in read-only arrays; None stays None."""
     types = set(map(type, elements))
     if all(kind is np.ndarray or issubclass(kind, LEAF_TYPES) for kind in types):
         return _stack_leaves(elements, elements[0], 0)

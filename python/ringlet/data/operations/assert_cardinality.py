@@ -54,11 +54,9 @@ class AssertCardinality(ElementTransform):
 
     @property
     def cardinality(self) -> int:
-        """The declared number."""
         return self.expected
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return CountedElements(self.input.open(context), self.expected)
 
 
@@ -93,10 +91,8 @@ class CountedElements(UnaryStream):
         )
 
     def get_state(self) -> State:
-        """Return the number of elements so far."""
         return {**super().get_state(), "count": self._count}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         super().set_state(state)
         self._count = state["count"]

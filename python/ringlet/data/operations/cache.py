@@ -90,7 +90,6 @@ class Cache(Transformation):
 
     @property
     def from_row_zero(self) -> bool:
-        """Whether the rows of the input are."""
         return self.table is not None and self.input.from_row_zero
 
     @property
@@ -107,13 +106,11 @@ class Cache(Transformation):
         return store.kept
 
     def open_rows(self, context: IterationContext) -> RowStream:
-        """Open a stream of row numbers."""
         if self.from_row_zero:
             return self.input.open_rows(context)
         return CachedRows(self, context, self._store)
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of elements."""
         if self.filename:
             return FileCachedElements(self.input, context, self.filename)
         return CachedElements(self, context, self._store)

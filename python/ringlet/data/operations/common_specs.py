@@ -19,31 +19,14 @@ __all__ = ["check_compatible", "doubled", "spec_of_answers", "without_sizes"]
 
 
 def check_compatible(nodes: Sequence[Node]) -> None:
-    """Check that elements of nodes are compatible, unless that requires calls of user functions.
-
-    Raises
-    ------
-    TypeError
-        If they differ in structure or dtype.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> check_compatible([Dataset.range(3).node, Dataset.range(5).node])
-    """
+    """Check that elements of nodes are compatible, unless that requires calls of user functions."""
     known = [node for node in nodes if not node.runs_user_code]
     if known:
         common_spec([node.element_spec for node in known])
 
 
 def doubled(example: Nest, specs: Nest) -> Nest:
-    """Return an example with unknown sizes doubled.
-
-    Examples
-    --------
-    >>> doubled(np.array([1, 2]), TensorSpec([None], np.int64))
-    array([1, 2, 1, 2])
-    """
+    """Return an example with unknown sizes doubled."""
     return map_structure(_doubled_leaf, example, specs)
 
 
@@ -57,20 +40,7 @@ def _doubled_leaf(leaf: Any, spec: Any) -> Any:
 def spec_of_answers(answers: Sequence[Nest], source: Node, function: Callable[[Nest], Nest]) -> Nest:
     """Return the specs of the results of a function for the elements of a node.
 
-    Parameters
-    ----------
-    answers : sequence of nest
-        Its results for examples.
-    source : Node
-        If its specs have unknown sizes, the function is also called on an example of double size.
-    function : callable
-        Of an element.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> spec_of_answers([np.zeros((2, 3))], Dataset.range(5).batch(2).node, lambda x: np.zeros((len(x), 3)))
-    TensorSpec(shape=(None, 3), dtype=float64)
+    If the specs of `source` have unknown sizes, the function is also called on an example of double size.
     """
     specs = [map_structure(spec_of, answer) for answer in answers]
     known = source.element_spec
@@ -85,13 +55,7 @@ def spec_of_answers(answers: Sequence[Nest], source: Node, function: Callable[[N
 
 
 def without_sizes(specs: Nest) -> Nest:
-    """Return the specs with all sizes unknown.
-
-    Examples
-    --------
-    >>> without_sizes(TensorSpec([2, 3], np.int64))
-    TensorSpec(shape=(None, None), dtype=int64)
-    """
+    """Return the specs with all sizes unknown."""
     return map_structure(_without_sizes, specs)
 
 

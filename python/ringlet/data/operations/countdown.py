@@ -17,11 +17,9 @@ class CountedRows(RowStream):
         self._left = count
 
     def get_state(self) -> State:
-        """Return the remaining count."""
         return {"input": self._rows.get_state(), "left": self._left}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         self._rows.set_state(state["input"])
         self._left = state["left"]
 
@@ -36,10 +34,8 @@ class CountedElements(UnaryStream):
         self._left = count
 
     def get_state(self) -> State:
-        """Return the remaining count."""
         return {**super().get_state(), "left": self._left}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         super().set_state(state)
         self._left = state["left"]

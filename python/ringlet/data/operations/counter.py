@@ -69,5 +69,4 @@ class Counter(TableSource):
 
     @property
     def cardinality(self) -> int:
-        """INFINITE_CARDINALITY."""
         return INFINITE_CARDINALITY

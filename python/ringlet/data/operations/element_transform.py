@@ -15,10 +15,8 @@ class ElementTransform(Transformation):
 
     @property
     def table(self) -> None:
-        """None: the elements are not rows."""
         return
 
     @property
     def in_order(self) -> bool:
-        """False: there is no table."""
         return False

@@ -15,14 +15,7 @@ __all__ = ["Elements"]
 
 @dataclass(frozen=True, eq=False)
 class Elements(Node):
-    """The elements of a tuple, at least one, such as those of a window.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> list(Elements((np.int64(3), np.int64(4))).open(IterationContext()))
-    [np.int64(3), np.int64(4)]
-    """
+    """The elements of a tuple, at least one, such as those of a window."""
 
     elements: tuple[Nest, ...] = field(repr=False)
     # The specs of such elements; those that all given elements conform to, if None.
@@ -30,28 +23,23 @@ class Elements(Node):
 
     @property
     def cardinality(self) -> int:
-        """The number of elements."""
         return len(self.elements)
 
     @property
     def element_spec(self) -> Nest:
-        """The given specs, or the common specs of the elements."""
         if self.spec is not None:
             return self.spec
         return common_spec([map_structure(spec_of, element) for element in self.elements])
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The number of elements."""
         return {"elements": len(self.elements)}
 
     @property
     def example(self) -> Nest:
-        """The first element."""
         return self.elements[0]
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return ElementsStream(self.elements)
 
 
@@ -72,13 +60,10 @@ class ElementsStream(Stream):
         return element
 
     def close(self) -> None:
-        """Close the stream."""
         self._next = len(self._elements)
 
     def get_state(self) -> State:
-        """Return the position."""
         return {"next": self._next}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         self._next = state["next"]

@@ -64,16 +64,13 @@ class Filter(ElementTransform):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN_CARDINALITY."""
         return UNKNOWN_CARDINALITY
 
     @property
     def runs_user_code(self) -> bool:
-        """True."""
         return True
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return FilterElements(self.input.open(context), self.predicate)
 
 
@@ -96,11 +93,9 @@ class PredicateStream(UnaryStream):
         return as_bool(answer, self._predicate.where("returned no bool", number) + ":")
 
     def get_state(self) -> State:
-        """Return the number of elements tested."""
         return {**super().get_state(), "count": self._count}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         super().set_state(state)
         self._count = state["count"]
 

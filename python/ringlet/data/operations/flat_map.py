@@ -69,12 +69,10 @@ class FlatMap(ElementTransform):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN_CARDINALITY."""
         return UNKNOWN_CARDINALITY
 
     @property
     def runs_user_code(self) -> bool:
-        """True."""
         return True
 
     @cached_property
@@ -107,9 +105,7 @@ class FlatMap(ElementTransform):
 
     @property
     def example(self) -> Nest:
-        """The example of an inner dataset."""
         return self.inner_example.example
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return NestedElements(self, context, DatasetFunction(self.function, self.parameter))

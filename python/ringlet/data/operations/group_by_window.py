@@ -106,27 +106,22 @@ class WindowGroups(ElementTransform):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN_CARDINALITY."""
         return UNKNOWN_CARDINALITY
 
     @property
     def runs_user_code(self) -> bool:
-        """True."""
         return True
 
     @property
     def element_spec(self) -> Nest:
-        """A key and a dataset."""
         return TensorSpec((), np.int64), DatasetSpec(self.input.element_spec)
 
     @property
     def example(self) -> Nest:
-        """A window of the input's example."""
         return self.examples[0]
 
     @cached_property
     def examples(self) -> tuple[Nest, ...]:
-        """A window of the input's example for each of the known keys."""
         example = self.input.example
         keys = self.keys or (integer(self.key_func(*spread(example)), "key_func"),)
         window = self.dataset_type(Elements((example,), self.input.element_spec))
@@ -138,23 +133,11 @@ class WindowGroups(ElementTransform):
         return positive(integer(size, "window_size"), "window_size")
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return GroupedElements(self.input.open(context), self)
 
 
 def integer(answer: Any, name: str) -> int:
-    """Return the result of a function as a Python integer.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If it is not one integer.
-
-    Examples
-    --------
-    >>> integer(np.int64(3), "key_func")
-    3
-    """
+    """Return the result of a function as a Python integer."""
     array = np.asarray(answer) if kind_of(answer) is None else as_ndarray(answer)
     if array.ndim or array.dtype.kind not in "iu":
         raise InvalidArgumentError(f"{name} must return one integer, such as np.int64(0), got {answer!r}.")
@@ -203,18 +186,15 @@ class GroupedElements(UnaryStream):
         return np.int64(key), self._node.dataset_type(Elements(tuple(self._groups.pop(key))))
 
     def close(self) -> None:
-        """Close the input, and discard buffered elements."""
         self._groups = {}
         self._is_input_over = True
         super().close()
 
     def get_state(self) -> State:
-        """Return the buffered elements, and the state of the input."""
         groups = [[key, self._sizes[key], save_elements(group)] for key, group in self._groups.items()]
         return {**super().get_state(), "groups": groups, "count": self._count, "is_input_over": self._is_input_over}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         super().set_state(state)
         source: Node = self._node.input
         self._groups = {key: load_elements(group, source) for key, _, group in state["groups"]}

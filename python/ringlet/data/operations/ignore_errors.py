@@ -54,11 +54,9 @@ class IgnoreErrors(ElementTransform):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN_CARDINALITY."""
         return UNKNOWN_CARDINALITY
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return IgnoreErrorsElements(self.input.open(context), self.log_warning)
 
 

@@ -103,7 +103,6 @@ class Interleave(FlatMap):
         return INFINITE_CARDINALITY if is_endless and self.num_parallel_calls is not None else UNKNOWN_CARDINALITY
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         calls = min(count_calls(self.num_parallel_calls), self.cycle_length)
         is_ordered = self.deterministic is not False
         function = DatasetFunction(self.function)

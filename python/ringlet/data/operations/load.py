@@ -165,12 +165,10 @@ class SavedShard(Node):
 
     @property
     def cardinality(self) -> int:
-        """The number of saved elements."""
         return self.count
 
     @property
     def element_spec(self) -> Nest:
-        """The saved or given specs."""
         return self.spec
 
     @property
@@ -186,11 +184,9 @@ class SavedShard(Node):
 
     @property
     def has_files(self) -> bool:
-        """True."""
         return True
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return ShardElements(self)
 
 
@@ -235,7 +231,6 @@ class ShardElements(Stream):
             raise NotFoundError(f"{self._name}{SUFFIX} does not exist: {why}. Load the dataset again.") from error
 
     def close(self) -> None:
-        """Close the file."""
         self._is_closed = True
         if self._reader is not None:
             self._reader.close()
@@ -247,7 +242,6 @@ class ShardElements(Stream):
         return {"place": None if self._is_closed else list(place)}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         if state["place"] is None:
             self.close()
         else:

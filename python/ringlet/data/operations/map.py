@@ -112,22 +112,18 @@ class Map(Transformation):
 
     @property
     def table(self) -> None:
-        """None: a function's results are not rows."""
         return
 
     @property
     def in_order(self) -> bool:
-        """False: there is no table."""
         return False
 
     @property
     def runs_user_code(self) -> bool:
-        """True."""
         return True
 
     @cached_property
     def example(self) -> Nest:
-        """The function's result for the input's example."""
         return self._answer(self.input.example)
 
     @cached_property
@@ -152,7 +148,6 @@ class Map(Transformation):
         return _Numbered(self.function)((number, element))
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         calls = count_calls(self.num_parallel_calls)
         return MapElements(self.input, context, self.function, calls, self.deterministic is not False)
 

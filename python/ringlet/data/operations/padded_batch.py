@@ -99,13 +99,11 @@ class PaddedBatch(ElementTransform):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The sizes, and the padding as text."""
         padding = {"padded_shapes": repr(self.padded_shapes), "padding_values": repr(self.padding_values)}
         return {"batch_size": self.batch_size, "drop_remainder": self.drop_remainder, **padding}
 
     @property
     def cardinality(self) -> int:
-        """Number of batches."""
         size = self.input.cardinality
         if size < 0:
             return size
@@ -132,11 +130,9 @@ class PaddedBatch(ElementTransform):
 
     @property
     def example(self) -> Nest:
-        """A batch of the input's example."""
         return self.padding.batch([self.input.example] * self.batch_size)
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         least = self.batch_size if self.drop_remainder else 1
         groups = Groups(self.input.open(context), self.batch_size, least)
         return PaddedBatchElements(groups, self)

@@ -123,21 +123,17 @@ class Draws(Node):
 
     @property
     def cardinality(self) -> int:
-        """The cardinality of the weights."""
         return self.weights.cardinality
 
     @property
     def element_spec(self) -> Nest:
-        """A scalar int64."""
         return TensorSpec((), np.int64)
 
     @property
     def example(self) -> Nest:
-        """Zero."""
         return np.int64(0)
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return RandomChoiceElements([self.weights.open(context), self.numbers.open(context)], self.count)
 
 

@@ -108,13 +108,7 @@ def _known_spec(dataset: Dataset) -> Nest:
 
 
 class ShardFunction(UserFunction):
-    """A user function that returns the shard of an element.
-
-    Examples
-    --------
-    >>> ShardFunction(lambda x: x % 2).shard(0, 5)
-    1
-    """
+    """A user function that returns the shard of an element."""
 
     __slots__ = ()
 

@@ -66,11 +66,9 @@ class Skip(Transformation):
         return 0 if self.count == ALL else max(0, size - self.count)
 
     def open_rows(self, context: IterationContext) -> RowStream:
-        """Open a stream of row numbers."""
         return SkipRows(self.input.open_rows(context), self.count)
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of elements."""
         return SkipElements(self.input.open(context), self.count)
 
 
@@ -80,7 +78,6 @@ class SkipRows(CountedRows):
     __slots__ = ()
 
     def next_rows(self, count: int) -> Rows:
-        """Return the next `count` row numbers, or fewer at the end."""
         if self._left == ALL:
             return slice(0, 0)
         while self._left:

@@ -23,17 +23,14 @@ class TableSource(Node):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The number of rows and their spec."""
         return {"rows": self.rows.length, "spec": str(self.element_spec)}
 
     @property
     def cardinality(self) -> int:
-        """Number of rows."""
         return self.rows.length
 
     @property
     def element_spec(self) -> Nest:
-        """The nest of specs of one row."""
         return self.rows.element_spec
 
     @property
@@ -47,31 +44,25 @@ class TableSource(Node):
 
     @property
     def examples(self) -> tuple[Nest, ...]:
-        """The first, the middle and the last row."""
         size = self.rows.length
         return tuple(map(self._row, sorted({0, size // 2, size - 1}))) if size else (self.example,)
 
     @property
     def table(self) -> Table:
-        """The table."""
         return self.rows
 
     @property
     def in_order(self) -> bool:
-        """True."""
         return True
 
     @property
     def from_row_zero(self) -> bool:
-        """True."""
         return True
 
     def open_rows(self, context: IterationContext) -> RowStream:
-        """Open a stream of row numbers."""
         return TableRows(self.rows.length)
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Unused: the node has a table."""
         raise NotImplementedError
 
 
@@ -85,17 +76,14 @@ class TableRows(RowStream):
         self._length = length
 
     def next_rows(self, count: int) -> Rows:
-        """Return the next `count` row numbers, or fewer at the end."""
         start = self._next
         self._next = stop = min(start + count, self._length)
         return slice(start, stop)
 
     def get_state(self) -> State:
-        """Return the next number."""
         return {"next": self._next}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         self._next = state["next"]
 
 

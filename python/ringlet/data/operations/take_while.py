@@ -54,7 +54,6 @@ class TakeWhile(Filter):
     """The elements before the first for which a predicate is false."""
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return TakeWhileElements(self.input.open(context), self.predicate)
 
 

@@ -57,11 +57,9 @@ class Unique(ElementTransform):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN_CARDINALITY."""
         return UNKNOWN_CARDINALITY
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return UniqueElements(self.input.open(context), self.input)
 
 
@@ -84,11 +82,9 @@ class UniqueElements(UnaryStream):
                 return element
 
     def get_state(self) -> State:
-        """Return all elements so far, and the state of the input."""
         return {**super().get_state(), "seen": save_elements(list(self._seen.values()))}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         super().set_state(state)
         self._seen = {_key(element): element for element in load_elements(state["seen"], self._node)}
 

@@ -33,20 +33,7 @@ _LONGEST_HEADER = 2**28
 
 
 class CacheWriter:
-    """Writer of a cache file; a lock admits one writer at a time.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     writer = CacheWriter.begin(f"{folder}/cache")
-    ...     CacheWriter.begin(f"{folder}/cache") is None  # the first one is at work
-    ...     writer.write({"x": 1})
-    ...     writer.finish()
-    ...     list(CacheReader(f"{folder}/cache"))
-    True
-    [{'x': 1}]
-    """
+    """Writer of a cache file; a lock admits one writer at a time."""
 
     def __init__(self, name: str, file: FileIO, offset: int, count: int) -> None:
         self._name = name
@@ -63,11 +50,6 @@ class CacheWriter:
         """Return a writer; None if another writer, in any process, holds the lock.
 
         An `offset` and a `count` are a result of `synced`: the writer continues the unfinished file there.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be created.
         """
         path = Path(name + _PARTIAL)
         # Unbuffered: a forked child would write the buffer a second time.
@@ -129,23 +111,10 @@ class CacheWriter:
 
 
 class CacheReader:
-    """Iterator over the states in a complete cache file.
+    """Iterator over the states in a complete cache file; DataLossError where it is damaged.
 
-    Parameters
-    ----------
-    name : str
-        The name without the suffix.
-    offset, count : int, optional
-        Where to continue: the attributes `offset` and `count` of another reader.
-    kind, remedy : str, optional
-        Description of the file, and remedy, in error messages.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the file does not exist.
-    DataLossError
-        During iteration, if the file is damaged.
+    `name` has no suffix. `offset` and `count` of another reader continue where that one is. `kind` and `remedy`
+    describe the file in messages.
     """
 
     def __init__(
@@ -209,7 +178,6 @@ class CacheReader:
         )
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
 

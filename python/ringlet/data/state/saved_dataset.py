@@ -44,31 +44,14 @@ class Manifest(NamedTuple):
 
 
 def check_compression(compression: Any) -> int:
-    """Return the zlib level of a compression name.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the name is unknown.
-
-    Examples
-    --------
-    >>> check_compression(None), check_compression("GZIP")
-    (0, 6)
-    """
+    """Return the zlib level of a compression name."""
     if not isinstance(compression, (str, type(None))) or compression not in _LEVELS:
         raise InvalidArgumentError(f"compression must be None, 'NONE', 'AUTO', 'SNAPPY' or 'GZIP', got {compression!r}")
     return _LEVELS[compression]
 
 
 def expanded(state: State) -> State:
-    """Return the state of an element, decompressed if necessary.
-
-    Raises
-    ------
-    ValueError
-        If it was not written by a `SavedDatasetWriter`.
-    """
+    """Return the state of an element, decompressed if necessary."""
     if "zlib" not in state:
         return state
     try:
@@ -80,20 +63,7 @@ def expanded(state: State) -> State:
 
 
 class SavedDatasetWriter:
-    """Writer of the elements of a dataset to the shards of a new run.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from ringlet.data import TensorSpec
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     writer = SavedDatasetWriter.begin(folder, TensorSpec((), np.int64), 0)
-    ...     writer.write(np.int64(7), 3)
-    ...     writer.finish()
-    ...     read_manifest(folder).shards
-    {3: 1}
-    """
+    """Writer of the elements of a dataset to the shards of a new run."""
 
     def __init__(self, folder: Path, lock: int, spec: Nest, level: int, progress: State | None) -> None:
         self._folder = folder
@@ -117,11 +87,6 @@ class SavedDatasetWriter:
         """Return a writer; None if another writer holds the lock.
 
         With the `progress` of an unfinished run, the writer continues it; see `can_continue`.
-
-        Raises
-        ------
-        OSError
-            If the folder cannot be created or written to.
         """
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
@@ -238,15 +203,7 @@ def _current_run(folder: Path) -> str | None:
 
 
 def read_manifest(folder: str) -> Manifest:
-    """Return the manifest of a saved dataset.
-
-    Raises
-    ------
-    NotFoundError
-        If the folder has no saved dataset.
-    DataLossError
-        If the manifest is damaged.
-    """
+    """Return the manifest of a saved dataset."""
     path = Path(folder) / _MANIFEST
     try:
         text = path.read_bytes()

@@ -38,21 +38,7 @@ class _NotPlain(Exception):
 
 
 def save_elements(elements: Sequence[Nest]) -> State:
-    """Encode the elements of a buffer as a state; arrays of numbers of one kind are stacked, others are shared.
-
-    Raises
-    ------
-    TypeError
-        If a leaf is neither numbers nor text.
-
-    Examples
-    --------
-    >>> save_elements([(np.int64(1), "a"), (np.int64(2), "b")])["elements"][1]
-    {'tuple': [np.int64(2), 'b']}
-    >>> save_elements([np.zeros(2), np.ones(2)])
-    {'columns': array([[0., 0.],
-           [1., 1.]]), 'count': 2}
-    """
+    """Encode the elements of a buffer as a state; arrays of numbers of one kind are stacked, others are shared."""
     try:
         columns = _stacked(elements)
         if columns is not None:
@@ -63,20 +49,7 @@ def save_elements(elements: Sequence[Nest]) -> State:
 
 
 def load_elements(state: State, node: Node) -> list[Nest]:
-    """Decode a result of `save_elements`, with read-only arrays.
-
-    Parameters
-    ----------
-    state : State
-    node : Node
-        The node of the elements, with their structure if it does not describe itself.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> load_elements(save_elements([(np.int64(1), "a")]), Dataset.range(1).node)
-    [(np.int64(1), 'a')]
-    """
+    """Decode a result of `save_elements`, with read-only arrays; `node` has their structure."""
     if "columns" in state:
         leaves, shape = flatten(_loaded(state["columns"]))
         return [unflatten(shape, [leaf[row] for leaf in leaves]) for row in range(state["count"])]
@@ -87,42 +60,18 @@ def load_elements(state: State, node: Node) -> list[Nest]:
 
 
 def save_element(element: Nest) -> State:
-    """Encode one element as a state.
-
-    Examples
-    --------
-    >>> save_element({"x": np.int64(3)})
-    {'elements': [{'dict': [['x', np.int64(3)]]}]}
-    """
+    """Encode one element as a state."""
     return save_elements([element])
 
 
 def load_element(state: State, node: Node) -> Nest:
-    """Decode a result of `save_element`.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> load_element(save_element({"x": np.int64(3)}), Dataset.range(1).node)
-    {'x': np.int64(3)}
-    """
+    """Decode a result of `save_element`."""
     (element,) = load_elements(state, node)
     return element
 
 
 def save_value(value: Any) -> State:
-    """Encode a nest of plain values and arrays, which describes itself, as a state.
-
-    Raises
-    ------
-    TypeError
-        If it holds other values.
-
-    Examples
-    --------
-    >>> load_value(save_value({"epoch": 3, 7: (None, 2.5)}))
-    {'epoch': 3, 7: (None, 2.5)}
-    """
+    """Encode a nest of plain values and arrays, which describes itself, as a state."""
     try:
         return {"value": _saved(value)}
     except _NotPlain:
@@ -130,13 +79,7 @@ def save_value(value: Any) -> State:
 
 
 def load_value(state: State) -> Any:
-    """Decode a result of `save_value`.
-
-    Examples
-    --------
-    >>> load_value(save_value([1, "a"]))
-    [1, 'a']
-    """
+    """Decode a result of `save_value`."""
     return _loaded(state["value"])
 
 

@@ -19,11 +19,6 @@ def spec_text(spec: Nest) -> Any:
     """Encode a nest of specs as a JSON value.
 
     Named tuples are written with their names. The result is None for a nest with other classes.
-
-    Examples
-    --------
-    >>> spec_text((TensorSpec([2, None], np.float32),))
-    {'tuple': [{'tensor': [[2, None], '<f4']}]}
     """
     try:
         return _written(spec)
@@ -50,18 +45,7 @@ def _written(spec: Nest) -> Any:
 
 
 def spec_of_text(text: Any) -> Nest:
-    """Decode a result of `spec_text`; named tuples get new classes.
-
-    Raises
-    ------
-    ValueError
-        If the value is not an encoded nest.
-
-    Examples
-    --------
-    >>> spec_of_text(spec_text({"x": TensorSpec([], np.int64)}))
-    {'x': TensorSpec(shape=(), dtype=int64)}
-    """
+    """Decode a result of `spec_text`; named tuples get new classes."""
     try:
         ((kind, content),) = text.items()
         if kind == "dict":
