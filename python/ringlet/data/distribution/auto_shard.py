@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+from ringlet.data.distribution.legacy_rebatch import LegacyRebatch
 from ringlet.data.graph.iteration_context import graph_nodes
 from ringlet.data.graph.node import Node
+from ringlet.data.graph.sources import TableSource
 from ringlet.data.operations.from_generator import GeneratorSource
-from ringlet.data.operations.legacy_rebatch import LegacyRebatch
 from ringlet.data.operations.rebatch import Rebatch
 from ringlet.data.operations.shard import Shard
 from ringlet.data.operations.shuffle import Shuffle
-from ringlet.data.operations.table_source import TableSource
 from ringlet.data.operations.with_options import options_of
 from ringlet.data.policies import AutoShardPolicy
 from ringlet.data.readers.file_reader import FileReader

@@ -11,6 +11,7 @@ from ringlet.data.distribution.batch_size import batch_size_of
 from ringlet.data.distribution.batch_split import BatchSplit, check_rows
 from ringlet.data.distribution.element_distribution import ElementDistribution
 from ringlet.data.distribution.input_placement import InputPlacement
+from ringlet.data.distribution.legacy_rebatch import LegacyRebatch
 from ringlet.data.distribution.replica_rows import batch_sizes_for_worker
 from ringlet.data.distribution.weighted_remainder import (
     WeightedBatchSplit,
@@ -19,7 +20,6 @@ from ringlet.data.distribution.weighted_remainder import (
 )
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Node, Stream
-from ringlet.data.operations.legacy_rebatch import LegacyRebatch
 from ringlet.data.operations.prefetch import Prefetch
 from ringlet.data.operations.rebatch import Rebatch
 from ringlet.data.operations.with_options import with_options_applied

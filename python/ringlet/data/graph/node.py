@@ -30,6 +30,7 @@ from ringlet.data.graph.iteration_context import IterationContext
 from ringlet.data.graph.table import Rows, Table, row_count, row_numbers
 
 __all__ = [
+    "ElementTransform",
     "IterationContext",
     "Node",
     "OneToOneStream",
@@ -336,3 +337,16 @@ class RowElements(Stream):
             self._rows = None
         elif self._rows is not None:
             self._rows.set_state(state["input"])
+
+
+@dataclass(frozen=True, eq=False)
+class ElementTransform(Transformation):
+    """Base class of transformations that read their input element by element."""
+
+    @property
+    def table(self) -> None:
+        return
+
+    @property
+    def in_order(self) -> bool:
+        return False

@@ -1,19 +1,24 @@
-"""Inference of specs from values, and the most specific spec of several."""
+"""Inference of specs from values and from results of functions, and the most specific spec of several."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ringlet.collectives.adapters.array_adapters import in_kind_of
+from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.dataset_spec import DatasetSpec, OptionalSpec
 from ringlet.data.graph.element_structure import Nest, has_datasets, is_dataset, is_optional
 from ringlet.data.tensor_spec import NoneTensorSpec, TensorSpec
-from ringlet.nest import flatten, unflatten
+from ringlet.nest import flatten, map_structure, unflatten
 
-__all__ = ["common_spec", "row_spec", "spec_of"]
+if TYPE_CHECKING:
+    from ringlet.data.graph.node import Node
+
+__all__ = ["check_compatible", "common_spec", "doubled", "row_spec", "spec_of", "spec_of_answers", "without_sizes"]
 
 LeafSpec = TensorSpec | DatasetSpec | OptionalSpec | NoneTensorSpec
 
@@ -78,3 +83,50 @@ def _common(one: Any, other: Any) -> Any:
 
 def _common_sizes(one: Sequence[int | None], other: Sequence[int | None]) -> list[int | None]:
     return [a if a == b else None for a, b in zip(one, other, strict=True)]
+
+
+def check_compatible(nodes: Sequence[Node]) -> None:
+    """Check that elements of nodes are compatible, unless that requires calls of user functions."""
+    known = [node for node in nodes if not node.runs_user_code]
+    if known:
+        common_spec([node.element_spec for node in known])
+
+
+def doubled(example: Nest, specs: Nest) -> Nest:
+    """Return an example with unknown sizes doubled."""
+    return map_structure(_doubled_leaf, example, specs)
+
+
+def _doubled_leaf(leaf: Any, spec: Any) -> Any:
+    for axis, size in enumerate(spec.shape or ()):
+        if size is None:
+            leaf = in_kind_of(leaf, np.concatenate([as_ndarray(leaf)] * 2, axis), is_own=True)
+    return leaf
+
+
+def spec_of_answers(answers: Sequence[Nest], source: Node, function: Callable[[Nest], Nest]) -> Nest:
+    """Return the specs of the results of a function for the elements of a node.
+
+    If the specs of `source` have unknown sizes, the function is also called on an example of double size.
+    """
+    specs = [map_structure(spec_of, answer) for answer in answers]
+    known = source.element_spec
+    try:
+        if not all(spec.is_fully_defined for spec in flatten(known)[0]):
+            larger = function(doubled(source.example, known))
+            specs.append(map_structure(spec_of, larger))
+        return common_spec(specs)
+    except Exception:
+        # If the function rejects the other size, the dependence of result sizes stays undetermined.
+        return without_sizes(specs[0])
+
+
+def without_sizes(specs: Nest) -> Nest:
+    """Return the specs with all sizes unknown."""
+    return map_structure(_without_sizes, specs)
+
+
+def _without_sizes(spec: Any) -> Any:
+    if not isinstance(spec, TensorSpec) or spec.shape is None:
+        return spec
+    return TensorSpec([None] * len(spec.shape), spec.dtype)

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from ringlet.data.operations.counts import AUTOTUNE
+from ringlet.data.graph.count_arguments import AUTOTUNE
 from ringlet.devices.cores import visible_cores
 from ringlet.errors import FailedPreconditionError
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, State, Stream, UnaryStream
-from ringlet.data.operations.element_transform import ElementTransform
+from ringlet.data.graph.node import ElementTransform, IterationContext, State, Stream, UnaryStream
 from ringlet.errors import FailedPreconditionError
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.data.graph.adapter_column import repeat_adapted
+from ringlet.data.graph.count_arguments import check_parallel_calls, positive
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.mapped_stream import MappedStream
 from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream, Transformation, UnaryStream
 from ringlet.data.graph.stacking import stack
 from ringlet.data.graph.table import Rows, Table, row_numbers
 from ringlet.data.graph.thread_map import WORTH_A_THREAD_BYTES, count_calls
-from ringlet.data.operations.counts import check_parallel_calls, positive
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.nest import flatten, map_structure
 

@@ -10,8 +10,8 @@ from ringlet.data.graph.iteration_context import graph_nodes
 from ringlet.data.graph.node import IterationContext, RowStream, Stream, Transformation
 from ringlet.data.graph.pipeline_handle import PipelineHandle
 from ringlet.data.graph.table import Table
-from ringlet.data.operations.cached_elements import CachedElements, CachedRows, Store
-from ringlet.data.operations.cached_file import FileCachedElements
+from ringlet.data.operations.common.file_cache import FileCachedElements
+from ringlet.data.operations.common.memory_cache import CachedElements, CachedRows, Store
 from ringlet.data.state.fingerprint import fingerprint
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ import numpy as np
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Node, State, Stream
-from ringlet.data.graph.spec_inference import common_spec
-from ringlet.data.operations.common_specs import check_compatible
-from ringlet.data.operations.user_function import node_of
+from ringlet.data.graph.spec_inference import check_compatible, common_spec
+from ringlet.data.operations.common.user_function import node_of
 from ringlet.data.operations.zip import InputStreams
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError

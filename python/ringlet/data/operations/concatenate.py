@@ -14,10 +14,9 @@ from ringlet.data.graph.batch_rows import join_rows
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream
-from ringlet.data.graph.spec_inference import common_spec
+from ringlet.data.graph.spec_inference import check_compatible, common_spec
 from ringlet.data.graph.table import Column, Rows, Table, row_count, row_numbers
-from ringlet.data.operations.common_specs import check_compatible
-from ringlet.data.operations.user_function import node_of
+from ringlet.data.operations.common.user_function import node_of
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset

@@ -11,8 +11,8 @@ import numpy as np
 
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, RowStream, State, Stream, Transformation, UnaryStream
+from ringlet.data.graph.sources import TableRows
 from ringlet.data.graph.table import RangeColumn, Table
-from ringlet.data.operations.table_source import TableRows
 from ringlet.data.operations.zip import zip_tables
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError

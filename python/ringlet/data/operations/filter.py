@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, State, Stream, UnaryStream
-from ringlet.data.operations.element_transform import ElementTransform
-from ringlet.data.operations.user_function import UserFunction, as_bool, check_callable, spread
+from ringlet.data.graph.node import ElementTransform, IterationContext, State, Stream, UnaryStream
+from ringlet.data.operations.common.user_function import UserFunction, as_bool, check_callable, spread
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, Node, Stream
-from ringlet.data.graph.spec_inference import common_spec
-from ringlet.data.operations.common_specs import doubled, without_sizes
-from ringlet.data.operations.element_transform import ElementTransform
+from ringlet.data.graph.node import ElementTransform, IterationContext, Node, Stream
+from ringlet.data.graph.spec_inference import common_spec, doubled, without_sizes
+from ringlet.data.operations.common.nested_elements import DatasetFunction, NestedElements
+from ringlet.data.operations.common.user_function import check_callable
 from ringlet.data.operations.map import call
-from ringlet.data.operations.nested_interleave import DatasetFunction, NestedElements
-from ringlet.data.operations.user_function import check_callable
 from ringlet.nest import flatten
 
 if TYPE_CHECKING:

@@ -13,13 +13,12 @@ from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.dataset_spec import DatasetSpec
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
+from ringlet.data.graph.count_arguments import positive
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, Node, State, Stream, UnaryStream
-from ringlet.data.operations.counts import positive
-from ringlet.data.operations.element_transform import ElementTransform
-from ringlet.data.operations.elements import Elements
+from ringlet.data.graph.node import ElementTransform, IterationContext, Node, State, Stream, UnaryStream
+from ringlet.data.graph.sources import Elements
+from ringlet.data.operations.common.user_function import UserFunction, check_callable, spread
 from ringlet.data.operations.flat_map import FlatMap
-from ringlet.data.operations.user_function import UserFunction, check_callable, spread
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError

@@ -13,9 +13,9 @@ from ringlet.data.dataset_spec import DatasetSpec
 from ringlet.data.graph.batch_rows import zeros_like_spec
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Node, State, Stream
+from ringlet.data.graph.sources import Elements
 from ringlet.data.operations.assert_cardinality import assert_cardinality
-from ringlet.data.operations.elements import Elements
-from ringlet.data.operations.user_function import node_of
+from ringlet.data.operations.common.user_function import node_of
 from ringlet.data.state.cache_file import SUFFIX, CacheReader
 from ringlet.data.state.saved_dataset import Manifest, check_compression, expanded, read_manifest, shard_name
 from ringlet.data.state.saved_elements import load_element

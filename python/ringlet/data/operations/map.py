@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ringlet.data.graph.count_arguments import check_parallel_calls
 from ringlet.data.graph.element_structure import Nest, as_element, detached
 from ringlet.data.graph.mapped_stream import MappedStream
 from ringlet.data.graph.node import IterationContext, Node, State, Stream, Transformation
+from ringlet.data.graph.spec_inference import spec_of_answers
 from ringlet.data.graph.thread_map import count_calls
-from ringlet.data.operations.common_specs import spec_of_answers
-from ringlet.data.operations.counts import check_parallel_calls
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
 from ringlet.errors.exception_notes import add_note

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ringlet.data.graph.count_arguments import positive
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.mapped_stream import MappedStream
-from ringlet.data.graph.node import IterationContext, State, Stream
-from ringlet.data.graph.spec_inference import spec_of
+from ringlet.data.graph.node import ElementTransform, IterationContext, State, Stream
+from ringlet.data.graph.spec_inference import spec_of, without_sizes
 from ringlet.data.operations.batch import Groups
-from ringlet.data.operations.common_specs import without_sizes
-from ringlet.data.operations.counts import positive
-from ringlet.data.operations.element_transform import ElementTransform
-from ringlet.data.operations.padding import Padding
+from ringlet.data.operations.common.padding import Padding
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.nest import map_structure, unflatten

@@ -10,11 +10,11 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ringlet.data.graph.count_arguments import AUTOTUNE, check_buffer_size
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.mapped_stream import RestoredError
 from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream, Transformation
 from ringlet.data.graph.thread_map import DROPPED_SECONDS, WORTH_A_THREAD_BYTES, other_process
-from ringlet.data.operations.counts import AUTOTUNE, check_buffer_size
 from ringlet.data.state.saved_elements import load_elements, save_elements
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ import numpy as np
 
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.graph.element_structure import Array, Nest, as_element
-from ringlet.data.operations.random_numbers import seed_entropy
-from ringlet.data.operations.user_function import check_callable, spread
+from ringlet.data.operations.common.user_function import check_callable, spread
+from ringlet.data.operations.random import seed_entropy
 from ringlet.errors import InvalidArgumentError
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINA
 from ringlet.data.graph.element_structure import Array, Nest
 from ringlet.data.graph.node import IterationContext, Node, Stream
 from ringlet.data.operations.choose_from_datasets import Choose, nodes_of
-from ringlet.data.operations.random_numbers import RandomNumbers, seed_entropy
-from ringlet.data.operations.user_function import node_of
+from ringlet.data.operations.common.user_function import node_of
+from ringlet.data.operations.random import RandomNumbers, seed_entropy
 from ringlet.data.operations.zip import InputStreams
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError

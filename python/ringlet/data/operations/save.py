@@ -10,7 +10,7 @@ import numpy as np
 
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.spec_inference import common_spec
-from ringlet.data.operations.user_function import UserFunction, check_callable, spread
+from ringlet.data.operations.common.user_function import UserFunction, check_callable, spread
 from ringlet.data.state.save_checkpoints import SaveCheckpoints
 from ringlet.data.state.saved_dataset import SavedDatasetWriter, can_continue, check_compression
 from ringlet.data.tensor_spec import TensorSpec

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringlet.data.graph.element_structure import Nest, as_element, detached
-from ringlet.data.graph.node import IterationContext, State, Stream, UnaryStream
-from ringlet.data.graph.spec_inference import spec_of
-from ringlet.data.operations.carried_state import CarriedState
-from ringlet.data.operations.common_specs import spec_of_answers
-from ringlet.data.operations.element_transform import ElementTransform
-from ringlet.data.operations.elements import Elements
-from ringlet.data.operations.user_function import UserFunction, check_callable
+from ringlet.data.graph.node import ElementTransform, IterationContext, State, Stream, UnaryStream
+from ringlet.data.graph.sources import Elements
+from ringlet.data.graph.spec_inference import spec_of, spec_of_answers
+from ringlet.data.operations.common.carried_state import CarriedState
+from ringlet.data.operations.common.user_function import UserFunction, check_callable
 from ringlet.data.state.saved_elements import load_element, save_element
 from ringlet.nest import map_structure
 

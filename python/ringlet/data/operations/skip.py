@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
+from ringlet.data.graph.count_arguments import ALL, count_or_all
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, RowStream, Stream, Transformation
+from ringlet.data.graph.node import IterationContext, RowStream, State, Stream, Transformation, UnaryStream
 from ringlet.data.graph.table import Rows, row_count
-from ringlet.data.operations.countdown import CountedElements, CountedRows
-from ringlet.data.operations.counts import ALL, count_or_all
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
 
-__all__ = ["Skip", "skip"]
+__all__ = ["CountedElements", "CountedRows", "Skip", "skip"]
 
 # Number of row numbers to skip per call: a shuffle makes arrays of them.
 _AT_ONCE = 2**20
@@ -48,6 +47,40 @@ def skip(self: Dataset, count: int, name: str | None = None) -> Dataset:
     """
     count = count_or_all(count, "count")
     return type(self)(Skip(self.node, count))
+
+
+class CountedRows(RowStream):
+    """Base class of streams that count down `_left` row numbers of `_rows`."""
+
+    __slots__ = ("_left", "_rows")
+
+    def __init__(self, rows: RowStream, count: int) -> None:
+        self._rows = rows
+        self._left = count
+
+    def get_state(self) -> State:
+        return {"input": self._rows.get_state(), "left": self._left}
+
+    def set_state(self, state: State) -> None:
+        self._rows.set_state(state["input"])
+        self._left = state["left"]
+
+
+class CountedElements(UnaryStream):
+    """Base class of streams that count down `_left` elements of the input."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self, source: Stream, count: int) -> None:
+        super().__init__(source)
+        self._left = count
+
+    def get_state(self) -> State:
+        return {**super().get_state(), "left": self._left}
+
+    def set_state(self, state: State) -> None:
+        super().set_state(state)
+        self._left = state["left"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, State, Stream
+from ringlet.data.graph.node import ElementTransform, IterationContext, State, Stream
 from ringlet.data.graph.pipeline_handle import PipelineHandle
-from ringlet.data.operations.element_transform import ElementTransform
 from ringlet.data.operations.load import read_shards
 from ringlet.data.operations.save import ShardFunction
 from ringlet.data.state.fingerprint import fingerprint

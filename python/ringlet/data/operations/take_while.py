@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Stream
+from ringlet.data.operations.common.user_function import check_callable
 from ringlet.data.operations.filter import Filter, PredicateStream
-from ringlet.data.operations.user_function import check_callable
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset

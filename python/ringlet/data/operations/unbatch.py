@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ringlet.data.graph.batch_rows import num_rows, zeros_like_spec
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, Node, State, Stream, UnaryStream
+from ringlet.data.graph.node import ElementTransform, IterationContext, Node, State, Stream, UnaryStream
 from ringlet.data.graph.spec_inference import row_spec, spec_of
-from ringlet.data.operations.element_transform import ElementTransform
 from ringlet.data.state.saved_elements import load_element, save_element
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.nest import PyTreeSpec, flatten, map_structure, unflatten

@@ -11,8 +11,7 @@ from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, Node, State, Stream, UnaryStream
-from ringlet.data.operations.element_transform import ElementTransform
+from ringlet.data.graph.node import ElementTransform, IterationContext, Node, State, Stream, UnaryStream
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
 

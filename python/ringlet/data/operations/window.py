@@ -10,13 +10,11 @@ import numpy as np
 
 from ringlet.data.dataset_spec import DatasetSpec
 from ringlet.data.graph.adapter_column import array_column
+from ringlet.data.graph.count_arguments import positive
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, RowStream, State, Stream, UnaryStream
+from ringlet.data.graph.node import ElementTransform, IterationContext, RowStream, State, Stream, UnaryStream
+from ringlet.data.graph.sources import Elements, TableSource
 from ringlet.data.graph.table import Rows, Table, row_numbers
-from ringlet.data.operations.counts import positive
-from ringlet.data.operations.element_transform import ElementTransform
-from ringlet.data.operations.elements import Elements
-from ringlet.data.operations.table_source import TableSource
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.data.tensor_spec import NoneTensorSpec
 from ringlet.nest import flatten, map_structure, unflatten

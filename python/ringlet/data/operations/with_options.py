@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ringlet.data.dataset_options import Options
+from ringlet.data.graph.count_arguments import AUTOTUNE
 from ringlet.data.graph.node import IterationContext, Node, RowStream, Stream, Transformation
-from ringlet.data.operations.counts import AUTOTUNE
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset

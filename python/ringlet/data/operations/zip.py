@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream
+from ringlet.data.graph.sources import TableRows
 from ringlet.data.graph.table import Table
-from ringlet.data.operations.table_source import TableRows
-from ringlet.data.operations.user_function import node_of
+from ringlet.data.operations.common.user_function import node_of
 from ringlet.nest import PyTreeSpec, flatten, unflatten
 
 if TYPE_CHECKING:

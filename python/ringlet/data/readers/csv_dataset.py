@@ -13,8 +13,7 @@ import numpy as np
 
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, OneToOneStream, Stream
-from ringlet.data.operations.element_transform import ElementTransform
+from ringlet.data.graph.node import ElementTransform, IterationContext, OneToOneStream, Stream
 from ringlet.data.readers.byte_stream import check_compression
 from ringlet.data.readers.csv_records import CsvRecords, Dialect, Record
 from ringlet.data.readers.file_blocks import buffer_bytes

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 
 from ringlet.data.graph.node import Node
+from ringlet.data.graph.sources import TableSource
 from ringlet.data.graph.table import ArrayColumn, Table
-from ringlet.data.operations.table_source import TableSource
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.nest import flatten
 

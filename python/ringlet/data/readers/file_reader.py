@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
+from ringlet.data.graph.count_arguments import AUTOTUNE
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, State, Stream, Transformation, UnaryStream
 from ringlet.data.graph.thread_map import ThreadMap
-from ringlet.data.operations.counts import AUTOTUNE
 from ringlet.data.readers.file_blocks import FileBlocks
 from ringlet.data.readers.file_names import text_name
 from ringlet.data.tensor_spec import TensorSpec

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringlet.data.graph.element_structure import Array, Nest, paths
+from ringlet.data.graph.sources import TableSource
 from ringlet.data.graph.table import ArrayColumn, Column, Rows, Table
-from ringlet.data.operations.table_source import TableSource
 from ringlet.data.readers.byte_stream import open_bytes
 from ringlet.data.readers.file_names import name_list
 from ringlet.errors import DataLossError, InvalidArgumentError

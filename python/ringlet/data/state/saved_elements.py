@@ -16,8 +16,7 @@ import numpy as np
 from ringlet.collectives.adapters.array_adapters import in_kind_of, kind_of
 from ringlet.data.graph.element_structure import Array, Nest, has_datasets, is_dataset, is_optional, read_only
 from ringlet.data.graph.node import Node, State
-from ringlet.data.operations.elements import Elements
-from ringlet.data.operations.table_source import TableSource
+from ringlet.data.graph.sources import Elements, TableSource
 from ringlet.data.optional import Optional
 from ringlet.data.state.spec_text import spec_of_text, spec_text
 from ringlet.nest import PLAIN_TYPES, flatten, is_nested, unflatten

@@ -10,11 +10,11 @@ import numpy as np
 from ringlet.data.distribution.replica_rows import chunk_slices
 from ringlet.data.graph.batch_rows import example_rows
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
+from ringlet.data.graph.count_arguments import positive
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream, Transformation, UnaryStream
 from ringlet.data.graph.table import Rows, row_count, row_numbers
 from ringlet.data.operations.batch import Batch
-from ringlet.data.operations.counts import positive
 from ringlet.data.operations.with_options import WithOptions
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.data.tensor_spec import TensorSpec

@@ -20,7 +20,7 @@ from ringlet.data.graph.mapped_stream import RestoredError
 from ringlet.data.graph.node import IterationContext, Node, State, UnaryStream
 from ringlet.data.graph.pipeline_handle import PipelineHandle
 from ringlet.data.graph.thread_map import ThreadMap
-from ringlet.data.operations.user_function import UserFunction, node_of, spread
+from ringlet.data.operations.common.user_function import UserFunction, node_of, spread
 from ringlet.data.state.saved_elements import load_element, load_elements, save_element, save_elements
 
 if TYPE_CHECKING:
