@@ -20,7 +20,7 @@ from ringlet.values.ndarray_protocol import NDArrayProtocol
 from ringlet.values.operator_proxy import plain
 from ringlet.values.variables.variable_handle import VariableReference
 
-__all__ = ["Tensor", "as_tensor", "check_dtype", "tensor_of"]
+__all__ = ["Tensor", "as_operand", "as_tensor", "check_dtype", "tensor_of", "wrapped"]
 
 Array = NDArray[Any]
 
@@ -37,17 +37,17 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _wrapped(result: Any) -> Any:
+def wrapped(result: Any) -> Any:
     """Return a NumPy function's result, with arrays as tensors."""
     if isinstance(result, (np.ndarray, np.generic)):
         return tensor_of(result)
     if isinstance(result, tuple):
-        parts = map(_wrapped, result)
+        parts = map(wrapped, result)
         return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
-    return list(map(_wrapped, result)) if type(result) is list else result
+    return list(map(wrapped, result)) if type(result) is list else result
 
 
-def _operand(value: Any, dtype: np.dtype[Any]) -> Any:
+def as_operand(value: Any, dtype: np.dtype[Any]) -> Any:
     """Return the other operand as an array of the tensor's dtype; NotImplemented to defer to that operand."""
     value = plain(value)
     if isinstance(value, Tensor):
@@ -87,7 +87,7 @@ def _binary(name: str) -> Any:
     rule = BINARY[name]
 
     def method(self: Tensor, other: Any) -> Any:
-        operand = _operand(other, self.dtype)
+        operand = as_operand(other, self.dtype)
         return operand if operand is NotImplemented else tensor_of(compute(*rule, self.view(np.ndarray), operand))
 
     return method
@@ -97,7 +97,7 @@ def _reflected(name: str) -> Any:
     rule = BINARY[name]
 
     def method(self: Tensor, other: Any) -> Any:
-        operand = _operand(other, self.dtype)
+        operand = as_operand(other, self.dtype)
         return operand if operand is NotImplemented else tensor_of(compute(*rule, operand, self.view(np.ndarray)))
 
     return method
@@ -111,7 +111,7 @@ def _unary(name: str) -> Any:
 def _equal(self: Tensor, other: Any) -> Any:
     if other is None:
         return False
-    operand = _operand(other, self.dtype)
+    operand = as_operand(other, self.dtype)
     try:
         return operand if operand is NotImplemented else tensor_of(np.equal(self.view(np.ndarray), operand))
     except ValueError:  # incompatible shapes
@@ -220,27 +220,27 @@ class Tensor(np.ndarray[Any, Any]):
         arrays = [_plain(plain(value)) for value in inputs]
         if method == "__call__":
             arrays = [_weak(array, self.dtype) for array in arrays]
-        return _wrapped(getattr(ufunc, method)(*arrays, **_plain(kwargs)))
+        return wrapped(getattr(ufunc, method)(*arrays, **_plain(kwargs)))
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Call a NumPy function on the plain arrays."""
-        return _wrapped(function(*_plain(args), **_plain(kwargs)))
+        return wrapped(function(*_plain(args), **_plain(kwargs)))
 
     def mean(self, *args: Any, **kwargs: Any) -> Any:
         """Return the result of ``ndarray.mean``."""
-        return _wrapped(self.view(np.ndarray).mean(*args, **kwargs))
+        return wrapped(self.view(np.ndarray).mean(*args, **kwargs))
 
     def std(self, *args: Any, **kwargs: Any) -> Any:
         """Return the result of ``ndarray.std``."""
-        return _wrapped(self.view(np.ndarray).std(*args, **kwargs))
+        return wrapped(self.view(np.ndarray).std(*args, **kwargs))
 
     def var(self, *args: Any, **kwargs: Any) -> Any:
         """Return the result of ``ndarray.var``."""
-        return _wrapped(self.view(np.ndarray).var(*args, **kwargs))
+        return wrapped(self.view(np.ndarray).var(*args, **kwargs))
 
     def astype(self, *args: Any, **kwargs: Any) -> Any:
         """Return the result of ``ndarray.astype``."""
-        return _wrapped(self.view(np.ndarray).astype(*args, **kwargs))
+        return wrapped(self.view(np.ndarray).astype(*args, **kwargs))
 
     def copy(self, order: Any = "C") -> Any:
         """Return a plain writable array."""
