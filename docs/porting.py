@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ringlet.compat import tf
+from ringlet.compat.tensorflow.names import TENSORFLOW_NAMES
 
 ROOT = Path(__file__).resolve().parents[1]
 SYMBOLS = ROOT / "tests" / "conformance" / "symbols.json"
@@ -61,6 +62,8 @@ def found(row: Row) -> str:
         is_attribute = isinstance(value, property) or not callable(getattr(value, "__func__", value))
         is_member = inspect.ismemberdescriptor(value) or inspect.isdatadescriptor(value)
         return "present" if is_attribute or is_member else "a method, where TensorFlow has a property"
+    if signature == "value":
+        return "present"
     if signature == "class":
         return "present" if inspect.isclass(value) else "no class"
     return _compare_parameters(value, signature)
@@ -96,6 +99,7 @@ def parameter_names(signature: str) -> list[str]:
     >>> parameter_names("(self, fn, args=(), kwargs=None, mode=<Mode.A: 'A'>) -> int")
     ['fn', 'args', 'kwargs', 'mode']
     """
+    signature = re.sub(r"'[^']*'", "''", signature)  # a default may be a comma
     depth, names, current = 0, [], ""
     for character in signature[1:]:
         depth += (character in "([{<") - (character in ")]}>")
@@ -118,7 +122,20 @@ def table() -> str:
     for title, group in sections().items():
         lines += ["", f"### {title}", "", "| name | here | |", "| --- | --- | --- |"]
         lines += [f"| `{row['symbol']}` | {row['status']} | {row['words']} |" for row in group]
+    lines += ["", "### All absent names, by namespace", ""]
+    for path in TENSORFLOW_NAMES:
+        absent = absent_names(path)
+        lines += [f"- `{path}`: {', '.join(f'`{name}`' for name in absent)}"] if absent else []
     return "\n".join(lines)
+
+
+def absent_names(path: str) -> list[str]:
+    """Return the public names of one of TensorFlow's namespaces that do not exist here; none if it does not itself."""
+    try:
+        namespace = resolve(path)
+    except AttributeError:
+        return []
+    return sorted(name for name in TENSORFLOW_NAMES[path] if not hasattr(namespace, name))
 
 
 def with_table(document: str) -> str:

@@ -17,8 +17,8 @@ from ringlet.data import AutoShardPolicy, Dataset
 from ringlet.data.distribution.auto_shard import Sharding, auto_shard
 from ringlet.data.distribution.batch_size import batch_size_of
 from ringlet.data.distribution.distribute import distribute_dataset
+from ringlet.data.distribution.legacy_rebatch import LegacyRebatch, legacy_rebatch
 from ringlet.data.distribution.replica_rows import batch_sizes_for_worker
-from ringlet.data.operations.legacy_rebatch import LegacyRebatch, legacy_rebatch
 from ringlet.data.operations.prefetch import Prefetch
 from ringlet.data.operations.rebatch import Rebatch
 from tests.conformance.pipelines import build, encode, load, written

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ringlet.compat import tf
-from ringlet.data import Dataset, DatasetSpec, NoneTensorSpec, Optional, PerReplicaSpec, TensorSpec
+from ringlet.data import Dataset, DatasetSpec, NoneTensorSpec, Optional, OptionalSpec, PerReplicaSpec, TensorSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.strategy import MirroredStrategy
 
@@ -73,3 +73,87 @@ def test_the_optional_of_a_distributed_iterator_has_a_spec_for_each_replica():
 
 def test_the_compat_spelling_has_both_names():
     assert tf.experimental.Optional is tf.data.experimental.Optional
+
+
+def odd(x):
+    return Optional.from_value(x) if x % 2 else Optional.empty(TensorSpec([], np.int64))
+
+
+ODD = Dataset.range(4).map(odd)
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        ODD,
+        ODD.cache(),
+        ODD.shuffle(1),
+        ODD.prefetch(2),
+        ODD.filter(lambda _: True),
+        ODD.window(4).flat_map(lambda window: window),
+        ODD.take(2).concatenate(ODD.skip(2)),
+        ODD.map(lambda optional: optional),
+    ],
+)
+def test_optionals_are_elements(dataset):
+    assert dataset.element_spec == OptionalSpec(TensorSpec([], np.int64))
+    found = [optional.get_value() if optional.has_value() else None for optional in dataset]
+    assert found == [None, 1, None, 3]
+
+
+def test_an_optional_in_a_dataset_does_not_change_with_its_array():
+    buffer = np.zeros(2)
+    ones = Dataset.from_tensors(Optional(buffer))
+    buffer[:] = 1
+    (found,) = ones
+    assert found.get_value().tolist() == [0, 0]
+    assert not found.get_value().flags.writeable
+
+
+def test_optionals_are_elements_and_are_not_batched():
+    pairs = Dataset.zip(Dataset.range(4), ODD)
+    assert pairs.element_spec == (TensorSpec([], np.int64), OptionalSpec(TensorSpec([], np.int64)))
+    for batches in (lambda: list(pairs.batch(2)), lambda: pairs.batch(2).element_spec):
+        with pytest.raises(TypeError, match="get_value"):
+            batches()
+    with pytest.raises(TypeError, match="OptionalSpec"):
+        list(ODD.padded_batch(2))
+    with pytest.raises(TypeError, match="Optional"):
+        list(ODD.as_numpy_iterator())
+
+
+def test_optionals_are_saved(tmp_path):
+    ODD.save(tmp_path)
+    assert Dataset.load(tmp_path).element_spec == ODD.element_spec
+    loaded = list(Dataset.load(tmp_path))
+    assert [optional.has_value() for optional in loaded] == [False, True, False, True]
+    assert loaded[0].element_spec == TensorSpec([], np.int64)
+    iterator, later = iter(ODD.shuffle(4, seed=1)), iter(ODD.shuffle(4, seed=1))
+    next(iterator)
+    later.set_state(iterator.get_state())
+    assert [x.has_value() for x in later] == [x.has_value() for x in iterator]
+
+
+def test_a_spec_of_optionals_is_compatible_with_optionals_of_such_values():
+    spec = OptionalSpec(TensorSpec([None], np.int64))
+    assert spec.is_compatible_with(Optional(np.arange(3)))
+    assert not spec.is_compatible_with(Optional(np.zeros(3)))
+    assert not spec.is_compatible_with(np.arange(3))
+    assert not spec.is_fully_defined
+    assert OptionalSpec.from_value(Optional(np.arange(3))).is_fully_defined
+
+
+def test_elements_of_the_compat_spelling_are_its_optionals():
+    tf_odd = tf.data.Dataset.range(2).map(
+        lambda x: (
+            tf.experimental.Optional.from_value(x) if x else tf.experimental.Optional.empty(tf.TensorSpec([], tf.int64))
+        )
+    )
+    assert tf_odd.element_spec == tf.OptionalSpec(tf.TensorSpec([], tf.int64))
+    no, yes = tf_odd
+    assert isinstance(no, tf.experimental.Optional)
+    assert not no.has_value()
+    assert isinstance(yes.get_value(), tf.Tensor)
+    values = tf_odd.skip(1).map(lambda optional: optional.get_value() * 2)
+    assert list(values.as_numpy_iterator()) == [2]
+    assert iter(tf_odd).get_next_as_optional().get_value().element_spec == tf.TensorSpec([], tf.int64)

@@ -13,16 +13,16 @@ from __future__ import annotations
 from ringlet.data.dataset import Dataset
 from ringlet.data.dataset_iterator import DatasetIterator, NumpyIterator
 from ringlet.data.dataset_options import DistributeOptions, OptimizationOptions, Options, ThreadingOptions
-from ringlet.data.dataset_spec import DatasetSpec
+from ringlet.data.dataset_spec import DatasetSpec, OptionalSpec
 from ringlet.data.distribution.distributed_dataset import DistributedDataset
 from ringlet.data.distribution.distributed_iterator import DistributedIterator
 from ringlet.data.explain_dataset import explain
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from ringlet.data.graph.count_arguments import AUTOTUNE
 from ringlet.data.input_context import InputContext
 from ringlet.data.input_options import InputOptions, InputReplicationMode
 from ringlet.data.operations.assert_cardinality import assert_cardinality
 from ringlet.data.operations.at import at
-from ringlet.data.operations.counts import AUTOTUNE
 from ringlet.data.operations.shard import SHARD_HINT
 from ringlet.data.optional import Optional
 from ringlet.data.policies import AutoShardPolicy, ExternalStatePolicy
@@ -66,6 +66,7 @@ __all__ = [
     "NumpyIterator",
     "OptimizationOptions",
     "Optional",
+    "OptionalSpec",
     "Options",
     "PerReplicaSpec",
     "TFRecordDataset",

@@ -33,7 +33,7 @@ from ringlet.data.operations.load import load as _load
 from ringlet.data.operations.map import map as _map
 from ringlet.data.operations.padded_batch import padded_batch as _padded_batch
 from ringlet.data.operations.prefetch import prefetch as _prefetch
-from ringlet.data.operations.random_numbers import random as _random
+from ringlet.data.operations.random import random as _random
 from ringlet.data.operations.range import range as _range
 from ringlet.data.operations.rebatch import rebatch as _rebatch
 from ringlet.data.operations.reduce import reduce as _reduce

@@ -10,7 +10,7 @@ import numpy as np
 
 from ringlet.cancellation import check_cancelled
 from ringlet.collectives.adapters.array_adapters import kind_of
-from ringlet.data.graph.element_structure import LEAF_TYPES, Nest, has_datasets, is_dataset
+from ringlet.data.graph.element_structure import LEAF_TYPES, Nest, has_datasets, is_dataset, is_optional
 from ringlet.data.graph.node import State
 from ringlet.data.graph.pipeline_handle import PipelineHandle
 from ringlet.data.operations.with_options import with_options_applied
@@ -225,6 +225,10 @@ class NumpyIterator(DatasetIterator):
 
 
 def _as_numpy(leaf: Any) -> Any:
+    if is_optional(leaf):
+        raise TypeError(
+            f"as_numpy_iterator yields arrays, and an element holds {leaf!r}. Iterate over the dataset itself."
+        )
     if is_dataset(leaf) or (isinstance(leaf, np.ndarray) and has_datasets(leaf)):
         raise TypeError(
             f"as_numpy_iterator yields arrays, and an element holds a dataset: {leaf!r}. Iterate over the dataset of "

@@ -1,18 +1,18 @@
-"""DatasetSpec: the spec of a dataset that is an element of another dataset."""
+"""DatasetSpec and OptionalSpec: specs of elements that are datasets, or may be absent."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from ringlet.data.graph.element_structure import Nest, is_dataset
+from ringlet.data.graph.element_structure import Nest, is_dataset, is_optional
 from ringlet.data.tensor_spec import Shape
 from ringlet.nest import flatten
 
-__all__ = ["DatasetSpec"]
+__all__ = ["DatasetSpec", "OptionalSpec"]
 
 
 @dataclass(frozen=True, init=False)
@@ -99,3 +99,59 @@ class DatasetSpec:
     def __repr__(self) -> str:
         shape = f", dataset_shape={self.dataset_shape}" if self.dataset_shape else ""
         return f"DatasetSpec(element_spec={self.element_spec!r}{shape})"
+
+
+@dataclass(frozen=True)
+class OptionalSpec:
+    """The spec of an element that may be absent (``tf.OptionalSpec``).
+
+    Parameters
+    ----------
+    element_spec : nest of TensorSpec
+        The specs of the value.
+
+    Examples
+    --------
+    >>> from ringlet.data import Dataset, Optional
+    >>> Dataset.range(3).map(Optional.from_value).element_spec
+    OptionalSpec(element_spec=TensorSpec(shape=(), dtype=int64))
+    """
+
+    element_spec: Nest
+
+    @classmethod
+    def from_value(cls, value: Any) -> OptionalSpec:
+        """Return the spec of an Optional."""
+        return cls(value.element_spec)
+
+    @property
+    def shape(self) -> Shape:
+        """The shape ``()``."""
+        return ()
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype ``object``."""
+        return np.dtype(object)
+
+    @property
+    def is_fully_defined(self) -> bool:
+        """Whether all dimensions of the value are known."""
+        return all(spec.is_fully_defined for spec in flatten(self.element_spec)[0])
+
+    def with_batch(self, size: int | None) -> NoReturn:
+        """Raise TypeError: Optionals are not batched."""
+        raise TypeError(
+            "an Optional cannot be batched. Batch the values: map(lambda x: x.get_value()) before the batch."
+        )
+
+    with_rows = with_batch
+
+    def is_compatible_with(self, value: Any) -> bool:
+        """Return whether an Optional, or another spec, conforms to this spec."""
+        spec = OptionalSpec.from_value(value) if is_optional(value) else value
+        if not isinstance(spec, OptionalSpec):
+            return False
+        mine, shape = flatten(self.element_spec)
+        theirs, other = flatten(spec.element_spec)
+        return shape == other and all(one.is_compatible_with(two) for one, two in zip(mine, theirs, strict=True))

@@ -54,18 +54,7 @@ def explain(dataset: Dataset | DistributedDataset, steps: int = 0) -> None:
 
 
 def explanation(dataset: Dataset | DistributedDataset, steps: int = 0) -> str:
-    """Return the text that `explain` prints.
-
-    Raises
-    ------
-    TypeError
-        If `dataset` is not a dataset.
-
-    Examples
-    --------
-    >>> print(explanation(Dataset.range(3)))
-    TableSource  3 elements  TensorSpec(shape=(), dtype=int64)
-    """
+    """Return the text that `explain` prints."""
     if isinstance(dataset, Dataset):
         return "\n".join(_graph(dataset.node))
     if not isinstance(dataset, DistributedDataset):

@@ -14,22 +14,7 @@ __all__ = ["FunctionSteps", "InputIterator"]
 
 
 class InputIterator(Iterator[Nest]):
-    """An iterator over a distributed dataset that ``initialize`` restarts, as strategies of TensorFlow 1 return it.
-
-    Parameters
-    ----------
-    dataset : iterable
-        Of steps; `initialize` starts a new iteration of it.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset, DistributedDataset
-    >>> iterator = InputIterator(DistributedDataset(Dataset.range(4).batch(2), 2))
-    >>> first = iterator.get_next()
-    >>> iterator.initialize()
-    >>> str(iterator.get_next()) == str(first)
-    True
-    """
+    """An iterator over a distributed dataset that ``initialize`` restarts, as strategies of TensorFlow 1 return it."""
 
     def __init__(self, dataset: Iterable[Nest]) -> None:
         self._dataset = dataset
@@ -39,18 +24,7 @@ class InputIterator(Iterator[Nest]):
         return next(self._iterator)
 
     def get_next(self, device: str | None = None) -> Nest:
-        """Return the next step.
-
-        Parameters
-        ----------
-        device : str, optional
-            Accepted for compatibility with TensorFlow; a step has parts for all devices.
-
-        Raises
-        ------
-        OutOfRangeError
-            If the remaining data does not fill a step.
-        """
+        """Return the next step."""
         try:
             return next(self._iterator)
         except StopIteration:
@@ -92,20 +66,7 @@ class InputIterator(Iterator[Nest]):
 class FunctionSteps(Iterable[Nest]):
     """An infinite sequence of steps, computed by calling a function for each replica.
 
-    Parameters
-    ----------
-    functions : sequence of callable
-        One for each replica of this process, in order: often the same one. Each takes no argument and returns a nested
-        structure. With one, its results are the steps.
-
-    Examples
-    --------
-    >>> numbers = iter(range(10))
-    >>> next(iter(FunctionSteps([lambda: next(numbers)] * 2)))
-    PerReplica:{
-      0: 0,
-      1: 1
-    }
+    `functions` has one for each replica of this process, often the same one. With one, its results are the steps.
     """
 
     def __init__(self, functions: Sequence[Callable[[], Nest]]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from ringlet.data.graph.element_structure import Nest, as_element
+from ringlet.data.graph.element_structure import Nest, as_element, detached
 from ringlet.data.graph.spec_inference import spec_of
 from ringlet.data.tensor_spec import PerReplicaSpec
 from ringlet.errors import InvalidArgumentError
@@ -124,6 +124,16 @@ class Optional(Generic[T]):
         if not self._value and self._spec is not None:
             return self._spec
         return map_structure(_spec_of, self.get_value())
+
+    def of_arrays(self) -> Optional[Any]:
+        """Return an Optional of read-only arrays, fit for an element of a dataset.
+
+        Examples
+        --------
+        >>> Optional([1, 2]).of_arrays()
+        Optional(array([1, 2]))
+        """
+        return Optional(detached(as_element(self._value[0]))) if self._value else Optional.empty(self.element_spec)
 
     def __repr__(self) -> str:
         return f"Optional({self._value[0]!r})" if self._value else "Optional()"

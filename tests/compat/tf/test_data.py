@@ -78,5 +78,41 @@ def test_elements_have_numbers():
     assert (x.numpy().tolist(), nothing) == ([8], None)
     with pytest.raises(tf.errors.OutOfRangeError, match=r"\[0, 3\): 3"):
         tf.data.experimental.at(dataset, 3)
-    with pytest.raises(tf.errors.UnimplementedError):
+    with pytest.raises(tf.errors.FailedPreconditionError):
         tf.data.experimental.at(dataset.unbatch(), 3)
+    with pytest.raises(tf.errors.UnimplementedError):
+        tf.data.experimental.at(dataset.padded_batch(2), 0)
+
+
+def test_operations_that_tensorflow_deprecated_are_functions_for_apply(tmp_path):
+    experimental, path = tf.data.experimental, str(tmp_path / "saved")
+    numbers = tf.data.Dataset.range(4)
+
+    def elements(dataset):
+        return list(dataset.as_numpy_iterator())
+
+    assert elements(numbers.batch(3).apply(experimental.unbatch())) == [0, 1, 2, 3]
+    assert elements(numbers.concatenate(numbers).apply(experimental.unique())) == [0, 1, 2, 3]
+    assert elements(numbers.apply(experimental.take_while(lambda x: x < 2))) == [0, 1]
+    assert elements(numbers.apply(experimental.enumerate_dataset(5)).take(1)) == [(5, 0)]
+    assert elements(numbers.apply(experimental.scan(tf.constant(10, tf.int64), lambda s, x: (s + x, s)))) == [
+        10,
+        10,
+        11,
+        13,
+    ]
+    assert elements(numbers.apply(experimental.snapshot(str(tmp_path / "snapshot")))) == [0, 1, 2, 3]
+    assert elements(numbers.apply(experimental.ignore_errors())) == [0, 1, 2, 3]
+    windows = experimental.group_by_window(lambda x: x % 2, lambda _, window: window.batch(2), window_size=2)
+    assert [x.tolist() for x in elements(numbers.apply(windows))] == [[0, 2], [1, 3]]
+    buckets = experimental.bucket_by_sequence_length(lambda x: x, [2], [2, 2])
+    assert [x.tolist() for x in elements(numbers.apply(buckets))] == [[0, 1], [2, 3]]
+    classes = numbers.apply(experimental.rejection_resample(lambda x: x % 2, [0.5, 0.5], seed=1))
+    assert {int(label) for label, _ in elements(classes)} == {0, 1}
+    assert elements(experimental.Counter(1, 2).take(2)) == [1, 3]
+    assert elements(experimental.RandomDataset(7).take(2)) == elements(tf.data.Dataset.random(7).take(2))
+    assert experimental.save(numbers, path) is None
+    assert elements(experimental.load(path)) == [0, 1, 2, 3]
+    assert experimental.get_structure(numbers) == tf.TensorSpec([], tf.int64)
+    assert experimental.get_single_element(numbers.take(1)) == 0
+    assert experimental.get_next_as_optional(iter(numbers)).get_value() == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ringlet.data import SHARD_HINT, AutoShardPolicy, Dataset, Options, TensorSpec, operations, readers
+from ringlet.data import SHARD_HINT, AutoShardPolicy, Dataset, Options, TensorSpec, distribution, operations, readers
 from ringlet.data.distribution import auto_shard as module
 from ringlet.data.distribution.auto_shard import Sharding, auto_shard, reads_files
 from ringlet.errors import NotFoundError
@@ -130,7 +130,7 @@ def test_every_operation_that_is_named_exists():
 
     found = {
         name
-        for package in (operations, readers)
+        for package in (operations, readers, distribution)
         for info in pkgutil.iter_modules(package.__path__)
         for name in dir(importlib.import_module(f"{package.__name__}.{info.name}"))
     }

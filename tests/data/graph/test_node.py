@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from ringlet.data import Dataset
-from ringlet.data.graph.node import IterationContext, RowElements
+from ringlet.data.graph.node import ElementTransform, IterationContext, RowElements
+from ringlet.data.graph.sources import TableSource
 from ringlet.data.operations.batch import Batch
 from ringlet.data.operations.shuffle import Shuffle
-from ringlet.data.operations.table_source import TableSource
 from ringlet.data.operations.take import Take
 
 
@@ -81,3 +81,15 @@ def test_a_closed_stream_has_no_more_elements():
         stream.close()
         stream.close()
         assert [*stream] == []
+
+
+OPERATIONS = [lambda d: d.filter(bool), lambda d: d.unbatch(), lambda d: d.ignore_errors(), lambda d: d.window(2)]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_there_is_no_table_behind_it(operation):
+    node = operation(Dataset.range(6).batch(2)).node
+    assert isinstance(node, ElementTransform)
+    assert node.table is None
+    assert not node.in_order
+    assert not node.from_row_zero

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ringlet.data import Dataset, DatasetSpec, NoneTensorSpec, PerReplicaSpec, TensorSpec
-from ringlet.data.graph.spec_inference import common_spec, row_spec, spec_of
+from ringlet.data.graph.spec_inference import check_compatible, common_spec, doubled, row_spec, spec_of, without_sizes
 from ringlet.errors import InvalidArgumentError
 from ringlet.strategy import MirroredStrategy
 
@@ -124,3 +124,43 @@ def test_each_replica_gets_none():
     assert strategy.run(lambda batch: batch["b"], args=(first,)) is None
     dealt = strategy.distribute_datasets_from_function(lambda _: with_none(3).batch(2))
     assert [step[1].values for step in dealt] == [(None, None)]
+
+
+INT64 = np.int64
+
+
+@pytest.mark.parametrize(
+    ("shapes", "common"),
+    [
+        ([[2], [2]], [2]),
+        ([[2], [3]], [None]),
+        ([[2, 3], [None, 3]], [None, 3]),
+        ([[2], [2, 3]], None),
+        ([None, [2]], None),
+        ([[2], [3], [2]], [None]),
+    ],
+)
+def test_sizes_that_differ_are_unknown(shapes, common):
+    assert common_spec([TensorSpec(shape, INT64) for shape in shapes]) == TensorSpec(common, INT64)
+
+
+@pytest.mark.parametrize(
+    "other", [TensorSpec([2], np.float64), (TensorSpec([2], INT64),), {"a": TensorSpec([2], INT64)}]
+)
+def test_structures_and_dtypes_must_be_the_same(other):
+    with pytest.raises(TypeError, match="incompatible"):
+        common_spec([TensorSpec([2], INT64), other])
+
+
+def test_functions_of_users_are_not_called_to_compare():
+    check_compatible([Dataset.range(3).node, Dataset.range(3).map(lambda x: 1 / 0).node])
+    with pytest.raises(TypeError):
+        check_compatible([Dataset.range(3).node, Dataset.from_tensors("a").node])
+
+
+def test_an_example_is_doubled_where_sizes_are_unknown():
+    specs = (TensorSpec([None, 2], INT64), TensorSpec([2], INT64))
+    first, second = doubled((np.ones((3, 2)), np.ones(2)), specs)
+    assert (first.shape, second.shape) == ((6, 2), (2,))
+    assert without_sizes(specs) == (TensorSpec([None, None], INT64), TensorSpec([None], INT64))
+    assert without_sizes(TensorSpec(None, INT64)) == TensorSpec(None, INT64)

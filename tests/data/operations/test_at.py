@@ -105,7 +105,6 @@ def test_only_the_element_is_made_and_a_cache_makes_all_once():
         FIVE.unique(),
         FIVE.padded_batch(2),
         FIVE.batch(2).rebatch(3),
-        FIVE.batch(2).unbatch(),
         FIVE.ignore_errors(),
         FIVE.cache("/nowhere/cache"),
         FIVE.group_by_window(lambda x: x % 2, lambda _, window: window.batch(2), window_size=2),
@@ -135,6 +134,7 @@ def test_operations_in_their_order_only_say_so(dataset):
         (FIVE.map(lambda x: x).repeat().cache(), "Cache has infinite"),
         (Dataset.zip(FIVE.repeat(), FIVE.repeat()), "Zip has infinite"),
         (FIVE.filter(lambda x: x > 1).take(2), "Take has unknown"),
+        (FIVE.batch(2).unbatch(), "Unbatch has unknown"),
         (FIVE.filter(lambda x: x > 1).concatenate(FIVE), "Concatenate has unknown"),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 from ringlet.compat import tf
 from ringlet.data import Dataset, TensorSpec
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
+from ringlet.values import Variable
 
 
 def numbers(path):
@@ -60,8 +61,14 @@ def test_arguments_of_the_wrong_kind_are_refused(tmp_path):
         Dataset.range(3).save(tmp_path, "LZ4")
     with pytest.raises(TypeError):
         Dataset.range(3).save(3)
-    with pytest.raises(NotImplementedError, match="run it again"):
-        Dataset.range(3).save(tmp_path, checkpoint_args={"directory": "x", "max_to_keep": 1})
+    for wrong, error in [
+        ({"directory": "x"}, TypeError),  # as TensorFlow's CheckpointManager
+        ({"directory": "x", "max_to_keep": 0}, ValueError),
+        ({"directory": "x", "max_to_keep": 1, "checkpoint_interval": 2}, ValueError),
+        ({"directory": "x", "max_to_keep": 1, "checkpoint": None}, ValueError),
+    ]:
+        with pytest.raises(error):
+            Dataset.range(3).save(tmp_path, checkpoint_args=wrong)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -94,3 +101,69 @@ def test_tensors_are_saved_and_loaded(tmp_path):
     dataset = tf.data.Dataset.load(path, reader_func=lambda shards: shards.interleave(lambda shard: shard))
     assert dataset.element_spec == (tf.TensorSpec((), tf.int32), tf.TensorSpec((), tf.float32))
     assert [[float(x) for x in row] for row in dataset] == [[1, 1.5], [2, 2.5]]
+
+
+class Numbers:
+    """Elements 0 to 9, of which one raises an exception; counts those that are computed."""
+
+    def __init__(self, breaks_at=-1):
+        self.breaks_at = breaks_at
+        self.computed = []
+        self.dataset = Dataset.range(10).shuffle(10, seed=1).enumerate().map(self.number)
+
+    def number(self, position, x):
+        if position == self.breaks_at:
+            raise ZeroDivisionError
+        if position:  # the function is also called with the first element, for its spec
+            self.computed.append(int(position))
+        return x
+
+
+def test_an_interrupted_save_continues_after_its_newest_checkpoint(tmp_path):
+    steps = Variable(np.int64(0))
+    arguments = {
+        "directory": tmp_path / "progress", "max_to_keep": 2, "checkpoint_interval": 3, "step_counter": steps
+    }  # fmt: skip
+    shard_func = lambda x: x % 2  # noqa: E731
+    first, second = Numbers(breaks_at=8), Numbers()
+    with pytest.raises(ZeroDivisionError):
+        first.dataset.save(tmp_path / "saved", shard_func=shard_func, checkpoint_args=arguments)
+    assert int(steps) == 8
+    # TensorFlow's checkpoints: after the first element, and every 3 elements from there on.
+    assert sorted(path.name for path in (tmp_path / "progress").iterdir()) == [
+        "ckpt-2.ringlet-cache", "ckpt-3.ringlet-cache"
+    ]  # fmt: skip
+    second.dataset.save(tmp_path / "saved", shard_func=shard_func, checkpoint_args=arguments)
+    assert second.computed == [7, 8, 9]
+    assert sorted(numbers(tmp_path / "saved")) == list(range(10))
+    by_shard = Dataset.load(tmp_path / "saved", reader_func=lambda shards: shards.flat_map(lambda shard: shard))
+    order = [int(x) for x in Numbers().dataset]
+    assert [int(x) for x in by_shard] == [x for x in order if x % 2 == 0] + [x for x in order if x % 2]
+
+
+def test_a_finished_save_with_checkpoints_starts_again(tmp_path):
+    arguments = {"directory": tmp_path / "progress", "max_to_keep": 1}
+    Dataset.range(3).save(tmp_path / "saved", checkpoint_args=arguments)
+    again = Numbers()
+    again.dataset.save(tmp_path / "saved", checkpoint_args=arguments)
+    assert again.computed == list(range(1, 10))
+    assert len(list((tmp_path / "saved").glob("run-*"))) == 1
+
+
+def test_a_damaged_checkpoint_is_passed_over(tmp_path):
+    arguments = {"directory": tmp_path / "progress", "max_to_keep": None}
+    with pytest.raises(ZeroDivisionError):
+        Numbers(breaks_at=4).dataset.save(tmp_path / "saved", checkpoint_args=arguments)
+    (tmp_path / "progress" / "ckpt-4.ringlet-cache").write_bytes(b"RGLCACH1")
+    second = Numbers()
+    second.dataset.save(tmp_path / "saved", checkpoint_args=arguments)
+    assert second.computed == [3, 4, 5, 6, 7, 8, 9]
+    assert numbers(tmp_path / "saved") == [int(x) for x in Numbers().dataset]
+
+
+def test_the_checkpoint_of_another_dataset_is_refused(tmp_path):
+    arguments = {"directory": tmp_path / "progress", "max_to_keep": 1}
+    with pytest.raises(ZeroDivisionError):
+        Numbers(breaks_at=4).dataset.save(tmp_path / "saved", checkpoint_args=arguments)
+    with pytest.raises(FailedPreconditionError, match="another dataset"):
+        Dataset.range(3).save(tmp_path / "saved", checkpoint_args=arguments)

@@ -76,3 +76,16 @@ def test_an_exception_in_front_of_it_loses_no_other_element(after, found):
         except ZeroDivisionError:
             elements.append("error")
     assert elements[:-1] == found
+
+
+@pytest.mark.parametrize("kind", ["rows", "elements"])
+@pytest.mark.parametrize("operation", ["skip", "take"])
+@pytest.mark.parametrize("taken", [0, 1, 3])
+def test_what_is_left_to_count_is_saved(kind, operation, taken):
+    source = Dataset.range(9) if kind == "rows" else Dataset.range(9).map(lambda x: x)
+    dataset = getattr(source, operation)(5)
+    iterator, later = iter(dataset), iter(dataset)
+    for _ in range(taken):
+        next(iterator)
+    later.set_state(iterator.get_state())
+    assert list(later) == list(iterator) == list(range(9))[slice(5, 9) if operation == "skip" else slice(0, 5)][taken:]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ringlet.data.operations.cached_elements import same_state
+from ringlet.data.operations.common.memory_cache import same_state
 from ringlet.data.state.state_codec import pack, unpack
 
 arrays = hnp.arrays(

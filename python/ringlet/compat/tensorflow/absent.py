@@ -24,72 +24,34 @@ def _same(names: str, text: str) -> dict[str, str]:
 ALTERNATIVES: dict[str, str] = {
     # gradients, models, optimizers
     **_same("GradientTape gradients custom_gradient autodiff hessians", f"use your framework's gradients, {GRADIENTS}"),
-    **_same("stop_gradient grad_pass_through recompute_grad no_gradient", f"use your framework's, {GRADIENTS}"),
+    **_same("grad_pass_through recompute_grad no_gradient", f"use your framework's, {GRADIENTS}"),
     **_same(
         "keras optimizers losses metrics nn initializers", f"use your framework's models and optimizers, {GRADIENTS}"
     ),
-    "tf.nn.compute_average_loss": "use numpy.sum(losses) / global_batch_size",
-    "tf.nn.scale_regularization_loss": "divide the loss by strategy.num_replicas_in_sync",
+    "tf.keras.metrics": "use tf.metrics.Mean, or variables",
     "tf.Module": "use a plain class; strategies see the variables that its methods use",
     "tf.saved_model": "save variables with tf.train.Checkpoint",
     # arithmetic
     **_same("math linalg signal bitwise sets ragged sparse quantization", "use numpy and scipy"),
     **_same("strings image audio", "use Python, or the library of your choice, on tensor.numpy()"),
-    **_same("random", "use numpy.random.default_rng(seed)"),
-    **_same(
-        "abs add argsort cos cosh divide einsum equal exp floor greater greater_equal less less_equal logical_and "
-        "logical_not logical_or matmul maximum meshgrid minimum multiply negative not_equal ones_like pad repeat roll "
-        "round searchsorted sign sin sinh sort sqrt squeeze stack subtract tan tanh tensordot tile transpose where "
-        "zeros_like expand_dims broadcast_to",
-        "use numpy.{}, whose results of tensors are tensors",
-    ),
+    "tf.random": "use numpy.random.default_rng(seed)",
+    **_same("meshgrid searchsorted", "use numpy.{}, whose results of tensors are tensors"),
     **{
         f"tf.{name}": f"use numpy.{other}, whose results of tensors are tensors"
         for name, other in {
-            "acos": "arccos",
-            "acosh": "arccosh",
-            "asin": "arcsin",
-            "asinh": "arcsinh",
-            "atan": "arctan",
-            "atan2": "arctan2",
-            "argmax": "argmax(x, axis=0)",
-            "argmin": "argmin(x, axis=0)",
-            "clip_by_value": "clip",
-            "concat": "concatenate",
-            "cumsum": "cumsum(x, axis=0)",
             "eig": "linalg.eig",
             "eigvals": "linalg.eigvals",
-            "gather": "take(x, indices, axis=0)",
-            "norm": "linalg.norm",
-            "pow": "power",
-            "reduce_all": "all",
-            "reduce_any": "any",
-            "reduce_max": "max",
-            "reduce_mean": "mean",
-            "reduce_min": "min",
-            "reduce_prod": "prod",
-            "reduce_sum": "sum",
-            "reverse": "flip",
-            "split": "split",
-            "truediv": "true_divide",
+            "math.bincount": "bincount",
+            "math.count_nonzero": "count_nonzero",
+            "linalg.diag": "diag",
+            "linalg.diag_part": "diagonal",
+            "linalg.eigh": "linalg.eigh",
+            "linalg.qr": "linalg.qr",
+            "linalg.svd": "linalg.svd",
+            "sequence_mask": "arange(maxlen) < lengths[..., None]",
+            "slice": "s_[begin:end], as in x[numpy.s_[begin:end]], or x[begin:end]",
         }.items()
     },
-    **{
-        f"tf.{name}": f"use numpy.{call}; without a dtype NumPy's are float64"
-        for name, call in {
-            "eye": "eye(n, dtype=tf.float32)",
-            "fill": "full(shape, value, tf.float32)",
-            "linspace": "linspace(start, stop, num, dtype=tf.float32)",
-            "one_hot": "eye(depth, dtype=tf.float32)[indices]",
-            "ones": "ones(shape, tf.float32)",
-            "zeros": "zeros(shape, tf.float32)",
-        }.items()
-    },
-    "tf.add_n": "use Python's sum",
-    "tf.rank": "use x.ndim",
-    "tf.shape": "use x.shape, a tuple",
-    "tf.size": "use x.size",
-    "tf.unstack": "use Python's list",
     **_same("unique unravel_index", "use numpy.{}, whose results are in NumPy's order"),
     # control flow and graphs
     **_same(
@@ -128,7 +90,6 @@ ALTERNATIVES: dict[str, str] = {
     ),
     "tf.TensorArray": "use a list",
     "tf.TensorShape": "shapes are tuples",
-    "tf.boolean_mask": "use x[mask]",
     "tf.ensure_shape": "compare x.shape, a tuple",
     "tf.gather_nd": "use an index for each axis, x[i, j]",
     "tf.lookup": "use a dictionary",
@@ -177,26 +138,7 @@ ALTERNATIVES: dict[str, str] = {
 
 
 def absent_error(path: str, known: Iterable[str] = ()) -> AttributeError:
-    """Return the error about an absent name.
-
-    Parameters
-    ----------
-    path : str
-        The full name, such as ``"tf.GradientTape"``.
-    known : iterable of str
-        Names in its namespace.
-
-    Returns
-    -------
-    AttributeError
-
-    Examples
-    --------
-    >>> print(absent_error("tf.reduce_sum"))
-    ringlet has no tf.reduce_sum: use numpy.sum, whose results of tensors are tensors
-    >>> print(absent_error("tf.constnat", ["constant"]))
-    module 'tf' has no attribute 'constnat', and neither has TensorFlow's. The nearest available names: constant
-    """
+    """Return the error about an absent name, such as ``"tf.GradientTape"``; `known` are the names beside it."""
     parent, _, name = path.rpartition(".")
     instead = _alternative(path)
     if instead is not None:
@@ -220,21 +162,7 @@ def _alternative(path: str) -> str | None:
 
 
 def absent_getter(path: str, known: Iterable[str]) -> Callable[[str], NoReturn]:
-    """Return the ``__getattr__`` of a namespace, which raises.
-
-    Parameters
-    ----------
-    path : str
-        Such as ``"tf.distribute"``.
-    known : iterable of str
-        Names in it.
-
-    Examples
-    --------
-    >>> absent_getter("tf.nest", [])("flattn")
-    Traceback (most recent call last):
-    AttributeError: module 'tf.nest' has no attribute 'flattn', and neither has TensorFlow's
-    """
+    """Return the ``__getattr__`` of a namespace, which raises."""
     names = list(known)
 
     def refuse(name: str) -> NoReturn:
@@ -244,19 +172,7 @@ def absent_getter(path: str, known: Iterable[str]) -> Callable[[str], NoReturn]:
 
 
 def namespace_getter(path: str, names: Mapping[str, Any]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a namespace whose names are in a table.
-
-    Parameters
-    ----------
-    path : str
-        Such as ``"tf.errors"``.
-    names : mapping of str to object
-
-    Examples
-    --------
-    >>> namespace_getter("tf.errors", {"NotFoundError": FileNotFoundError})("NotFoundError")
-    <class 'FileNotFoundError'>
-    """
+    """Return the ``__getattr__`` of a namespace whose names are in a table."""
 
     def get(name: str) -> Any:
         if name in names:
@@ -267,25 +183,7 @@ def namespace_getter(path: str, names: Mapping[str, Any]) -> Callable[[str], Any
 
 
 def namespace(path: str, description: str, names: Mapping[str, Any]) -> Any:
-    """Return a namespace that is not a module file.
-
-    Parameters
-    ----------
-    path : str
-        Such as ``"tf.nest"``.
-    description : str
-        Its docstring.
-    names : mapping of str to object
-
-    Returns
-    -------
-    module
-
-    Examples
-    --------
-    >>> namespace("tf.nest", "Nests.", {"flatten": list}).flatten("ab")
-    ['a', 'b']
-    """
+    """Return a namespace that is not a module file."""
     module = ModuleType(path, description)
     module.__dict__.update(names, __all__=sorted(names), __getattr__=absent_getter(path, names))
     return module

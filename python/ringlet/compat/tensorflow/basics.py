@@ -29,8 +29,7 @@ __all__ = [
     "is_tensor",
     "print",
     "range",
-    "reshape",
-    "square",
+    "shape_of",
 ]
 
 _write = builtins.print
@@ -75,7 +74,7 @@ def constant(value: Any, dtype: Any = None, shape: Sequence[int] | None = None, 
     if isinstance(value, IndexedSlices):
         raise no_tensor(value)
     tensor = as_tensor(value, dtype)
-    if shape is None or tensor.shape == (sizes := _sizes(shape)):
+    if shape is None or tensor.shape == (sizes := shape_of(shape)):
         return tensor
     if any(size < 0 for size in sizes):
         raise ValueError(f"sizes of a shape must be >= 0, got {sizes}: use tf.reshape for a size of -1")
@@ -94,7 +93,7 @@ def _tensor(result: Any) -> Tensor:
     return cast_type("Tensor", result) if isinstance(result, ShardedArray) else tensor_of(result)
 
 
-def _sizes(shape: Any) -> tuple[int, ...]:
+def shape_of(shape: Any) -> tuple[int, ...]:
     """Return a shape as a tuple; a number is a single size."""
     sizes = np.atleast_1d(np.asarray(shape))
     if sizes.size and sizes.dtype.kind not in "iu":
@@ -249,57 +248,6 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
 
 def _any_wide(numbers: Sequence[Any]) -> bool:
     return any(number.dtype == np.float64 for number in numbers)
-
-
-def reshape(tensor: Any, shape: Sequence[int], name: str | None = None) -> Tensor:
-    """Return the same elements in another shape, as ``numpy.reshape`` does.
-
-    Parameters
-    ----------
-    tensor : array-like
-    shape : sequence of int
-    name : str, optional
-        Accepted and ignored.
-
-    Returns
-    -------
-    Tensor
-
-    Examples
-    --------
-    >>> reshape([1, 2, 3, 4], [2, -1]).numpy().tolist()
-    [[1, 2], [3, 4]]
-    """
-    array, sizes = as_tensor(tensor), _sizes(shape)
-    try:
-        return _tensor(np.reshape(array, sizes))
-    except ValueError as error:
-        raise InvalidArgumentError(
-            f"a tensor of shape {array.shape} has {array.size} elements, and cannot have the shape {sizes}"
-        ) from error
-
-
-def square(x: Any, name: str | None = None) -> Tensor:
-    """Return the square of each element.
-
-    Parameters
-    ----------
-    x : array-like
-    name : str, optional
-        Accepted and ignored.
-
-    Returns
-    -------
-    Tensor
-
-    Examples
-    --------
-    >>> square(3.0)
-    <tf.Tensor: shape=(), dtype=float32, numpy=9.0>
-    """
-    tensor = as_tensor(x)
-    result: Tensor = tensor * tensor
-    return result
 
 
 @contextmanager

@@ -26,34 +26,10 @@ _INT32 = np.iinfo(np.int32)
 
 
 def as_array(value: Any, dtype: Any = None) -> Array:
-    """Return the array that TensorFlow makes of a value.
+    """Return the array that TensorFlow makes of a value; it may share the memory of the value.
 
-    Parameters
-    ----------
-    value : array-like
-        Python floats become float32, ints int32 (int64 if too large), text bytes, also in lists. Arrays keep their
-        dtype. Array-like objects, such as a variable or an IndexedSlices, are read.
-    dtype : dtype-like, optional
-        Dtype to convert to.
-
-    Returns
-    -------
-    ndarray
-        May share the memory of `value`.
-
-    Raises
-    ------
-    DtypeError
-        If a number does not fit the dtype, such as 1.5 an integer, or tensors in a list differ in dtype.
-    ValueError
-        If the value cannot be converted: None, a dictionary, rows of different lengths, a number out of range.
-
-    Examples
-    --------
-    >>> as_array(3.0), as_array([1, 2]), as_array(3, "float32")
-    (array(3., dtype=float32), array([1, 2], dtype=int32), array(3., dtype=float32))
-    >>> as_array(["text"])
-    array([b'text'], dtype=object)
+    Python floats become float32, ints int32 (int64 if too large), text bytes, also in lists. Arrays keep their
+    dtype. Array-like objects, such as a variable or an IndexedSlices, are read.
     """
     wanted = None if dtype is None else as_dtype(dtype)
     if isinstance(value, IndexedSlices):
@@ -173,13 +149,7 @@ def _check_fit(value: Any, array: Array, wanted: np.dtype[Any]) -> None:
 
 
 def no_tensor(value: Any) -> ValueError:
-    """Return the error about a value that is not a tensor and cannot become one.
-
-    Examples
-    --------
-    >>> print(no_tensor(None))
-    Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a Tensor: pass a number, ...
-    """
+    """Return the error about a value that is not a tensor and cannot become one."""
     return ValueError(
         f"Attempt to convert a value ({value!r}) with an unsupported type ({type(value)}) to a Tensor: pass a number, "
         "text, an array or a list of those"

@@ -63,13 +63,7 @@ class Dataset(data.Dataset, metaclass=_DatasetType):
 
 
 def as_dataset(dataset: data.Dataset) -> Dataset:
-    """Return a dataset of tensors with the elements of another dataset.
-
-    Examples
-    --------
-    >>> next(iter(as_dataset(data.Dataset.range(1))))
-    <tf.Tensor: shape=(), dtype=int64, numpy=0>
-    """
+    """Return a dataset of tensors with the elements of another dataset."""
     return dataset if isinstance(dataset, Dataset) else Dataset(dataset.node)
 
 
@@ -117,17 +111,7 @@ def _with_tensor_state(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict
 
 
 def dataset_maker(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that creates datasets of tensors, from one that creates ringlet's.
-
-    Parameters
-    ----------
-    original : callable
-
-    Examples
-    --------
-    >>> next(iter(dataset_maker(data.Dataset.range)(3)))
-    <tf.Tensor: shape=(), dtype=int64, numpy=0>
-    """
+    """Return a function that creates datasets of tensors, from one that creates ringlet's."""
 
     @functools.wraps(original, updated=())
     def make(*args: Any, **kwargs: Any) -> Any:

@@ -54,11 +54,5 @@ def as_dtype(type_value: Any) -> np.dtype[Any]:
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str:
-    """Return TensorFlow's name of a dtype.
-
-    Examples
-    --------
-    >>> dtype_name(np.dtype("int32")), dtype_name(np.dtype(object))
-    ('int32', 'string')
-    """
+    """Return TensorFlow's name of a dtype."""
     return "string" if dtype.kind == "O" else dtype.name

@@ -27,11 +27,6 @@ def as_tensors(element: Any) -> Any:
     """Return a nest with its arrays, numbers and texts as tensors, without copies, also in distributed values.
 
     Datasets in it, such as those of ``window``, become datasets of tensors.
-
-    Examples
-    --------
-    >>> as_tensors({"x": np.arange(2)})
-    {'x': <tf.Tensor: shape=(2,), dtype=int64, numpy=array([0, 1])>}
     """
     return _tensor(element) if isinstance(element, _VALUES) else map_until(_tensor, element, _is_written_out)
 
@@ -46,6 +41,8 @@ def _tensor(leaf: Any) -> Any:
         from ringlet.compat.tensorflow.dataset import as_dataset  # imported late: dataset imports this module
 
         return _each_dataset(as_dataset, leaf)
+    if isinstance(leaf, data.Optional) and kind is not Optional:
+        return Optional(as_tensors(leaf.get_value())) if leaf.has_value() else Optional.at_end(leaf)
     if isinstance(leaf, (list, *_VALUES)):
         return tensor_of(leaf) if isinstance(leaf, np.number) else as_tensor(leaf)
     return leaf
@@ -68,11 +65,6 @@ def as_arrays(element: Any) -> Any:
     """Return a nest with everything that TensorFlow would convert to tensors as plain arrays of the same dtypes.
 
     Lists are arrays, as everywhere in datasets.
-
-    Examples
-    --------
-    >>> as_arrays((3.0, [1, 2]))
-    (array(3., dtype=float32), array([1, 2], dtype=int32))
     """
     return map_until(_array, element, lambda value: isinstance(value, list))
 
@@ -82,6 +74,8 @@ def _array(leaf: Any) -> Any:
         return leaf.view(np.ndarray)
     if _holds_datasets(leaf):
         return _each_dataset(lambda dataset: Dataset(dataset.node), leaf)
+    if isinstance(leaf, data.Optional):
+        return data.Optional(as_arrays(leaf.get_value())) if leaf.has_value() else data.Optional.at_end(leaf)
     if isinstance(leaf, (np.ndarray, np.number)) and leaf.dtype.kind not in "OSU":
         return leaf
     is_value = isinstance(leaf, (list, *_VALUES)) or hasattr(leaf, "_as_operand")
@@ -95,29 +89,12 @@ def _holds_datasets(leaf: Any) -> bool:
 
 
 def as_plain(value: Any) -> Any:
-    """Return a nest with its tensors as plain arrays and everything else unchanged.
-
-    Examples
-    --------
-    >>> as_plain([as_tensor(3), 3.0])
-    [array(3, dtype=int32), 3.0]
-    """
+    """Return a nest with its tensors as plain arrays and everything else unchanged."""
     return map_until(lambda leaf: leaf.view(np.ndarray) if isinstance(leaf, Tensor) else leaf, value, lambda _: False)
 
 
 def with_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of arrays that calls a user's function of tensors.
-
-    Parameters
-    ----------
-    function : callable
-        The user's function.
-
-    Examples
-    --------
-    >>> with_tensors(lambda x: x * 2.5)(np.float32(2))
-    array(5., dtype=float32)
-    """
+    """Return a function of arrays that calls a user's function of tensors."""
 
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -152,7 +129,5 @@ class TensorElements:
 
     def get_next_as_optional(self) -> Optional:
         """Return the next element, or an empty Optional at the end."""
-        found: data.Optional[Any] = super().get_next_as_optional()  # type: ignore[misc]
-        if found.has_value():
-            return Optional(as_tensors(found.get_value()))
-        return Optional.at_end(found)  # type: ignore[return-value]  # of this class
+        found: Optional = as_tensors(super().get_next_as_optional())  # type: ignore[misc]
+        return found

@@ -155,6 +155,58 @@ TENSORFLOW_NAMES: dict[str, frozenset[str]] = {
             sparse_softmax_cross_entropy_with_logits sufficient_statistics swish tanh top_k
             weighted_cross_entropy_with_logits weighted_moments with_space_to_batch zero_fraction
         """,
+        "tf.math": """
+            abs accumulate_n acos acosh add add_n angle approx_max_k approx_min_k argmax argmin asin asinh atan
+            atan2 atanh bessel_i0 bessel_i0e bessel_i1 bessel_i1e betainc bincount ceil confusion_matrix conj
+            cos cosh count_nonzero cumprod cumsum cumulative_logsumexp digamma divide divide_no_nan equal erf
+            erfc erfcinv erfinv exp expm1 floor floordiv floormod greater greater_equal igamma igammac imag
+            in_top_k invert_permutation is_finite is_inf is_nan is_non_decreasing is_strictly_increasing
+            l2_normalize lbeta less less_equal lgamma log log1p log_sigmoid log_softmax logical_and logical_not
+            logical_or logical_xor maximum minimum mod multiply multiply_no_nan ndtri negative nextafter
+            not_equal polygamma polyval pow real reciprocal reciprocal_no_nan reduce_all reduce_any
+            reduce_euclidean_norm reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_std
+            reduce_sum reduce_variance rint round rsqrt scalar_mul segment_max segment_mean segment_min
+            segment_prod segment_sum sigmoid sign sin sinh sobol_sample softmax softplus softsign special sqrt
+            square squared_difference subtract tan tanh top_k truediv unsorted_segment_max unsorted_segment_mean
+            unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n unsorted_segment_sum xdivy
+            xlog1py xlogy zero_fraction zeta
+        """,
+        "tf.linalg": """
+            LinearOperator LinearOperatorAdjoint LinearOperatorBlockDiag LinearOperatorBlockLowerTriangular
+            LinearOperatorCirculant LinearOperatorCirculant2D LinearOperatorCirculant3D
+            LinearOperatorComposition LinearOperatorDiag LinearOperatorFullMatrix LinearOperatorHouseholder
+            LinearOperatorIdentity LinearOperatorInversion LinearOperatorKronecker LinearOperatorLowRankUpdate
+            LinearOperatorLowerTriangular LinearOperatorPermutation LinearOperatorScaledIdentity
+            LinearOperatorToeplitz LinearOperatorTridiag LinearOperatorZeros adjoint band_part
+            banded_triangular_solve cholesky cholesky_solve cross det diag diag_part eig eigh eigh_tridiagonal
+            eigvals eigvalsh einsum experimental expm eye global_norm inv l2_normalize logdet logm lstsq lu
+            lu_matrix_inverse lu_reconstruct lu_solve matmul matrix_rank matrix_transpose matvec norm normalize
+            pinv qr set_diag slogdet solve sqrtm svd tensor_diag tensor_diag_part tensordot trace
+            triangular_solve tridiagonal_matmul tridiagonal_solve
+        """,
+        "tf.random": """
+            Algorithm Generator all_candidate_sampler categorical create_rng_state experimental
+            fixed_unigram_candidate_sampler fold_in gamma get_global_generator learned_unigram_candidate_sampler
+            log_uniform_candidate_sampler normal poisson set_global_generator set_seed shuffle split
+            stateless_binomial stateless_categorical stateless_gamma stateless_normal
+            stateless_parameterized_truncated_normal stateless_poisson stateless_truncated_normal
+            stateless_uniform truncated_normal uniform uniform_candidate_sampler
+        """,
+        "tf.metrics": """
+            AUC Accuracy BinaryAccuracy BinaryCrossentropy BinaryIoU CategoricalAccuracy CategoricalCrossentropy
+            CategoricalHinge ConcordanceCorrelation CosineSimilarity F1Score FBetaScore FalseNegatives
+            FalsePositives Hinge IoU KLD KLDivergence LogCoshError MAE MAPE MSE MSLE Mean MeanAbsoluteError
+            MeanAbsolutePercentageError MeanIoU MeanMetricWrapper MeanSquaredError MeanSquaredLogarithmicError
+            Metric OneHotIoU OneHotMeanIoU PearsonCorrelation Poisson Precision PrecisionAtRecall R2Score Recall
+            RecallAtPrecision RootMeanSquaredError SensitivityAtSpecificity SparseCategoricalAccuracy
+            SparseCategoricalCrossentropy SparseTopKCategoricalAccuracy SpecificityAtSensitivity SquaredHinge
+            Sum TopKCategoricalAccuracy TrueNegatives TruePositives binary_accuracy binary_crossentropy
+            binary_focal_crossentropy categorical_accuracy categorical_crossentropy
+            categorical_focal_crossentropy categorical_hinge concordance_correlation deserialize get hinge huber
+            kld kullback_leibler_divergence logcosh mae mape mse msle pearson_correlation poisson serialize
+            sparse_categorical_accuracy sparse_categorical_crossentropy sparse_top_k_categorical_accuracy
+            squared_hinge top_k_categorical_accuracy
+        """,
         "tf.compat": """
             as_bytes as_str as_str_any as_text bytes_or_text_types complex_types dimension_at_index dimension_value
             forward_compatibility_horizon forward_compatible integral_types path_to_str real_types v1 v2

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ringlet.compat.tensorflow.dtypes import dtype_name
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["BINARY", "REFLECTED", "UNARY", "DtypeError", "compute"]
+__all__ = ["BINARY", "REFLECTED", "UNARY", "DtypeError", "check_kind", "compute"]
 
 Array = NDArray[Any]
 
@@ -86,43 +86,24 @@ REFLECTED = {
 }
 
 
+def check_kind(symbol: str, kinds: str, dtype: np.dtype[Any]) -> None:
+    """Raise DtypeError unless a dtype is of one of the kinds that an operator or a function supports."""
+    if dtype.kind in kinds:
+        return
+    if dtype.kind == "O":
+        raise DtypeError(f"{symbol} does not support tensors of strings: apply it to x.numpy()")
+    wanted = "int32" if "i" in kinds else "float32" if "f" in kinds else "bool"
+    raise DtypeError(
+        f"{symbol} does not support tensors of {dtype_name(dtype)}: convert them, as in tf.cast(x, tf.{wanted})"
+    )
+
+
 def compute(symbol: str, function: Callable[..., Any], kinds: str, *operands: Array) -> Any:
-    """Return an operator's result for arrays of one dtype.
+    """Return an operator's result for arrays of one dtype, which is among the supported `kinds`.
 
-    Parameters
-    ----------
-    symbol : str
-        The operator's symbol.
-    function : callable
-        Its implementation.
-    kinds : str
-        Supported kinds of dtypes.
-    *operands : ndarray
-
-    Returns
-    -------
-    ndarray or NumPy scalar
-
-    Raises
-    ------
-    DtypeError
-        If the operator does not support the dtype.
-    InvalidArgumentError
-        If the shapes do not match, an integer is divided by zero or has a negative exponent.
-
-    Examples
-    --------
-    >>> compute("+", np.add, "iuf", np.array([1, 2]), np.array(1))
-    array([2, 3])
+    InvalidArgumentError if the shapes do not match, an integer is divided by zero or has a negative exponent.
     """
-    dtype = operands[0].dtype
-    if dtype.kind not in kinds:
-        raise DtypeError(
-            f"the operator {symbol} does not support tensors of {dtype_name(dtype)}: convert them, as in "
-            "tf.cast(x, tf.int32)"
-            if dtype.kind != "O"
-            else f"the operator {symbol} does not support tensors of strings: apply it to x.numpy()"
-        )
+    check_kind(f"the operator {symbol}", kinds, operands[0].dtype)
     try:
         return function(*operands)
     except ValueError as error:

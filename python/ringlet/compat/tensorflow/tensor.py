@@ -20,7 +20,7 @@ from ringlet.values.ndarray_protocol import NDArrayProtocol
 from ringlet.values.operator_proxy import plain
 from ringlet.values.variables.variable_handle import VariableReference
 
-__all__ = ["Tensor", "as_tensor", "check_dtype", "tensor_of"]
+__all__ = ["Tensor", "as_operand", "as_tensor", "check_dtype", "tensor_of", "wrapped"]
 
 Array = NDArray[Any]
 
@@ -37,17 +37,17 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _wrapped(result: Any) -> Any:
+def wrapped(result: Any) -> Any:
     """Return a NumPy function's result, with arrays as tensors."""
     if isinstance(result, (np.ndarray, np.generic)):
         return tensor_of(result)
     if isinstance(result, tuple):
-        parts = map(_wrapped, result)
+        parts = map(wrapped, result)
         return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
-    return list(map(_wrapped, result)) if type(result) is list else result
+    return list(map(wrapped, result)) if type(result) is list else result
 
 
-def _operand(value: Any, dtype: np.dtype[Any]) -> Any:
+def as_operand(value: Any, dtype: np.dtype[Any]) -> Any:
     """Return the other operand as an array of the tensor's dtype; NotImplemented to defer to that operand."""
     value = plain(value)
     if isinstance(value, Tensor):
@@ -87,7 +87,7 @@ def _binary(name: str) -> Any:
     rule = BINARY[name]
 
     def method(self: Tensor, other: Any) -> Any:
-        operand = _operand(other, self.dtype)
+        operand = as_operand(other, self.dtype)
         return operand if operand is NotImplemented else tensor_of(compute(*rule, self.view(np.ndarray), operand))
 
     return method
@@ -97,7 +97,7 @@ def _reflected(name: str) -> Any:
     rule = BINARY[name]
 
     def method(self: Tensor, other: Any) -> Any:
-        operand = _operand(other, self.dtype)
+        operand = as_operand(other, self.dtype)
         return operand if operand is NotImplemented else tensor_of(compute(*rule, operand, self.view(np.ndarray)))
 
     return method
@@ -111,7 +111,7 @@ def _unary(name: str) -> Any:
 def _equal(self: Tensor, other: Any) -> Any:
     if other is None:
         return False
-    operand = _operand(other, self.dtype)
+    operand = as_operand(other, self.dtype)
     try:
         return operand if operand is NotImplemented else tensor_of(np.equal(self.view(np.ndarray), operand))
     except ValueError:  # incompatible shapes
@@ -220,27 +220,27 @@ class Tensor(np.ndarray[Any, Any]):
         arrays = [_plain(plain(value)) for value in inputs]
         if method == "__call__":
             arrays = [_weak(array, self.dtype) for array in arrays]
-        return _wrapped(getattr(ufunc, method)(*arrays, **_plain(kwargs)))
+        return wrapped(getattr(ufunc, method)(*arrays, **_plain(kwargs)))
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Call a NumPy function on the plain arrays."""
-        return _wrapped(function(*_plain(args), **_plain(kwargs)))
+        return wrapped(function(*_plain(args), **_plain(kwargs)))
 
     def mean(self, *args: Any, **kwargs: Any) -> Any:
         """Return the result of ``ndarray.mean``."""
-        return _wrapped(self.view(np.ndarray).mean(*args, **kwargs))
+        return wrapped(self.view(np.ndarray).mean(*args, **kwargs))
 
     def std(self, *args: Any, **kwargs: Any) -> Any:
         """Return the result of ``ndarray.std``."""
-        return _wrapped(self.view(np.ndarray).std(*args, **kwargs))
+        return wrapped(self.view(np.ndarray).std(*args, **kwargs))
 
     def var(self, *args: Any, **kwargs: Any) -> Any:
         """Return the result of ``ndarray.var``."""
-        return _wrapped(self.view(np.ndarray).var(*args, **kwargs))
+        return wrapped(self.view(np.ndarray).var(*args, **kwargs))
 
     def astype(self, *args: Any, **kwargs: Any) -> Any:
         """Return the result of ``ndarray.astype``."""
-        return _wrapped(self.view(np.ndarray).astype(*args, **kwargs))
+        return wrapped(self.view(np.ndarray).astype(*args, **kwargs))
 
     def copy(self, order: Any = "C") -> Any:
         """Return a plain writable array."""
@@ -274,21 +274,7 @@ def _block(text: str) -> str:
 
 
 def tensor_of(result: Any) -> Tensor:
-    """Return a tensor that shares the memory of an array to which nothing will write.
-
-    Parameters
-    ----------
-    result : ndarray or NumPy scalar
-
-    Returns
-    -------
-    Tensor
-
-    Examples
-    --------
-    >>> tensor_of(np.float32(6))
-    <tf.Tensor: shape=(), dtype=float32, numpy=6.0>
-    """
+    """Return a tensor that shares the memory of an array to which nothing will write."""
     # Text is objects: NumPy's text dtypes drop trailing zeros.
     tensor: Tensor = np.asarray(result, object if isinstance(result, (bytes, str)) else None).view(Tensor)
     tensor.setflags(write=False)
@@ -296,24 +282,7 @@ def tensor_of(result: Any) -> Tensor:
 
 
 def as_tensor(value: Any, dtype: Any = None) -> Tensor:
-    """Return the tensor that TensorFlow makes of a value.
-
-    Parameters
-    ----------
-    value : array-like
-        As for :func:`ringlet.compat.tensorflow.conversion.as_array`. A writable array is copied; a sharded array is
-        returned unchanged.
-    dtype : dtype-like, optional
-
-    Returns
-    -------
-    Tensor
-
-    Examples
-    --------
-    >>> as_tensor([1, 2])
-    <tf.Tensor: shape=(2,), dtype=int32, numpy=array([1, 2], dtype=int32)>
-    """
+    """Return the tensor that TensorFlow makes of a value; a writable array is copied, a sharded one unchanged."""
     if isinstance(value, (Tensor, ShardedArray)) and dtype in (None, value.dtype):
         return cast("Tensor", value)
     array = as_array(value, dtype)
@@ -322,23 +291,7 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
 
 
 def check_dtype(value: Any, dtype: Any) -> None:
-    """Raise if a tensor or a variable has another dtype than requested, as TensorFlow does.
-
-    Parameters
-    ----------
-    value : object
-    dtype : dtype-like or None
-        None accepts any dtype.
-
-    Raises
-    ------
-    ValueError
-
-    Examples
-    --------
-    >>> check_dtype(as_tensor(1.5), "float32"), check_dtype(1.5, "int32")
-    (None, None)
-    """
+    """Raise ValueError if a tensor or a variable has another dtype than requested; None accepts any."""
     if dtype is None or not isinstance(value, (Tensor, ShardedArray, NDArrayProtocol)):
         return
     given, wanted = dtype_name(value.dtype), dtype_name(as_dtype(dtype))  # type: ignore[union-attr]  # operands have one

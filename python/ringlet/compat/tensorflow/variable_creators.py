@@ -53,18 +53,7 @@ def variable_creator_scope(variable_creator: Creator) -> Iterator[None]:
 def create_through_scopes(create: Creator, describe: Callable[..., str], arguments: dict[str, Any]) -> Any:
     """Call a function that creates a variable, through the creators of all scopes.
 
-    Parameters
-    ----------
-    create : callable
-        Takes `arguments` by name.
-    describe : callable
-        Takes `arguments` by name; returns what all replicas that create the variable together must agree on.
-    arguments : dict
-
-    Returns
-    -------
-    object
-        The result of the innermost creator.
+    Both functions take `arguments` by name; `describe` returns what all replicas must agree on.
     """
     creators = _creators.get()
     mode: Any = context.current()

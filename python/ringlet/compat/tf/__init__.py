@@ -21,6 +21,7 @@ from __future__ import annotations
 from typing import Any
 
 from ringlet.compat.tensorflow.absent import absent_error, namespace
+from ringlet.compat.tensorflow.array_functions import array_functions
 from ringlet.compat.tensorflow.basics import (
     cast,
     constant,
@@ -31,24 +32,25 @@ from ringlet.compat.tensorflow.basics import (
     is_tensor,
     print,
     range,
-    reshape,
-    square,
 )
 from ringlet.compat.tensorflow.dtypes import DTYPES, DType, as_dtype
 from ringlet.compat.tensorflow.function import function
+from ringlet.compat.tensorflow.metrics import Mean
+from ringlet.compat.tensorflow.random_functions import RANDOM_FUNCTIONS
 from ringlet.compat.tensorflow.spec import TensorSpec
 from ringlet.compat.tensorflow.tensor import Tensor
 from ringlet.compat.tensorflow.variable import Variable
 from ringlet.compat.tensorflow.variable_creators import variable_creator_scope
 from ringlet.compat.tf import config, data, distribute, dtypes, errors, io, nest, nn, tpu, train
 from ringlet.compat.tf.distribute import compat, types
-from ringlet.data import NoneTensorSpec
+from ringlet.data import NoneTensorSpec, OptionalSpec
 from ringlet.values import IndexedSlices, VariableAggregation, VariableSynchronization
 
 __all__ = [
     "DType",
     "IndexedSlices",
     "NoneTensorSpec",
+    "OptionalSpec",
     "Tensor",
     "TensorSpec",
     "Variable",
@@ -76,14 +78,20 @@ __all__ = [
     "nn",
     "print",
     "range",
-    "reshape",
-    "square",
     "tpu",
     "train",
     "types",
     "variable_creator_scope",
 ]
-__all__ += list(DTYPES)
+_FUNCTIONS = array_functions("tf")
+_NAMESPACES = {
+    "linalg": namespace("tf.linalg", "Linear algebra.", array_functions("tf.linalg")),
+    "math": namespace("tf.math", "Arithmetic.", array_functions("tf.math")),
+    "metrics": namespace("tf.metrics", "Metrics.", {"Mean": Mean}),
+    "random": namespace("tf.random", "Random numbers, which are NumPy's.", RANDOM_FUNCTIONS),
+}
+__all__ += list(DTYPES) + list(_FUNCTIONS) + list(_NAMESPACES)
+globals().update(_FUNCTIONS, **_NAMESPACES)
 
 # The TensorFlow version whose names and behaviour these follow.
 __version__ = "2.21.0"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,32 @@ def _column_defaults(given: Any) -> Any:
     return None if given is None else [c if isinstance(c, (type, np.dtype)) else as_arrays(c) for c in given]
 
 
+def _transformations(*names: str) -> dict[str, Any]:
+    """Return operations of Dataset as functions for ``dataset.apply``, which TensorFlow deprecated."""
+
+    def of(name: str) -> Any:
+        operation = getattr(Dataset, name)
+
+        @functools.wraps(operation)
+        def transformation(*args: Any, **kwargs: Any) -> Any:
+            return lambda dataset: getattr(dataset, name)(*args, **kwargs)
+
+        signature = inspect.signature(operation)
+        transformation.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=list(signature.parameters.values())[1:]
+        )
+        return transformation
+
+    return {name: of(name) for name in names}
+
+
+def _save(
+    dataset: Any, path: Any, compression: Any = None, shard_func: Any = None, checkpoint_args: Any = None
+) -> None:
+    """Save a dataset, as ``dataset.save(path)`` does."""
+    dataset.save(path, compression, shard_func, checkpoint_args)
+
+
 _NAMES = {
     **_same("AUTOTUNE", "DatasetSpec", "INFINITE_CARDINALITY", "NumpyIterator", "Options", "ThreadingOptions"),
     **_same("UNKNOWN_CARDINALITY"),
@@ -64,13 +91,23 @@ _NAMES = {
             **_same("AutoShardPolicy", "DistributeOptions", "ExternalStatePolicy", "ThreadingOptions"),
             **_same("OptimizationOptions", "TFRecordWriter", "assert_cardinality"),
             "CsvDataset": _csv_reader("CsvDataset", 1, "record_defaults"),
+            **_transformations("bucket_by_sequence_length", "group_by_window", "ignore_errors", "rejection_resample"),
+            **_transformations("scan", "snapshot", "take_while", "unbatch", "unique"),
+            "Counter": Dataset.counter,
             "Optional": Optional,
+            "RandomDataset": Dataset.random,
             "at": dataset_maker(data.at),
             "cardinality": _cardinality,
             "choose_from_datasets": Dataset.choose_from_datasets,
+            "enumerate_dataset": _transformations("enumerate")["enumerate"],
             "from_list": Dataset.from_list,
+            "get_next_as_optional": lambda iterator: iterator.get_next_as_optional(),
+            "get_single_element": lambda dataset: dataset.get_single_element(),
+            "get_structure": lambda dataset_or_iterator: dataset_or_iterator.element_spec,
+            "load": Dataset.load,
             "make_csv_dataset": _csv_reader("make_csv_dataset", 3, "column_defaults"),
             "sample_from_datasets": Dataset.sample_from_datasets,
+            "save": _save,
         },
     ),
 }

@@ -179,12 +179,12 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expa
     )
 
 
-def is_nested(structure: Any) -> bool:
+def is_nested(seq: Any) -> bool:
     """Return whether a value is a list, a tuple, a dictionary or another container.
 
     Parameters
     ----------
-    structure : object
+    seq : object
 
     Returns
     -------
@@ -195,7 +195,7 @@ def is_nested(structure: Any) -> bool:
     >>> is_nested([]), is_nested(1)
     (True, False)
     """
-    return nest.is_nested(structure) and not nest.is_composite(structure)
+    return nest.is_nested(seq) and not nest.is_composite(seq)
 
 
 __getattr__ = absent_getter("tf.nest", __all__)

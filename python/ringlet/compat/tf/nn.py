@@ -1,4 +1,4 @@
-"""``tf.nn``: lookups in embedding tables, which strategies may shard."""
+"""``tf.nn``: activations, losses, and lookups in embedding tables, which strategies may shard."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from ringlet import values
 from ringlet.compat.tensorflow.absent import absent_getter
+from ringlet.compat.tensorflow.array_functions import array_functions
 from ringlet.compat.tensorflow.elements import as_tensors
 
 __all__ = ["embedding_lookup"]
@@ -40,6 +41,10 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None, name:
         params = values.ShardedVariable(params) if are_variables and len(params) > 1 else np.concatenate(params)
     return as_tensors(np.asarray(values.embedding_lookup(params, ids, max_norm)))
 
+
+_FUNCTIONS = array_functions("tf.nn")
+__all__ += list(_FUNCTIONS)
+globals().update(_FUNCTIONS)
 
 __getattr__ = absent_getter("tf.nn", __all__)
 

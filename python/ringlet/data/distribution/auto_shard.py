@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+from ringlet.data.distribution.legacy_rebatch import LegacyRebatch
 from ringlet.data.graph.iteration_context import graph_nodes
 from ringlet.data.graph.node import Node
+from ringlet.data.graph.sources import TableSource
 from ringlet.data.operations.from_generator import GeneratorSource
-from ringlet.data.operations.legacy_rebatch import LegacyRebatch
 from ringlet.data.operations.rebatch import Rebatch
 from ringlet.data.operations.shard import Shard
 from ringlet.data.operations.shuffle import Shuffle
-from ringlet.data.operations.table_source import TableSource
 from ringlet.data.operations.with_options import options_of
 from ringlet.data.policies import AutoShardPolicy
 from ringlet.data.readers.file_reader import FileReader
@@ -58,35 +58,9 @@ class Sharded(NamedTuple):
 
 
 def auto_shard(node: Node, sharding: Sharding) -> Sharded:
-    """Return a worker's share of a dataset, by the policy in its options.
+    """Return a worker's share of a dataset, by the policy in its options; NotFoundError if FILE finds no files.
 
-    Parameters
-    ----------
-    node : Node
-    sharding : Sharding
-
-    Returns
-    -------
-    Sharded
-        Under DATA, a `Rebatch` at the end becomes a `LegacyRebatch`, whose parts can be distributed to workers.
-
-    Raises
-    ------
-    NotFoundError
-        If the policy is FILE with several workers, and the dataset reads no files.
-
-    References
-    ----------
-    tensorflow/tensorflow, ``_AutoShardDataset`` in ``tensorflow/python/data/experimental/ops/distribute.py``.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> sharded = auto_shard(Dataset.range(9).batch(2).node, Sharding(2, 1, 2))
-    >>> sharded.policy.name, sharded.reason
-    ('DATA', 'AUTO, and TableSource is not read from files')
-    >>> [x.tolist() for x in Dataset(sharded.node)]
-    [[2, 3], [6, 7]]
+    Under DATA, a `Rebatch` at the end becomes a `LegacyRebatch`, whose parts can be distributed to workers.
     """
     policy = options_of(node).experimental_distribute.auto_shard_policy
     if policy is AutoShardPolicy.OFF:

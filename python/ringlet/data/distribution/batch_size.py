@@ -23,26 +23,6 @@ def batch_size_of(node: Node) -> int | None:
 
     If the specs have one known first size for all arrays, it is that. Otherwise it is the size of the
     last `batch`, if it is followed only by operations that select and order whole elements.
-
-    Parameters
-    ----------
-    node : Node
-
-    Raises
-    ------
-    InvalidArgumentError
-        If an element has a scalar component.
-
-    References
-    ----------
-    tensorflow/tensorflow, ``tensorflow/python/data/experimental/ops/distribute.py``, ``compute_batch_size``.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> batches = Dataset.range(9).batch(4)
-    >>> batch_size_of(batches.repeat().node), batch_size_of(batches.map(lambda x: x + 1).node)
-    (4, None)
     """
     elements = known_spec(node)
     if elements is None:

@@ -27,13 +27,7 @@ __all__ = ["BatchSplit", "BatchSplitStream", "check_rows", "nothing_to_cut"]
 
 @dataclass(frozen=True, eq=False)
 class BatchSplit:
-    """A distribution plan: each step splits one element, a global batch, among the replicas of the only worker.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If elements are known to have no first dimension to split.
-    """
+    """A distribution plan: each step splits one element, a global batch, among the replicas of the only worker."""
 
     node: Node
     num_replicas: int
@@ -43,7 +37,6 @@ class BatchSplit:
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        """The dataset."""
         return (self.node,)
 
     @property
@@ -53,12 +46,10 @@ class BatchSplit:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The parameters of the steps."""
         return {"num_replicas": self.num_replicas}
 
     @property
     def cardinality(self) -> int:
-        """Number of steps."""
         return self.node.cardinality
 
     @property
@@ -74,7 +65,6 @@ class BatchSplit:
         return PerReplicaSpec(*[spec.with_rows(part)] * self.num_replicas)
 
     def open(self, context: IterationContext) -> Stream:
-        """Open a stream of one nest of PerReplica for each step."""
         return BatchSplitStream(self.node.open(context), self.num_replicas)
 
 
@@ -128,13 +118,7 @@ def _part_taker(slices: tuple[slice, ...]) -> Callable[[Any], tuple[Any, ...]]:
 
 
 def check_rows(node: Node, num_replicas: int) -> None:
-    """Raise an error if the elements of a dataset are known to have no rows to split.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If they hold scalars.
-    """
+    """Raise an error if the elements of a dataset are known to have no rows to split."""
     # The spec of a user function is unknown before a call of it.
     if node.runs_user_code or node.cardinality == 0:
         return

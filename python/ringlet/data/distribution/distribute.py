@@ -25,31 +25,7 @@ def distribute_dataset(
     exchange: Callable[[bytes], list[bytes]] | None = None,
     uneven: Uneven = None,
 ) -> DistributedDataset:
-    """Shard a dataset to workers, and split its global batches among the replicas.
-
-    Parameters
-    ----------
-    dataset : Dataset or iterable
-    num_replicas : int
-        Replicas of this worker.
-    options : InputOptions, optional
-    num_workers, worker_index, sum_over_workers, exchange, uneven : optional
-        As in `DistributedDataset`.
-
-    Returns
-    -------
-    DistributedDataset
-
-    Raises
-    ------
-    NotImplementedError
-        If the options are PER_REPLICA, which needs a function that makes datasets.
-
-    Examples
-    --------
-    >>> [len(step.values) for step in distribute_dataset(Dataset.range(6).batch(3), 2)]
-    [2, 2]
-    """
+    """Shard a dataset, or an iterable of batches, to workers, and split its global batches among the replicas."""
     if _mode(options) is InputReplicationMode.PER_REPLICA:
         raise NotImplementedError(
             "InputReplicationMode.PER_REPLICA creates a dataset for every replica, so it needs a function that "
@@ -79,37 +55,8 @@ def distribute_datasets_from_function(
 ) -> DistributedDataset:
     """Distribute the elements of the dataset that a function returns to the replicas of a worker.
 
-    Parameters
-    ----------
-    dataset_fn : callable
-        Takes an InputContext and returns a dataset of batches for one replica. It is called once, or, if the options
-        are PER_REPLICA, for each replica.
-    num_replicas : int
-        Replicas of this worker.
-    options : InputOptions, optional
-    num_workers, worker_index, sum_over_workers, exchange : optional
-        As in `DistributedDataset`.
-
-    Returns
-    -------
-    DistributedDataset
-        Consecutive elements go to consecutive replicas, or each replica reads its own dataset.
-
-    Raises
-    ------
-    ValueError
-        If options on the placement of the dataset contradict each other.
-    NotImplementedError
-        If there are several workers, and the options are PER_REPLICA.
-
-    Examples
-    --------
-    >>> def dataset_fn(context):
-    ...     return Dataset.range(6).batch(context.get_per_replica_batch_size(4))
-    >>> for step in distribute_datasets_from_function(dataset_fn, 2):
-    ...     print([part.tolist() for part in step.values])
-    [[0, 1], [2, 3]]
-    [[4, 5], []]
+    The function takes an InputContext and returns a dataset of batches for one replica; consecutive elements go to
+    consecutive replicas. With PER_REPLICA it is called once for each replica, which reads its own dataset.
     """
     mode = _mode(options)
     if options is not None and options.experimental_place_dataset_on_device:

@@ -11,6 +11,7 @@ from ringlet.data.distribution.batch_size import batch_size_of
 from ringlet.data.distribution.batch_split import BatchSplit, check_rows
 from ringlet.data.distribution.element_distribution import ElementDistribution
 from ringlet.data.distribution.input_placement import InputPlacement
+from ringlet.data.distribution.legacy_rebatch import LegacyRebatch
 from ringlet.data.distribution.replica_rows import batch_sizes_for_worker
 from ringlet.data.distribution.weighted_remainder import (
     WeightedBatchSplit,
@@ -19,7 +20,6 @@ from ringlet.data.distribution.weighted_remainder import (
 )
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Node, Stream
-from ringlet.data.operations.legacy_rebatch import LegacyRebatch
 from ringlet.data.operations.prefetch import Prefetch
 from ringlet.data.operations.rebatch import Rebatch
 from ringlet.data.operations.with_options import with_options_applied
@@ -62,16 +62,7 @@ class Plan(Protocol):
 class Decision:
     """A plan and the reasons for it, for `ringlet.data.explain`.
 
-    Attributes
-    ----------
-    plan : Plan
-    place : InputPlacement
-    policy : AutoShardPolicy or None
-        The policy applied; None if nothing is sharded, since a function made the dataset.
-    reason : str
-        The reason for the policy.
-    cut : str
-        How global batches are split.
+    `policy` is None if nothing is sharded, since a function made the dataset. `cut` says how global batches are split.
     """
 
     plan: Plan
@@ -84,31 +75,7 @@ class Decision:
 def decide(node: Node, place: InputPlacement, *, buffer_size: int = 1, uneven: Uneven = None) -> Decision:
     """Choose the plan of one dataset of global batches for one worker.
 
-    Parameters
-    ----------
-    node : Node
-    place : InputPlacement
-    buffer_size : int, default 1
-        How many elements are prefetched for each replica, if worth a thread.
-    uneven : "keep" or None
-
-    Raises
-    ------
-    NotFoundError
-        If the policy is FILE, and the dataset reads no files.
-    InvalidArgumentError
-        If elements cannot be split, or `uneven` is unknown.
-
-    References
-    ----------
-    tensorflow/tensorflow, ``tensorflow/python/distribute/input_lib.py``, ``DistributedDataset``.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> decision = decide(Dataset.range(9).batch(5).node, InputPlacement(2))
-    >>> decision.policy.name, decision.cut
-    ('DATA', 'each global batch is cut into 2 chunks of ceil(rows / 2) rows')
+    `buffer_size` elements are prefetched for each replica, if worth a thread.
     """
     if uneven not in (None, "keep"):
         raise InvalidArgumentError(f"uneven is 'keep' or None, got {uneven!r}")
@@ -170,14 +137,7 @@ def _deal_share(node: Node, share: Node, place: InputPlacement, buffer_size: int
 
 
 def decide_dealing(node: Node, place: InputPlacement, *, buffer_size: int = 1) -> Decision:
-    """Choose the plan of a dataset whose elements are per-replica batches.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> decide_dealing(Dataset.range(9).batch(5).node, InputPlacement(2)).cut
-    'elements go to the replicas in turn, whole'
-    """
+    """Choose the plan of a dataset whose elements are per-replica batches."""
     node = with_options_applied(node)
     share = _buffered(node, buffer_size * place.num_replicas)
     plan: Plan = share if place.total == 1 else ElementDistribution((share,), place, node)
@@ -185,14 +145,7 @@ def decide_dealing(node: Node, place: InputPlacement, *, buffer_size: int = 1) -
 
 
 def decide_per_replica(nodes: Sequence[Node], *, buffer_size: int = 1) -> Decision:
-    """Choose the plan of one dataset for each replica.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> decide_per_replica([Dataset.range(9).batch(5).node] * 2).cut
-    'each replica gets the elements of its own dataset'
-    """
+    """Choose the plan of one dataset for each replica."""
     place = InputPlacement(len(nodes))
     shares = tuple(_buffered(with_options_applied(node), buffer_size) for node in nodes)
     plan: Plan = shares[0] if place.total == 1 else ElementDistribution(shares, place)

@@ -29,16 +29,8 @@ NONE_LEFT: Any = object()
 class ElementDistribution:
     """A distribution plan: a step takes one element for each replica of a worker.
 
-    Parameters
-    ----------
-    nodes : tuple of Node
-        One shared by all replicas, which take turns, or one for each.
-    place : InputPlacement
-    source : Node, optional
-        The dataset as given by the user, whose specs determine the treatment of the end of data; by default, the first
-        of `nodes`.
-    may_pad : bool
-        False drops elements that are too few for a step, whatever their sizes.
+    `nodes` is one node for all replicas, which take turns, or one for each. The specs of `source`, the dataset as given
+    by the user, determine the treatment of the end of data. Without `may_pad`, elements too few for a step are dropped.
     """
 
     nodes: tuple[Node, ...]
@@ -48,12 +40,10 @@ class ElementDistribution:
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        """The datasets."""
         return self.nodes
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The parameters of the steps."""
         place = self.place
         return {"num_replicas": place.num_replicas, "num_workers": place.num_workers, "worker": place.worker_index}
 
@@ -63,7 +53,6 @@ class ElementDistribution:
 
     @property
     def cardinality(self) -> int:
-        """Number of elements of the (first) dataset, as given by the user."""
         return self._given.cardinality
 
     @property
@@ -80,7 +69,6 @@ class ElementDistribution:
 
     @property
     def element_spec(self) -> Nest:
-        """A PerReplicaSpec for each array."""
         specs = [node.element_spec for node in self.nodes]
         if len(specs) == 1:
             specs *= self.place.num_replicas
@@ -89,7 +77,6 @@ class ElementDistribution:
         return map_structure(PerReplicaSpec, *specs)
 
     def open(self, context: IterationContext) -> Stream:
-        """Open a stream of one nest of PerReplica for each step."""
         return ElementDistributionStream(self, [node.open(context) for node in self.nodes])
 
 
@@ -156,7 +143,6 @@ class ElementDistributionStream(Stream):
         return self._plan.nodes * (count // len(self._plan.nodes))
 
     def close(self) -> None:
-        """Close the inputs."""
         self._is_over = True
         for stream in self._streams:
             stream.close()
@@ -166,7 +152,6 @@ class ElementDistributionStream(Stream):
         return {"inputs": None if self._is_over else [stream.get_state() for stream in self._streams]}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         if state["inputs"] is None:
             self.close()
             return

@@ -30,19 +30,8 @@ def known_spec(node: Node) -> Nest | None:
 def empty_part(node: Node, present: Nest) -> Nest:
     """Return an element without rows; other unknown dimensions are zero as well.
 
-    Parameters
-    ----------
-    node : Node
-        The dataset of the elements.
-    present : nest, or None
-        An element of another replica. Arrays of other libraries are sliced from it, as are all arrays if the specs
-        are unknown.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> empty_part(Dataset.from_tensor_slices(np.zeros((5, 3))).batch(2).node, None).shape
-    (0, 3)
+    `present` is an element of another replica: arrays of other libraries are sliced from it, as are all arrays if the
+    specs are unknown.
     """
     specs = known_spec(node)
     if specs is None:

@@ -15,29 +15,11 @@ __all__ = ["InputPlacement"]
 class InputPlacement:
     """The replicas of a worker: replica ``k`` of worker ``i`` is number ``i * num_replicas + k`` of all.
 
-    Parameters
-    ----------
-    num_replicas : int
-        Replicas of this worker; all workers have the same number.
-    num_workers : int, default 1
-    worker_index : int, default 0
-    sum_over_workers : callable, optional
-        Takes an int of this worker, and returns the sum over all workers; a collective call. With several
-        workers it is called once for each step, so that a worker without data continues with empty parts until none
-        has data. Without it, each worker ends independently.
-    exchange : callable, optional
-        Takes bytes of this worker, and returns those of all, in order; a collective call. With it the workers
-        compare the specs of elements at the first step, and receive errors of each other's datasets.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If a number is out of range.
-
-    Examples
-    --------
-    >>> InputPlacement(2, num_workers=3).total
-    6
+    All workers have the same number of replicas. `sum_over_workers` takes an int of this worker and returns the sum
+    over all; it is called once for each step, so that a worker without data continues with empty parts until none has
+    data. Without it, each worker ends independently. `exchange` takes bytes of this worker and returns those of all, in
+    order; with it the workers compare the specs of elements at the first step, and receive errors of each other's
+    datasets. Both are collective calls.
     """
 
     num_replicas: int

@@ -26,33 +26,21 @@ __all__ = ["HostDistribution", "distribute_to_hosts", "distribute_to_hosts_from_
 class HostDistribution(ElementDistribution):
     """A distribution plan: a step takes the next elements of each host's dataset for the replicas of that host.
 
-    Parameters
-    ----------
-    nodes : tuple of Node
-        One for each host.
-    place : InputPlacement
-        Of one worker, with the replicas of all hosts.
-    source, may_pad
-        As for ElementDistribution.
-    counts : tuple of int
-        Replicas of each host.
+    `nodes` has one node, and `counts` the number of replicas, for each host.
     """
 
     counts: tuple[int, ...] = ()
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The parameters of the steps."""
         return {**super().settings, "replicas_of_hosts": list(self.counts)}
 
     @property
     def element_spec(self) -> Nest:
-        """A PerReplicaSpec for each array."""
         specs = [node.element_spec for node, count in zip(self.nodes, self.counts, strict=True) for _ in range(count)]
         return map_structure(PerReplicaSpec, *specs)
 
     def open(self, context: IterationContext) -> Stream:
-        """Open a stream of one nest of PerReplica for each step."""
         return _HostDistributionStream(self, [node.open(context) for node in self.nodes])
 
 
@@ -80,29 +68,8 @@ def distribute_to_hosts(
 ) -> DistributedDataset:
     """Shard a dataset to the hosts of this process, and split its global batches among all replicas.
 
-    Parameters
-    ----------
-    dataset : Dataset or iterable
-    counts : sequence of int
-        Replicas of each host.
-    options : InputOptions, optional
-    uneven : "keep" or None
-
-    Returns
-    -------
-    DistributedDataset
-        The replicas of a host are adjacent; their parts of a batch are those of a worker.
-
-    Raises
-    ------
-    ValueError
-        If the number of replicas is not a multiple of that of hosts.
-
-    Examples
-    --------
-    >>> for step in distribute_to_hosts(Dataset.range(8).batch(8), [2, 2]):
-    ...     print([part.tolist() for part in step.values])
-    [[0, 1], [4, 5], [2, 3], [6, 7]]
+    `counts` has the number of replicas of each host. The replicas of a host are adjacent; their parts of a batch are
+    those of a worker.
     """
     total, hosts = sum(counts), len(counts)
     if hosts == 1 or uneven is not None:
@@ -127,27 +94,7 @@ def distribute_to_hosts_from_function(
 ) -> DistributedDataset:
     """Distribute the elements of the datasets that a function returns, one for each host, to the host's replicas.
 
-    Parameters
-    ----------
-    dataset_fn : callable
-        Takes an InputContext that counts the hosts as pipelines, and returns a dataset of batches for one replica.
-    counts : sequence of int
-        Replicas of each host.
-    options : InputOptions, optional
-
-    Returns
-    -------
-    DistributedDataset
-
-    Examples
-    --------
-    >>> def dataset_fn(context):
-    ...     return Dataset.range(6).batch(1).shard(context.num_input_pipelines, context.input_pipeline_id)
-    >>> for step in distribute_to_hosts_from_function(dataset_fn, [2, 1]):
-    ...     print([part.tolist() for part in step.values])
-    [[0], [2], [1]]
-    [[4], [], [3]]
-    [[], [], [5]]
+    The function takes an InputContext that counts the hosts as pipelines; `counts` is as for `distribute_to_hosts`.
     """
     total, hosts = sum(counts), len(counts)
     if hosts == 1:

@@ -13,26 +13,14 @@ __all__ = ["balanced_slices", "batch_sizes_for_worker", "chunk_slices"]
 
 
 def chunk_slices(size: int, num_chunks: int) -> tuple[slice, ...]:
-    """Return the slices of the chunks of `size` rows.
-
-    Examples
-    --------
-    >>> [(chunk.start, chunk.stop) for chunk in chunk_slices(5, 4)]
-    [(0, 2), (2, 4), (4, 5), (5, 5)]
-    """
+    """Return the slices of the chunks of `size` rows."""
     rows = -(-size // num_chunks)
     edges = [min(rows * chunk, size) for chunk in range(num_chunks + 1)]
     return tuple(slice(start, stop) for start, stop in pairwise(edges))
 
 
 def balanced_slices(size: int, num_parts: int) -> tuple[slice, ...]:
-    """Return the slices of the shares of `size` rows, whose sizes differ by at most one.
-
-    Examples
-    --------
-    >>> [(share.start, share.stop) for share in balanced_slices(5, 4)]
-    [(0, 2), (2, 3), (3, 4), (4, 5)]
-    """
+    """Return the slices of the shares of `size` rows, whose sizes differ by at most one."""
     edges = accumulate(_shares(size, num_parts), initial=0)
     return tuple(slice(start, stop) for start, stop in pairwise(edges))
 
@@ -43,29 +31,7 @@ def batch_sizes_for_worker(
     """Return the cycle of batch sizes of a worker, so that a step takes a global batch over all workers.
 
     Every worker cycles through all shares, starting with its own, since each reads other rows: in step k its replicas
-    take the k-th R sizes, which over the workers are all the shares.
-
-    Parameters
-    ----------
-    global_batch_size : int
-        Rows of a step over all replicas.
-    num_workers : int
-    num_replicas_per_worker : int
-    worker_index : int
-
-    Returns
-    -------
-    tuple of int, length ``num_workers * num_replicas_per_worker``
-        The sum is `global_batch_size`.
-
-    References
-    ----------
-    tensorflow/tensorflow, ``tensorflow/python/data/experimental/ops/distribute.py``, ``batch_sizes_for_worker``.
-
-    Examples
-    --------
-    >>> batch_sizes_for_worker(7, 2, 2, 0), batch_sizes_for_worker(7, 2, 2, 1)
-    ((2, 2, 2, 1), (2, 1, 2, 2))
+    take the k-th R sizes, which over the workers are all the shares. The sum is `global_batch_size`.
     """
     shares = _shares(global_batch_size, num_workers * num_replicas_per_worker)
     first = worker_index * num_replicas_per_worker

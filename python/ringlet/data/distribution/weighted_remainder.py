@@ -31,22 +31,7 @@ _WEIGHT = TensorSpec((), np.float64)
 
 
 def weights_of(rows: list[int], total: int, num_replicas: int) -> PerReplica[Any]:
-    """Return the weight of each part in the mean over `num_replicas` replicas.
-
-    Parameters
-    ----------
-    rows : list of int
-        Rows of the parts.
-    total : int
-        Rows of the parts of all replicas of all workers.
-    num_replicas : int
-        Number of all replicas of all workers.
-
-    Examples
-    --------
-    >>> weights_of([2, 1], 3, 2).values
-    (np.float64(1.3333333333333333), np.float64(0.6666666666666666))
-    """
+    """Return the weight of each part in the mean over all replicas of all workers, whose parts have `total` rows."""
     return PerReplica([np.float64(count * num_replicas / total if total else 0.0) for count in rows])
 
 
@@ -58,7 +43,6 @@ class WeightedSingleReplica:
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        """The dataset."""
         return (self.node,)
 
     @property
@@ -68,16 +52,13 @@ class WeightedSingleReplica:
 
     @property
     def cardinality(self) -> int:
-        """Number of steps."""
         return self.node.cardinality
 
     @property
     def element_spec(self) -> Nest:
-        """The pair of the specs of the dataset and of the weight."""
         return self.node.element_spec, _WEIGHT
 
     def open(self, context: IterationContext) -> Stream:
-        """Open a stream of pairs."""
         return _WeightedSingleStream(self.node.open(context))
 
 
@@ -105,7 +86,6 @@ class WeightedBatchSplit:
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        """The dataset."""
         return (self.node,)
 
     @property
@@ -115,17 +95,14 @@ class WeightedBatchSplit:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The parameters of the steps."""
         return ElementDistribution((self.node,), self.place).settings
 
     @property
     def cardinality(self) -> int:
-        """Number of steps."""
         return self.node.cardinality
 
     @property
     def element_spec(self) -> Nest:
-        """The pair of a PerReplicaSpec for each array and one for the weights."""
         return map_structure(self._part_spec, self.node.element_spec), PerReplicaSpec(*[_WEIGHT] * self._count)
 
     @property
@@ -138,7 +115,6 @@ class WeightedBatchSplit:
         return PerReplicaSpec(*[spec.with_rows(part)] * self._count)
 
     def open(self, context: IterationContext) -> Stream:
-        """Open a stream of pairs of a nest of PerReplica and the weights."""
         return _WeightedSplitStream(self.node.open(context), self.place)
 
 
@@ -190,11 +166,9 @@ class WeightedElementDistribution(ElementDistribution):
 
     @property
     def element_spec(self) -> Nest:
-        """The pair of a PerReplicaSpec for each array and one for the weights."""
         return super().element_spec, PerReplicaSpec(*[_WEIGHT] * self.place.num_replicas)
 
     def open(self, context: IterationContext) -> Stream:
-        """Open a stream of pairs of a nest of PerReplica and the weights."""
         return _WeightedDistributionStream(self, [node.open(context) for node in self.nodes])
 
 

@@ -28,11 +28,6 @@ def kind_of_element(element: Nest) -> str:
     """Describe what must be equal on all workers: the structure, and the dtype and rank of each array.
 
     Sizes may differ: batches may be short or padded to other lengths.
-
-    Examples
-    --------
-    >>> kind_of_element((np.zeros((4, 3)), {"label": np.zeros(4, "int64")}))
-    "[0]: float64[*, *], [1]['label']: int64[*]"
     """
     kinds = [_kind_of_leaf(leaf) for leaf in flatten(element)[0]]
     return ", ".join(f"{path}: {kind}" if path else kind for path, kind in zip(paths(element), kinds, strict=True))
@@ -48,25 +43,7 @@ def _kind_of_leaf(leaf: Any) -> str:
 
 
 class WorkerSync:
-    """Synchronization with the other workers in one iteration.
-
-    Parameters
-    ----------
-    place : InputPlacement
-    counts : bool
-        Whether this worker's steps are counted together with those of other workers.
-
-    Attributes
-    ----------
-    counts : bool
-        Whether any worker counts steps.
-
-    Examples
-    --------
-    >>> others = WorkerSync(InputPlacement(2, 2, 0, lambda count: count + 1), True)
-    >>> others.total(2)
-    3
-    """
+    """Synchronization with the other workers in one iteration; `counts` becomes whether any worker counts steps."""
 
     __slots__ = ("_has_agreed", "_place", "counts")
 
@@ -76,15 +53,7 @@ class WorkerSync:
         self.counts = counts
 
     def agree(self, element: Nest, has_one: bool) -> None:
-        """Check at the first step that all workers have elements of one kind, or none.
-
-        Raises
-        ------
-        CollectiveMismatchError
-            On all workers, if they differ; it lists the kind on each worker.
-        CollectiveAborted
-            If another worker's dataset has raised an exception.
-        """
+        """Check at the first step that all workers have elements of one kind, or none; all raise if not."""
         if self._has_agreed:
             return
         kind = kind_of_element(element) if has_one else None
@@ -100,13 +69,7 @@ class WorkerSync:
             )
 
     def total(self, count: int) -> int:
-        """Return the sum of a count over all workers; a collective call.
-
-        Raises
-        ------
-        CollectiveAborted
-            If another worker's dataset has raised an exception.
-        """
+        """Return the sum of a count over all workers; a collective call, which raises errors of other datasets."""
         total = self._place.sum(count)
         if total < 0:
             self._exchanged({})

@@ -16,13 +16,7 @@ __all__ = ["AdapterColumn", "array_column", "repeat_adapted", "stack_adapted"]
 
 
 class AdapterColumn:
-    """The rows of an array of another library along its first dimension; shares its memory where possible.
-
-    Parameters
-    ----------
-    value : array of another library
-        Consecutive rows are views of it if the library's slices are.
-    """
+    """The rows of an array of another library along its first dimension; shares its memory where possible."""
 
     __slots__ = ("_array", "_value", "is_memory", "row_bytes", "spec")
 
@@ -39,7 +33,6 @@ class AdapterColumn:
         return len(self._array)
 
     def row(self, number: int) -> Any:
-        """Return one row."""
         return in_kind_of(self._value, self._array[number, ...], is_own=True)
 
     def rows(self, rows: Rows) -> Any:
@@ -53,26 +46,14 @@ class AdapterColumn:
 
 
 def array_column(array: Any) -> ArrayColumn | AdapterColumn | NoneColumn:
-    """Return the column of an array of any library, or of None.
-
-    Examples
-    --------
-    >>> array_column(np.arange(3)).row(1)
-    np.int64(1)
-    """
+    """Return the column of an array of any library, or of None."""
     if array is None:
         return NoneColumn()
     return ArrayColumn(np.asarray(array)) if kind_of(array) is None else AdapterColumn(array)
 
 
 def repeat_adapted(leaf: Any, count: int) -> Any:
-    """Return an array of another library repeated `count` times along a new first dimension.
-
-    Returns
-    -------
-    array of that library
-        A copy, since user functions that are tried on it may write to it.
-    """
+    """Return a copy of an array of another library, repeated `count` times along a new first dimension."""
     array = as_ndarray(leaf)
     memory = result_memory((count, *array.shape), array.dtype)
     memory[0][...] = array
@@ -80,17 +61,7 @@ def repeat_adapted(leaf: Any, count: int) -> Any:
 
 
 def stack_adapted(leaves: Any) -> Any:
-    """Return arrays of another library stacked along a new first dimension.
-
-    Parameters
-    ----------
-    leaves : sequence
-        Arrays of one library, shape and dtype.
-
-    Returns
-    -------
-    array of that library
-    """
+    """Return arrays of another library stacked along a new first dimension."""
     kind = kind_of(leaves[0])
     assert kind is not None
     arrays = [kind.as_ndarray(leaf) for leaf in leaves]

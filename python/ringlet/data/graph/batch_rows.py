@@ -18,18 +18,7 @@ __all__ = ["cut", "empty_like_spec", "example_rows", "join_rows", "num_rows", "z
 
 
 def num_rows(batch: Nest) -> int:
-    """Return the common number of rows of all arrays of a batch.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If an array is a scalar, or the numbers differ.
-
-    Examples
-    --------
-    >>> num_rows({"x": np.zeros((3, 2)), "y": np.zeros(3)})
-    3
-    """
+    """Return the common number of rows of all arrays of a batch."""
     if type(batch) is np.ndarray and batch.ndim:
         return len(batch)
     leaves = flatten(batch)[0]
@@ -48,29 +37,12 @@ def num_rows(batch: Nest) -> int:
 
 
 def cut(leaf: Any, rows: slice) -> Any:
-    """Return rows of one component; None of None.
-
-    Examples
-    --------
-    >>> cut(np.arange(5), slice(1, 3)), cut(None, slice(1, 3))
-    (array([1, 2]), None)
-    """
+    """Return rows of one component; None of None."""
     return None if leaf is None else leaf[rows]
 
 
 def join_rows(arrays: Sequence[Any]) -> Any:
-    """Concatenate the rows of arrays of one library; NumPy results are read-only.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If they differ in more than the number of rows, or in their library.
-
-    Examples
-    --------
-    >>> join_rows([np.array([1, 2]), np.array([3])])
-    array([1, 2, 3])
-    """
+    """Concatenate the rows of arrays of one library; NumPy results are read-only."""
     if arrays[0] is None:
         return None
     kind = common_kind(arrays, "batch")
@@ -86,14 +58,7 @@ def join_rows(arrays: Sequence[Any]) -> Any:
 
 
 def empty_like_spec(spec: Any) -> Any:
-    """Return an array of zero rows that conforms to a spec; other unknown dimensions are zero as well.
-
-    Examples
-    --------
-    >>> from ringlet.data import TensorSpec
-    >>> empty_like_spec(TensorSpec([None, 3], np.float64)).shape
-    (0, 3)
-    """
+    """Return an array of zero rows that conforms to a spec; other unknown dimensions are zero as well."""
     if isinstance(spec, NoneTensorSpec):
         return None
     empty = np.zeros([0, *(size or 0 for size in (spec.shape or (0,))[1:])], spec.dtype)
@@ -102,14 +67,7 @@ def empty_like_spec(spec: Any) -> Any:
 
 
 def zeros_like_spec(spec: Any) -> Any:
-    """Return an example that conforms to a spec: zeros or empty text, with unknown dimensions of size one.
-
-    Examples
-    --------
-    >>> from ringlet.data import TensorSpec
-    >>> zeros_like_spec(TensorSpec([None, 2], np.int64)), zeros_like_spec(TensorSpec([], object))
-    (array([[0, 0]]), b'')
-    """
+    """Return an example that conforms to a spec: zeros or empty text, with unknown dimensions of size one."""
     if isinstance(spec, NoneTensorSpec):
         return None
     sizes = [1 if size is None else size for size in spec.shape or ()]
@@ -117,13 +75,7 @@ def zeros_like_spec(spec: Any) -> Any:
 
 
 def example_rows(example: Nest, count: int) -> Nest:
-    """Return a batch of `count` rows, repeated from an example with any number of rows.
-
-    Examples
-    --------
-    >>> example_rows(np.array([7, 8]), 3)
-    array([7, 7, 7])
-    """
+    """Return a batch of `count` rows, repeated from an example with any number of rows."""
 
     def leaf(array: Any) -> Any:
         if array is None:

@@ -1,9 +1,9 @@
 """Elements of datasets: nests of arrays, and the conversion of user values to them.
 
 A *nest* is a tuple, a named tuple, a dictionary or any other node type of `ringlet.nest`, at any depth; its leaves
-are arrays, NumPy scalars, ``str`` and ``bytes``, datasets and arrays of datasets, and None. As in ``tf.data``, a
-**list is not a node**: it is converted to one array. dtypes follow NumPy: a Python float becomes float64 and an int
-int64, while TensorFlow uses float32 and int32.
+are arrays, NumPy scalars, ``str`` and ``bytes``, datasets and arrays of datasets, Optionals, and None. As in
+``tf.data``, a **list is not a node**: it is converted to one array. dtypes follow NumPy: a Python float becomes
+float64 and an int int64, while TensorFlow uses float32 and int32.
 
 ``bytes`` stay Python objects, and a batch of them is an array of objects, because NumPy's dtype for bytes drops
 trailing zeros.
@@ -20,7 +20,18 @@ from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import NAMESPACE, map_until
 
-__all__ = ["Array", "Nest", "as_element", "as_leaf", "detached", "has_datasets", "is_dataset", "paths", "read_only"]
+__all__ = [
+    "Array",
+    "Nest",
+    "as_element",
+    "as_leaf",
+    "detached",
+    "has_datasets",
+    "is_dataset",
+    "is_optional",
+    "paths",
+    "read_only",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -32,13 +43,7 @@ Nest = Any
 
 
 def read_only(array: Array) -> Array:
-    """Return the array itself if it is read-only, else a read-only view.
-
-    Examples
-    --------
-    >>> read_only(np.zeros(2)).flags.writeable
-    False
-    """
+    """Return the array itself if it is read-only, else a read-only view."""
     if not array.flags.writeable:
         return array
     view: Array = array.view()
@@ -47,13 +52,7 @@ def read_only(array: Array) -> Array:
 
 
 def paths(nest: Nest) -> list[str]:
-    """Return an index expression for every leaf, for messages; empty for a bare leaf.
-
-    Examples
-    --------
-    >>> paths((1, {"a": 2}))
-    ['[0]', "[1]['a']"]
-    """
+    """Return an index expression for every leaf, for messages; empty for a bare leaf."""
     accessors = optree.tree_accessors(nest, none_is_leaf=True, namespace=NAMESPACE)
     return [accessor.codify("") for accessor in accessors]
 
@@ -61,17 +60,7 @@ def paths(nest: Nest) -> list[str]:
 def as_element(value: Nest) -> Nest:
     """Convert the result of a user function to an element: a nest of read-only arrays and scalars.
 
-    Raises
-    ------
-    TypeError
-        If NumPy cannot convert a leaf to numbers or text.
-    InvalidArgumentError
-        If the value is None, or a list has rows of different lengths.
-
-    Examples
-    --------
-    >>> as_element((2.5, {"a": [1, 2], "b": None}))[1]
-    {'a': array([1, 2]), 'b': None}
+    InvalidArgumentError for None, and for a list whose rows differ in length; TypeError for other Python objects.
     """
     if value is None:
         raise InvalidArgumentError(
@@ -97,20 +86,7 @@ def _as_nest(value: Nest) -> Nest:
 def detached(element: Nest, given: Nest = ()) -> Nest:
     """Copy the arrays of an element that user code can still write to, such as a reused buffer.
 
-    Parameters
-    ----------
-    element : nest
-        A result of `as_element`.
-    given : nest, optional
-        The argument of the function: views of its arrays stay views.
-
-    Examples
-    --------
-    >>> buffer = np.zeros(2)
-    >>> element = detached(as_element(buffer))
-    >>> buffer[:] = 1
-    >>> element
-    array([0., 0.])
+    `given` is the argument of the function: views of its arrays stay views.
     """
     kind = type(element)
     if kind is np.ndarray:
@@ -155,20 +131,7 @@ def _holds_memory_of(nest: Nest, owner: Array) -> bool:
 
 
 def as_leaf(value: Any) -> Any:
-    """Convert a leaf to a read-only array or a NumPy scalar; text and arrays of other libraries stay as they are.
-
-    Raises
-    ------
-    TypeError
-        If NumPy converts the value to objects only, or if it is a masked array, whose mask would be lost.
-    InvalidArgumentError
-        If a list has rows of different lengths.
-
-    Examples
-    --------
-    >>> as_leaf(3), as_leaf([b"ends in zero ", b""])
-    (np.int64(3), array([b'ends in zero ', b''], dtype=object))
-    """
+    """Convert a leaf to a read-only array or a NumPy scalar; text and arrays of other libraries stay as they are."""
     if isinstance(value, LEAF_TYPES):
         return value
     kind = kind_of(value)
@@ -181,6 +144,8 @@ def as_leaf(value: Any) -> Any:
     if array.dtype == object and not _is_text(array):
         if is_dataset(value):
             return value
+        if is_optional(value):
+            return value.of_arrays()
         if has_datasets(array):
             return read_only(array)
         raise TypeError(
@@ -191,25 +156,17 @@ def as_leaf(value: Any) -> Any:
 
 
 def is_dataset(value: Any) -> bool:
-    """Return whether a leaf is a dataset, such as a window.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> is_dataset(Dataset.range(3)), is_dataset(3)
-    (True, False)
-    """
+    """Return whether a leaf is a dataset, such as a window."""
     return hasattr(type(value), "node") and hasattr(type(value), "element_spec")
 
 
-def has_datasets(array: Array) -> bool:
-    """Return whether an array holds datasets, such as a batch of windows.
+def is_optional(value: Any) -> bool:
+    """Return whether a leaf is an Optional."""
+    return hasattr(type(value), "get_value") and hasattr(type(value), "has_value")
 
-    Examples
-    --------
-    >>> has_datasets(np.array(["text"], dtype=object))
-    False
-    """
+
+def has_datasets(array: Array) -> bool:
+    """Return whether an array holds datasets, such as a batch of windows."""
     return array.dtype == object and array.size > 0 and all(map(is_dataset, array.flat))
 
 

@@ -20,20 +20,7 @@ __all__ = ["IterableSource", "iterable_source"]
 
 
 def iterable_source(iterable: Any) -> IterableSource:
-    """Return the node of an iterable of arrays, or of nests of arrays.
-
-    Raises
-    ------
-    TypeError
-        If it is not iterable, or is an array or a mapping, which would be iterated by mistake.
-
-    Examples
-    --------
-    >>> from ringlet.data.graph.node import IterationContext
-    >>> stream = iterable_source([np.zeros(2), np.ones(3)]).open(IterationContext())
-    >>> next(stream), next(stream)
-    (array([0., 0.]), array([1., 1., 1.]))
-    """
+    """Return the node of an iterable of arrays, or of nests of arrays; arrays and mappings are refused."""
     # A Hugging Face dataset has a shape as well, and iterates over its rows.
     is_array = hasattr(iterable, "shape") and not hasattr(iterable, "column_names")
     is_data = is_array or isinstance(iterable, Mapping)
@@ -63,7 +50,6 @@ class IterableSource(Node):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The class of the iterable."""
         return {"iterable": type(self.iterable).__name__}
 
     @property
@@ -78,15 +64,7 @@ class IterableSource(Node):
 
     @property
     def example(self) -> Nest:
-        """The first element, read by a separate iteration.
-
-        Raises
-        ------
-        FailedPreconditionError
-            If the iterable can be iterated only once.
-        InvalidArgumentError
-            If it is empty.
-        """
+        """The first element, read by a separate iteration; FailedPreconditionError if there can be only one."""
         if self._is_iterator:
             raise FailedPreconditionError(
                 f"{self.iterable!r} can be read only once, so its element specs are unknown before they are read"
@@ -109,13 +87,6 @@ class IterableSource(Node):
         return not isinstance(self.iterable, (list, tuple))
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements.
-
-        Raises
-        ------
-        FailedPreconditionError
-            If the iterable is an iterator that was opened before.
-        """
         if self.begun:
             raise self._read_twice()
         return IterableElements(self)

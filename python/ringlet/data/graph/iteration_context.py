@@ -23,27 +23,13 @@ def position_graph(graph: Graph) -> Graph:
 
     That is the graph itself, except for a distribution plan with one element of its dataset per step (property
     `position_graph`): the position in that dataset is the same for any number of replicas.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> node = Dataset.range(3).node
-    >>> position_graph(node) is node
-    True
     """
     dataset: Graph = getattr(graph, "position_graph", graph)
     return dataset
 
 
 def graph_nodes(root: Graph) -> Iterator[Any]:
-    """Iterate over the nodes of a graph, each once, inputs first and in order.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> [type(node).__name__ for node in graph_nodes(Dataset.range(3).take(2).batch(2).node)]
-    ['TableSource', 'Take', 'Batch']
-    """
+    """Iterate over the nodes of a graph, each once, inputs first and in order."""
     seen: set[int] = set()
     stack: list[tuple[Any, bool]] = [(root, False)]
     while stack:
@@ -61,15 +47,6 @@ class IterationContext:
 
     The randomness of a node depends on its choice and on the rounds only, not on the order in which streams are opened:
     a prefetch thread may open rounds that are never consumed.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> node, context = Dataset.range(3).node, IterationContext()
-    >>> context.choice(node, lambda: 5), context.in_round(1).choice(node, lambda: 7)
-    (5, 5)
-    >>> context.in_round(1).in_round(0).rounds
-    (1, 0)
     """
 
     __slots__ = ("_choices", "rounds")
@@ -89,16 +66,7 @@ class IterationContext:
         return self._choices[node]
 
     def chosen(self, node: Any) -> Any:
-        """Return the choice of a node for this iteration, or None.
-
-        Examples
-        --------
-        >>> from ringlet.data import Dataset
-        >>> context, node = IterationContext(), Dataset.range(3).node
-        >>> context.choose(node, 5)
-        >>> context.chosen(node)
-        5
-        """
+        """Return the choice of a node for this iteration, or None."""
         return self._choices.get(node)
 
     def choose(self, node: Any, choice: Any) -> None:

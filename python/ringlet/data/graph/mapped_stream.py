@@ -17,14 +17,7 @@ T = TypeVar("T")
 
 
 class RestoredError(RuntimeError):
-    """Stands for an exception that was pending in an iterator when its state was saved.
-
-    Examples
-    --------
-    >>> raise RestoredError(RestoredError.text(KeyError("name")))
-    Traceback (most recent call last):
-    ringlet.data.graph.mapped_stream.RestoredError: the iterator was saved with a pending error: KeyError: 'name'
-    """
+    """Stands for an exception that was pending in an iterator when its state was saved."""
 
     @staticmethod
     def text(error: BaseException) -> str:
@@ -35,20 +28,10 @@ class RestoredError(RuntimeError):
 
 
 class MappedStream(UnaryStream, Generic[T]):
-    """``function(item)`` for every item of a stream.
+    """``function(item)`` for every item of a stream, in up to `num_calls` threads.
 
-    Parameters
-    ----------
-    source : Stream
-        Of items, which subclasses may transform (`_next_item`).
-    function : callable
-        Takes an item. It must not reference this stream, which its threads would keep alive.
-    num_calls : int
-        Maximum number of concurrent calls, in threads; with 1, calls are made on request in the reader's thread.
-    is_ordered : bool
-        Whether results keep the order of their items.
-    name : str
-        Name of the threads.
+    The function must not reference this stream, which its threads would keep alive. With one call, there are no
+    threads. Unless `is_ordered`, results come as they are ready.
     """
 
     __slots__ = ("_again", "_calls", "_failure", "_function", "_is_ordered", "_name", "_num_calls")
@@ -114,7 +97,6 @@ class MappedStream(UnaryStream, Generic[T]):
             calls.close()
 
     def close(self) -> None:
-        """Stop the threads and close the input."""
         self._end_calls()
         self._again.clear()
         self._failure = None
@@ -127,7 +109,6 @@ class MappedStream(UnaryStream, Generic[T]):
         return {**super().get_state(), **self._save_items(items), "failure": failure}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         super().set_state(state)
         self._again.extend(self._load_items(state))
         self._failure = None if state["failure"] is None else RestoredError(state["failure"])

@@ -30,6 +30,7 @@ from ringlet.data.graph.iteration_context import IterationContext
 from ringlet.data.graph.table import Rows, Table, row_count, row_numbers
 
 __all__ = [
+    "ElementTransform",
     "IterationContext",
     "Node",
     "OneToOneStream",
@@ -103,7 +104,6 @@ class UnaryStream(Stream):
         self._is_closed = False
 
     def close(self) -> None:
-        """Close the input."""
         self._is_closed = True
         self._input.close()
 
@@ -112,7 +112,6 @@ class UnaryStream(Stream):
         return {"input": None if self._is_closed else self._input.get_state()}
 
     def set_state(self, state: State) -> None:
-        """Set the state of the input."""
         if state["input"] is None:
             self.close()
         else:
@@ -125,11 +124,9 @@ class OneToOneStream(UnaryStream):
     __slots__ = ()
 
     def get_state(self) -> State:
-        """Return the state of the input."""
         return self._input.get_state()
 
     def set_state(self, state: State) -> None:
-        """Set the state of the input."""
         self._input.set_state(state)
 
 
@@ -262,12 +259,10 @@ class Transformation(Node):
 
     @property
     def cardinality(self) -> int:
-        """Number of elements, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
         return self.input.cardinality
 
     @property
     def element_spec(self) -> Nest:
-        """The nest of TensorSpec of an element."""
         return self.input.element_spec
 
     @property
@@ -282,12 +277,10 @@ class Transformation(Node):
 
     @property
     def table(self) -> Table | None:
-        """The table whose rows the elements are, or None."""
         return self.input.table
 
     @property
     def in_order(self) -> bool:
-        """Whether the rows of the table come in order, so that a batch of them is a view."""
         return self.input.in_order
 
     @property
@@ -330,7 +323,6 @@ class RowElements(Stream):
         self._numbers = iter(range(rows.start, rows.stop)) if isinstance(rows, slice) else iter(rows.tolist())
 
     def close(self) -> None:
-        """Release the rows."""
         self._rows = None
         self._set_block(slice(0, 0))
 
@@ -340,9 +332,21 @@ class RowElements(Stream):
         return {"left": left, "input": None if self._rows is None else self._rows.get_state()}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         self._set_block(np.array(state["left"], np.int64))
         if state["input"] is None:
             self._rows = None
         elif self._rows is not None:
             self._rows.set_state(state["input"])
+
+
+@dataclass(frozen=True, eq=False)
+class ElementTransform(Transformation):
+    """Base class of transformations that read their input element by element."""
+
+    @property
+    def table(self) -> None:
+        return
+
+    @property
+    def in_order(self) -> bool:
+        return False

@@ -23,26 +23,8 @@ class Openable(Graph, Protocol):
 class PipelineHandle:
     """The open stream of a graph, and its iteration context.
 
-    Used by iterators, and by operations that open a dataset returned by a user function.
-
-    Parameters
-    ----------
-    graph : Node
-        Or a distribution plan.
-    context : IterationContext, optional
-        For an inner dataset, ``context.in_round(number)`` of the outer stream, with a different number for each
-        inner dataset. By default, a new iteration.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> node = Dataset.range(4).shuffle(4).node
-    >>> first, second = PipelineHandle(node), PipelineHandle(node)
-    >>> next(first.stream) in range(4)
-    True
-    >>> second.set_state(first.get_state())
-    >>> list(first.stream) == list(second.stream)
-    True
+    Used by iterators, and by operations that open a dataset returned by a user function: their `context` is
+    ``context.in_round(number)`` of the outer stream, with a different number for each inner dataset.
     """
 
     __slots__ = ("context", "graph", "stream")

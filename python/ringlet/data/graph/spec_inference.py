@@ -1,56 +1,43 @@
-"""Inference of specs from values, and the most specific spec of several."""
+"""Inference of specs from values and from results of functions, and the most specific spec of several."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ringlet.data.dataset_spec import DatasetSpec
-from ringlet.data.graph.element_structure import Nest, has_datasets, is_dataset
+from ringlet.collectives.adapters.array_adapters import in_kind_of
+from ringlet.collectives.buffers import as_ndarray
+from ringlet.data.dataset_spec import DatasetSpec, OptionalSpec
+from ringlet.data.graph.element_structure import Nest, has_datasets, is_dataset, is_optional
 from ringlet.data.tensor_spec import NoneTensorSpec, TensorSpec
-from ringlet.nest import flatten, unflatten
+from ringlet.nest import flatten, map_structure, unflatten
 
-__all__ = ["common_spec", "row_spec", "spec_of"]
+if TYPE_CHECKING:
+    from ringlet.data.graph.node import Node
 
-LeafSpec = TensorSpec | DatasetSpec | NoneTensorSpec
+__all__ = ["check_compatible", "common_spec", "doubled", "row_spec", "spec_of", "spec_of_answers", "without_sizes"]
+
+LeafSpec = TensorSpec | DatasetSpec | OptionalSpec | NoneTensorSpec
 
 
 def spec_of(leaf: Any) -> LeafSpec:
-    """Return the spec of one leaf of an element.
-
-    Examples
-    --------
-    >>> spec_of(np.zeros((2, 3))), spec_of(None)
-    (TensorSpec(shape=(2, 3), dtype=float64), NoneTensorSpec())
-    >>> from ringlet.data import Dataset
-    >>> spec_of(Dataset.range(3))
-    DatasetSpec(element_spec=TensorSpec(shape=(), dtype=int64))
-    """
+    """Return the spec of one leaf of an element."""
     if leaf is None:
         return NoneTensorSpec()
     if is_dataset(leaf):
         return DatasetSpec.from_value(leaf)
+    if is_optional(leaf):
+        return OptionalSpec.from_value(leaf)
     if isinstance(leaf, np.ndarray) and has_datasets(leaf):
         return DatasetSpec(common_spec([dataset.element_spec for dataset in leaf.flat]), leaf.shape)
     return TensorSpec.from_array(leaf)
 
 
 def row_spec(spec: Any) -> LeafSpec:
-    """Return the spec of one row of arrays that conform to a spec.
-
-    Raises
-    ------
-    ValueError
-        If they are scalars.
-
-    Examples
-    --------
-    >>> row_spec(TensorSpec([5, 3], np.int64))
-    TensorSpec(shape=(3,), dtype=int64)
-    """
+    """Return the spec of one row of arrays that conform to a spec."""
     if spec.shape is None:
         return spec  # type: ignore[no-any-return]
     if not spec.shape:
@@ -61,18 +48,7 @@ def row_spec(spec: Any) -> LeafSpec:
 
 
 def common_spec(specs: Sequence[Nest]) -> Nest:
-    """Return the most specific nest of specs that all the given ones conform to; sizes that differ are unknown.
-
-    Raises
-    ------
-    TypeError
-        If they differ in structure or dtype.
-
-    Examples
-    --------
-    >>> common_spec([TensorSpec([2, 3], np.int64), TensorSpec([2, 4], np.int64)])
-    TensorSpec(shape=(2, None), dtype=int64)
-    """
+    """Return the most specific nest of specs that all the given ones conform to; sizes that differ are unknown."""
     return reduce(_common_nest, specs)
 
 
@@ -96,6 +72,8 @@ def _common(one: Any, other: Any) -> Any:
         if len(one.shape) != len(other.shape):
             raise TypeError(f"incompatible elements of datasets: {one!r} and {other!r} differ in rank")
         return DatasetSpec(_common_nest(one.element_spec, other.element_spec), _common_sizes(one.shape, other.shape))
+    if isinstance(one, OptionalSpec):
+        return OptionalSpec(_common_nest(one.element_spec, other.element_spec))
     if one == other or not isinstance(one, TensorSpec):
         return one
     if one.shape is None or other.shape is None or len(one.shape) != len(other.shape):
@@ -105,3 +83,50 @@ def _common(one: Any, other: Any) -> Any:
 
 def _common_sizes(one: Sequence[int | None], other: Sequence[int | None]) -> list[int | None]:
     return [a if a == b else None for a, b in zip(one, other, strict=True)]
+
+
+def check_compatible(nodes: Sequence[Node]) -> None:
+    """Check that elements of nodes are compatible, unless that requires calls of user functions."""
+    known = [node for node in nodes if not node.runs_user_code]
+    if known:
+        common_spec([node.element_spec for node in known])
+
+
+def doubled(example: Nest, specs: Nest) -> Nest:
+    """Return an example with unknown sizes doubled."""
+    return map_structure(_doubled_leaf, example, specs)
+
+
+def _doubled_leaf(leaf: Any, spec: Any) -> Any:
+    for axis, size in enumerate(spec.shape or ()):
+        if size is None:
+            leaf = in_kind_of(leaf, np.concatenate([as_ndarray(leaf)] * 2, axis), is_own=True)
+    return leaf
+
+
+def spec_of_answers(answers: Sequence[Nest], source: Node, function: Callable[[Nest], Nest]) -> Nest:
+    """Return the specs of the results of a function for the elements of a node.
+
+    If the specs of `source` have unknown sizes, the function is also called on an example of double size.
+    """
+    specs = [map_structure(spec_of, answer) for answer in answers]
+    known = source.element_spec
+    try:
+        if not all(spec.is_fully_defined for spec in flatten(known)[0]):
+            larger = function(doubled(source.example, known))
+            specs.append(map_structure(spec_of, larger))
+        return common_spec(specs)
+    except Exception:
+        # If the function rejects the other size, the dependence of result sizes stays undetermined.
+        return without_sizes(specs[0])
+
+
+def without_sizes(specs: Nest) -> Nest:
+    """Return the specs with all sizes unknown."""
+    return map_structure(_without_sizes, specs)
+
+
+def _without_sizes(spec: Any) -> Any:
+    if not isinstance(spec, TensorSpec) or spec.shape is None:
+        return spec
+    return TensorSpec([None] * len(spec.shape), spec.dtype)

@@ -8,8 +8,9 @@ import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import common_kind
 from ringlet.collectives.buffers import as_ndarray
+from ringlet.data.dataset_spec import OptionalSpec
 from ringlet.data.graph.adapter_column import stack_adapted
-from ringlet.data.graph.element_structure import LEAF_TYPES, Nest, is_dataset, paths
+from ringlet.data.graph.element_structure import LEAF_TYPES, Nest, is_dataset, is_optional, paths
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, unflatten
 
@@ -22,18 +23,7 @@ _DATASET = "a dataset"
 
 
 def stack(elements: list[Nest]) -> Nest:
-    """Stack elements along a new first dimension, in read-only arrays; None stays None.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If they differ in structure, shape or dtype.
-
-    Examples
-    --------
-    >>> stack([(np.int64(1), "a"), (np.int64(2), "b")])
-    (array([1, 2]), array(['a', 'b'], dtype=object))
-    """
+    """Stack elements along a new first dimension, in read-only arrays; None stays None."""
     types = set(map(type, elements))
     if all(kind is np.ndarray or issubclass(kind, LEAF_TYPES) for kind in types):
         return _stack_leaves(elements, elements[0], 0)
@@ -88,6 +78,8 @@ def _kind(leaf: Any) -> tuple[tuple[int, ...], Any]:
         return (), _NONE
     if is_dataset(leaf):
         return (), _DATASET
+    if is_optional(leaf):
+        OptionalSpec.from_value(leaf).with_batch(None)  # raises
     array = as_ndarray(leaf)
     return array.shape, array.dtype
 

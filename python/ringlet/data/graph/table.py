@@ -24,24 +24,12 @@ Rows = slice | np.ndarray[Any, np.dtype[np.int64]]
 
 
 def row_count(rows: Rows) -> int:
-    """Return the number of rows.
-
-    Examples
-    --------
-    >>> row_count(slice(2, 5)), row_count(np.array([7, 7]))
-    (3, 2)
-    """
+    """Return the number of rows."""
     return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
 
 def row_numbers(rows: Rows) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return row numbers as an array.
-
-    Examples
-    --------
-    >>> row_numbers(slice(2, 5))
-    array([2, 3, 4])
-    """
+    """Return row numbers as an array."""
     return np.arange(rows.start, rows.stop, dtype=np.int64) if isinstance(rows, slice) else rows
 
 
@@ -73,14 +61,7 @@ class Column(Protocol):
 
 
 class ArrayColumn:
-    """The rows of an array along its first dimension; shares its memory.
-
-    Examples
-    --------
-    >>> column = ArrayColumn(np.array([10, 11, 12, 13]))
-    >>> column.rows(slice(1, 3)), column.rows(np.array([3, 0]))
-    (array([11, 12]), array([13, 10]))
-    """
+    """The rows of an array along its first dimension; shares its memory."""
 
     __slots__ = ("_array", "is_memory", "row_bytes")
 
@@ -111,13 +92,7 @@ class ArrayColumn:
 
 
 class NoneColumn:
-    """A component that is None in every row, and in every batch of rows.
-
-    Examples
-    --------
-    >>> NoneColumn().row(3), NoneColumn().rows(slice(0, 2))
-    (None, None)
-    """
+    """A component that is None in every row, and in every batch of rows."""
 
     __slots__ = ()
 
@@ -133,13 +108,7 @@ class NoneColumn:
 
 
 class RangeColumn:
-    """The numbers ``start, start + step, ...``, computed on request.
-
-    Examples
-    --------
-    >>> RangeColumn(10, -2, np.dtype(np.int64)).rows(slice(1, 4))
-    array([8, 6, 4])
-    """
+    """The numbers ``start, start + step, ...``, computed on request."""
 
     __slots__ = ("_start", "_step", "is_memory", "row_bytes", "spec")
 
@@ -151,7 +120,6 @@ class RangeColumn:
         self.is_memory = False
 
     def row(self, number: int) -> Any:
-        """Return one number."""
         return self.spec.dtype.type(self._start + self._step * number)
 
     def rows(self, rows: Rows) -> Array:
@@ -168,16 +136,7 @@ class RangeColumn:
 
 
 class Table:
-    """Columns of one length, and the structure of a row.
-
-    Examples
-    --------
-    >>> from ringlet.nest import flatten
-    >>> shape = flatten({"x": 0, "y": 0})[1]
-    >>> table = Table((ArrayColumn(np.arange(5)), RangeColumn(0, 10, np.dtype(np.int64))), shape, 5)
-    >>> table.batch(np.array([4, 0]))
-    {'x': array([4, 0]), 'y': array([40,  0])}
-    """
+    """Columns of one length, and the structure of a row."""
 
     __slots__ = ("_bare", "_row", "columns", "length", "shape")
 

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from ringlet.data.operations.counts import AUTOTUNE
+from ringlet.data.graph.count_arguments import AUTOTUNE
 from ringlet.devices.cores import visible_cores
 from ringlet.errors import FailedPreconditionError
 
@@ -33,13 +33,7 @@ DROPPED_SECONDS = 1.0
 
 
 def count_calls(num_parallel_calls: int | None) -> int:
-    """Return the number of concurrent calls: 1 for None, the number of available cores for AUTOTUNE.
-
-    Examples
-    --------
-    >>> count_calls(None), count_calls(3), count_calls(AUTOTUNE) >= 1
-    (1, 3, True)
-    """
+    """Return the number of concurrent calls: 1 for None, the number of available cores for AUTOTUNE."""
     if num_parallel_calls == AUTOTUNE:
         return visible_cores().count
     return num_parallel_calls or 1
@@ -138,26 +132,9 @@ class _ThreadPool:
 class ThreadMap(Generic[T, R]):
     """Calls of a function in threads, at most `num_calls` pending.
 
-    Threads start on demand. They stop at `close`, when the object is deleted, and at the exit
-    of the interpreter.
-
-    Parameters
-    ----------
-    function : callable
-        Takes an item and returns a result. It runs in the context (`contextvars`) of the call of `put`.
-    num_calls : int
-    is_ordered : bool, default True
-        Whether results come in the order of the items; otherwise in order of completion.
-    name : str, optional
-        Name of the threads.
-
-    Examples
-    --------
-    >>> with ThreadMap(lambda x: x * x, 2) as calls:
-    ...     calls.put(3)
-    ...     calls.put(4)
-    ...     print(calls.is_full, calls.items(), calls.take(), calls.take())
-    True [3, 4] 9 16
+    Threads start on demand. They stop at `close`, when the object is deleted, and at the exit of the interpreter. The
+    function runs in the context (`contextvars`) of the call of `put`. Results come in the order of the items, or of
+    completion.
     """
 
     __slots__ = ("__weakref__", "_calls", "_finalizer", "_is_ordered", "_num_calls", "_team")
@@ -185,13 +162,7 @@ class ThreadMap(Generic[T, R]):
         return [call.item for call in self._calls]
 
     def put(self, item: T) -> None:
-        """Start a call.
-
-        Raises
-        ------
-        FailedPreconditionError
-            In a forked child of the process that made the object.
-        """
+        """Start a call; FailedPreconditionError in a forked child of the process that made the object."""
         if os.getpid() != self._team.process:
             raise other_process(self._team.process)
         call = _Call(item)
@@ -199,15 +170,7 @@ class ThreadMap(Generic[T, R]):
         self._team.put(call)
 
     def take(self) -> R:
-        """Wait for the next result.
-
-        Raises
-        ------
-        Exception
-            An exception of the function, in place of its result.
-        StopIteration
-            If no call is pending, or another thread closed the object.
-        """
+        """Wait for the next result, or raise its exception; StopIteration if none is pending."""
         call = self._wait()
         # The traceback of an error references its frames and their variables: none of those may reference
         # the error, or only a garbage collection would delete this object and its threads.

@@ -22,13 +22,8 @@ _METHODS = (("get_state", "set_state"), ("state_dict", "load_state_dict"))
 class Iteration(Stream):
     """Base class of streams over an iterable; subclasses convert its values to elements.
 
-    Parameters
-    ----------
-    begin : callable
-        Returns the iterable. Called when the first element is requested: a stream that is closed before
-        that has no side effects.
-    name : str
-        Name of the iterable in messages.
+    `begin` returns the iterable. It is called when the first element is requested: a stream that is closed before that
+    has no side effects.
     """
 
     __slots__ = ("_begin", "_is_closed", "_iterable", "_iterator", "_name", "_taken")

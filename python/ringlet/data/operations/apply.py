@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ringlet.data.operations.user_function import check_callable, node_of
+from ringlet.data.operations.common.user_function import check_callable, node_of
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, State, Stream, UnaryStream
-from ringlet.data.operations.element_transform import ElementTransform
+from ringlet.data.graph.node import ElementTransform, IterationContext, State, Stream, UnaryStream
 from ringlet.errors import FailedPreconditionError
 
 if TYPE_CHECKING:
@@ -54,11 +53,9 @@ class AssertCardinality(ElementTransform):
 
     @property
     def cardinality(self) -> int:
-        """The declared number."""
         return self.expected
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return CountedElements(self.input.open(context), self.expected)
 
 
@@ -93,10 +90,8 @@ class CountedElements(UnaryStream):
         )
 
     def get_state(self) -> State:
-        """Return the number of elements so far."""
         return {**super().get_state(), "count": self._count}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         super().set_state(state)
         self._count = state["count"]

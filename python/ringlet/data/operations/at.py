@@ -11,10 +11,12 @@ import numpy as np
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import Node
+from ringlet.data.graph.sources import TableSource
 from ringlet.data.graph.stacking import stack
 from ringlet.data.operations.assert_cardinality import AssertCardinality
 from ringlet.data.operations.batch import Batch
 from ringlet.data.operations.cache import Cache
+from ringlet.data.operations.common.user_function import node_of
 from ringlet.data.operations.concatenate import Concatenate
 from ringlet.data.operations.enumerate import Enumerate
 from ringlet.data.operations.map import Map
@@ -23,9 +25,8 @@ from ringlet.data.operations.repeat import Repeat
 from ringlet.data.operations.shard import Shard
 from ringlet.data.operations.shuffle import Shuffle
 from ringlet.data.operations.skip import Skip
-from ringlet.data.operations.table_source import TableSource
 from ringlet.data.operations.take import Take
-from ringlet.data.operations.user_function import node_of
+from ringlet.data.operations.unbatch import Unbatch
 from ringlet.data.operations.with_options import WithOptions
 from ringlet.data.operations.zip import Zip
 from ringlet.errors import FailedPreconditionError, OutOfRangeError
@@ -63,7 +64,7 @@ def at(dataset: Dataset, index: int) -> Nest:
     NotImplementedError
         If an operation has sequential access only, such as `filter`.
     FailedPreconditionError
-        If the number of elements is infinite or unknown.
+        If the number of elements is infinite or unknown, as for `unbatch`.
     TypeError
         If `index` is not an integer, or `dataset` is not a Dataset.
 
@@ -89,6 +90,8 @@ def _element(node: Node, number: int) -> Nest:
         return find(node, number)
     find = _FINDERS.get(type(node))
     if find is None:
+        if isinstance(node, Unbatch):
+            _check(number, node)
         raise NotImplementedError(
             f"random access is not implemented for {type(node).__name__}, which has sequential access only. "
             "dataset.cache() before at stores all of them; a loop or dataset.skip(index) reads up to one."

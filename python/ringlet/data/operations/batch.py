@@ -10,13 +10,13 @@ import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.data.graph.adapter_column import repeat_adapted
+from ringlet.data.graph.count_arguments import check_parallel_calls, positive
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.mapped_stream import MappedStream
 from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream, Transformation, UnaryStream
 from ringlet.data.graph.stacking import stack
 from ringlet.data.graph.table import Rows, Table, row_numbers
 from ringlet.data.graph.thread_map import WORTH_A_THREAD_BYTES, count_calls
-from ringlet.data.operations.counts import check_parallel_calls, positive
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.nest import flatten, map_structure
 
@@ -85,7 +85,6 @@ class Batch(Transformation):
 
     @property
     def cardinality(self) -> int:
-        """Number of batches."""
         size = self.input.cardinality
         if size < 0:
             return size
@@ -104,7 +103,6 @@ class Batch(Transformation):
 
     @property
     def examples(self) -> tuple[Nest, ...]:
-        """The examples of the input, each repeated `batch_size` times."""
         return tuple(map_structure(self._repeated, example) for example in self.input.examples)
 
     def _repeated(self, leaf: Any) -> Any:
@@ -117,12 +115,10 @@ class Batch(Transformation):
 
     @property
     def table(self) -> None:
-        """None: a batch is not a row."""
         return
 
     @property
     def in_order(self) -> bool:
-        """False: there is no table."""
         return False
 
     @property
@@ -134,7 +130,6 @@ class Batch(Transformation):
         return 0 if self.input.in_order and table.is_memory else self.batch_size * table.row_bytes
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         table = self.input.table
         least = self.batch_size if self.drop_remainder else 1
         calls = count_calls(self.num_parallel_calls)
@@ -169,7 +164,6 @@ class RowGroups(Stream):
         return rows
 
     def close(self) -> None:
-        """Release the rows."""
         self._rows = None
 
     def get_state(self) -> State:
@@ -177,7 +171,6 @@ class RowGroups(Stream):
         return {"input": None if self._rows is None else self._rows.get_state()}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         if state["input"] is None:
             self._rows = None
         elif self._rows is not None:

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.element_structure import Nest
+from ringlet.data.operations.common.user_function import check_callable
 from ringlet.data.operations.group_by_window import GroupByWindow, WindowGroups, integer
-from ringlet.data.operations.user_function import check_callable
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import map_structure
 

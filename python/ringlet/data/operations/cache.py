@@ -10,8 +10,8 @@ from ringlet.data.graph.iteration_context import graph_nodes
 from ringlet.data.graph.node import IterationContext, RowStream, Stream, Transformation
 from ringlet.data.graph.pipeline_handle import PipelineHandle
 from ringlet.data.graph.table import Table
-from ringlet.data.operations.cached_elements import CachedElements, CachedRows, Store
-from ringlet.data.operations.cached_file import FileCachedElements
+from ringlet.data.operations.common.file_cache import FileCachedElements
+from ringlet.data.operations.common.memory_cache import CachedElements, CachedRows, Store
 from ringlet.data.state.fingerprint import fingerprint
 
 if TYPE_CHECKING:
@@ -90,7 +90,6 @@ class Cache(Transformation):
 
     @property
     def from_row_zero(self) -> bool:
-        """Whether the rows of the input are."""
         return self.table is not None and self.input.from_row_zero
 
     @property
@@ -107,13 +106,11 @@ class Cache(Transformation):
         return store.kept
 
     def open_rows(self, context: IterationContext) -> RowStream:
-        """Open a stream of row numbers."""
         if self.from_row_zero:
             return self.input.open_rows(context)
         return CachedRows(self, context, self._store)
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of elements."""
         if self.filename:
             return FileCachedElements(self.input, context, self.filename)
         return CachedElements(self, context, self._store)

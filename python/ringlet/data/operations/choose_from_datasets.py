@@ -13,9 +13,8 @@ import numpy as np
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Node, State, Stream
-from ringlet.data.graph.spec_inference import common_spec
-from ringlet.data.operations.common_specs import check_compatible
-from ringlet.data.operations.user_function import node_of
+from ringlet.data.graph.spec_inference import check_compatible, common_spec
+from ringlet.data.operations.common.user_function import node_of
 from ringlet.data.operations.zip import InputStreams
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
@@ -72,21 +71,7 @@ def choose_from_datasets(
 
 
 def nodes_of(datasets: Sequence[Dataset]) -> tuple[Node, ...]:
-    """Return the nodes of datasets with elements of equal structure and dtypes.
-
-    Raises
-    ------
-    ValueError
-        If there are no datasets.
-    TypeError
-        If an item is not a dataset, or elements differ in structure or dtype.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> len(nodes_of([Dataset.range(2), Dataset.range(3)]))
-    2
-    """
+    """Return the nodes of datasets with elements of equal structure and dtypes."""
     found = [node_of(dataset) for dataset in datasets]
     if not found:
         raise ValueError("datasets must not be empty: pass one dataset or more")
@@ -107,11 +92,9 @@ class Choose(Node):
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        """The choices, then the parts."""
         return (self.choice, *self.parts)
 
     def with_inputs(self, *inputs: Node) -> Choose:
-        """Return the same operation on other inputs."""
         return dataclasses.replace(self, choice=inputs[0], parts=inputs[1:])
 
     @property
@@ -124,16 +107,13 @@ class Choose(Node):
 
     @cached_property
     def element_spec(self) -> Nest:
-        """The common specs of all parts."""
         return common_spec([part.element_spec for part in self.parts])
 
     @property
     def example(self) -> Nest:
-        """The example of the first part."""
         return self.parts[0].example
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return ChooseElements([node.open(context) for node in self.inputs], self.stops)
 
 
@@ -166,11 +146,9 @@ class ChooseElements(InputStreams):
         raise StopIteration
 
     def get_state(self) -> State:
-        """Return the states of the inputs, and which inputs have ended."""
         return {**super().get_state(), "is_over": list(self._is_over)}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         super().set_state(state)
         self._is_over = list(state["is_over"])
 

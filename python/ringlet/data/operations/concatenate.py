@@ -14,10 +14,9 @@ from ringlet.data.graph.batch_rows import join_rows
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream
-from ringlet.data.graph.spec_inference import common_spec
+from ringlet.data.graph.spec_inference import check_compatible, common_spec
 from ringlet.data.graph.table import Column, Rows, Table, row_count, row_numbers
-from ringlet.data.operations.common_specs import check_compatible
-from ringlet.data.operations.user_function import node_of
+from ringlet.data.operations.common.user_function import node_of
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
@@ -74,7 +73,6 @@ class Concatenate(Node):
 
     @property
     def cardinality(self) -> int:
-        """The sum of the cardinalities."""
         sizes = (self.first.cardinality, self.second.cardinality)
         for unbounded in (INFINITE_CARDINALITY, UNKNOWN_CARDINALITY):
             if unbounded in sizes:
@@ -83,17 +81,14 @@ class Concatenate(Node):
 
     @cached_property
     def element_spec(self) -> Nest:
-        """The common specs of both."""
         return common_spec([self.first.element_spec, self.second.element_spec])
 
     @property
     def example(self) -> Nest:
-        """The example of the first."""
         return self.first.example
 
     @cached_property
     def table(self) -> Table | None:
-        """The rows of the first, then those of the second."""
         first, second = self.first.table, self.second.table
         if first is None or second is None or first.element_spec != second.element_spec:
             return None
@@ -103,23 +98,19 @@ class Concatenate(Node):
 
     @property
     def in_order(self) -> bool:
-        """Whether the rows of both are."""
         return self.first.in_order and self.second.in_order
 
     @property
     def from_row_zero(self) -> bool:
-        """Whether the rows of both are, and the first input yields all of its rows."""
         first = self.first.table
         is_whole = first is not None and self.first.cardinality == first.length
         return is_whole and self.first.from_row_zero and self.second.from_row_zero
 
     @property
     def bytes_copied(self) -> int:
-        """The larger of the two."""
         return max(self.first.bytes_copied, self.second.bytes_copied)
 
     def open_rows(self, context: IterationContext) -> RowStream:
-        """Open a stream of row numbers."""
         first = self.first.table
         second_from = 0 if first is None else first.length
         return ConcatenateRows(
@@ -127,20 +118,11 @@ class Concatenate(Node):
         )
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of elements."""
         return ConcatenateElements(self.first.open(context), self.second, context)
 
 
 class JoinedColumn:
-    """The rows of one column, then those of another.
-
-    Examples
-    --------
-    >>> from ringlet.data.graph.table import ArrayColumn
-    >>> column = JoinedColumn(ArrayColumn(np.array([1, 2])), ArrayColumn(np.array([7, 8])), 2)
-    >>> column.row(2), column.rows(np.array([3, 0]))
-    (np.int64(7), array([8, 1]))
-    """
+    """The rows of one column, then those of another."""
 
     __slots__ = ("_border", "_first", "_second", "is_memory", "row_bytes", "spec")
 
@@ -153,7 +135,6 @@ class JoinedColumn:
         self.is_memory = first.is_memory and second.is_memory
 
     def row(self, number: int) -> Any:
-        """Return one row."""
         return self._first.row(number) if number < self._border else self._second.row(number - self._border)
 
     def rows(self, rows: Rows) -> Any:
@@ -192,7 +173,6 @@ class ConcatenateRows(RowStream):
         self._second_from = second_from
 
     def next_rows(self, count: int) -> Rows:
-        """Return the next `count` row numbers, or fewer at the end."""
         if self._first is None:
             return self._shifted(self._second.next_rows(count))
         rows = self._first.next_rows(count)
@@ -216,7 +196,6 @@ class ConcatenateRows(RowStream):
         return {"inputs": [None if self._first is None else self._first.get_state(), self._second.get_state()]}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         first, second = state["inputs"]
         if first is None:
             self._first = None
@@ -253,17 +232,14 @@ class ConcatenateElements(Stream):
         return self._input
 
     def close(self) -> None:
-        """Close the open input."""
         if self._input is not None:
             self._input.close()
             self._input = None
 
     def get_state(self) -> State:
-        """Return the state of the open input, and which one it is."""
         return {"is_second": self._is_second, "input": None if self._input is None else self._input.get_state()}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         if state["input"] is None or self._input is None:
             self.close()
             return

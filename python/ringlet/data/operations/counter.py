@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
+from ringlet.data.graph.sources import TableSource
 from ringlet.data.graph.table import RangeColumn, Table
-from ringlet.data.operations.table_source import TableSource
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
 
@@ -69,5 +69,4 @@ class Counter(TableSource):
 
     @property
     def cardinality(self) -> int:
-        """INFINITE_CARDINALITY."""
         return INFINITE_CARDINALITY

@@ -11,8 +11,8 @@ import numpy as np
 
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, RowStream, State, Stream, Transformation, UnaryStream
+from ringlet.data.graph.sources import TableRows
 from ringlet.data.graph.table import RangeColumn, Table
-from ringlet.data.operations.table_source import TableRows
 from ringlet.data.operations.zip import zip_tables
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
@@ -71,17 +71,14 @@ class Enumerate(Transformation):
 
     @property
     def element_spec(self) -> Nest:
-        """A number, and the spec of the input."""
         return TensorSpec((), _INT64), self.input.element_spec
 
     @property
     def example(self) -> Nest:
-        """The first number, and the example of the input."""
         return np.int64(self.start), self.input.example
 
     @property
     def examples(self) -> tuple[Nest, ...]:
-        """Numbers, and the examples of the input."""
         return tuple((np.int64(self.start), example) for example in self.input.examples)
 
     @cached_property
@@ -95,20 +92,16 @@ class Enumerate(Transformation):
 
     @property
     def in_order(self) -> bool:
-        """True: a table is read in order."""
         return self.table is not None
 
     @property
     def from_row_zero(self) -> bool:
-        """True: a table is read in order."""
         return self.table is not None
 
     def open_rows(self, context: IterationContext) -> RowStream:
-        """Open a stream of row numbers."""
         return TableRows(0 if self.table is None else self.table.length)
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return EnumerateElements(self.input.open(context), self.start)
 
 
@@ -127,10 +120,8 @@ class EnumerateElements(UnaryStream):
         return np.int64(number), next(self._input)
 
     def get_state(self) -> State:
-        """Return the next number."""
         return {**super().get_state(), "next": self._next}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         super().set_state(state)
         self._next = state["next"]

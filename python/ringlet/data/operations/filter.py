@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, State, Stream, UnaryStream
-from ringlet.data.operations.element_transform import ElementTransform
-from ringlet.data.operations.user_function import UserFunction, as_bool, check_callable, spread
+from ringlet.data.graph.node import ElementTransform, IterationContext, State, Stream, UnaryStream
+from ringlet.data.operations.common.user_function import UserFunction, as_bool, check_callable, spread
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
@@ -64,16 +63,13 @@ class Filter(ElementTransform):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN_CARDINALITY."""
         return UNKNOWN_CARDINALITY
 
     @property
     def runs_user_code(self) -> bool:
-        """True."""
         return True
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return FilterElements(self.input.open(context), self.predicate)
 
 
@@ -96,11 +92,9 @@ class PredicateStream(UnaryStream):
         return as_bool(answer, self._predicate.where("returned no bool", number) + ":")
 
     def get_state(self) -> State:
-        """Return the number of elements tested."""
         return {**super().get_state(), "count": self._count}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         super().set_state(state)
         self._count = state["count"]
 

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, Node, Stream
-from ringlet.data.graph.spec_inference import common_spec
-from ringlet.data.operations.common_specs import doubled, without_sizes
-from ringlet.data.operations.element_transform import ElementTransform
+from ringlet.data.graph.node import ElementTransform, IterationContext, Node, Stream
+from ringlet.data.graph.spec_inference import common_spec, doubled, without_sizes
+from ringlet.data.operations.common.nested_elements import DatasetFunction, NestedElements
+from ringlet.data.operations.common.user_function import check_callable
 from ringlet.data.operations.map import call
-from ringlet.data.operations.nested_interleave import DatasetFunction, NestedElements
-from ringlet.data.operations.user_function import check_callable
 from ringlet.nest import flatten
 
 if TYPE_CHECKING:
@@ -69,12 +67,10 @@ class FlatMap(ElementTransform):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN_CARDINALITY."""
         return UNKNOWN_CARDINALITY
 
     @property
     def runs_user_code(self) -> bool:
-        """True."""
         return True
 
     @cached_property
@@ -107,9 +103,7 @@ class FlatMap(ElementTransform):
 
     @property
     def example(self) -> Nest:
-        """The example of an inner dataset."""
         return self.inner_example.example
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return NestedElements(self, context, DatasetFunction(self.function, self.parameter))

@@ -143,17 +143,14 @@ class GeneratorSource(Node):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The signature."""
         return {"signature": str(self.signature)}
 
     @property
     def cardinality(self) -> int:
-        """Unknown."""
         return UNKNOWN_CARDINALITY
 
     @property
     def element_spec(self) -> Nest:
-        """The signature."""
         return self.signature
 
     @property
@@ -169,11 +166,9 @@ class GeneratorSource(Node):
 
     @property
     def runs_user_code(self) -> bool:
-        """True."""
         return True
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return GeneratorElements(self)
 
 

@@ -75,5 +75,4 @@ class ListSource(IterableSource):
 
     @property
     def element_spec(self) -> Nest:
-        """The common specs of all elements of the list."""
         return self.spec

@@ -9,8 +9,8 @@ import numpy as np
 from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.data.graph.adapter_column import AdapterColumn, array_column
 from ringlet.data.graph.element_structure import Nest, as_element, is_dataset, paths
+from ringlet.data.graph.sources import TableSource
 from ringlet.data.graph.table import ArrayColumn, NoneColumn, Table
-from ringlet.data.operations.table_source import TableSource
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
 

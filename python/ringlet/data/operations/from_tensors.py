@@ -10,8 +10,8 @@ from ringlet.collectives.adapters.array_adapters import in_kind_of, kind_of
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.graph.adapter_column import array_column
 from ringlet.data.graph.element_structure import Array, Nest, as_element
+from ringlet.data.graph.sources import TableSource
 from ringlet.data.graph.table import Table
-from ringlet.data.operations.table_source import TableSource
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
 

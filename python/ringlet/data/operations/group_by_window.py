@@ -13,13 +13,12 @@ from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.dataset_spec import DatasetSpec
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
+from ringlet.data.graph.count_arguments import positive
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, Node, State, Stream, UnaryStream
-from ringlet.data.operations.counts import positive
-from ringlet.data.operations.element_transform import ElementTransform
-from ringlet.data.operations.elements import Elements
+from ringlet.data.graph.node import ElementTransform, IterationContext, Node, State, Stream, UnaryStream
+from ringlet.data.graph.sources import Elements
+from ringlet.data.operations.common.user_function import UserFunction, check_callable, spread
 from ringlet.data.operations.flat_map import FlatMap
-from ringlet.data.operations.user_function import UserFunction, check_callable, spread
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
@@ -106,27 +105,22 @@ class WindowGroups(ElementTransform):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN_CARDINALITY."""
         return UNKNOWN_CARDINALITY
 
     @property
     def runs_user_code(self) -> bool:
-        """True."""
         return True
 
     @property
     def element_spec(self) -> Nest:
-        """A key and a dataset."""
         return TensorSpec((), np.int64), DatasetSpec(self.input.element_spec)
 
     @property
     def example(self) -> Nest:
-        """A window of the input's example."""
         return self.examples[0]
 
     @cached_property
     def examples(self) -> tuple[Nest, ...]:
-        """A window of the input's example for each of the known keys."""
         example = self.input.example
         keys = self.keys or (integer(self.key_func(*spread(example)), "key_func"),)
         window = self.dataset_type(Elements((example,), self.input.element_spec))
@@ -138,23 +132,11 @@ class WindowGroups(ElementTransform):
         return positive(integer(size, "window_size"), "window_size")
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return GroupedElements(self.input.open(context), self)
 
 
 def integer(answer: Any, name: str) -> int:
-    """Return the result of a function as a Python integer.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If it is not one integer.
-
-    Examples
-    --------
-    >>> integer(np.int64(3), "key_func")
-    3
-    """
+    """Return the result of a function as a Python integer."""
     array = np.asarray(answer) if kind_of(answer) is None else as_ndarray(answer)
     if array.ndim or array.dtype.kind not in "iu":
         raise InvalidArgumentError(f"{name} must return one integer, such as np.int64(0), got {answer!r}.")
@@ -203,18 +185,15 @@ class GroupedElements(UnaryStream):
         return np.int64(key), self._node.dataset_type(Elements(tuple(self._groups.pop(key))))
 
     def close(self) -> None:
-        """Close the input, and discard buffered elements."""
         self._groups = {}
         self._is_input_over = True
         super().close()
 
     def get_state(self) -> State:
-        """Return the buffered elements, and the state of the input."""
         groups = [[key, self._sizes[key], save_elements(group)] for key, group in self._groups.items()]
         return {**super().get_state(), "groups": groups, "count": self._count, "is_input_over": self._is_input_over}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         super().set_state(state)
         source: Node = self._node.input
         self._groups = {key: load_elements(group, source) for key, _, group in state["groups"]}

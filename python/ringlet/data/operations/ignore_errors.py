@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, Stream, UnaryStream
-from ringlet.data.operations.element_transform import ElementTransform
+from ringlet.data.graph.node import ElementTransform, IterationContext, Stream, UnaryStream
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
@@ -54,11 +53,9 @@ class IgnoreErrors(ElementTransform):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN_CARDINALITY."""
         return UNKNOWN_CARDINALITY
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return IgnoreErrorsElements(self.input.open(context), self.log_warning)
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from ringlet.data.graph.count_arguments import AUTOTUNE, check_parallel_calls, positive
 from ringlet.data.graph.node import IterationContext, Stream
 from ringlet.data.graph.thread_map import count_calls
-from ringlet.data.operations.counts import AUTOTUNE, check_parallel_calls, positive
+from ringlet.data.operations.common.nested_elements import DatasetFunction, NestedElements
+from ringlet.data.operations.common.user_function import check_callable
 from ringlet.data.operations.flat_map import FlatMap
-from ringlet.data.operations.nested_interleave import DatasetFunction, NestedElements
-from ringlet.data.operations.user_function import check_callable
 from ringlet.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -103,7 +103,6 @@ class Interleave(FlatMap):
         return INFINITE_CARDINALITY if is_endless and self.num_parallel_calls is not None else UNKNOWN_CARDINALITY
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         calls = min(count_calls(self.num_parallel_calls), self.cycle_length)
         is_ordered = self.deterministic is not False
         function = DatasetFunction(self.function)

@@ -91,15 +91,7 @@ def _patterns(given: Any) -> list[str | bytes]:
 
 
 def matching_files(pattern: str) -> list[str]:
-    """Return the sorted names of the files and folders that match a pattern.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     matching_files(f"{folder}/*")
-    []
-    """
+    """Return the sorted names of the files and folders that match a pattern."""
     if not _WILD.search(pattern):
         return [pattern] if Path(pattern).exists() else []
     fixed = pattern[: pattern.rfind("/", 0, _first_wild(pattern)) + 1]

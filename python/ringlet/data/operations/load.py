@@ -13,9 +13,9 @@ from ringlet.data.dataset_spec import DatasetSpec
 from ringlet.data.graph.batch_rows import zeros_like_spec
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Node, State, Stream
+from ringlet.data.graph.sources import Elements
 from ringlet.data.operations.assert_cardinality import assert_cardinality
-from ringlet.data.operations.elements import Elements
-from ringlet.data.operations.user_function import node_of
+from ringlet.data.operations.common.user_function import node_of
 from ringlet.data.state.cache_file import SUFFIX, CacheReader
 from ringlet.data.state.saved_dataset import Manifest, check_compression, expanded, read_manifest, shard_name
 from ringlet.data.state.saved_elements import load_element
@@ -165,12 +165,10 @@ class SavedShard(Node):
 
     @property
     def cardinality(self) -> int:
-        """The number of saved elements."""
         return self.count
 
     @property
     def element_spec(self) -> Nest:
-        """The saved or given specs."""
         return self.spec
 
     @property
@@ -186,11 +184,9 @@ class SavedShard(Node):
 
     @property
     def has_files(self) -> bool:
-        """True."""
         return True
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return ShardElements(self)
 
 
@@ -235,7 +231,6 @@ class ShardElements(Stream):
             raise NotFoundError(f"{self._name}{SUFFIX} does not exist: {why}. Load the dataset again.") from error
 
     def close(self) -> None:
-        """Close the file."""
         self._is_closed = True
         if self._reader is not None:
             self._reader.close()
@@ -247,7 +242,6 @@ class ShardElements(Stream):
         return {"place": None if self._is_closed else list(place)}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         if state["place"] is None:
             self.close()
         else:

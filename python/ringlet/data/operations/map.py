@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ringlet.data.graph.count_arguments import check_parallel_calls
 from ringlet.data.graph.element_structure import Nest, as_element, detached
 from ringlet.data.graph.mapped_stream import MappedStream
 from ringlet.data.graph.node import IterationContext, Node, State, Stream, Transformation
+from ringlet.data.graph.spec_inference import spec_of_answers
 from ringlet.data.graph.thread_map import count_calls
-from ringlet.data.operations.common_specs import spec_of_answers
-from ringlet.data.operations.counts import check_parallel_calls
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
 from ringlet.errors.exception_notes import add_note
@@ -112,22 +112,18 @@ class Map(Transformation):
 
     @property
     def table(self) -> None:
-        """None: a function's results are not rows."""
         return
 
     @property
     def in_order(self) -> bool:
-        """False: there is no table."""
         return False
 
     @property
     def runs_user_code(self) -> bool:
-        """True."""
         return True
 
     @cached_property
     def example(self) -> Nest:
-        """The function's result for the input's example."""
         return self._answer(self.input.example)
 
     @cached_property
@@ -152,7 +148,6 @@ class Map(Transformation):
         return _Numbered(self.function)((number, element))
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         calls = count_calls(self.num_parallel_calls)
         return MapElements(self.input, context, self.function, calls, self.deterministic is not False)
 

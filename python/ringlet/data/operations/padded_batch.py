@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ringlet.data.graph.count_arguments import positive
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.mapped_stream import MappedStream
-from ringlet.data.graph.node import IterationContext, State, Stream
-from ringlet.data.graph.spec_inference import spec_of
+from ringlet.data.graph.node import ElementTransform, IterationContext, State, Stream
+from ringlet.data.graph.spec_inference import spec_of, without_sizes
 from ringlet.data.operations.batch import Groups
-from ringlet.data.operations.common_specs import without_sizes
-from ringlet.data.operations.counts import positive
-from ringlet.data.operations.element_transform import ElementTransform
-from ringlet.data.operations.padding import Padding
+from ringlet.data.operations.common.padding import Padding
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.nest import map_structure, unflatten
@@ -99,13 +97,11 @@ class PaddedBatch(ElementTransform):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The sizes, and the padding as text."""
         padding = {"padded_shapes": repr(self.padded_shapes), "padding_values": repr(self.padding_values)}
         return {"batch_size": self.batch_size, "drop_remainder": self.drop_remainder, **padding}
 
     @property
     def cardinality(self) -> int:
-        """Number of batches."""
         size = self.input.cardinality
         if size < 0:
             return size
@@ -132,11 +128,9 @@ class PaddedBatch(ElementTransform):
 
     @property
     def example(self) -> Nest:
-        """A batch of the input's example."""
         return self.padding.batch([self.input.example] * self.batch_size)
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         least = self.batch_size if self.drop_remainder else 1
         groups = Groups(self.input.open(context), self.batch_size, least)
         return PaddedBatchElements(groups, self)

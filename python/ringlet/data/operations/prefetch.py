@@ -10,11 +10,11 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ringlet.data.graph.count_arguments import AUTOTUNE, check_buffer_size
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.mapped_stream import RestoredError
 from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream, Transformation
 from ringlet.data.graph.thread_map import DROPPED_SECONDS, WORTH_A_THREAD_BYTES, other_process
-from ringlet.data.operations.counts import AUTOTUNE, check_buffer_size
 from ringlet.data.state.saved_elements import load_elements, save_elements
 
 if TYPE_CHECKING:
@@ -71,7 +71,6 @@ class Prefetch(Transformation):
 
     @property
     def from_row_zero(self) -> bool:
-        """Whether the rows of the input are."""
         return self.input.from_row_zero
 
     def open_rows(self, context: IterationContext) -> RowStream:
@@ -249,17 +248,14 @@ class PrefetchElements(Stream):
         return item
 
     def close(self) -> None:
-        """Stop the thread after its current element, and close the input."""
         self._is_over = True
         if self._finalizer.detach() is not None:
             self._channel.shut(None)
 
     def get_state(self) -> State:
-        """Return the ready elements, and the state of the input after them, None at the end."""
         return {"input": None} if self._is_over else self._channel.get_state()
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         if state["input"] is None:
             self.close()
         else:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ringlet.data.graph.sources import TableSource
 from ringlet.data.graph.table import RangeColumn, Table
-from ringlet.data.operations.table_source import TableSource
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
 

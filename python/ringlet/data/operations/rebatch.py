@@ -121,21 +121,17 @@ class Rebatch(Transformation):
 
     @property
     def example(self) -> Nest:
-        """Rows of the example of the input, as many as the first batch has."""
         return example_rows(self.input.example, max(self.sizes))
 
     @property
     def table(self) -> None:
-        """None: a batch is not a row."""
         return
 
     @property
     def in_order(self) -> bool:
-        """False: there is no table."""
         return False
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return RebatchElements(self.input.open(context), self.input, self.sizes, self.drop_remainder)
 
 
@@ -197,17 +193,14 @@ class RebatchElements(UnaryStream):
         return map_structure(lambda leaf: cut(leaf, slice(start, stop)), self._batch)
 
     def close(self) -> None:
-        """Close the input, and discard the rest of its last batch."""
         self._batch = None
         super().close()
 
     def get_state(self) -> State:
-        """Return the remaining rows of the current batch, the index of the next size, and the state of the input."""
         left = [] if self._batch is None else [self._cut(self._row, None)]
         return {**super().get_state(), "left": save_elements(left), "at": self._at}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         super().set_state(state)
         left = load_elements(state["left"], self._node)
         self._batch, self._row = (left[0] if left else None), 0

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.operations.carried_state import CarriedState
-from ringlet.data.operations.user_function import UserFunction, check_callable
+from ringlet.data.operations.common.carried_state import CarriedState
+from ringlet.data.operations.common.user_function import UserFunction, check_callable
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset

@@ -16,8 +16,8 @@ import numpy as np
 
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.graph.element_structure import Array, Nest, as_element
-from ringlet.data.operations.random_numbers import seed_entropy
-from ringlet.data.operations.user_function import check_callable, spread
+from ringlet.data.operations.common.user_function import check_callable, spread
+from ringlet.data.operations.random import seed_entropy
 from ringlet.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -121,13 +121,7 @@ def rejection_resample(  # noqa: PLR0917 - the arguments are TensorFlow's
 
 
 def acceptance(initial: Array, target: Array) -> tuple[Array, np.float32]:
-    """Return the acceptance probability of each class, and the probability of an element of the whole input.
-
-    Examples
-    --------
-    >>> acceptance(np.array([0.75, 0.25], np.float32), np.array([0.5, 0.5], np.float32))
-    (array([0., 1.], dtype=float32), np.float32(0.6666667))
-    """
+    """Return the acceptance probability of each class, and the probability of an element of the whole input."""
     ratios = target / (initial + np.finfo(np.float32).tiny)
     least = np.float32(ratios.min())
     span = ratios.max() - least

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
+from ringlet.data.graph.count_arguments import count_or_all
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream, Transformation
 from ringlet.data.graph.table import Rows, row_count, row_numbers
-from ringlet.data.operations.counts import count_or_all
 from ringlet.data.operations.shuffle import Shuffle
 
 if TYPE_CHECKING:
@@ -65,7 +65,6 @@ class Repeat(Transformation):
 
     @property
     def cardinality(self) -> int:
-        """`count` times that of the input."""
         size = self.input.cardinality
         if size == 0 or self.count == 0:
             return 0
@@ -79,11 +78,9 @@ class Repeat(Transformation):
         return 0 if self.cardinality == 0 else self.count
 
     def open_rows(self, context: IterationContext) -> RowStream:
-        """Open a stream of row numbers."""
         return RepeatRows(self.input, self.rounds, context)
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of elements."""
         # TensorFlow fuses a shuffle and its repeat, and skips empty rounds.
         most_empty = MOST_EMPTY_ROUNDS if isinstance(self.input, Shuffle) else 1
         return RepeatElements(self.input, self.rounds, context, most_empty)
@@ -103,7 +100,6 @@ class RepeatRows(RowStream):
         self._rows = self._open_round()
 
     def next_rows(self, count: int) -> Rows:
-        """Return the next `count` row numbers, or fewer at the end."""
         parts: list[Rows] = []
         missing = count
         while self._rows is not None:
@@ -124,7 +120,6 @@ class RepeatRows(RowStream):
         return {"input": None if self._rows is None else self._rows.get_state(), "round": self._round}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         self._round = state["round"]
         self._rows = None if state["input"] is None else self._open_round()
         if self._rows is not None:
@@ -184,7 +179,6 @@ class RepeatElements(Stream):
             self._input = self._open_round()
 
     def close(self) -> None:
-        """Close the current round and open no other."""
         if self._input is not None:
             self._input.close()
             self._input = None
@@ -199,7 +193,6 @@ class RepeatElements(Stream):
         }
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         self.close()
         self._round = state["round"]
         self._is_empty_round = state["is_empty_round"]

@@ -13,8 +13,8 @@ from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINA
 from ringlet.data.graph.element_structure import Array, Nest
 from ringlet.data.graph.node import IterationContext, Node, Stream
 from ringlet.data.operations.choose_from_datasets import Choose, nodes_of
-from ringlet.data.operations.random_numbers import RandomNumbers, seed_entropy
-from ringlet.data.operations.user_function import node_of
+from ringlet.data.operations.common.user_function import node_of
+from ringlet.data.operations.random import RandomNumbers, seed_entropy
 from ringlet.data.operations.zip import InputStreams
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
@@ -123,21 +123,17 @@ class Draws(Node):
 
     @property
     def cardinality(self) -> int:
-        """The cardinality of the weights."""
         return self.weights.cardinality
 
     @property
     def element_spec(self) -> Nest:
-        """A scalar int64."""
         return TensorSpec((), np.int64)
 
     @property
     def example(self) -> Nest:
-        """Zero."""
         return np.int64(0)
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return RandomChoiceElements([self.weights.open(context), self.numbers.open(context)], self.count)
 
 

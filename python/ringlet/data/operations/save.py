@@ -10,8 +10,9 @@ import numpy as np
 
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.spec_inference import common_spec
-from ringlet.data.operations.user_function import UserFunction, check_callable, spread
-from ringlet.data.state.saved_dataset import SavedDatasetWriter, check_compression
+from ringlet.data.operations.common.user_function import UserFunction, check_callable, spread
+from ringlet.data.state.save_checkpoints import SaveCheckpoints
+from ringlet.data.state.saved_dataset import SavedDatasetWriter, can_continue, check_compression
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 from ringlet.nest import map_structure
@@ -42,7 +43,10 @@ def save(
         Takes an element, unpacked into arguments if it is a tuple. Returns the number of the shard, which is a
         file, of the element. By default, there is one shard.
     checkpoint_args : dict, optional
-        Not supported: an interrupted save starts again.
+        Arguments of ``tf.train.CheckpointManager``: `directory` and `max_to_keep`, and optionally `checkpoint_name`,
+        `step_counter` (a variable, to which 1 is added for each element), `checkpoint_interval` (the least number of
+        such steps between checkpoints; by default, there is one after each element) and `last_checkpoint_step`.
+        The same call continues an interrupted save after the newest checkpoint. A finished save starts again.
 
     Raises
     ------
@@ -51,9 +55,9 @@ def save(
     InvalidArgumentError
         If `shard_func` does not return an integer, or the compression is unknown.
     FailedPreconditionError
-        If another program is saving to this folder.
-    NotImplementedError
-        If `checkpoint_args` are given.
+        If another program is saving to this folder, or the checkpoint is that of another dataset.
+    ValueError
+        If `checkpoint_args` include ``"checkpoint"``, which `save` creates.
 
     Notes
     -----
@@ -68,25 +72,31 @@ def save(
     """
     level = check_compression(compression)
     function = None if shard_func is None else ShardFunction(shard_func)
-    if checkpoint_args is not None:
-        raise NotImplementedError(
-            "save does not support checkpoint_args: an interrupted save is discarded. Leave them out, and run it again."
-        )
+    if checkpoint_args and "checkpoint" in checkpoint_args:
+        raise ValueError("Invalid `checkpoint_args`. They are not allowed to include 'checkpoint': save creates it.")
+    checkpoints = SaveCheckpoints(**checkpoint_args) if checkpoint_args else None
     folder = os.fsdecode(path)
     spec = _known_spec(self)
-    writer = SavedDatasetWriter.begin(folder, spec, level)
-    if writer is None:
-        raise FailedPreconditionError(f"another program is saving to {folder}: wait for it, or name another folder")
-    try:
-        with iter(self) as elements:
-            for number, element in enumerate(elements):
+    found = checkpoints.newest() if checkpoints else None
+    if found is not None and not can_continue(folder, found["written"]):
+        found = None
+    with iter(self) as elements:
+        if found is not None:
+            elements.set_state(found["iterator"])
+        writer = SavedDatasetWriter.begin(folder, spec, level, found and found["written"])
+        if writer is None:
+            raise FailedPreconditionError(f"another program is saving to {folder}: wait for it, or name another folder")
+        try:
+            for number, element in enumerate(elements, writer.count):
                 writer.write(element, 0 if function is None else function.shard(number, element))
                 if spec is None:
                     own = map_structure(TensorSpec.from_array, element)
                     writer.spec = own if writer.spec is None else common_spec([writer.spec, own])
-        writer.finish()
-    finally:
-        writer.abandon()
+                if checkpoints is not None and checkpoints.count_step():
+                    checkpoints.write({"iterator": elements.get_state(), "written": writer.progress()})
+            writer.finish()
+        finally:
+            writer.abandon(keeps_files=checkpoints is not None)
 
 
 def _known_spec(dataset: Dataset) -> Nest:
@@ -98,13 +108,7 @@ def _known_spec(dataset: Dataset) -> Nest:
 
 
 class ShardFunction(UserFunction):
-    """A user function that returns the shard of an element.
-
-    Examples
-    --------
-    >>> ShardFunction(lambda x: x % 2).shard(0, 5)
-    1
-    """
+    """A user function that returns the shard of an element."""
 
     __slots__ = ()
 

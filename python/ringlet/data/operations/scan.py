@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringlet.data.graph.element_structure import Nest, as_element, detached
-from ringlet.data.graph.node import IterationContext, State, Stream, UnaryStream
-from ringlet.data.graph.spec_inference import spec_of
-from ringlet.data.operations.carried_state import CarriedState
-from ringlet.data.operations.common_specs import spec_of_answers
-from ringlet.data.operations.element_transform import ElementTransform
-from ringlet.data.operations.elements import Elements
-from ringlet.data.operations.user_function import UserFunction, check_callable
+from ringlet.data.graph.node import ElementTransform, IterationContext, State, Stream, UnaryStream
+from ringlet.data.graph.sources import Elements
+from ringlet.data.graph.spec_inference import spec_of, spec_of_answers
+from ringlet.data.operations.common.carried_state import CarriedState
+from ringlet.data.operations.common.user_function import UserFunction, check_callable
 from ringlet.data.state.saved_elements import load_element, save_element
 from ringlet.nest import map_structure
 
@@ -75,17 +73,14 @@ class Scan(ElementTransform):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The specs of the state."""
         return {"state": str(map_structure(spec_of, self.initial_state))}
 
     @property
     def runs_user_code(self) -> bool:
-        """True."""
         return True
 
     @cached_property
     def example(self) -> Nest:
-        """The function's result for the initial state and the input's example."""
         return self._answer(self.input.example)
 
     def _answer(self, example: Nest) -> Nest:
@@ -105,23 +100,11 @@ class Scan(ElementTransform):
         return [first, as_element(pair(self.function(state, self.input.example))[1])]
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return ScanElements(self.input.open(context), self)
 
 
 def pair(answer: Any) -> tuple[Nest, Nest]:
-    """Return the result of a user function as a pair.
-
-    Raises
-    ------
-    TypeError
-        If it is not a pair.
-
-    Examples
-    --------
-    >>> pair((1, 2))
-    (1, 2)
-    """
+    """Return the result of a user function as a pair."""
     if not isinstance(answer, (tuple, list)) or len(answer) != 2:
         raise TypeError(f"scan_func must return a pair, the next state and an element, and returned {answer!r}")
     return answer[0], answer[1]
@@ -152,11 +135,9 @@ class ScanElements(UnaryStream):
         return made
 
     def get_state(self) -> State:
-        """Return the carried state, and the number of elements read."""
         return {**super().get_state(), "state": save_element(self._state.value), "count": self._count}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         super().set_state(state)
         self._state.value = load_element(state["state"], Elements((self._node.initial_state,)))
         self._count = state["count"]

@@ -115,18 +115,10 @@ class Shard(Transformation):
         return self.num_shards == 1 and self.input.in_order
 
     def open_rows(self, context: IterationContext) -> RowStream:
-        """Open a stream of row numbers."""
         rows = self.input.open_rows(context)
         return rows if self.num_shards == 1 else ShardRows(rows, self.num_shards, self.index)
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of elements.
-
-        Raises
-        ------
-        FailedPreconditionError
-            If the numbers are still a hint.
-        """
         if self.is_hint:
             raise FailedPreconditionError(
                 "shard(SHARD_HINT, SHARD_HINT) can only be read as a part of the result of "
@@ -148,7 +140,6 @@ class ShardRows(RowStream):
         self._skip = index  # rows of the input before the next kept one
 
     def next_rows(self, count: int) -> Rows:
-        """Return the next `count` row numbers, or fewer at the end."""
         if count == 0:
             return slice(0, 0)
         rows = self._rows.next_rows(self._skip + (count - 1) * self._num_shards + 1)
@@ -158,11 +149,9 @@ class ShardRows(RowStream):
         return np.arange(min(rows.start + skip, rows.stop), rows.stop, self._num_shards, dtype=np.int64)
 
     def get_state(self) -> State:
-        """Return the number of rows to skip, and the state of the input."""
         return {"input": self._rows.get_state(), "skip": self._skip}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         self._rows.set_state(state["input"])
         self._skip = state["skip"]
 
@@ -210,11 +199,9 @@ class ShardElements(UnaryStream):
         )
 
     def get_state(self) -> State:
-        """Return the number of elements to skip, and the state of the input."""
         return {**super().get_state(), "skip": self._skip, "behind": self._behind}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         super().set_state(state)
         self._skip = state["skip"]
         self._behind = state["behind"]

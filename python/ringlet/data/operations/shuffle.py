@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from ringlet.data.graph.count_arguments import positive
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream, Transformation, UnaryStream
 from ringlet.data.graph.table import Rows, row_count, row_numbers
-from ringlet.data.operations.counts import positive
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
 
@@ -132,7 +132,6 @@ class Shuffle(Transformation):
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(self.entropy))).permutation(self.cardinality)
 
     def choose(self, context: IterationContext) -> None:
-        """Count this iteration."""
         self._choice(context)
 
     def _choice(self, context: IterationContext) -> list[int]:
@@ -145,13 +144,11 @@ class Shuffle(Transformation):
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy, spawn_key=key)))
 
     def open_rows(self, context: IterationContext) -> RowStream:
-        """Open a stream of row numbers."""
         if self.buffer_size == 1:
             return self.input.open_rows(context)
         return ShuffleRows(self.input.open_rows(context), self.buffer_size, self._generator(context))
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of elements."""
         if self.buffer_size == 1:
             return self.input.open(context)
         return ShuffleElements(self.input, context, self.buffer_size, self._generator(context))
@@ -162,12 +159,6 @@ def refill_slots(buffer: Numbers, slots: Numbers, incoming: Numbers) -> Numbers:
 
     Equals ``for slot, number in zip(slots, incoming): out.append(buffer[slot]); buffer[slot] = number`` without the
     loop: the content of a slot is the number from its previous draw, or its initial content.
-
-    Examples
-    --------
-    >>> buffer = np.array([0, 1, 2])
-    >>> refill_slots(buffer, np.array([1, 0, 1]), np.array([3, 4, 5])), buffer
-    (array([1, 0, 3]), array([4, 5, 2]))
     """
     # Small keys use radix sort, which is five times faster.
     keys = slots.astype(np.uint16) if len(buffer) <= 2**16 else slots
@@ -195,7 +186,6 @@ class ShuffleRows(RowStream):
         self._at = 0  # how many of them were yielded
 
     def next_rows(self, count: int) -> Rows:
-        """Return the next `count` row numbers, or fewer at the end."""
         stop = self._at + count
         if stop > len(self._ready) and self._rows is not None:
             self._make_ready(count)
@@ -243,7 +233,6 @@ class ShuffleRows(RowStream):
         return rows[order]
 
     def get_state(self) -> State:
-        """Return the buffer, the shuffled numbers, and the state of the generator."""
         return {
             "input": None if self._rows is None else self._rows.get_state(),
             "buffer": None if self._buffer is None else row_numbers(self._buffer).copy(),
@@ -252,7 +241,6 @@ class ShuffleRows(RowStream):
         }
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         if state["input"] is None:
             self._rows = None
         elif self._rows is not None:
@@ -321,13 +309,11 @@ class ShuffleElements(UnaryStream):
         self._is_filled = self._is_rest = True
 
     def close(self) -> None:
-        """Close the input and discard the buffer."""
         super().close()
         self._is_filled = self._is_rest = True
         self._buffer = []
 
     def get_state(self) -> State:
-        """Return the buffer, the drawn slots, and the state of the generator."""
         return {
             **super().get_state(),
             "buffer": save_elements(self._buffer),
@@ -338,7 +324,6 @@ class ShuffleElements(UnaryStream):
         }
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         super().set_state(state)
         self._buffer = load_elements(state["buffer"], self._node)
         self._is_filled, self._is_rest = state["is_filled"], state["is_rest"]

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
+from ringlet.data.graph.count_arguments import ALL, count_or_all
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, RowStream, Stream, Transformation
+from ringlet.data.graph.node import IterationContext, RowStream, State, Stream, Transformation, UnaryStream
 from ringlet.data.graph.table import Rows, row_count
-from ringlet.data.operations.countdown import CountedElements, CountedRows
-from ringlet.data.operations.counts import ALL, count_or_all
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
 
-__all__ = ["Skip", "skip"]
+__all__ = ["CountedElements", "CountedRows", "Skip", "skip"]
 
 # Number of row numbers to skip per call: a shuffle makes arrays of them.
 _AT_ONCE = 2**20
@@ -50,6 +49,40 @@ def skip(self: Dataset, count: int, name: str | None = None) -> Dataset:
     return type(self)(Skip(self.node, count))
 
 
+class CountedRows(RowStream):
+    """Base class of streams that count down `_left` row numbers of `_rows`."""
+
+    __slots__ = ("_left", "_rows")
+
+    def __init__(self, rows: RowStream, count: int) -> None:
+        self._rows = rows
+        self._left = count
+
+    def get_state(self) -> State:
+        return {"input": self._rows.get_state(), "left": self._left}
+
+    def set_state(self, state: State) -> None:
+        self._rows.set_state(state["input"])
+        self._left = state["left"]
+
+
+class CountedElements(UnaryStream):
+    """Base class of streams that count down `_left` elements of the input."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self, source: Stream, count: int) -> None:
+        super().__init__(source)
+        self._left = count
+
+    def get_state(self) -> State:
+        return {**super().get_state(), "left": self._left}
+
+    def set_state(self, state: State) -> None:
+        super().set_state(state)
+        self._left = state["left"]
+
+
 @dataclass(frozen=True, eq=False)
 class Skip(Transformation):
     """All elements after the first `count`; none for -1."""
@@ -66,11 +99,9 @@ class Skip(Transformation):
         return 0 if self.count == ALL else max(0, size - self.count)
 
     def open_rows(self, context: IterationContext) -> RowStream:
-        """Open a stream of row numbers."""
         return SkipRows(self.input.open_rows(context), self.count)
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of elements."""
         return SkipElements(self.input.open(context), self.count)
 
 
@@ -80,7 +111,6 @@ class SkipRows(CountedRows):
     __slots__ = ()
 
     def next_rows(self, count: int) -> Rows:
-        """Return the next `count` row numbers, or fewer at the end."""
         if self._left == ALL:
             return slice(0, 0)
         while self._left:

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, State, Stream
+from ringlet.data.graph.node import ElementTransform, IterationContext, State, Stream
 from ringlet.data.graph.pipeline_handle import PipelineHandle
-from ringlet.data.operations.element_transform import ElementTransform
 from ringlet.data.operations.load import read_shards
 from ringlet.data.operations.save import ShardFunction
 from ringlet.data.state.fingerprint import fingerprint
@@ -98,12 +97,10 @@ class Snapshot(ElementTransform):
 
     @property
     def runs_user_code(self) -> bool:
-        """Whether this operation or its input has user functions."""
         return self.shard_function is not None or self.reader_func is not None or super().runs_user_code
 
     @property
     def has_files(self) -> bool:
-        """True."""
         return True
 
     @property
@@ -112,7 +109,6 @@ class Snapshot(ElementTransform):
         return str(Path(self.path) / hashlib.sha256(fingerprint(self.input).encode()).hexdigest()[:16])
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return SnapshotElements(self, context)
 
 
@@ -194,7 +190,6 @@ class SnapshotElements(Stream):
             self._loaded.close()
 
     def get_state(self) -> State:
-        """Return the position in the saved dataset, or the state of the input."""
         return {
             "is_closed": self._is_closed,
             "loaded": None if self._loaded is None or self._is_closed else self._loaded.get_state(),

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from ringlet.data.graph.count_arguments import ALL, count_or_all
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, RowStream, Stream, Transformation
 from ringlet.data.graph.table import Rows
-from ringlet.data.operations.countdown import CountedElements, CountedRows
-from ringlet.data.operations.counts import ALL, count_or_all
+from ringlet.data.operations.skip import CountedElements, CountedRows
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
@@ -63,15 +63,12 @@ class Take(Transformation):
 
     @property
     def from_row_zero(self) -> bool:
-        """Whether the rows of the input are."""
         return self.input.from_row_zero
 
     def open_rows(self, context: IterationContext) -> RowStream:
-        """Open a stream of row numbers."""
         return TakeRows(self.input.open_rows(context), self.count)
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of elements."""
         return TakeElements(self.input.open(context), self.count)
 
 
@@ -81,7 +78,6 @@ class TakeRows(CountedRows):
     __slots__ = ()
 
     def next_rows(self, count: int) -> Rows:
-        """Return the next `count` row numbers, or fewer at the end."""
         count = min(count, self._left)
         self._left -= count
         return self._rows.next_rows(count)
@@ -101,6 +97,5 @@ class TakeElements(CountedElements):
         return element
 
     def close(self) -> None:
-        """Close the input."""
         self._left = 0
         super().close()

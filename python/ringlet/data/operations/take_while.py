@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Stream
+from ringlet.data.operations.common.user_function import check_callable
 from ringlet.data.operations.filter import Filter, PredicateStream
-from ringlet.data.operations.user_function import check_callable
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
@@ -54,7 +54,6 @@ class TakeWhile(Filter):
     """The elements before the first for which a predicate is false."""
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return TakeWhileElements(self.input.open(context), self.predicate)
 
 

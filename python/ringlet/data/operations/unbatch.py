@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ringlet.data.graph.batch_rows import num_rows, zeros_like_spec
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, Node, State, Stream, UnaryStream
+from ringlet.data.graph.node import ElementTransform, IterationContext, Node, State, Stream, UnaryStream
 from ringlet.data.graph.spec_inference import row_spec, spec_of
-from ringlet.data.operations.element_transform import ElementTransform
 from ringlet.data.state.saved_elements import load_element, save_element
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.nest import PyTreeSpec, flatten, map_structure, unflatten
@@ -95,11 +94,9 @@ class Unbatch(ElementTransform):
 
     @property
     def examples(self) -> tuple[Nest, ...]:
-        """The first rows of the input's examples."""
         return tuple(map_structure(_first_row, example) for example in self.input.examples)
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return UnbatchElements(self.input.open(context), self.input)
 
 
@@ -139,17 +136,14 @@ class UnbatchElements(UnaryStream):
         self._rows, self._at = num_rows(element), 0
 
     def close(self) -> None:
-        """Close the input, and discard the remaining rows."""
         self._at = self._rows = 0
         super().close()
 
     def get_state(self) -> State:
-        """Return the remaining rows of the current element, and the state of the input."""
         left = self._at < self._rows
         return {**super().get_state(), "element": save_element(self._element) if left else None, "at": self._at}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         super().set_state(state)
         if state["element"] is not None:
             self._cut(load_element(state["element"], self._node))

@@ -11,8 +11,7 @@ from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, Node, State, Stream, UnaryStream
-from ringlet.data.operations.element_transform import ElementTransform
+from ringlet.data.graph.node import ElementTransform, IterationContext, Node, State, Stream, UnaryStream
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
 
@@ -57,11 +56,9 @@ class Unique(ElementTransform):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN_CARDINALITY."""
         return UNKNOWN_CARDINALITY
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return UniqueElements(self.input.open(context), self.input)
 
 
@@ -84,11 +81,9 @@ class UniqueElements(UnaryStream):
                 return element
 
     def get_state(self) -> State:
-        """Return all elements so far, and the state of the input."""
         return {**super().get_state(), "seen": save_elements(list(self._seen.values()))}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         super().set_state(state)
         self._seen = {_key(element): element for element in load_elements(state["seen"], self._node)}
 

@@ -10,13 +10,11 @@ import numpy as np
 
 from ringlet.data.dataset_spec import DatasetSpec
 from ringlet.data.graph.adapter_column import array_column
+from ringlet.data.graph.count_arguments import positive
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, RowStream, State, Stream, UnaryStream
+from ringlet.data.graph.node import ElementTransform, IterationContext, RowStream, State, Stream, UnaryStream
+from ringlet.data.graph.sources import Elements, TableSource
 from ringlet.data.graph.table import Rows, Table, row_numbers
-from ringlet.data.operations.counts import positive
-from ringlet.data.operations.element_transform import ElementTransform
-from ringlet.data.operations.elements import Elements
-from ringlet.data.operations.table_source import TableSource
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.data.tensor_spec import NoneTensorSpec
 from ringlet.nest import flatten, map_structure, unflatten
@@ -95,7 +93,6 @@ class Window(ElementTransform):
 
     @property
     def cardinality(self) -> int:
-        """Number of windows."""
         size = self.input.cardinality
         if size < 0:
             return size
@@ -105,8 +102,6 @@ class Window(ElementTransform):
 
     @property
     def element_spec(self) -> Nest:
-        """The spec of a dataset for each component of the input that is not None."""
-
         def window(spec: Any) -> Any:
             return spec if isinstance(spec, NoneTensorSpec) else DatasetSpec(spec)
 
@@ -114,7 +109,6 @@ class Window(ElementTransform):
 
     @property
     def example(self) -> Nest:
-        """A window of `size` times the input's example."""
         specs, shape = flatten(self.input.element_spec)
         leaves = flatten(self.input.example)[0]
         pairs = zip(leaves, specs, strict=True)
@@ -142,7 +136,6 @@ class Window(ElementTransform):
         return map_structure(dataset, arrays)
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         table = self.input.table
         if table is None:
             return WindowElements(self.input.open(context), self)
@@ -181,7 +174,6 @@ class WindowRows(Stream):
             self._buffer = np.concatenate([self._buffer, found])
 
     def close(self) -> None:
-        """Release the rows."""
         self._rows = None
         self._buffer = self._buffer[:0]
 
@@ -190,7 +182,6 @@ class WindowRows(Stream):
         return {"buffer": self._buffer.copy(), "input": None if self._rows is None else self._rows.get_state()}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         self._buffer = np.array(state["buffer"], np.int64)
         if state["input"] is None:
             self._rows = None
@@ -242,12 +233,10 @@ class WindowElements(UnaryStream):
                     self._buffer.append(element)
 
     def close(self) -> None:
-        """Close the input, and discard buffered elements."""
         self._buffer = []
         super().close()
 
     def get_state(self) -> State:
-        """Return the buffered elements, and the state of the input."""
         return {
             **super().get_state(),
             "buffer": save_elements(self._buffer),
@@ -256,7 +245,6 @@ class WindowElements(UnaryStream):
         }
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         super().set_state(state)
         self._buffer = load_elements(state["buffer"], self._node.input)
         self._to_skip, self._is_input_over = state["to_skip"], state["is_input_over"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ringlet.data.dataset_options import Options
+from ringlet.data.graph.count_arguments import AUTOTUNE
 from ringlet.data.graph.node import IterationContext, Node, RowStream, Stream, Transformation
-from ringlet.data.operations.counts import AUTOTUNE
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
@@ -68,23 +68,14 @@ class WithOptions(Transformation):
     options: Options = field(default_factory=Options)
 
     def open_rows(self, context: IterationContext) -> RowStream:
-        """Open a stream of row numbers."""
         return self.input.open_rows(context)
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of elements."""
         return self.input.open(context)
 
 
 def options_of(node: Node) -> Options:
-    """Return the options of a graph; those nearer to its end, and of later inputs, take precedence.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> options_of(Dataset.range(3).node)
-    Options()
-    """
+    """Return the options of a graph; those nearer to its end, and of later inputs, take precedence."""
     found = Options()
     for source in node.inputs:
         found = found.merge(options_of(source))
@@ -96,13 +87,6 @@ def with_options_applied(node: Node) -> Node:
 
     They replace ``deterministic=None`` in nodes, and ``num_parallel_calls=AUTOTUNE`` if the size of a pool of
     threads is set.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> node = Dataset.range(3).batch(2).node
-    >>> with_options_applied(node) is node
-    True
     """
     options = options_of(node)
     decided: dict[tuple[str, Any], Any] = {}

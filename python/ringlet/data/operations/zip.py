@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream
+from ringlet.data.graph.sources import TableRows
 from ringlet.data.graph.table import Table
-from ringlet.data.operations.table_source import TableRows
-from ringlet.data.operations.user_function import node_of
+from ringlet.data.operations.common.user_function import node_of
 from ringlet.nest import PyTreeSpec, flatten, unflatten
 
 if TYPE_CHECKING:
@@ -88,21 +88,17 @@ class Zip(Node):
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        """The zipped nodes."""
         return self.parts
 
     def with_inputs(self, *inputs: Node) -> Zip:
-        """Return the same structure over other nodes."""
         return dataclasses.replace(self, parts=inputs)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The structure."""
         return {"shape": str(self.shape)}
 
     @property
     def cardinality(self) -> int:
-        """The cardinality of the shortest input."""
         sizes = [part.cardinality for part in self.parts]
         if UNKNOWN_CARDINALITY in sizes:
             return UNKNOWN_CARDINALITY
@@ -110,17 +106,14 @@ class Zip(Node):
 
     @property
     def element_spec(self) -> Nest:
-        """The specs of all inputs in one structure."""
         return unflatten(self.shape, [part.element_spec for part in self.parts])
 
     @property
     def example(self) -> Nest:
-        """The examples of all inputs in one structure."""
         return unflatten(self.shape, [part.example for part in self.parts])
 
     @property
     def examples(self) -> tuple[Nest, ...]:
-        """The examples of all inputs in one structure, as many as the longest list has."""
         columns = [part.examples for part in self.parts]
         rows = ([column[min(at, len(column) - 1)] for column in columns] for at in range(max(map(len, columns))))
         return tuple(unflatten(self.shape, row) for row in rows)
@@ -134,50 +127,27 @@ class Zip(Node):
 
     @property
     def in_order(self) -> bool:
-        """True: a table is read in order."""
         return self.table is not None
 
     @property
     def from_row_zero(self) -> bool:
-        """True: a table is read in order."""
         return self.table is not None
 
     @property
     def bytes_copied(self) -> int:
-        """The sum over the inputs."""
         return sum(part.bytes_copied for part in self.parts)
 
     def open_rows(self, context: IterationContext) -> RowStream:
-        """Open a stream of row numbers."""
         return TableRows(0 if self.table is None else self.table.length)
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return ZipElements([part.open(context) for part in self.parts], self.shape)
 
 
 def zip_tables(shape: PyTreeSpec, tables: Sequence[Table], cardinality: int) -> Table:
-    """Combine the columns of tables in one structure.
+    """Combine the columns of tables in one structure, which has a leaf for each; as long as the shortest.
 
-    Parameters
-    ----------
-    shape : PyTreeSpec
-        Has one leaf for each table.
-    tables : sequence of Table
-    cardinality : int
-        Maximum number of rows; negative for all.
-
-    Returns
-    -------
-    Table
-        As long as the shortest.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> table = Dataset.range(3).node.table
-    >>> zip_tables(flatten((0, 0))[1], [table, table], -1).element(2)
-    (np.int64(2), np.int64(2))
+    `cardinality` is the maximum number of rows; negative for all.
     """
     nest = unflatten(shape, [unflatten(table.shape, table.columns) for table in tables])
     columns, whole = flatten(nest)
@@ -195,7 +165,6 @@ class InputStreams(Stream):
         self._is_closed = False
 
     def close(self) -> None:
-        """Close all inputs."""
         self._is_closed = True
         for source in self._inputs:
             source.close()
@@ -205,7 +174,6 @@ class InputStreams(Stream):
         return {"inputs": None if self._is_closed else [source.get_state() for source in self._inputs]}
 
     def set_state(self, state: State) -> None:
-        """Set the states of all inputs."""
         if state["inputs"] is None:
             self.close()
             return

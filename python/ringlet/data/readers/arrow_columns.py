@@ -15,18 +15,7 @@ __all__ = ["column_array", "import_arrow"]
 
 
 def import_arrow(caller: str) -> ModuleType:
-    """Import pyarrow, an optional dependency.
-
-    Raises
-    ------
-    ImportError
-        If it is not installed, with the command that installs it.
-
-    Examples
-    --------
-    >>> import_arrow("from_csv").__name__
-    'pyarrow'
-    """
+    """Import pyarrow, an optional dependency."""
     try:
         import pyarrow
     except ImportError as error:
@@ -38,32 +27,9 @@ def import_arrow(caller: str) -> ModuleType:
 def column_array(column: Any, name: str, fill_null: Any, where: str) -> Array:
     """Convert a column to a read-only array with one entry, or row of entries, for each row.
 
-    Parameters
-    ----------
-    column : pyarrow.Array
-    name : str
-        Name of the column, for messages.
-    fill_null : object
-        The substitute for missing values, a dictionary of substitutes for some columns, or None to reject them.
-    where : str
-        File and rows, for messages.
-
-    Returns
-    -------
-    ndarray
-        Numbers and times share the memory of the column where possible. Text and bytes are objects. Lists of one
-        length are rows of a matrix, others an array of arrays, of dtype object.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If a value is missing, or NumPy does not support the type.
-
-    Examples
-    --------
-    >>> import pyarrow
-    >>> column_array(pyarrow.array([1, None]), "x", {"x": -1}, "a.csv")
-    array([ 1, -1])
+    Numbers and times share the memory of the column where possible. Text and bytes are objects. Lists of one length are
+    rows of a matrix, others an array of arrays, of dtype object. `fill_null` replaces missing values, or is None to
+    reject them.
     """
     import pyarrow.types as kinds
 

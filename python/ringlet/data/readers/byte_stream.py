@@ -20,18 +20,7 @@ _INPUT_BYTES = 64 * 1024
 
 
 def check_compression(compression_type: Any) -> str:
-    """Return the name of a compression, empty for none.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the compression is unknown.
-
-    Examples
-    --------
-    >>> check_compression(None), check_compression("GZIP")
-    ('', 'GZIP')
-    """
+    """Return the name of a compression, empty for none."""
     if compression_type in (None, "", b""):
         return ""
     if compression_type in COMPRESSIONS:
@@ -44,17 +33,7 @@ def check_compression(compression_type: Any) -> str:
 
 
 def open_file(name: str) -> int:
-    """Open a file for reading and return its descriptor.
-
-    Raises
-    ------
-    NotFoundError
-        If the file does not exist.
-    FailedPreconditionError
-        If it is a directory.
-    OSError
-        For other errors of `os.open`.
-    """
+    """Open a file for reading and return its descriptor."""
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -71,14 +50,7 @@ def open_bytes(name: str, compression: str) -> ByteStream:
 
 
 class ByteStream:
-    """The bytes of an uncompressed file.
-
-    Attributes
-    ----------
-    name : str
-    offset : int
-        Number of bytes read or skipped.
-    """
+    """The bytes of an uncompressed file; `offset` counts those read or skipped."""
 
     __slots__ = ("_descriptor", "name", "offset")
 
@@ -133,13 +105,7 @@ class DecompressedStream(ByteStream):
         return None
 
     def read_into(self, view: memoryview) -> int:
-        """Read the next bytes into the front of `view`, and return their number; zero only at the end.
-
-        Raises
-        ------
-        DataLossError
-            If the file is not compressed in this format, or damaged.
-        """
+        """Read the next bytes into the front of `view`, and return their number; zero only at the end."""
         while not self._is_at_end:
             if data := self._decompress(len(view)):
                 view[: len(data)] = data

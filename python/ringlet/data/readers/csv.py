@@ -119,7 +119,6 @@ class CsvReader(TableReader):
     encoding: str = "utf8"
 
     def open_file(self, name: str) -> ArrowBlocks:
-        """Open a file."""
         return CsvBlocks(name, self)
 
 
@@ -182,7 +181,6 @@ class CsvBlocks(ArrowBlocks):
         return pyarrow.RecordBatch.from_pylist([], schema=schema)
 
     def close(self) -> None:
-        """Close the file."""
         self._batches = iter(())
         if self._file is not None:
             self._file.close()

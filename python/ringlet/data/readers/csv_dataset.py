@@ -13,8 +13,7 @@ import numpy as np
 
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, OneToOneStream, Stream
-from ringlet.data.operations.element_transform import ElementTransform
+from ringlet.data.graph.node import ElementTransform, IterationContext, OneToOneStream, Stream
 from ringlet.data.readers.byte_stream import check_compression
 from ringlet.data.readers.csv_records import CsvRecords, Dialect, Record
 from ringlet.data.readers.file_blocks import buffer_bytes
@@ -148,13 +147,7 @@ def csv_node(
 
 
 def dialect(field_delim: str, use_quote_delim: bool, header: bool) -> Dialect:
-    """Return the dialect of CSV files.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the delimiter is not one character, or is a quotation mark or line end.
-    """
+    """Return the dialect of CSV files."""
     delimiter = _text(field_delim)
     if len(delimiter) != 1 or delimiter in b'"\r\n':
         raise InvalidArgumentError(
@@ -164,18 +157,7 @@ def dialect(field_delim: str, use_quote_delim: bool, header: bool) -> Dialect:
 
 
 def csv_columns(record_defaults: Any) -> tuple[Column, ...]:
-    """Return the columns for a user's `record_defaults`.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If there is none, or one has an unsupported dtype or several defaults.
-
-    Examples
-    --------
-    >>> csv_columns([np.int32, [0.5]])
-    (Column(dtype=dtype('int32'), default=None, is_required=True), Column(dtype=dtype('float64'), default=..., ...))
-    """
+    """Return the columns for a user's `record_defaults`."""
     columns = tuple(_column(number, given) for number, given in enumerate(record_defaults))
     if not columns:
         raise InvalidArgumentError("record_defaults must have at least one item, one for each column")
@@ -232,31 +214,21 @@ class CsvFields(ElementTransform):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN_CARDINALITY."""
         return UNKNOWN_CARDINALITY
 
     @cached_property
     def element_spec(self) -> Nest:
-        """A scalar for each column."""
         return self.make(tuple(TensorSpec((), object if c.dtype is None else c.dtype) for c in self.columns))
 
     @cached_property
     def example(self) -> Nest:
-        """The default of each column, or zero."""
         return self.make(tuple(b"" if c.dtype is None else c.dtype.type(c.default or 0) for c in self.columns))
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return FieldElements(self.input.open(context), self)
 
     def values(self, record: Record) -> tuple[Any, ...]:
-        """Return the value of each column that is read.
-
-        Raises
-        ------
-        InvalidArgumentError
-            If the record has another number of fields, or one that cannot be read.
-        """
+        """Return the value of each column that is read."""
         fields, count = record.fields, len(self.columns)
         if record.error:
             raise _wrong(record, record.error)

@@ -50,22 +50,11 @@ class CsvRecords(FileReader):
     buffer_bytes: int
 
     def open_file(self, name: str) -> FileBlocks:
-        """Open a file."""
         return RecordBlocks(name, self.dialect, self.compression, self.buffer_bytes)
 
 
 class RecordBlocks(FileBlocks):
-    r"""The records of one file; `offset` counts them.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> _ = Path("rows.csv").write_text('1,"a,b"\n2,c"\n')
-    >>> for record in RecordBlocks("rows.csv", Dialect(b",", True, False), "", 4096).next_block():
-    ...     print(record)
-    Record(file='rows.csv', line=1, fields=[b'1', b'a,b'], error='')
-    Record(file='rows.csv', line=2, fields=[], error='Unquoted fields cannot have quotes inside')
-    """
+    """The records of one file; `offset` counts them."""
 
     __slots__ = (
         "_at_end",
@@ -190,7 +179,6 @@ class RecordBlocks(FileBlocks):
         self.offset = self._count = offset
 
     def close(self) -> None:
-        """Close the file."""
         self._stream.close()
         self._at_end = True
         self._rest = b""

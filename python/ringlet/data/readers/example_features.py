@@ -22,18 +22,7 @@ KIND_DTYPES = {BYTES: np.dtype(object), FLOAT: np.dtype(np.float32), INT64: np.d
 
 
 def feature_kind(dtype: DTypeLike) -> int:
-    """Return the kind of list for a dtype: int64, float32, or ``bytes`` (also written ``object`` or ``"string"``).
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the dtype is not supported.
-
-    Examples
-    --------
-    >>> feature_kind(np.int64), feature_kind(bytes)
-    (3, 1)
-    """
+    """Return the kind of list for a dtype: int64, float32, or ``bytes`` (also written ``object`` or ``"string"``)."""
     if dtype in (bytes, object, "string", "bytes"):
         return BYTES
     found = np.dtype(dtype)
@@ -184,18 +173,7 @@ class VarLenRows(NamedTuple):
 
 
 def fixed_shape(shape: Sequence[int]) -> tuple[int, ...]:
-    """Check that all sizes of a shape are known, and return it.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If a size is unknown.
-
-    Examples
-    --------
-    >>> fixed_shape([2, 3])
-    (2, 3)
-    """
+    """Check that all sizes of a shape are known, and return it."""
     sizes: tuple[int | None, ...] = (shape,) if isinstance(shape, int) else tuple(shape)
     known = [int(size) for size in sizes if size is not None and size >= 0]
     if len(known) < len(sizes):
@@ -207,18 +185,7 @@ def fixed_shape(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def default_of(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Return a default value as an array with a shape.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If it has a wrong number of values.
-
-    Examples
-    --------
-    >>> default_of([7, 8], (2, 1), np.dtype(np.int64)).tolist()
-    [[7], [8]]
-    """
+    """Return a default value as an array with a shape."""
     given = np.array(value.encode() if isinstance(value, str) else value, dtype)
     if given.size != math.prod(shape):
         raise InvalidArgumentError(

@@ -16,18 +16,7 @@ _LEAST_BUFFER_BYTES = 4096
 
 
 def buffer_bytes(buffer_size: Any) -> int:
-    """Return the buffer size for a user's `buffer_size`.
-
-    Raises
-    ------
-    TypeError
-        If it is not an integer.
-
-    Examples
-    --------
-    >>> buffer_bytes(None), buffer_bytes(0), buffer_bytes(2**20)
-    (262144, 4096, 1048576)
-    """
+    """Return the buffer size for a user's `buffer_size`."""
     if buffer_size is None:
         return DEFAULT_BUFFER_BYTES
     if not hasattr(buffer_size, "__index__"):
@@ -40,10 +29,7 @@ def buffer_bytes(buffer_size: Any) -> int:
 class FileBlocks(ABC):
     """Base class of readers of one file, block by block.
 
-    Attributes
-    ----------
-    offset : int
-        Start of the next block, in the unit of the file: decompressed bytes or rows.
+    `offset` is the start of the next block, in the unit of the file: decompressed bytes or rows.
     """
 
     __slots__ = ("offset",)
@@ -52,13 +38,7 @@ class FileBlocks(ABC):
 
     @abstractmethod
     def next_block(self) -> Sequence[Any]:
-        """Return the next elements, none at the end.
-
-        Raises
-        ------
-        DataLossError
-            If the file is damaged there; the elements before the damage are returned first.
-        """
+        """Return the next elements, none at the end; elements before damage are returned first."""
 
     @abstractmethod
     def skip_to(self, offset: int) -> None:
@@ -70,14 +50,7 @@ class FileBlocks(ABC):
 
 
 class BlockBuffer:
-    """A reusable buffer of bytes of a file: filled at its end, consumed from its front.
-
-    Parameters
-    ----------
-    stream : ByteStream
-    size : int
-        Initial size in bytes; larger records extend the buffer.
-    """
+    """A reusable buffer of bytes of a file: filled at its end, consumed from its front."""
 
     __slots__ = ("_stream", "begin", "data", "end", "is_at_end")
 
@@ -140,15 +113,7 @@ class BlockBuffer:
 
 
 def no_negative(value: Any, name: str) -> int:
-    """Check a number of bytes.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If it is negative.
-    TypeError
-        If it is not an integer.
-    """
+    """Check a number of bytes."""
     if not hasattr(value, "__index__"):
         raise TypeError(f"{name} must be a number of bytes, got {value!r}")
     if value < 0:

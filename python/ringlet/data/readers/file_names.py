@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 
 from ringlet.data.graph.node import Node
+from ringlet.data.graph.sources import TableSource
 from ringlet.data.graph.table import ArrayColumn, Table
-from ringlet.data.operations.table_source import TableSource
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.nest import flatten
 
@@ -25,18 +25,7 @@ FileNames = Union[Name, Sequence[Name], np.ndarray[Any, Any], "Dataset"]
 
 
 def names_node(filenames: FileNames) -> Node:
-    """Return the node whose elements are file names.
-
-    Raises
-    ------
-    TypeError
-        If they are not names, or a dataset of other elements.
-
-    Examples
-    --------
-    >>> names_node(["a", "b"]).cardinality
-    2
-    """
+    """Return the node whose elements are file names."""
     node = getattr(filenames, "node", None)
     if isinstance(node, Node):
         _check_spec(node)
@@ -48,18 +37,7 @@ def names_node(filenames: FileNames) -> Node:
 
 
 def name_list(filenames: Any) -> list[str]:
-    """Return names other than a dataset as a list; arrays of any shape are flattened.
-
-    Raises
-    ------
-    TypeError
-        If one of them is not a name.
-
-    Examples
-    --------
-    >>> name_list("a"), name_list(["a", b"b"])
-    (['a'], ['a', 'b'])
-    """
+    """Return names other than a dataset as a list; arrays of any shape are flattened."""
     if isinstance(filenames, (str, bytes, os.PathLike)):
         return [text_name(filenames)]
     if isinstance(filenames, np.ndarray):
@@ -70,19 +48,7 @@ def name_list(filenames: Any) -> list[str]:
 
 
 def text_name(name: Any) -> str:
-    """Return one name as text.
-
-    Raises
-    ------
-    TypeError
-        If it is not a name.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> text_name(Path("folder") / "file")
-    'folder/file'
-    """
+    """Return one name as text."""
     if isinstance(name, np.ndarray) and name.ndim == 0:
         name = name.item()
     if isinstance(name, (str, bytes, os.PathLike)):

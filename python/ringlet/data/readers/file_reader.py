@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
+from ringlet.data.graph.count_arguments import AUTOTUNE
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, State, Stream, Transformation, UnaryStream
 from ringlet.data.graph.thread_map import ThreadMap
-from ringlet.data.operations.counts import AUTOTUNE
 from ringlet.data.readers.file_blocks import FileBlocks
 from ringlet.data.readers.file_names import text_name
 from ringlet.data.tensor_spec import TensorSpec
@@ -33,20 +33,7 @@ _AUTOMATIC_READS = 4
 
 
 def parallel_reads(num_parallel_reads: Any) -> int | None:
-    """Return the number of files read concurrently, None for sequential reading.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If it is neither positive nor AUTOTUNE.
-    TypeError
-        If it is not an integer.
-
-    Examples
-    --------
-    >>> parallel_reads(None), parallel_reads(2), parallel_reads(AUTOTUNE)
-    (None, 2, 4)
-    """
+    """Return the number of files read concurrently, None for sequential reading."""
     if num_parallel_reads is None:
         return None
     if not hasattr(num_parallel_reads, "__index__"):
@@ -119,12 +106,10 @@ class FileReader(Transformation):
 
     @property
     def table(self) -> None:
-        """None: elements are read sequentially."""
         return
 
     @property
     def in_order(self) -> bool:
-        """False: there is no table."""
         return False
 
     @property
@@ -151,7 +136,6 @@ class _Turn:
         self._ahead = ThreadMap(_read_block, 1, name="ringlet-read") if is_ahead else None
 
     def open(self, reader: FileReader, name: str, offset: int = 0, taken: int = 0) -> None:
-        """Open a file at an offset, skipping `taken` elements from there."""
         self.name = name
         self.blocks = reader.open_file(name)
         if offset:
@@ -290,19 +274,16 @@ class FileElements(UnaryStream):
         self._turn = self._turns[self._index]
 
     def close(self) -> None:
-        """Close the files and the input."""
         super().close()
         self._has_names = False
         for turn in self._turns:
             turn.close()
 
     def get_state(self) -> State:
-        """Return the open files, the positions in them, and the current turn."""
         files = [turn.get_state() for turn in self._turns]
         return {**super().get_state(), "files": files, "turn": self._index, "has_names": self._has_names}
 
     def set_state(self, state: State) -> None:
-        """Reopen the files of a snapshot at their positions."""
         super().set_state(state)
         self._has_names = bool(state["has_names"]) and not self._is_closed
         for turn, file in zip(self._turns, state["files"], strict=True):

@@ -93,7 +93,6 @@ class FixedLengthReader(FileReader):
     footer_bytes: int
 
     def open_file(self, name: str) -> FileBlocks:
-        """Open a file."""
         return FixedLengthBlocks(name, self)
 
 
@@ -176,10 +175,8 @@ class FixedLengthBlocks(FileBlocks):
         )
 
     def skip_to(self, offset: int) -> None:
-        """Skip to the start of a record."""
         self._stream.skip(offset)
         self.offset = offset
 
     def close(self) -> None:
-        """Close the file."""
         self._buffer.close()

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ringlet.data.dataset import Dataset
+from ringlet.data.graph.count_arguments import AUTOTUNE
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.operations.counts import AUTOTUNE
 from ringlet.data.operations.list_files import matching_files
 from ringlet.data.readers.byte_stream import check_compression
 from ringlet.data.readers.csv_dataset import csv_columns, csv_node, dialect

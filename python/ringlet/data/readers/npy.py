@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringlet.data.graph.element_structure import Array, Nest, paths
+from ringlet.data.graph.sources import TableSource
 from ringlet.data.graph.table import ArrayColumn, Column, Rows, Table
-from ringlet.data.operations.table_source import TableSource
 from ringlet.data.readers.byte_stream import open_bytes
 from ringlet.data.readers.file_names import name_list
 from ringlet.errors import DataLossError, InvalidArgumentError
@@ -77,17 +77,7 @@ def from_npy(cls: type[Dataset], filenames: Nest) -> Dataset:
 
 
 def map_npy(name: str) -> Array:
-    """Memory-map the array of an .npy file, read-only.
-
-    Raises
-    ------
-    NotFoundError
-        If the file does not exist.
-    InvalidArgumentError
-        If it is not an .npy file, or holds Python objects.
-    DataLossError
-        If it is shorter than its array.
-    """
+    """Memory-map the array of an .npy file, read-only."""
     stream = open_bytes(name, "")
     try:
         begin = bytearray(len(_MAGIC))
@@ -131,14 +121,7 @@ def _column(names: Any) -> Column:
 
 
 class FilesColumn:
-    """The rows of several arrays in sequence; shares their memory.
-
-    Examples
-    --------
-    >>> column = FilesColumn([np.array([1, 2]), np.array([3])])
-    >>> column.rows(slice(0, 2)), column.rows(slice(1, 3)), column.rows(np.array([2, 0]))
-    (array([1, 2]), array([2, 3]), array([3, 1]))
-    """
+    """The rows of several arrays in sequence; shares their memory."""
 
     __slots__ = ("_arrays", "_columns", "_ends", "is_memory", "row_bytes", "spec")
 

@@ -92,7 +92,6 @@ class ParquetReader(TableReader):
     """Dataset.from_parquet: the rows of Parquet files."""
 
     def open_file(self, name: str) -> ArrowBlocks:
-        """Open a file."""
         return ParquetBlocks(name, self.columns, self.fill_null)
 
 
@@ -145,6 +144,5 @@ class ParquetBlocks(ArrowBlocks):
         return pyarrow.RecordBatch.from_pylist([], schema=fields)
 
     def close(self) -> None:
-        """Close the file."""
         self._batches = iter(())
         self._file.close()

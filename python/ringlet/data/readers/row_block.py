@@ -18,20 +18,7 @@ Columns = dict[str, Array]
 class RowBlock(Sequence[Any]):
     """Rows that are dictionaries of one value from each column.
 
-    Parameters
-    ----------
-    columns : dict of ndarray
-        Of one length, read-only. Lists of different lengths are an array of arrays, of dtype object.
-    length : int
-
-    Examples
-    --------
-    >>> block = RowBlock({"x": np.array([1, 2, 3]), "y": np.array(["a", "b", "c"], object)}, 3)
-    >>> rows = iter(block)
-    >>> next(rows)
-    {'x': np.int64(1), 'y': 'a'}
-    >>> rows.take(2)
-    {'x': array([2, 3]), 'y': array(['b', 'c'], dtype=object)}
+    Columns are read-only arrays of one length. Lists of different lengths are an array of arrays, of dtype object.
     """
 
     __slots__ = ("columns", "length")
@@ -82,18 +69,7 @@ class RowIterator(Iterator[Any]):
 
 
 def join_rows(pieces: list[Columns]) -> Columns:
-    """Concatenate rows, in read-only arrays; a single piece is not copied.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If pieces differ in columns, dtypes or shapes, or a column has lists of different lengths.
-
-    Examples
-    --------
-    >>> join_rows([{"x": np.array([1, 2])}, {"x": np.array([3])}])
-    {'x': array([1, 2, 3])}
-    """
+    """Concatenate rows, in read-only arrays; a single piece is not copied."""
     names = pieces[0].keys()
     for piece in pieces:
         if piece.keys() != names:

@@ -22,20 +22,7 @@ __all__ = ["ArrowBlocks", "TableReader", "column_names"]
 
 
 def column_names(columns: Any) -> tuple[str, ...] | None:
-    """Return the names of selected columns, None for all.
-
-    Raises
-    ------
-    TypeError
-        If they are not names.
-    InvalidArgumentError
-        If the selection is empty.
-
-    Examples
-    --------
-    >>> column_names("x"), column_names(["x", "y"])
-    (('x',), ('x', 'y'))
-    """
+    """Return the names of selected columns, None for all."""
     if columns is None:
         return None
     names = (columns,) if isinstance(columns, str) else tuple(columns)
@@ -87,7 +74,6 @@ class TableReader(FileReader):
         return {name: _zeros(spec) for name, spec in self.element_spec.items()}
 
     def join(self, pieces: list[Any]) -> Nest:
-        """Concatenate slices of columns."""
         return join_rows(pieces)
 
 
@@ -133,7 +119,6 @@ class ArrowBlocks(FileBlocks):
         """Return a batch without rows."""
 
     def next_block(self) -> RowBlock:
-        """Return the rows of the next batch, none at the end."""
         from pyarrow import ArrowException
 
         try:
@@ -166,5 +151,4 @@ class ArrowBlocks(FileBlocks):
         return self._block(self._empty_batch())
 
     def skip_to(self, offset: int) -> None:
-        """Skip to a row."""
         self.offset = self._next = offset

@@ -78,7 +78,6 @@ class TextLineReader(FileReader):
     buffer_bytes: int = DEFAULT_BUFFER_BYTES
 
     def open_file(self, name: str) -> FileBlocks:
-        """Open a file."""
         return LineBlocks(name, self.compression, self.buffer_bytes)
 
 
@@ -120,12 +119,10 @@ class LineBlocks(FileBlocks):
             return 0
 
     def skip_to(self, offset: int) -> None:
-        """Skip to the start of a line."""
         self._stream.skip(offset)
         self.offset = offset
 
     def close(self) -> None:
-        """Close the file."""
         self._stream.close()
         self._memory = bytearray()
         self._begun = []

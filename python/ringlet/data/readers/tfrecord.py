@@ -100,7 +100,6 @@ class RecordReader(FileReader):
     buffer_bytes: int
 
     def open_file(self, name: str) -> FileBlocks:
-        """Open a file."""
         return RecordBlocks(name, self.compression, self.buffer_bytes)
 
 
@@ -182,11 +181,9 @@ class RecordBlocks(FileBlocks):
         )
 
     def skip_to(self, offset: int) -> None:
-        """Skip to the start of a record."""
         self._stream.skip(offset)
         self.offset = offset
 
     def close(self) -> None:
-        """Close the file."""
         self._buffer.close()
         self._fault = StopIteration()

@@ -160,7 +160,6 @@ class _Zlib:
         self._file.write(self._compressor.flush(zlib.Z_SYNC_FLUSH))
 
     def close(self) -> None:
-        """Write the end of the frame."""
         self._file.write(self._compressor.flush())
 
 

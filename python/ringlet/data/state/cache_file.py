@@ -22,7 +22,7 @@ from typing import Any
 from ringlet.data.state.state_codec import pack, unpack
 from ringlet.errors import DataLossError
 
-__all__ = ["SUFFIX", "CacheReader", "CacheWriter"]
+__all__ = ["SUFFIX", "CacheReader", "CacheWriter", "unfinished_size"]
 
 SUFFIX = ".ringlet-cache"
 _PARTIAL = SUFFIX + "-partial"
@@ -33,38 +33,23 @@ _LONGEST_HEADER = 2**28
 
 
 class CacheWriter:
-    """Writer of a cache file; a lock admits one writer at a time.
+    """Writer of a cache file; a lock admits one writer at a time."""
 
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     writer = CacheWriter.begin(f"{folder}/cache")
-    ...     CacheWriter.begin(f"{folder}/cache") is None  # the first one is at work
-    ...     writer.write({"x": 1})
-    ...     writer.finish()
-    ...     list(CacheReader(f"{folder}/cache"))
-    True
-    [{'x': 1}]
-    """
-
-    def __init__(self, name: str, file: FileIO) -> None:
+    def __init__(self, name: str, file: FileIO, offset: int, count: int) -> None:
         self._name = name
         self._file: FileIO | None = file
         self._process = os.getpid()
-        self.count = 0
+        self.count = count
         weakref.finalize(self, file.close)  # if the writer is deleted without close
-        file.truncate(0)
-        file.write(_MAGIC)
+        file.truncate(offset)
+        if not offset:
+            file.write(_MAGIC)
 
     @classmethod
-    def begin(cls, name: str) -> CacheWriter | None:
+    def begin(cls, name: str, offset: int = 0, count: int = 0) -> CacheWriter | None:
         """Return a writer; None if another writer, in any process, holds the lock.
 
-        Raises
-        ------
-        OSError
-            If the file cannot be created.
+        An `offset` and a `count` are a result of `synced`: the writer continues the unfinished file there.
         """
         path = Path(name + _PARTIAL)
         # Unbuffered: a forked child would write the buffer a second time.
@@ -76,7 +61,7 @@ class CacheWriter:
         except OSError:
             is_it = False
         if is_it:
-            return cls(name, file)
+            return cls(name, file, offset, count)
         file.close()
         return None
 
@@ -90,6 +75,17 @@ class CacheWriter:
         left = memoryview(_RECORD.pack(len(header), len(memory), check) + header + memory)
         while self._file is not None and left:
             left = left[self._file.write(left) :]
+
+    def synced(self) -> tuple[int, int]:
+        """Return the size of the file, once it is on the disk, and the number of elements in it."""
+        if self._file is None:
+            raise ValueError(f"the writer of {self._name} is closed")
+        os.fsync(self._file.fileno())
+        return os.fstat(self._file.fileno()).st_size, self.count
+
+    def release(self) -> None:
+        """Close an unfinished file, which another writer may continue."""
+        self._close()
 
     def finish(self) -> None:
         """Write the last record and rename the file."""
@@ -115,23 +111,10 @@ class CacheWriter:
 
 
 class CacheReader:
-    """Iterator over the states in a complete cache file.
+    """Iterator over the states in a complete cache file; DataLossError where it is damaged.
 
-    Parameters
-    ----------
-    name : str
-        The name without the suffix.
-    offset, count : int, optional
-        Where to continue: the attributes `offset` and `count` of another reader.
-    kind, remedy : str, optional
-        Description of the file, and remedy, in error messages.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the file does not exist.
-    DataLossError
-        During iteration, if the file is damaged.
+    `name` has no suffix. `offset` and `count` of another reader continue where that one is. `kind` and `remedy`
+    describe the file in messages.
     """
 
     def __init__(
@@ -195,8 +178,15 @@ class CacheReader:
         )
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
+
+
+def unfinished_size(name: str) -> int:
+    """Return the size of the file of an interrupted writer; -1 if it does not exist."""
+    try:
+        return Path(name + _PARTIAL).stat().st_size
+    except OSError:
+        return -1
 
 
 def _end(count: int) -> bytes:

@@ -18,12 +18,6 @@ def fingerprint(root: Graph) -> str:
     """Describe a graph: the names of its operations and their plain settings, the source first.
 
     Functions and numbers of threads are left out: they may change between saving and restoring.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> fingerprint(Dataset.range(5).map(abs, num_parallel_calls=2).take(3).node)
-    'TableSource(rows=5, spec=TensorSpec(shape=(), dtype=int64)) -> Map() -> Take(count=3)'
     """
     settings: dict[str, Any] = getattr(root, "settings", {})
     own = f"{type(root).__name__}({', '.join(f'{name}={value}' for name, value in settings.items())})"
@@ -34,37 +28,12 @@ def fingerprint(root: Graph) -> str:
 
 
 def saved(opened: PipelineHandle) -> State:
-    """Return the state of an iterator.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> sorted(saved(PipelineHandle(Dataset.range(5).node)))
-    ['graph', 'run', 'stream', 'version']
-    """
+    """Return the state of an iterator."""
     return {"version": VERSION, "graph": fingerprint(position_graph(opened.graph)), **opened.get_state()}
 
 
 def restored(opened: PipelineHandle, state: State) -> PipelineHandle:
-    """Close a pipeline, and reopen its graph at a saved state.
-
-    Raises
-    ------
-    FailedPreconditionError
-        If the state belongs to another graph.
-    InvalidArgumentError
-        If it is not a state of an iterator, or of a newer version.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> node = Dataset.range(5).node
-    >>> first = PipelineHandle(node)
-    >>> next(first.stream), next(first.stream)
-    (np.int64(0), np.int64(1))
-    >>> next(restored(PipelineHandle(node), saved(first)).stream)
-    np.int64(2)
-    """
+    """Close a pipeline, and reopen its graph at a saved state."""
     _check(state, fingerprint(position_graph(opened.graph)))
     opened.close()
     fresh = PipelineHandle(opened.graph)

@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import State
-from ringlet.data.state.cache_file import CacheWriter
+from ringlet.data.state.cache_file import CacheWriter, unfinished_size
 from ringlet.data.state.saved_elements import save_element
 from ringlet.data.state.spec_text import spec_of_text, spec_text
 from ringlet.data.state.state_codec import pack, unpack
 from ringlet.errors import DataLossError, InvalidArgumentError, NotFoundError
 
-__all__ = ["Manifest", "SavedDatasetWriter", "check_compression", "expanded", "read_manifest"]
+__all__ = ["Manifest", "SavedDatasetWriter", "can_continue", "check_compression", "expanded", "read_manifest"]
 
 _MANIFEST = "dataset.json"
 _RUN = "run-"
@@ -44,31 +44,14 @@ class Manifest(NamedTuple):
 
 
 def check_compression(compression: Any) -> int:
-    """Return the zlib level of a compression name.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the name is unknown.
-
-    Examples
-    --------
-    >>> check_compression(None), check_compression("GZIP")
-    (0, 6)
-    """
+    """Return the zlib level of a compression name."""
     if not isinstance(compression, (str, type(None))) or compression not in _LEVELS:
         raise InvalidArgumentError(f"compression must be None, 'NONE', 'AUTO', 'SNAPPY' or 'GZIP', got {compression!r}")
     return _LEVELS[compression]
 
 
 def expanded(state: State) -> State:
-    """Return the state of an element, decompressed if necessary.
-
-    Raises
-    ------
-    ValueError
-        If it was not written by a `SavedDatasetWriter`.
-    """
+    """Return the state of an element, decompressed if necessary."""
     if "zlib" not in state:
         return state
     try:
@@ -80,22 +63,9 @@ def expanded(state: State) -> State:
 
 
 class SavedDatasetWriter:
-    """Writer of the elements of a dataset to the shards of a new run.
+    """Writer of the elements of a dataset to the shards of a new run."""
 
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from ringlet.data import TensorSpec
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     writer = SavedDatasetWriter.begin(folder, TensorSpec((), np.int64), 0)
-    ...     writer.write(np.int64(7), 3)
-    ...     writer.finish()
-    ...     read_manifest(folder).shards
-    {3: 1}
-    """
-
-    def __init__(self, folder: Path, lock: int, spec: Nest, level: int) -> None:
+    def __init__(self, folder: Path, lock: int, spec: Nest, level: int, progress: State | None) -> None:
         self._folder = folder
         self._lock = lock
         self.spec = spec
@@ -103,19 +73,20 @@ class SavedDatasetWriter:
         self._process = os.getpid()
         self._is_open = True
         self._shards: dict[int, CacheWriter] = {}
-        self._run = folder / f"{_RUN}{uuid.uuid4().hex[:12]}"
+        self._run = folder / (progress["run"] if progress else f"{_RUN}{uuid.uuid4().hex[:12]}")
         weakref.finalize(self, os.close, lock)  # which releases the lock
-        self._delete_other_runs(_current_run(folder))
-        self._run.mkdir()
+        self._delete_other_runs(_current_run(folder), self._run.name)
+        self._run.mkdir(exist_ok=True)
+        if progress and spec is None and progress["spec"] is not None:
+            self.spec = spec_of_text(progress["spec"])
+        for shard, offset, count in progress["shards"] if progress else ():
+            self._writer(shard, offset, count)
 
     @classmethod
-    def begin(cls, folder: str, spec: Nest, level: int) -> SavedDatasetWriter | None:
+    def begin(cls, folder: str, spec: Nest, level: int, progress: State | None = None) -> SavedDatasetWriter | None:
         """Return a writer; None if another writer holds the lock.
 
-        Raises
-        ------
-        OSError
-            If the folder cannot be created or written to.
+        With the `progress` of an unfinished run, the writer continues it; see `can_continue`.
         """
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
@@ -125,7 +96,20 @@ class SavedDatasetWriter:
         except OSError:
             os.close(lock)
             return None
-        return cls(path, lock, spec, level)
+        return cls(path, lock, spec, level, progress)
+
+    @property
+    def count(self) -> int:
+        """The number of elements written."""
+        return sum(writer.count for writer in self._shards.values())
+
+    def progress(self) -> State:
+        """Return the run and the size of each shard, once all elements are on the disk."""
+        return {
+            "run": self._run.name,
+            "spec": spec_text(self.spec),
+            "shards": [[shard, *writer.synced()] for shard, writer in self._shards.items()],
+        }
 
     def write(self, element: Nest, shard: int) -> None:
         """Append an element to its shard."""
@@ -135,10 +119,10 @@ class SavedDatasetWriter:
             state = {"zlib": zlib.compress(header + memory, self._level), "header": len(header)}
         self._writer(shard).write(state)
 
-    def _writer(self, shard: int) -> CacheWriter:
+    def _writer(self, shard: int, offset: int = 0, count: int = 0) -> CacheWriter:
         writer = self._shards.get(shard)
         if writer is None:
-            writer = CacheWriter.begin(shard_name(str(self._run), shard))
+            writer = CacheWriter.begin(shard_name(str(self._run), shard), offset, count)
             if writer is None:
                 raise OSError(f"the files of {self._run} are locked by another program: save to another folder")
             self._shards[shard] = writer
@@ -169,12 +153,13 @@ class SavedDatasetWriter:
         self._delete_other_runs(self._run.name)
         self._end()
 
-    def abandon(self) -> None:
-        """Delete an incomplete run. Does nothing after `finish`, or in a forked child."""
+    def abandon(self, *, keeps_files: bool = False) -> None:
+        """Delete an incomplete run, or keep its files. Does nothing after `finish`, or in a forked child."""
         if self._is_open and os.getpid() == self._process:
             for writer in self._shards.values():
-                writer.abandon()
-            shutil.rmtree(self._run, ignore_errors=True)
+                writer.release() if keeps_files else writer.abandon()
+            if not keeps_files:
+                shutil.rmtree(self._run, ignore_errors=True)
         self._end()
 
     def _end(self) -> None:
@@ -182,10 +167,18 @@ class SavedDatasetWriter:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
         self._is_open = False
 
-    def _delete_other_runs(self, kept: str | None) -> None:
+    def _delete_other_runs(self, *kept: str | None) -> None:
         for run in self._folder.glob(f"{_RUN}*"):
-            if run.name != kept:
+            if run.name not in kept:
                 shutil.rmtree(run, ignore_errors=True)
+
+
+def can_continue(folder: str, progress: State) -> bool:
+    """Return whether a run is still there and unfinished, with all that its `progress` counts."""
+    run = Path(folder) / progress["run"]
+    return run.name != _current_run(Path(folder)) and all(
+        unfinished_size(shard_name(str(run), shard)) >= offset for shard, offset, _ in progress["shards"]
+    )
 
 
 def shard_name(run: str, shard: int) -> str:
@@ -210,15 +203,7 @@ def _current_run(folder: Path) -> str | None:
 
 
 def read_manifest(folder: str) -> Manifest:
-    """Return the manifest of a saved dataset.
-
-    Raises
-    ------
-    NotFoundError
-        If the folder has no saved dataset.
-    DataLossError
-        If the manifest is damaged.
-    """
+    """Return the manifest of a saved dataset."""
     path = Path(folder) / _MANIFEST
     try:
         text = path.read_bytes()

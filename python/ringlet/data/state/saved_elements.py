@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import in_kind_of, kind_of
-from ringlet.data.graph.element_structure import Array, Nest, has_datasets, is_dataset, read_only
+from ringlet.data.graph.element_structure import Array, Nest, has_datasets, is_dataset, is_optional, read_only
 from ringlet.data.graph.node import Node, State
-from ringlet.data.operations.elements import Elements
-from ringlet.data.operations.table_source import TableSource
+from ringlet.data.graph.sources import Elements, TableSource
+from ringlet.data.optional import Optional
+from ringlet.data.state.spec_text import spec_of_text, spec_text
 from ringlet.nest import PLAIN_TYPES, flatten, is_nested, unflatten
 
 __all__ = ["load_element", "load_elements", "load_value", "save_element", "save_elements", "save_value"]
@@ -36,21 +37,7 @@ class _NotPlain(Exception):
 
 
 def save_elements(elements: Sequence[Nest]) -> State:
-    """Encode the elements of a buffer as a state; arrays of numbers of one kind are stacked, others are shared.
-
-    Raises
-    ------
-    TypeError
-        If a leaf is neither numbers nor text.
-
-    Examples
-    --------
-    >>> save_elements([(np.int64(1), "a"), (np.int64(2), "b")])["elements"][1]
-    {'tuple': [np.int64(2), 'b']}
-    >>> save_elements([np.zeros(2), np.ones(2)])
-    {'columns': array([[0., 0.],
-           [1., 1.]]), 'count': 2}
-    """
+    """Encode the elements of a buffer as a state; arrays of numbers of one kind are stacked, others are shared."""
     try:
         columns = _stacked(elements)
         if columns is not None:
@@ -61,20 +48,7 @@ def save_elements(elements: Sequence[Nest]) -> State:
 
 
 def load_elements(state: State, node: Node) -> list[Nest]:
-    """Decode a result of `save_elements`, with read-only arrays.
-
-    Parameters
-    ----------
-    state : State
-    node : Node
-        The node of the elements, with their structure if it does not describe itself.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> load_elements(save_elements([(np.int64(1), "a")]), Dataset.range(1).node)
-    [(np.int64(1), 'a')]
-    """
+    """Decode a result of `save_elements`, with read-only arrays; `node` has their structure."""
     if "columns" in state:
         leaves, shape = flatten(_loaded(state["columns"]))
         return [unflatten(shape, [leaf[row] for leaf in leaves]) for row in range(state["count"])]
@@ -85,42 +59,18 @@ def load_elements(state: State, node: Node) -> list[Nest]:
 
 
 def save_element(element: Nest) -> State:
-    """Encode one element as a state.
-
-    Examples
-    --------
-    >>> save_element({"x": np.int64(3)})
-    {'elements': [{'dict': [['x', np.int64(3)]]}]}
-    """
+    """Encode one element as a state."""
     return save_elements([element])
 
 
 def load_element(state: State, node: Node) -> Nest:
-    """Decode a result of `save_element`.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> load_element(save_element({"x": np.int64(3)}), Dataset.range(1).node)
-    {'x': np.int64(3)}
-    """
+    """Decode a result of `save_element`."""
     (element,) = load_elements(state, node)
     return element
 
 
 def save_value(value: Any) -> State:
-    """Encode a nest of plain values and arrays, which describes itself, as a state.
-
-    Raises
-    ------
-    TypeError
-        If it holds other values.
-
-    Examples
-    --------
-    >>> load_value(save_value({"epoch": 3, 7: (None, 2.5)}))
-    {'epoch': 3, 7: (None, 2.5)}
-    """
+    """Encode a nest of plain values and arrays, which describes itself, as a state."""
     try:
         return {"value": _saved(value)}
     except _NotPlain:
@@ -128,13 +78,7 @@ def save_value(value: Any) -> State:
 
 
 def load_value(state: State) -> Any:
-    """Decode a result of `save_value`.
-
-    Examples
-    --------
-    >>> load_value(save_value([1, "a"]))
-    [1, 'a']
-    """
+    """Decode a result of `save_value`."""
     return _loaded(state["value"])
 
 
@@ -177,13 +121,9 @@ def _saved(value: Nest) -> Any:
 def _saved_leaf(leaf: Any) -> Any:
     if type(leaf) in PLAIN_TYPES and type(leaf) is not complex:
         return leaf
-    if is_dataset(leaf) and isinstance(leaf.node, TableSource):
-        return {"rows": _saved(leaf.node.rows.batch(slice(0, leaf.node.rows.length)))}
-    if is_dataset(leaf) and isinstance(leaf.node, Elements):
-        return {"dataset": save_elements(leaf.node.elements)}
-    reference = getattr(leaf.node, "reference", None) if is_dataset(leaf) else None
-    if reference is not None:
-        return {"shard": reference}
+    saved = _saved_object(leaf)
+    if saved is not None:
+        return saved
     kind = kind_of(leaf)
     if kind is not None and kind.name in _EXAMPLES:
         return {"kind": kind.name, "array": kind.as_ndarray(leaf).copy()}
@@ -193,6 +133,21 @@ def _saved_leaf(leaf: Any) -> Any:
             "the operation that buffers elements (shuffle, prefetch, ...)."
         )
     return _saved_array(leaf)
+
+
+def _saved_object(leaf: Any) -> State | None:
+    """Return the state of a dataset or an Optional; None for other leaves."""
+    if is_optional(leaf):
+        value = [leaf.get_value()] if leaf.has_value() else []
+        return {"optional": save_elements(value), "spec": spec_text(leaf.element_spec)}
+    if not is_dataset(leaf):
+        return None
+    if isinstance(leaf.node, TableSource):
+        return {"rows": _saved(leaf.node.rows.batch(slice(0, leaf.node.rows.length)))}
+    if isinstance(leaf.node, Elements):
+        return {"dataset": save_elements(leaf.node.elements)}
+    reference = getattr(leaf.node, "reference", None)
+    return None if reference is None else {"shard": reference}
 
 
 def _saved_array(leaf: Any) -> Any:
@@ -213,8 +168,8 @@ def _saved_array(leaf: Any) -> Any:
 def _loaded(saved: Any) -> Nest:
     if not isinstance(saved, dict):
         return read_only(saved) if isinstance(saved, np.ndarray) else saved
-    if saved.keys() & {"dataset", "datasets", "rows", "shard"}:
-        return _loaded_dataset(saved)
+    if saved.keys() & {"dataset", "datasets", "optional", "rows", "shard"}:
+        return _loaded_object(saved)
     if "dtype" in saved:
         return _loaded_array(saved)
     if "kind" in saved:
@@ -226,8 +181,12 @@ def _loaded(saved: Any) -> Nest:
     return tuple(values) if kind == "tuple" else values
 
 
-def _loaded_dataset(saved: State) -> Any:
+def _loaded_object(saved: State) -> Any:
     from ringlet.data.dataset import Dataset  # imported here: its operations import this module
+
+    if "optional" in saved:
+        value = load_elements(saved["optional"], Elements(()))
+        return Optional(*value) if value else Optional.empty(spec_of_text(saved["spec"]))
 
     if "shard" in saved:
         from ringlet.data.operations.load import SavedShard  # imported here: its operations import this module
@@ -235,7 +194,7 @@ def _loaded_dataset(saved: State) -> Any:
         return Dataset(SavedShard.of(saved["shard"]))
     if "datasets" in saved:
         array = np.empty(len(saved["datasets"]), object)
-        array[:] = [_loaded_dataset(dataset) for dataset in saved["datasets"]]
+        array[:] = [_loaded_object(dataset) for dataset in saved["datasets"]]
         return read_only(array.reshape(saved["shape"]))
     if "rows" in saved:
         return Dataset.from_tensor_slices(_loaded(saved["rows"]))

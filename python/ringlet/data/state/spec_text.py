@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.data.dataset_spec import DatasetSpec
+from ringlet.data.dataset_spec import DatasetSpec, OptionalSpec
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.tensor_spec import TensorSpec
 
@@ -19,11 +19,6 @@ def spec_text(spec: Nest) -> Any:
     """Encode a nest of specs as a JSON value.
 
     Named tuples are written with their names. The result is None for a nest with other classes.
-
-    Examples
-    --------
-    >>> spec_text((TensorSpec([2, None], np.float32),))
-    {'tuple': [{'tensor': [[2, None], '<f4']}]}
     """
     try:
         return _written(spec)
@@ -41,6 +36,8 @@ def _written(spec: Nest) -> Any:
         return {"named": [kind.__name__, list(spec._fields), [_written(child) for child in spec]]}
     if isinstance(spec, DatasetSpec):
         return {"dataset": _written(spec.element_spec)}
+    if isinstance(spec, OptionalSpec):
+        return {"optional": _written(spec.element_spec)}
     if isinstance(spec, TensorSpec):
         name = spec.dtype.name if spec.dtype.kind == "V" else spec.dtype.str
         return {"tensor": [None if spec.shape is None else list(spec.shape), name]}
@@ -48,18 +45,7 @@ def _written(spec: Nest) -> Any:
 
 
 def spec_of_text(text: Any) -> Nest:
-    """Decode a result of `spec_text`; named tuples get new classes.
-
-    Raises
-    ------
-    ValueError
-        If the value is not an encoded nest.
-
-    Examples
-    --------
-    >>> spec_of_text(spec_text({"x": TensorSpec([], np.int64)}))
-    {'x': TensorSpec(shape=(), dtype=int64)}
-    """
+    """Decode a result of `spec_text`; named tuples get new classes."""
     try:
         ((kind, content),) = text.items()
         if kind == "dict":
@@ -72,6 +58,8 @@ def spec_of_text(text: Any) -> Nest:
             return namedtuple(name, fields)(*map(spec_of_text, children))
         if kind == "dataset":
             return DatasetSpec(spec_of_text(content))
+        if kind == "optional":
+            return OptionalSpec(spec_of_text(content))
         shape, name = {"tensor": content}[kind]
         return TensorSpec(shape, _dtype(name))
     except (TypeError, AttributeError, KeyError) as error:

@@ -33,14 +33,7 @@ def _generators() -> tuple[type[Any], ...]:
 
 
 def state_read_by(function: Any) -> str | None:
-    """Return a description of the variable or random number generator that a function uses, or None.
-
-    Examples
-    --------
-    >>> state_read_by(lambda x: x + np.random.normal())
-    'it draws random numbers from np.random.normal'
-    >>> state_read_by(lambda x: np.random.default_rng(x).normal())
-    """
+    """Return a description of the variable or random number generator that a function uses, or None."""
     return _found(function, set())
 
 

@@ -23,21 +23,8 @@ _REMEDY = (
 def check_external_state(graph: Graph) -> None:
     """Warn or raise before an iterator is saved, according to the options of its dataset.
 
-    Parameters
-    ----------
-    graph : Node or Plan
-        The graph of the iterator.
-
-    Raises
-    ------
-    FailedPreconditionError
-        If functions make the elements, and the policy is FAIL; without a policy, if the code of such a function reads a
-        variable or draws from a generator of random numbers.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> check_external_state(Dataset.range(3).node)
+    Without a policy, FailedPreconditionError if the code of a function that makes elements reads a variable or draws
+    random numbers.
     """
     for node in [graph] if isinstance(graph, Node) else graph.inputs:
         policy = options_of(node).experimental_external_state_policy

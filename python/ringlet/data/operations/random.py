@@ -56,13 +56,7 @@ def random(
 
 
 def seed_entropy(seed: Any) -> Any:
-    """Return the entropy for a NumPy generator, from a seed or from the system.
-
-    Examples
-    --------
-    >>> seed_entropy(3), seed_entropy(-3)
-    (6, 5)
-    """
+    """Return the entropy for a NumPy generator, from a seed or from the system."""
     if seed is None:
         return np.random.SeedSequence().entropy
     try:
@@ -84,26 +78,21 @@ class RandomNumbers(Node):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All but the seed, which is part of the state."""
         return {"weights": self.weights, "changes": self.changes}
 
     @property
     def cardinality(self) -> int:
-        """INFINITE_CARDINALITY."""
         return INFINITE_CARDINALITY
 
     @property
     def element_spec(self) -> Nest:
-        """A scalar int64."""
         return TensorSpec((), np.int64)
 
     @property
     def example(self) -> Nest:
-        """Zero."""
         return np.int64(0)
 
     def choose(self, context: IterationContext) -> None:
-        """Choose the seed of this iteration."""
         self._choice(context)
 
     def _choice(self, context: IterationContext) -> list[int]:
@@ -111,7 +100,6 @@ class RandomNumbers(Node):
         return choice
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         entropy, number = self._choice(context)
         key = (number, *context.rounds) if self.changes else ()
         seeds = np.random.SeedSequence(entropy, spawn_key=key)
@@ -136,7 +124,6 @@ class RandomElements(Stream):
         return np.int64(np.searchsorted(self._borders[:-1], self._random.random(), side="right"))
 
     def close(self) -> None:
-        """Close the stream."""
         self._is_closed = True
 
     def get_state(self) -> State:
@@ -144,7 +131,6 @@ class RandomElements(Stream):
         return {"generator": None if self._is_closed else self._random.bit_generator.state}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         if state["generator"] is None:
             self.close()
         else:

@@ -13,21 +13,7 @@ __all__ = ["CarriedState"]
 
 
 class CarriedState:
-    """A nest of arrays that keeps its structure and its dtypes; shapes may change.
-
-    Parameters
-    ----------
-    initial : nest
-    where : str
-        Name of the function in messages.
-
-    Examples
-    --------
-    >>> folded = CarriedState(0, "reduce_func")
-    >>> folded.update(5)
-    >>> folded.value
-    np.int64(5)
-    """
+    """A nest of arrays that keeps its structure and its dtypes; shapes may change."""
 
     __slots__ = ("_dtypes", "_shape", "_where", "value")
 
@@ -39,15 +25,7 @@ class CarriedState:
         self._where = where
 
     def update(self, answer: Nest) -> None:
-        """Set the next state, as returned by the function.
-
-        Raises
-        ------
-        InvalidArgumentError
-            If its structure differs from that of the first.
-        TypeError
-            If a dtype differs.
-        """
+        """Set the next state; an error if its structure or a dtype differs from that of the first."""
         if answer is None:
             raise TypeError(
                 f"{self._where} must return the next state, and returned None: return it from the function."

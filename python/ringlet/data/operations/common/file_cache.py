@@ -98,7 +98,6 @@ class FileCachedElements(Stream):
             self._input.close()
 
     def get_state(self) -> State:
-        """Return the position in the file, or the state of the input."""
         reader = self._reader
         return {
             "is_closed": self._is_closed,

@@ -19,46 +19,19 @@ __all__ = ["UserFunction", "as_bool", "check_callable", "node_of", "spread"]
 
 
 def check_callable(function: Any, operation: str, what: str = "a function of an element") -> None:
-    """Raise an error unless a value is callable.
-
-    Raises
-    ------
-    TypeError
-
-    Examples
-    --------
-    >>> check_callable(len, "filter")
-    """
     if not callable(function):
         raise TypeError(f"{operation} needs {what}, got {function!r}")
 
 
 def spread(element: Nest) -> tuple[Nest, ...]:
-    """Return the arguments of a function of an element: a plain tuple is unpacked.
-
-    Examples
-    --------
-    >>> spread((1, 2)), spread({"a": 1})
-    ((1, 2), ({'a': 1},))
-    """
+    """Return the arguments of a function of an element: a plain tuple is unpacked."""
     return element if type(element) is tuple else (element,)
 
 
 class UserFunction:
     """A user function whose errors have a note with the element number.
 
-    Parameters
-    ----------
-    function : callable
-    name : str
-        The name of its parameter.
-    step : callable, optional
-        Calls the function and checks its result: ``step(function, *arguments)``. Its errors get the note as well.
-
-    Examples
-    --------
-    >>> UserFunction(lambda x: x + 1, "map_func")(0, 41)
-    42
+    `step(function, *arguments)` calls it and checks its result; its errors get the note as well.
     """
 
     __slots__ = ("_function", "_name", "_step")
@@ -86,18 +59,7 @@ class UserFunction:
 
 
 def as_bool(answer: Any, where: str) -> bool:
-    """Return the result of a predicate, which must be a bool of Python or an array, not just truthy.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If it is anything else.
-
-    Examples
-    --------
-    >>> as_bool(np.bool_(True), "")
-    True
-    """
+    """Return the result of a predicate, which must be a bool of Python or an array, not just truthy."""
     if isinstance(answer, (bool, np.bool_)):
         return bool(answer)
     if isinstance(answer, np.ndarray) or kind_of(answer) is not None:
@@ -111,11 +73,6 @@ def as_bool(answer: Any, where: str) -> bool:
 
 
 def node_of(value: Any) -> Node | None:
-    """Return the last node of a dataset; None for anything else.
-
-    Examples
-    --------
-    >>> node_of(3)
-    """
+    """Return the last node of a dataset; None for anything else."""
     node = getattr(value, "node", None)
     return node if isinstance(node, Node) else None

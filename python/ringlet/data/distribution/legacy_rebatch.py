@@ -10,11 +10,11 @@ import numpy as np
 from ringlet.data.distribution.replica_rows import chunk_slices
 from ringlet.data.graph.batch_rows import example_rows
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
+from ringlet.data.graph.count_arguments import positive
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream, Transformation, UnaryStream
 from ringlet.data.graph.table import Rows, row_count, row_numbers
 from ringlet.data.operations.batch import Batch
-from ringlet.data.operations.counts import positive
 from ringlet.data.operations.with_options import WithOptions
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.data.tensor_spec import TensorSpec
@@ -30,29 +30,7 @@ __all__ = ["LegacyRebatch", "legacy_rebatch"]
 def legacy_rebatch(dataset: Dataset, num_replicas: int) -> Dataset:
     """Split every batch into `num_replicas` parts of ``ceil(rows / num_replicas)`` rows, the last short or empty.
 
-    TensorFlow's strategies apply it to datasets of unknown batch size.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        Of batches.
-    num_replicas : int
-
-    Returns
-    -------
-    Dataset
-        Of the parts, which are views.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If `num_replicas` is not positive, or elements are scalars.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> [part.tolist() for part in legacy_rebatch(Dataset.range(8).batch(5), 3)]
-    [[0, 1], [2, 3], [4], [5], [6], [7]]
+    TensorFlow's strategies apply it to datasets of unknown batch size. The parts are views.
     """
     return type(dataset)(LegacyRebatch(dataset.node, positive(num_replicas, "num_replicas")))
 
@@ -87,26 +65,21 @@ class LegacyRebatch(Transformation):
 
     @property
     def example(self) -> Nest:
-        """One row of the example of the input."""
         return example_rows(self.input.example, 1)
 
     @property
     def table(self) -> None:
-        """None: a part is not a row."""
         return
 
     @property
     def in_order(self) -> bool:
-        """False: there is no table."""
         return False
 
     @property
     def bytes_copied(self) -> int:
-        """The part's share of the bytes copied for its batch."""
         return self.input.bytes_copied // self.num_replicas
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         source = self.input
         while isinstance(source, WithOptions):
             source = source.input
@@ -149,17 +122,14 @@ class PartElements(UnaryStream):
         return array[chunk_slices(array.shape[0], self._num_replicas)[self._kept[self._part]]]
 
     def close(self) -> None:
-        """Close the input, and discard the rest of its last batch."""
         self._batch = None
         super().close()
 
     def get_state(self) -> State:
-        """Return the current batch, the next part, and the state of the input."""
         left = [] if self._batch is None else [self._batch]
         return {**super().get_state(), "batch": save_elements(left), "part": self._part}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         super().set_state(state)
         left = load_elements(state["batch"], self._node)
         self._batch = left[0] if left else None
@@ -199,7 +169,6 @@ class PartRows(Stream):
         return [_rows_at(rows, chunks[number]) for number in self._kept]
 
     def close(self) -> None:
-        """Release the rows."""
         self._rows, self._parts, self._part = None, [], 0
 
     def get_state(self) -> State:
@@ -208,7 +177,6 @@ class PartRows(Stream):
         return {"left": left, "input": None if self._rows is None else self._rows.get_state()}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         if state["input"] is None:
             self.close()
         elif self._rows is not None:

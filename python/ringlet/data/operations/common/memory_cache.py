@@ -39,13 +39,7 @@ class Store:
 
 
 def same_state(one: Any, other: Any) -> bool:
-    """Compare two states.
-
-    Examples
-    --------
-    >>> same_state({"a": [np.arange(2)]}, {"a": [np.arange(2)]})
-    True
-    """
+    """Compare two states."""
     if isinstance(one, dict):
         return isinstance(other, dict) and one.keys() == other.keys() and all(same_state(one[k], other[k]) for k in one)
     if isinstance(one, list):
@@ -63,15 +57,7 @@ def _beginning(rounds: list[int], source: Stream | RowStream) -> State | None:
 
 
 class CachedElements(Stream):
-    """The elements of a cache, made or read.
-
-    Parameters
-    ----------
-    cache : Node
-        The node whose input makes the elements.
-    context : IterationContext
-    store : Store
-    """
+    """The elements of a cache, made or read."""
 
     __slots__ = (
         "_at",
@@ -162,7 +148,6 @@ class CachedElements(Stream):
         return {"at": self._at, "begun": begun, "keeps": self._keeps}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         self.close()
         if state["at"] is not None:
             self._at, self._keeps = state["at"], state["keeps"]
@@ -197,7 +182,6 @@ class CachedRows(RowStream):
         self._begun = _beginning(rounds, self._rows) if begun is None else begun
 
     def next_rows(self, count: int) -> Rows:
-        """Return the next `count` row numbers, or fewer at the end."""
         if self._kept is None:
             made = sum(map(len, self._parts))
             if made < self._at:  # after a restoration
@@ -217,10 +201,8 @@ class CachedRows(RowStream):
         return rows
 
     def get_state(self) -> State:
-        """Return the position, and where the input began."""
         return {"at": self._at, "begun": self._begun}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         self._at = state["at"]
         self._go_to(state["begun"])

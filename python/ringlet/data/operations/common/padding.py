@@ -24,16 +24,7 @@ _PLACES = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 @dataclass(frozen=True)
 class ComponentPadding:
-    """The padding of one component.
-
-    Parameters
-    ----------
-    spec : TensorSpec
-    shape : tuple of (int or None)
-        None as a size pads to the longest of the batch.
-    value : scalar, optional
-        What to pad with.
-    """
+    """The padding of one component; None as a size pads to the longest of the batch."""
 
     spec: TensorSpec
     shape: Shape
@@ -90,28 +81,14 @@ def _array(leaf: Any) -> Array:
 
 @dataclass(frozen=True)
 class Padding:
-    """The padding of all components of an element.
-
-    Examples
-    --------
-    >>> padding = Padding.of(TensorSpec([None], np.int64), None, 7)
-    >>> padding.batch([np.array([1]), np.array([1, 2])])
-    array([[1, 7],
-           [1, 2]])
-    """
+    """The padding of all components of an element."""
 
     structure: PyTreeSpec
     components: tuple[ComponentPadding, ...]
 
     @classmethod
     def of(cls, specs: Nest, padded_shapes: Nest, padding_values: Nest) -> Padding:
-        """Return the padding from the arguments of `padded_batch`, for elements with `specs`.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If the arguments do not match the specs.
-        """
+        """Return the padding from the arguments of `padded_batch`, for elements with `specs`."""
         leaves, structure = flatten(specs)
         for path, spec in zip(paths(specs), leaves, strict=True):
             if not isinstance(spec, TensorSpec):

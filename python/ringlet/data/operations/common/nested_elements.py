@@ -20,7 +20,7 @@ from ringlet.data.graph.mapped_stream import RestoredError
 from ringlet.data.graph.node import IterationContext, Node, State, UnaryStream
 from ringlet.data.graph.pipeline_handle import PipelineHandle
 from ringlet.data.graph.thread_map import ThreadMap
-from ringlet.data.operations.user_function import UserFunction, node_of, spread
+from ringlet.data.operations.common.user_function import UserFunction, node_of, spread
 from ringlet.data.state.saved_elements import load_element, load_elements, save_element, save_elements
 
 if TYPE_CHECKING:
@@ -33,14 +33,7 @@ _CHOOSING = threading.Lock()
 
 
 class DatasetFunction(UserFunction):
-    """A user function that returns a dataset for an element.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> DatasetFunction(Dataset.range).open(0, 3, IterationContext()).graph.cardinality
-    3
-    """
+    """A user function that returns a dataset for an element."""
 
     __slots__ = ()
 
@@ -48,13 +41,7 @@ class DatasetFunction(UserFunction):
         super().__init__(function, name)
 
     def node(self, answer: Any, number: int = 0) -> Node:
-        """Return the node of a result of the function.
-
-        Raises
-        ------
-        TypeError
-            If the result is not a dataset.
-        """
+        """Return the node of a result of the function."""
         node = node_of(answer)
         if node is None:
             raise TypeError(
@@ -145,20 +132,9 @@ class Slot:
 class NestedElements(UnaryStream):
     """The elements of several inner datasets in turn.
 
-    Parameters
-    ----------
-    node : FlatMap
-        The node whose input yields the outer elements.
-    context : IterationContext
-    function : DatasetFunction
-    cycle_length : int, default 1
-        Number of slots.
-    block_length : int, default 1
-        Elements per visit.
-    num_calls : int, default 1
-        How many slots are filled concurrently, in threads; with one, elements are made on request.
-    is_ordered : bool, default True
-        False visits any filled slot if the next one is not filled.
+    There are `cycle_length` slots, of which `num_calls` are filled concurrently, in threads; with one, elements are
+    made on request. A visit takes `block_length` elements. Unless `is_ordered`, any filled slot is visited if the next
+    one is not.
     """
 
     __slots__ = (
@@ -301,7 +277,6 @@ class NestedElements(UnaryStream):
         super().close()
 
     def get_state(self) -> State:
-        """Return the position in the cycle, and the states of all slots."""
         self._settle()
         return {
             **super().get_state(),

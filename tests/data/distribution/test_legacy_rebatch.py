@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringlet.data import Dataset, TensorSpec
+from ringlet.data.distribution.legacy_rebatch import LegacyRebatch, legacy_rebatch
+from ringlet.data.graph.sources import TableSource
 from ringlet.data.graph.table import ArrayColumn, Table, row_count
-from ringlet.data.operations.legacy_rebatch import LegacyRebatch, legacy_rebatch
-from ringlet.data.operations.table_source import TableSource
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
 from tests.data.state_cases import through_a_file

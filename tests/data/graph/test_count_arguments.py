@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ringlet.data import AUTOTUNE, Dataset
-from ringlet.data.operations.counts import count_or_all, positive
+from ringlet.data.graph.count_arguments import count_or_all, positive
 from ringlet.errors import InvalidArgumentError
 
 

@@ -1,4 +1,4 @@
-"""Source node of `from_tensor_slices` and `range`: the rows of a table in order."""
+"""Source nodes of operations: the rows of a table in order, and given elements."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from ringlet.collectives.adapters.array_adapters import kind_of, own_copy
 from ringlet.data.graph.batch_rows import zeros_like_spec
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream
+from ringlet.data.graph.spec_inference import common_spec, spec_of
 from ringlet.data.graph.table import Rows, Table
 from ringlet.nest import map_structure
 
-__all__ = ["TableRows", "TableSource"]
+__all__ = ["Elements", "TableRows", "TableSource"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,17 +24,14 @@ class TableSource(Node):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The number of rows and their spec."""
         return {"rows": self.rows.length, "spec": str(self.element_spec)}
 
     @property
     def cardinality(self) -> int:
-        """Number of rows."""
         return self.rows.length
 
     @property
     def element_spec(self) -> Nest:
-        """The nest of specs of one row."""
         return self.rows.element_spec
 
     @property
@@ -47,31 +45,25 @@ class TableSource(Node):
 
     @property
     def examples(self) -> tuple[Nest, ...]:
-        """The first, the middle and the last row."""
         size = self.rows.length
         return tuple(map(self._row, sorted({0, size // 2, size - 1}))) if size else (self.example,)
 
     @property
     def table(self) -> Table:
-        """The table."""
         return self.rows
 
     @property
     def in_order(self) -> bool:
-        """True."""
         return True
 
     @property
     def from_row_zero(self) -> bool:
-        """True."""
         return True
 
     def open_rows(self, context: IterationContext) -> RowStream:
-        """Open a stream of row numbers."""
         return TableRows(self.rows.length)
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Unused: the node has a table."""
         raise NotImplementedError
 
 
@@ -85,19 +77,72 @@ class TableRows(RowStream):
         self._length = length
 
     def next_rows(self, count: int) -> Rows:
-        """Return the next `count` row numbers, or fewer at the end."""
         start = self._next
         self._next = stop = min(start + count, self._length)
         return slice(start, stop)
 
     def get_state(self) -> State:
-        """Return the next number."""
         return {"next": self._next}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot."""
         self._next = state["next"]
 
 
 def _apart(leaf: Any) -> Any:
     return leaf if kind_of(leaf) is None else own_copy(leaf)
+
+
+@dataclass(frozen=True, eq=False)
+class Elements(Node):
+    """The elements of a tuple, at least one, such as those of a window."""
+
+    elements: tuple[Nest, ...] = field(repr=False)
+    # The specs of such elements; those that all given elements conform to, if None.
+    spec: Nest = field(default=None, repr=False)
+
+    @property
+    def cardinality(self) -> int:
+        return len(self.elements)
+
+    @property
+    def element_spec(self) -> Nest:
+        if self.spec is not None:
+            return self.spec
+        return common_spec([map_structure(spec_of, element) for element in self.elements])
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"elements": len(self.elements)}
+
+    @property
+    def example(self) -> Nest:
+        return self.elements[0]
+
+    def open_elements(self, context: IterationContext) -> Stream:
+        return ElementsStream(self.elements)
+
+
+class ElementsStream(Stream):
+    """The elements of a tuple."""
+
+    __slots__ = ("_elements", "_next")
+
+    def __init__(self, elements: tuple[Nest, ...]) -> None:
+        self._elements = elements
+        self._next = 0
+
+    def __next__(self) -> Nest:
+        if self._next == len(self._elements):
+            raise StopIteration
+        element = self._elements[self._next]
+        self._next += 1
+        return element
+
+    def close(self) -> None:
+        self._next = len(self._elements)
+
+    def get_state(self) -> State:
+        return {"next": self._next}
+
+    def set_state(self, state: State) -> None:
+        self._next = state["next"]

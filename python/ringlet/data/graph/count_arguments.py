@@ -16,20 +16,7 @@ AUTOTUNE = -1
 
 
 def positive(value: Any, name: str, hint: str = "") -> int:
-    """Check a count that must be one or more.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If it is less than one.
-    TypeError
-        If it is not an integer.
-
-    Examples
-    --------
-    >>> positive(3, "batch_size")
-    3
-    """
+    """Check a count that must be one or more."""
     count = _integer(value, name)
     if count < 1:
         raise InvalidArgumentError(f"{name} must be greater than zero, got {count}.{hint}")
@@ -37,36 +24,12 @@ def positive(value: Any, name: str, hint: str = "") -> int:
 
 
 def count_or_all(value: Any, name: str) -> int:
-    """Return a count, with -1 for all elements in place of any negative number, as in TensorFlow.
-
-    Raises
-    ------
-    TypeError
-        If the value is not an integer.
-
-    Examples
-    --------
-    >>> count_or_all(3, "count"), count_or_all(-2, "count")
-    (3, -1)
-    """
+    """Return a count, with -1 for all elements in place of any negative number, as in TensorFlow."""
     return max(_integer(value, name), ALL)
 
 
 def check_buffer_size(value: Any) -> int:
-    """Return the size of a buffer: zero or more, or AUTOTUNE, which None means as well.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If it is another number.
-    TypeError
-        If it is not an integer.
-
-    Examples
-    --------
-    >>> check_buffer_size(None), check_buffer_size(2)
-    (-1, 2)
-    """
+    """Return the size of a buffer: zero or more, or AUTOTUNE, which None means as well."""
     size = AUTOTUNE if value is None else _integer(value, "buffer_size")
     if size < AUTOTUNE:
         raise InvalidArgumentError(
@@ -76,20 +39,7 @@ def check_buffer_size(value: Any) -> int:
 
 
 def check_parallel_calls(value: Any) -> None:
-    """Check a number of concurrent calls: None, AUTOTUNE, or one or more.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If it is another number.
-    TypeError
-        If it is not an integer.
-
-    Examples
-    --------
-    >>> check_parallel_calls(None), check_parallel_calls(AUTOTUNE), check_parallel_calls(4)
-    (None, None, None)
-    """
+    """Check a number of concurrent calls: None, AUTOTUNE, or one or more."""
     if value is None or _integer(value, "num_parallel_calls") == AUTOTUNE:
         return
     positive(value, "num_parallel_calls", f" AUTOTUNE ({AUTOTUNE}) lets the library choose.")
