@@ -85,6 +85,31 @@ def test_ctrl_c_ends_all_with_one_traceback(open_terminal):
     assert b"ringlet run: Ctrl-C: all 3 workers have ended" in terminal.shown
 
 
+SLEEPS = """
+import ringlet
+strategy = ringlet.MultiWorkerMirroredStrategy()
+def step():
+    replica = ringlet.get_replica_context()
+    if replica.replica_id_in_sync_group % 2:
+        print("asleep")
+        time.sleep(300)
+    replica.all_reduce("SUM", 1.0)
+strategy.run(step)
+"""
+
+
+def test_ctrl_c_reports_the_replicas_that_sleep_in_every_worker(open_terminal):
+    terminal = open_terminal(SLEEPS, "-n", "2", "--replicas", "2")
+    terminal.wait_for(b"asleep", 2)
+    terminal.type(b"\x03")
+    assert terminal.end() == 130
+    for replica in (b"1", b"3"):
+        found = terminal.shown.find(b"was interrupted while replica " + replica + b" is in step (")
+        assert 0 <= found < terminal.shown.find(b"Traceback")
+    assert terminal.shown.count(b"Traceback") == 1
+    assert b"KeyboardInterrupt" in terminal.shown
+
+
 def test_a_second_ctrl_c_kills(open_terminal):
     terminal = open_terminal(
         "signal.signal(signal.SIGINT, lambda *_: print('not yet'))\nprint('ready')\nwhile True: time.sleep(0.05)",

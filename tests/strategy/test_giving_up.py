@@ -8,6 +8,7 @@ import queue
 import signal
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -16,9 +17,10 @@ import pytest
 
 import ringlet
 from ringlet.devices.blas_threads import blas_limiter
-from ringlet.errors import DeadlineExceededError, FailedPreconditionError
+from ringlet.errors import CollectiveAborted, DeadlineExceededError, FailedPreconditionError
 from ringlet.strategy.replica.step_execution import ReplicaRun
 from tests.strategy.replicas import SECONDS, all_reduce, assert_usable, mirrored, replica_id
+from tests.strategy.workers import PROGRAM, environment
 
 
 def test_a_replica_that_does_not_return_in_time_is_named_with_its_line():
@@ -35,9 +37,10 @@ def test_a_replica_that_does_not_return_in_time_is_named_with_its_line():
     named = r"1 of 3 replicas .*replica 1 is in wait .*RINGLET_TIMEOUT_SECONDS"
     with pytest.raises(DeadlineExceededError, match=named):
         strategy.run(step)
-    with pytest.raises(FailedPreconditionError, match="this strategy is closed"):
+    with pytest.raises(FailedPreconditionError, match=r"replica 1 is in wait .*when that has returned"):
         strategy.run(lambda: None)
     may_end.set()
+    assert_usable(strategy)
 
 
 ON_READ = ringlet.VariableSynchronization.ON_READ
@@ -102,17 +105,15 @@ def interrupt_soon() -> None:
     threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
 
 
-def test_ctrl_c_releases_replicas_that_wait_in_a_collective():
+def test_ctrl_c_in_replica_0_releases_replicas_that_wait_in_a_collective():
     strategy = mirrored()
     released: list[type[BaseException]] = []
 
     def step() -> None:
         if replica_id() == 0:
             interrupt_soon()
-            return
-        # Replica 1 cannot see that it has not departed yet: it waits in a barrier that no other replica calls.
+            time.sleep(SECONDS)
         try:
-            threading.Event().wait(0.3)
             all_reduce()
         except BaseException as error:
             released.append(type(error))
@@ -120,22 +121,8 @@ def test_ctrl_c_releases_replicas_that_wait_in_a_collective():
 
     with pytest.raises(KeyboardInterrupt):
         strategy.run(step)
-    assert len(released) == 1
     assert_usable(strategy)
-
-
-def test_ctrl_c_in_replica_0_is_raised():
-    strategy = mirrored()
-
-    def step() -> None:
-        if replica_id() == 0:
-            interrupt_soon()
-            time.sleep(SECONDS)
-        all_reduce()
-
-    with pytest.raises(KeyboardInterrupt):
-        strategy.run(step)
-    assert_usable(strategy)
+    assert released == [CollectiveAborted]
 
 
 POINTS = {
@@ -198,20 +185,109 @@ def test_ctrl_c_while_a_replica_finishes_does_not_block_the_run(part, monkeypatc
     assert_usable(strategy)
 
 
-def test_a_second_ctrl_c_gives_up_a_replica_that_does_not_return():
+def test_ctrl_c_does_not_wait_for_a_replica_that_does_not_return(capfd):
     strategy = mirrored()
-    may_end = threading.Event()
+    has_begun, may_end = threading.Event(), threading.Event()
+    late: queue.Queue[BaseException | None] = queue.Queue()
 
     def step() -> None:
         if replica_id() == 0:
+            has_begun.wait(SECONDS)
             interrupt_soon()
-            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
-            time.sleep(0.01)
-        else:
-            may_end.wait(SECONDS)
+            return
+        has_begun.set()
+        may_end.wait(SECONDS)
+        try:
+            all_reduce()
+            late.put(None)
+        except BaseException as error:
+            late.put(error)
 
     with pytest.raises(KeyboardInterrupt):
         strategy.run(step)
-    with pytest.raises(FailedPreconditionError, match="abandoned while replicas were running"):
+    [line] = capfd.readouterr().err.splitlines()
+    assert line.startswith("ringlet: strategy.run was interrupted while replica 1 is in wait (")
+    with pytest.raises(FailedPreconditionError, match=r"has raised while replica 1 is in wait .*Wait for it"):
         strategy.run(lambda: None)
     may_end.set()
+    assert_usable(strategy)
+    assert isinstance(late.get(timeout=SECONDS), CollectiveAborted)
+
+
+SLEEPS = """
+import signal, threading
+import numpy as np
+import ringlet
+
+strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+out = np.zeros(3)
+has_begun = threading.Event()
+
+def step():
+    replica = ringlet.get_replica_context()
+    if replica.replica_id_in_sync_group == 1:
+        has_begun.set()
+        tell("asleep")
+        time.sleep(1000)
+    has_begun.wait()
+    {other}
+
+def attempt(call):
+    try:
+        call()
+    except BaseException as error:
+        tell([type(error).__name__, str(error), out.tolist()])
+"""
+OTHERS = {
+    "in a collective": "replica.all_reduce('SUM', np.ones(3), out=out)",
+    "in a merge_call": "replica.merge_call(lambda strategy: None)",
+    "asleep": "time.sleep(1000)",
+    "at the end": "pass",
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_ctrl_c_raises_while_a_replica_sleeps(processes, other):
+    program = SLEEPS.format(other=OTHERS[other])
+    process = processes.start(program + "attempt(lambda: strategy.run(step))\nattempt(lambda: strategy.run(step))")
+    assert process.told() == "asleep"
+    time.sleep(0.1)  # the other replica is where it should be, most of the time
+    process.popen.send_signal(signal.SIGINT)
+    assert process.told() == ["KeyboardInterrupt", "", [0.0] * 3]
+    kind, text, _ = process.told()
+    assert kind == "FailedPreconditionError"
+    assert "replica 1 is in step (" in text
+    assert process.wait() == 0
+    assert process.said().count("ringlet: strategy.run was interrupted while replica 1 is in step (") == 1
+
+
+def test_ctrl_c_ends_a_program_whose_replica_sleeps(processes):
+    process = processes.start(SLEEPS.format(other=OTHERS["in a collective"]) + "strategy.run(step)")
+    assert process.told() == "asleep"
+    process.popen.send_signal(signal.SIGINT)
+    assert process.wait() == -signal.SIGINT
+    said = process.said()
+    assert 0 <= said.find("while replica 1 is in step (") < said.find("Traceback") < said.find("KeyboardInterrupt")
+
+
+WORKERS = """
+def late():
+    if rank() == 1:
+        tell("asleep")
+        time.sleep(1000)
+    return step()
+
+attempt(lambda: strategy.run(step))
+attempt(lambda: strategy.run(late))
+"""
+
+
+def test_ctrl_c_in_one_worker_whose_replica_sleeps_is_an_error_on_the_other(processes):
+    name = f"test {uuid.uuid4()}"
+    first, second = (processes.start(PROGRAM + WORKERS, environ=environment(i, 2, 2, name)) for i in range(2))
+    assert [first.told(), second.told(), first.told()] == [[4.0, 8.0], [4.0, 8.0], "asleep"]
+    first.popen.send_signal(signal.SIGINT)
+    assert first.told()["kind"] == "KeyboardInterrupt"
+    assert second.told()["kind"] == "CollectiveAborted"
+    assert (first.wait(), second.wait()) == (0, 0)
+    assert "strategy.run was interrupted while replica 1 is in late (" in first.said()

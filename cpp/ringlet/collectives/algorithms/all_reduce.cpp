@@ -71,21 +71,18 @@ Results reduce_whole(const Reduction& reduction) {
   return results;
 }
 
-// To outputs. No rank can leave before the last piece, once others count on it.
+// To outputs.
 void reduce_pieces(const Reduction& reduction) {
   const bool by_exchange = exchanges(reduction.group);
-  or_abort(reduction.group, reduction.rank, [&] {
-    for_each_piece(reduction.buffers, reduction.op, by_exchange ? kExchangeBytes : kPieceBytes,
-                   [&](const Buffer& piece) {
-                     Round round(reduction.group, reduction.rank, reduction.poll);
-                     reduction.begin(round, {&piece, 1});
-                     if (by_exchange) {
-                       exchange_all_reduce(round, false);
-                     } else {
-                       direct_all_reduce(round);
-                     }
-                     round.finish();
-                   });
+  for_each_piece(reduction.buffers, reduction.op, by_exchange ? kExchangeBytes : kPieceBytes, [&](const Buffer& piece) {
+    Round round(reduction.group, reduction.rank, reduction.poll);
+    reduction.begin(round, {&piece, 1});
+    if (by_exchange) {
+      exchange_all_reduce(round, false);
+    } else {
+      direct_all_reduce(round);
+    }
+    round.finish();
   });
 }
 
@@ -117,14 +114,16 @@ Results Member::all_reduce(std::span<const Buffer> buffers, core::Op op, Algorit
   if (!tells_memory(*group_, buffers, algorithm)) return reduce_whole(reduction);
   const bool has_two_ways = exchanges(*group_) && group_->world()->can_use_cma();
   const Choice choice = choose(reduction, state(), has_two_ways);
-  if (!choice.is_private) return reduce_whole(reduction);
   const sync::Clock::time_point start = sync::Clock::now();
   Results results;
-  if (choice.way == kInPieces) {
-    reduce_pieces(reduction);
-  } else {
-    results = reduce_whole(reduction);
-  }
+  or_abort(*group_, rank_, [&] {
+    if (choice.is_private && choice.way == kInPieces) {
+      reduce_pieces(reduction);
+    } else {
+      results = reduce_whole(reduction);
+    }
+  });
+  if (!choice.is_private) return results;
   if (has_two_ways && rank_ == 0) {
     std::size_t bytes = 0;
     for (const Buffer& part : buffers) bytes += part.input_bytes();

@@ -43,25 +43,25 @@ Results scatter(Round& round) {
   round.arrive_for_work();
   const Call& call = round.call_of(root);
   const Buffer& part = call.buffers.front();
-  const Extents places = [&]() noexcept {
-    const std::size_t row = row_bytes(part);
-    return Extents(round.num_ranks(),
-                   [&](std::size_t rank) { return static_cast<std::size_t>(call.numbers[rank]) * row; });
-  }();
+  const auto size_of = [&, row = row_bytes(part)](std::size_t rank) {
+    return static_cast<std::size_t>(call.numbers[rank]) * row;
+  };
   if (has_outputs) {
     check_pieces(round);
     OverlapCheck overlap(round);
     overlap.add_input(root, round.own_input_name(root, 0), part.input_bytes());
     for (int rank = 0; rank < round.num_ranks(); ++rank) {
-      overlap.add_output(rank, round.own_output_name(rank, 0), places.size(static_cast<std::size_t>(rank)));
+      overlap.add_output(rank, round.own_output_name(rank, 0), size_of(static_cast<std::size_t>(rank)));
     }
     overlap.check();
   }
-  round.process_chunks(Ranges(places.total(), 1, round.num_ranks()), [&](Range range) {
-    places.visit(range, [&](std::size_t piece, std::size_t begin, std::size_t size) {
+  Cursor cursor;
+  const kernels::Store store = store_for(part.input_bytes());
+  round.process_chunks(Ranges(part.input_bytes(), 1, round.num_ranks()), [&](Range range) {
+    visit(range, cursor, size_of, [&](std::size_t piece, std::size_t begin, std::size_t size) {
       const MappedBuffer result =
           has_outputs ? round.output(static_cast<int>(piece), 0) : round.mapped_result(root, piece);
-      round.copy(round.input(root, 0) + (places.begin(piece) + begin), size, result + begin, store_for(places.total()));
+      round.copy(round.input(root, 0) + (cursor.begin + begin), size, result + begin, store);
     });
   });
   return has_outputs ? Results{} : round.take_results(root);

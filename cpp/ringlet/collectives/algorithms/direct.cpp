@@ -71,18 +71,15 @@ void reduce_run(Round& round, const Run& run) {
   }
 }
 
-void copy_run(Round& round, const Run& run) {
+// Copies the bytes from `offset` on of one of the root's arrays.
+void copy_bytes(Round& round, std::size_t part, std::size_t offset, std::size_t bytes, kernels::Store store) {
   const int root = round.call().root;
-  const Buffer& part = round.call_of(root).buffers[run.part];
-  const std::size_t offset = run.begin * core::size_of(part.dtype);
-  const std::size_t bytes = run.count * core::size_of(part.dtype);
-  const kernels::Store store = store_for(part.input_bytes());
-  const MappedBuffer input = round.input(root, run.part) + offset;
+  const MappedBuffer input = round.input(root, part) + offset;
   if (!round.call().has_outputs) {
-    return round.copy(input, bytes, round.mapped_result(root, run.part) + offset, store);
+    return round.copy(input, bytes, round.mapped_result(root, part) + offset, store);
   }
   for (int rank = 0; rank < round.num_ranks(); ++rank) {
-    if (round.is_written(rank, run.part)) round.copy(input, bytes, round.output(rank, run.part) + offset, store);
+    if (round.is_written(rank, part)) round.copy(input, bytes, round.output(rank, part) + offset, store);
   }
 }
 
@@ -100,10 +97,7 @@ Results direct_all_reduce(Round& round) {
 }
 
 void direct_all_reduce_of_arrived(Round& round) {
-  Chunks& chunks = round.mine().chunks;
-  // noexcept, as in check_overlap: from here on this rank cannot leave before the work is done.
-  [&]() noexcept { chunks.plan(round.call(), round.num_ranks()); }();
-  round.process_chunks(chunks, [&](const Run& run) { reduce_run(round, run); });
+  round.process_chunks(round.mine().chunks, [&](const Run& run) { reduce_run(round, run); });
 }
 
 void direct_reduce(Round& round) {
@@ -120,10 +114,14 @@ Results direct_broadcast(Round& round) {
   if (is_shared && round.rank() == root) round.announce_results(false);
   round.arrive_for_work();
   if (!is_shared) check_overlap(round);
-  Chunks& chunks = round.mine().chunks;
-  // noexcept, as in check_overlap: from here on this rank cannot leave before the work is done.
-  [&]() noexcept { chunks.plan(round.call_of(root), round.num_ranks()); }();
-  round.process_chunks(chunks, [&](const Run& run) { copy_run(round, run); });
+  const Call& call = round.call_of(root);
+  const auto size_of = [&](std::size_t part) { return call.buffers[part].input_bytes(); };
+  Cursor cursor;
+  round.process_chunks(Ranges(call.total_input_bytes(), 1, round.num_ranks()), [&](Range range) {
+    visit(range, cursor, size_of, [&](std::size_t part, std::size_t begin, std::size_t size) {
+      copy_bytes(round, part, begin, size, store_for(size_of(part)));
+    });
+  });
   return is_shared ? round.take_results(root) : Results{};
 }
 

@@ -8,7 +8,7 @@ namespace ringlet::collectives {
 
 // In the tree order. P*S bytes read, S (shared) or P*S bytes written.
 Results direct_all_reduce(Round& round);
-// The same to outputs, after arriving.
+// The same to outputs, after arriving; mine().chunks are planned.
 void direct_all_reduce_of_arrived(Round& round);
 
 // To the root's output. P*S bytes read, S written.

@@ -52,6 +52,7 @@ bool is_to_be_read_across(const Group& group, const Call& call) {
 
 void exchange_all_reduce(Round& round, bool across) {
   const auto is_shared = [](BufferName place) { return place.is_shared() && !place.is_staged(); };
+  round.mine().chunks.plan(round.call(), round.num_ranks());
   round.arrive_for_exchange(across);
   check_overlap(round);
   for (int rank = 0; rank < round.num_ranks(); ++rank) {

@@ -74,15 +74,20 @@ void announce_gather(Round& round, std::size_t bytes) {
 }
 
 // The places that the gathered bytes go to.
-std::vector<MappedBuffer> results_of(Round& round) {
+std::span<const MappedBuffer> targets_of(Round& round) {
   const int announcer = announcer_of(round.call());
-  if (!has_output(round, announcer)) return {round.mapped_result(announcer, 0)};
-  if (round.call().kind == Kind::kGather) return {round.output(announcer, 0)};
-  std::vector<MappedBuffer> results;
-  for (int rank = 0; rank < round.num_ranks(); ++rank) {
-    if (round.is_written(rank, 0)) results.push_back(round.output(rank, 0));
+  auto& targets = round.mine().targets;
+  targets.clear();
+  if (!has_output(round, announcer)) {
+    targets.push_back(round.mapped_result(announcer, 0));
+  } else if (round.call().kind == Kind::kGather) {
+    targets.push_back(round.output(announcer, 0));
+  } else {
+    for (int rank = 0; rank < round.num_ranks(); ++rank) {
+      if (round.is_written(rank, 0)) targets.push_back(round.output(rank, 0));
+    }
   }
-  return results;
+  return targets;
 }
 
 void check_gather(Round& round, const Gather& gather) {
@@ -102,11 +107,10 @@ void check_gather(Round& round, const Gather& gather) {
 
 void gather_shared(Round& round, const Gather& gather) {
   check_gather(round, gather);
-  // noexcept: from here on this rank cannot leave before the work is done.
-  const std::vector<MappedBuffer> results = [&]() noexcept { return results_of(round); }();
-  const kernels::Store store = store_for(gather.total_bytes() * results.size());
+  const std::span<const MappedBuffer> targets = targets_of(round);
+  const kernels::Store store = store_for(gather.total_bytes() * targets.size());
   round.process_chunks(Ranges(gather.total_bytes(), 1, round.num_ranks()), [&](Range range) {
-    for (const MappedBuffer result : results) gather.copy_range(round, range, result, store);
+    for (const MappedBuffer target : targets) gather.copy_range(round, range, target, store);
   });
 }
 

@@ -32,6 +32,27 @@ std::size_t row_bytes(const Buffer& part);
 // refuse, or none.
 void check_output_length(Round& round, int rank, std::int64_t given, std::int64_t wanted, std::string_view what);
 
+// Where a search in pieces laid end to end ended: the next one goes on there.
+struct Cursor {
+  std::size_t piece = 0;
+  std::size_t begin = 0;
+};
+
+// Calls f(piece, begin in the piece, size) for the pieces that a range touches. Needs no storage, and no search where
+// ranges ascend.
+template <class SizeOf, class F>
+void visit(Range range, Cursor& cursor, SizeOf&& size_of, F&& f) {
+  if (range.begin < cursor.begin) cursor = {};
+  for (;; ++cursor.piece) {
+    const std::size_t end = cursor.begin + size_of(cursor.piece);
+    const std::size_t size = std::min(end, range.end) - std::min(end, range.begin);
+    if (size > 0) f(cursor.piece, range.begin - cursor.begin, size);
+    range.begin += size;
+    if (range.begin == range.end) return;
+    cursor.begin = end;
+  }
+}
+
 // Where ranks' pieces lie when they are laid end to end.
 class Extents {
  public:

@@ -5,15 +5,15 @@
 
 namespace ringlet::collectives {
 
-void OverlapCheck::add(int rank, BufferName place, std::size_t bytes, std::size_t part, bool is_output) noexcept {
+void OverlapCheck::add(int rank, BufferName place, std::size_t bytes, std::size_t part, bool is_output) {
   if (bytes == 0 || place.is_null()) return;
   constexpr int kShared = -1;
   const int space = place.is_shared() ? kShared : round_.process_of(rank);
-  accesses_.push_back({space, place.bits(), place.bits() + bytes, rank, part, is_output});
+  accesses_.push_back({place.bits(), place.bits() + bytes, space, rank, part, is_output});
 }
 
 void OverlapCheck::add_input_around(int rank, BufferName place, std::size_t bytes, BufferName output,
-                                    std::size_t offset, std::size_t output_bytes) noexcept {
+                                    std::size_t offset, std::size_t output_bytes) {
   if (output != place + offset) return add_input(rank, place, bytes);
   add_input(rank, place, offset);
   add_input(rank, place + offset + output_bytes, bytes - offset - output_bytes);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -52,7 +53,9 @@ Round::Round(Group& group, int rank, sync::Poll* poll)
   queue_of(rank).reset();
 }
 
+// A rank that leaves a call alone, because it has no memory, would be one call behind the others.
 Round::~Round() {
+  if (!is_complete_ && mine().sequence == sequence_ && !group_.has_failed()) fail_without_memory();
   if (is_between_processes()) let_go();
   mine().is_busy.set(false);
 }
@@ -91,6 +94,9 @@ bool Round::is_hopeless() noexcept {
 void Round::publish(Purpose purpose) {
   sync::Slot& slot = own_board().slots[set_];
   const Call& own = call();
+  if (own.has_outputs || own.kind == Kind::kReduce || own.kind == Kind::kGather) {
+    mine().accesses.reserve((2 * own.buffers.size() + 1) * static_cast<std::size_t>(num_ranks()));  // see overlap.hpp
+  }
   slot.call_fingerprint = own.call_fingerprint();
   slot.buffers_fingerprint = own.has_buffers ? own.buffers_fingerprint() : 0;
   if (is_between_processes()) {
@@ -171,15 +177,29 @@ void Round::finish_work(std::size_t finished, std::size_t num_chunks, bool is_cu
 }
 
 void Round::finish() {
+  raise_interruption();
+  is_complete_ = true;
+}
+
+void Round::raise_interruption() {
   if (!interruption_.has_come()) return;
   fail_interrupted();
   interruption_.rethrow();
 }
 
+void Round::fail_without_memory() noexcept {
+  try {
+    group_.fail(Group::Cause::kAborted,
+                "rank " + std::to_string(rank_) + " ran out of memory in the middle of a call.");
+  } catch (const std::bad_alloc&) {
+    group_.fail(Group::Cause::kAborted, "out of memory");  // lies inside the string
+  }
+}
+
 void Round::fail_interrupted() { group_.fail(Group::Cause::kAborted, name_of_call() + " was interrupted."); }
 
 void Round::give_up(bool timed_out) {
-  finish();
+  raise_interruption();
   if (timed_out) {
     group_.fail(Group::Cause::kDeadline,
                 name_of_call() + " waited " + seconds_text(group_.options_.timeout) + " for " + missing_ranks() +
@@ -192,7 +212,7 @@ void Round::give_up(bool timed_out) {
   // The rank that cancelled the call records the cause before it leaves; if its process ends first, that is the cause.
   const auto limit = std::min<sync::Clock::duration>(group_.options_.timeout, kLeavingLimit);
   const bool is_stated = wait_for(limit, [this] { return group_.has_failed(); });
-  finish();
+  raise_interruption();
   if (!is_stated) {
     group_.fail(Group::Cause::kAborted,
                 name_of_call() + " was called off by a rank that did not say why within " + seconds_text(limit) + ".");
@@ -224,7 +244,7 @@ void Round::compare() {
     const Call& other = call_of(rank);
     calls.push_back(other.describe() + (is_one_series ? "" : place_in_series(other.series, sequence_)));
   }
-  finish();
+  raise_interruption();
   group_.fail(Group::Cause::kMismatch,
               "the ranks did not make the same call (their call number " + std::to_string(sequence_) +
                   "):" + ranks_and_texts(calls) +
@@ -249,7 +269,7 @@ void Round::wait_for_all_steps() {
 
 void Round::refuse(const std::string& problem) {
   call_off();
-  finish();
+  raise_interruption();
   group_.fail(Group::Cause::kArgument, problem);
   group_.raise_failure();
 }

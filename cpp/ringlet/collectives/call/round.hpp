@@ -214,7 +214,7 @@ class Round {
     try {
       f();
     } catch (const sync::Interrupted&) {
-      finish();
+      raise_interruption();
     } catch (const core::AbortedError& error) {
       group_.fail(Group::Cause::kAborted, name_of_call() + " failed: " + error.what());
       group_.raise_failure();
@@ -267,7 +267,9 @@ class Round {
     wait_for_leavers(is_ready);  // others may still be at work, and bring it to an end
     if (!is_ready()) raise_after_leaving();
   }
+  void raise_interruption();
   void fail_interrupted();
+  void fail_without_memory() noexcept;
   void fail_late_work();
 
   // Keeps a rank from reusing its memory while another still works on it. There is no wait for stopped ranks: the end
@@ -299,6 +301,7 @@ class Round {
   RankState* state_;
   std::uint64_t sequence_;
   std::size_t set_;
+  bool is_complete_ = false;
   bool is_all_here_ = true;
   bool saw_departed_ = false;
   bool writes_own_output_ = false;

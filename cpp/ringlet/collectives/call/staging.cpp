@@ -239,6 +239,10 @@ void Round::resolve_buffers() {
       }
     }
     resolve_results(announcer_of(own), num_buffers);
+    // The records that the checks of this call look at, because reading one may need memory.
+    if (is_gather(own.kind)) call_of(announcer_of(own));
+    const bool looks_at_all = own.kind == Kind::kScatter || may_overlap_unseen();
+    for (int rank = 0; looks_at_all && rank < num_ranks(); ++rank) call_of(rank);
     announcer_ = announcer_of(own);
   } catch (const sync::Interrupted&) {
     fail_interrupted();
@@ -380,7 +384,7 @@ void Round::leave_together() {
 
 void Round::raise_after_leaving() {
   if (!others_have_left()) group_.keep_outputs(rank_, sequence_);
-  finish();
+  raise_interruption();
   group_.raise_failure(name_of_call());
 }
 

@@ -104,9 +104,8 @@ void Group::make_states() {
     const auto ranks = static_cast<std::size_t>(num_ranks());
     state->inputs.reserve(ranks);
     state->outputs.reserve(ranks);
-    if (world_ != nullptr) {
-      state->remote_calls.resize(ranks);
-    }
+    state->targets.reserve(ranks);
+    if (world_ != nullptr) state->remote_calls.resize(ranks);
     states_[static_cast<std::size_t>(rank)] = std::move(state);
     ++num_ranks_here_;
   }

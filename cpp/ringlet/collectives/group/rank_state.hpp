@@ -17,6 +17,17 @@
 
 namespace ringlet::collectives {
 
+// Memory that a call reads or writes: see overlap.hpp. Equal addresses in the private memories of two processes do not
+// overlap, so `space` is the process; shared memory has a space of its own.
+struct Access {
+  std::uint64_t begin;
+  std::uint64_t end;
+  int space;
+  int rank;
+  std::size_t part;
+  bool is_output;
+};
+
 // Of one rank. Its sets are looked at by the other ranks of its process, between its arrival and its next call but one;
 // all else is its own.
 struct RankState {
@@ -51,6 +62,8 @@ struct RankState {
   PathTuner path_tuner;  // of rank 0: to reach across (0), or to exchange pieces (1)
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
+  std::vector<MappedBuffer> targets;  // of a gather
+  std::vector<Access> accesses;       // of an OverlapCheck
 
   // Between processes: the buffers of the call in progress, [part * P + rank], and its shared results; calls of ranks
   // elsewhere; memory for what is on its way to and from them.

@@ -19,14 +19,18 @@ from ringlet import _core
 from ringlet.collectives import Group, Member, default_timeout_seconds
 from ringlet.devices.blas_threads import blas_limiter
 from ringlet.errors import FailedPreconditionError
+from ringlet.strategy.replica.error_selection import location
 
 __all__ = ["NO_WORK", "ReplicaThreadPool", "ReplicaThreads", "fork_count"]
 
 # How long the exit of the interpreter waits for helpers that are ending.
 EXIT_SECONDS = 1.0
 
+# How long a run waits for the replicas of an earlier one that it has left behind.
+_PATIENCE_SECONDS = 1.0
+
 _ENDED = "has returned from its step function"
-_ABANDONED = "one of its runs was abandoned while replicas were running"
+_ABANDONED = "strategy.run has raised while replicas were running"
 _INTERPRETER_ENDS = "the interpreter is ending"
 
 
@@ -92,6 +96,13 @@ class ReplicaThreads:
             thread.start()
             self.helpers.append(thread)
 
+    def describe_running(self, first_replica: int = 0) -> str:
+        """Return which replicas are running, and the line that each executes."""
+        return "; ".join(
+            f"replica {first_replica + replica} is {location(self.thread_ids.get(replica))}"
+            for replica in self.claims.running()
+        )
+
     def close(self) -> None:
         """Stop the helpers without waiting for them."""
         self.claims.close()
@@ -125,6 +136,7 @@ class ReplicaThreadPool:
         self.timeout_seconds = default_timeout_seconds()
         self._all: list[ReplicaThreads] = []
         self._owners: dict[ReplicaThreads, object] = {}
+        self._abandoned: list[ReplicaThreads] = []
         self._closed: str | None = None
         weakref.finalize(self, _close_each, self._all).atexit = False
         _pools.add(self)
@@ -133,6 +145,8 @@ class ReplicaThreadPool:
         """Acquire the threads of one run, to which `owner` is unique."""
         if self._closed is not None:
             raise FailedPreconditionError(f"this strategy is closed: {self._closed}. Make a new strategy")
+        if self._abandoned:
+            self._drop_abandoned()
         for threads in self._all:
             if self._owners.setdefault(threads, owner) is owner:
                 return threads
@@ -142,12 +156,12 @@ class ReplicaThreadPool:
         return threads
 
     def release(self, owner: object) -> None:
-        """Release what a run has acquired, if anything; close the pool if replicas of the run are still running."""
+        """Release what a run has acquired, if anything; abandon it if replicas of the run are still running."""
         for threads, holder in tuple(self._owners.items()):
             if holder != owner:
                 continue
             if threads.work is not NO_WORK and not _finish_unclaimed(threads):
-                self.abandon(threads, _ABANDONED)
+                self.abandon(threads)
                 return
             threads.work = NO_WORK
             if self._closed is None:
@@ -162,12 +176,27 @@ class ReplicaThreadPool:
             if self._owners.setdefault(threads, self._owners) is self._owners:  # free, and now never acquired again
                 threads.close()
 
-    def abandon(self, threads: ReplicaThreads, reason: str) -> None:
-        """Close the pool because of a run that does not end; a replica keeps its thread until it returns."""
+    def abandon(self, threads: ReplicaThreads) -> None:
+        """Refuse further runs until the replicas of this one, which keep their threads, have returned."""
         threads.is_abandoned = True
-        threads.group.abort(reason)
+        threads.group.abort(_ABANDONED)
         threads.close()
-        self.close(reason)
+        if threads not in self._abandoned:  # Ctrl-C may have interrupted an earlier call
+            self._abandoned.append(threads)
+        if threads in self._all:
+            self._all.remove(threads)
+        self._owners.pop(threads, None)
+
+    def _drop_abandoned(self) -> None:
+        for threads in tuple(self._abandoned):
+            if threads.claims.running():
+                threads.claims.wait_finished(_PATIENCE_SECONDS)
+            if running := threads.describe_running():
+                raise FailedPreconditionError(
+                    f"an earlier strategy.run has raised while {running}: this strategy runs again when that has "
+                    "returned. Wait for it, or make a new strategy"
+                )
+            self._abandoned.remove(threads)
 
     def helpers(self) -> list[threading.Thread]:
         """Return the helper threads that exist."""
@@ -176,9 +205,10 @@ class ReplicaThreadPool:
     def forget(self) -> None:
         """Drop all threads in a forked child, where they do not exist."""
         # Neither closed nor freed: threads of the parent may hold the locks of this copy.
-        _left_behind.extend(self._all)
+        _left_behind.extend(self._all + self._abandoned)
         self._owners.clear()
         self._all.clear()
+        self._abandoned.clear()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ReplicaThreadPool:
         return ReplicaThreadPool(self.num_replicas)
@@ -220,7 +250,7 @@ def _close_all() -> None:
     """Stop all helpers at exit: one that left the core later would find an interpreter that is being torn down."""
     deadline = time.monotonic() + EXIT_SECONDS
     pools = list(_pools)
-    items = [threads for pool in pools for threads in list(pool._all)]
+    items = [threads for pool in pools for threads in pool._all + pool._abandoned]
     for pool in pools:
         pool.close(_INTERPRETER_ENDS)
     for threads in items:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -16,7 +16,7 @@ from ringlet.errors.exception_notes import add_note
 from ringlet.strategy.calls.call_options import CallOptions, read_options
 from ringlet.strategy.calls.context_checks import refuse_stale
 from ringlet.strategy.calls.structure_agreement import Shapes
-from ringlet.strategy.replica.error_selection import location, one_line, other_failures, primary_failure
+from ringlet.strategy.replica.error_selection import one_line, other_failures, primary_failure
 from ringlet.strategy.replica.replica_context import ReplicaContext
 from ringlet.strategy.replica.replica_threads import NO_WORK, ReplicaThreads, fork_count
 from ringlet.values import check_components, regroup, select_replica
@@ -32,6 +32,8 @@ __all__ = ["ReplicaRun"]
 _HAS_INTERPRETER_LOCK = getattr(sys, "_is_gil_enabled", lambda: True)()
 # np.errstate is a context variable from NumPy 2 on, and thread-local before.
 _CONTEXTS_CARRY_ERRSTATE = int(np.__version__.partition(".")[0]) >= 2
+# How long an interrupted run waits for its replicas: those in a collective end within milliseconds.
+_GRACE_SECONDS = 0.1
 # Key of the calling thread's own failure among those of the replicas.
 _CALLER = -1
 
@@ -110,15 +112,19 @@ class ReplicaRun:
         if self._uses_group:
             self.__dict__.setdefault("shapes", Shapes(len(rows)))
         self._errors = None if _CONTEXTS_CARRY_ERRSTATE else np.geterr()
-        forks, deadline = fork_count(), time.monotonic() + timeout_seconds
+        forks = fork_count()
         try:
             num_mine = self._claim_all()
             _refuse_child(forks)
-            is_finished = num_mine == len(rows) or self.threads.claims.wait_finished(timeout_seconds)
+            is_finished = num_mine == len(rows) or self.threads.claims.wait_finished(
+                _GRACE_SECONDS if self._is_interrupted() else timeout_seconds
+            )
         except BaseException as error:  # usually Ctrl-C
             _refuse_child(forks)
-            is_finished = self._unwind(error, deadline)
+            is_finished = self._unwind(error)
         if not is_finished:
+            if self._is_interrupted():
+                self._leave_running()
             self._raise_timeout(timeout_seconds)
         self.threads.work = NO_WORK
         self._clear()
@@ -236,28 +242,41 @@ class ReplicaRun:
             raise
         return num_mine
 
-    def _unwind(self, error: BaseException, deadline: float) -> bool:
+    def _is_interrupted(self) -> bool:
+        return any(
+            replica == _CALLER or isinstance(error, KeyboardInterrupt)
+            for replica, error in tuple(self._failures.items())
+        )
+
+    def _unwind(self, error: BaseException) -> bool:
         """Stop a run after an exception in the calling thread; return whether all replicas have ended."""
         claims = self.threads.claims
-        is_second = any(
-            isinstance(other, KeyboardInterrupt) and other is not error for other in self._failures.values()
-        )
-        self._fail(_CALLER, error)  # replicas in a collective unwind now; the others are waited for
+        self._fail(_CALLER, error)  # replicas in a collective unwind now
         for unclaimed in iter(claims.claim, -1):
             self._finish(unclaimed)
-        if is_second:
-            raise error
         # If Ctrl-C interrupted the run before it was opened, nothing runs and nothing would ever finish.
-        return not claims.running() or claims.wait_finished(max(0.0, deadline - time.monotonic()))
+        return not claims.running() or claims.wait_finished(_GRACE_SECONDS)
+
+    def _leave_running(self) -> NoReturn:
+        """Raise what interrupted the run, and report the replicas that are still running."""
+        where = self.threads.describe_running(self.first_replica)
+        self.abort("strategy.run was interrupted")
+        with contextlib.suppress(Exception):  # stderr may be closed
+            print(
+                f"ringlet: strategy.run was interrupted while {where}; the group is closed, and this strategy runs "
+                "again when that has returned",
+                file=sys.stderr,
+                flush=True,
+            )
+        self._raise_failure()
 
     def _raise_timeout(self, timeout_seconds: float) -> NoReturn:
-        running = self.threads.claims.running()
-        where = "; ".join(
-            f"replica {replica} is {location(self.threads.thread_ids.get(replica))}" for replica in running
-        )
+        num_running = len(self.threads.claims.running())
+        where = self.threads.describe_running(self.first_replica)
         text = (
-            f"strategy.run waited {timeout_seconds:g} s for {len(running)} of {len(self._results)} replicas to return: "
-            f"{where}. Allow more with RINGLET_TIMEOUT_SECONDS (0: no limit); this strategy is closed now"
+            f"strategy.run waited {timeout_seconds:g} s for {num_running} of {len(self._results)} replicas to return: "
+            f"{where}. Allow more with RINGLET_TIMEOUT_SECONDS (0: no limit); this strategy runs again when that has "
+            "returned"
         )
         self.threads.group.abort(text)
         raise DeadlineExceededError(text) from (primary_failure(self._failures)[1] if self._failures else None)
