@@ -30,6 +30,7 @@ from ringlet.errors.requests import (
     ShardingError,
     ValuesDifferError,
 )
+from ringlet.module_names import list_public
 
 __all__ = [
     "CancelledError",
@@ -55,6 +56,8 @@ __all__ = [
     "ValuesDifferError",
     "WorkerLostError",
 ]
+
+__dir__ = list_public(__name__)
 
 for _name in __all__:
     globals()[_name].__module__ = __name__  # where users import them from, which tracebacks and pickles say

@@ -287,5 +287,6 @@ def namespace(path: str, description: str, names: Mapping[str, Any]) -> Any:
     ['a', 'b']
     """
     module = ModuleType(path, description)
-    module.__dict__.update(names, __all__=sorted(names), __getattr__=absent_getter(path, names))
+    public = sorted(names)
+    module.__dict__.update(names, __all__=public, __getattr__=absent_getter(path, names), __dir__=public.copy)
     return module
