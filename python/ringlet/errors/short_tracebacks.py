@@ -43,8 +43,8 @@ def install() -> None:
 @contextlib.contextmanager
 def _short(error: BaseException | None) -> Iterator[None]:
     """Shorten the traceback of an exception while it is printed, and say so below."""
-    whole = error and error.__traceback__
-    short = short_traceback(error) if error and whole and not _asked_for_all() else whole
+    whole = error.__traceback__ if error is not None else None
+    short = short_traceback(error) if error is not None and not _asked_for_all() else whole
     if error is None or short is whole:
         yield
         return
