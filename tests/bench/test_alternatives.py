@@ -35,9 +35,9 @@ def test_an_unknown_job_is_refused_with_the_known_ones(capsys):
     assert "'bootstrp' is not a job; choose from bootstrap, python, train, torch" in capsys.readouterr().err
 
 
-def test_jobs_run_and_agree(tmp_path, capsys):
+def test_a_job_runs_and_its_subjects_agree(tmp_path, capsys):
     file = tmp_path / "figures.json"
-    assert alternatives.main(["--small", "--jobs", "bootstrap,train", "--json", str(file)]) == 0
+    assert alternatives.main(["--small", "--jobs", "train", "--json", str(file)]) == 0
     seconds = json.loads(file.read_text())["seconds"]
     assert {"NumPy, one core", "ThreadPoolExecutor", "multiprocessing.Pool", "Ringlet, replicas"} <= set(
         seconds["train"]
