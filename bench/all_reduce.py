@@ -129,11 +129,11 @@ def _row(result: Result) -> list[str]:
     ]  # fmt: skip
 
 
-def _panels(results: Sequence[Result]) -> dict[tuple[str, str], report.Curves]:
+def _panels(results: Sequence[Result]) -> dict[str, report.Curves]:
     """One panel for each variant and number of ranks: seconds over bytes."""
-    panels: dict[tuple[str, str], dict[str, list[tuple[float, float]]]] = {}
+    panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for result in results:
-        panel = panels.setdefault((result.variant, f"{result.cell.num_ranks} ranks"), {})
+        panel = panels.setdefault(f"{result.variant}, {result.cell.num_ranks} ranks", {})
         size = float(result.cell.size_bytes)
         if result.algorithm == results[0].algorithm:
             panel.setdefault("limit", []).append((size, harness.Statistics(tuple(result.limit)).median))
@@ -179,7 +179,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         })  # fmt: skip
     if options.plot:
         title = f"all_reduce {options.dtype} {options.op}, {machine.cpu}, {machine.cores} cores, {machine.commit}"
-        report.write_figure(options.plot, _panels(results), y_label="seconds per call", title=title)
+        columns = len({result.cell.num_ranks for result in results})
+        report.write_figure(options.plot, _panels(results), columns=columns, y_label="seconds per call", title=title)
     return 0
 
 

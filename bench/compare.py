@@ -205,7 +205,7 @@ def _command(options: argparse.Namespace) -> str:
 def _document(machine: Machine, command: str, sections: Sequence[Section]) -> str:
     lines = ["# ringlet and its peers", "", "Columns, peers and goals are explained in `bench/README.md`.", "",
              f"    {command}", "", *(f"    {line}" for line in machine.lines()), ""]  # fmt: skip
-    return "\n".join([*lines, as_markdown(sections), ""])
+    return "\n".join([*lines, as_markdown(sections), "", "[Back to the index](../index.md)", ""])
 
 
 def _end_in_order(signal_number: int, _: object) -> None:
@@ -248,7 +248,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.markdown.write_text(_document(machine, _command(options), sections), encoding="utf-8")
     if options.plot:
         title = f"ringlet and its peers, {options.dtype}, {machine.cpu}, {machine.cores} cores, {machine.commit}"
-        report.write_figure(options.plot, panels(comparison.measured), y_label="seconds per call", title=title)
+        report.write_figure(
+            options.plot, panels(comparison.measured), columns=3, y_label="time / least possible time", title=title
+        )
     return 0
 
 

@@ -111,18 +111,21 @@ def disturbance_section(measured: Sequence[Measured]) -> Section:
     return Section("Others", ["ranks", *map(format_bytes, sizes)], rows, said)
 
 
-def panels(measured: Sequence[Measured]) -> Mapping[tuple[str, str], report.Curves]:
-    """Give one panel for each collective, variant and number of ranks: seconds over bytes.
+def panels(measured: Sequence[Measured]) -> Mapping[str, report.Curves]:
+    """Give one panel for each collective and variant, at the fewest ranks: time / limit over bytes.
 
     Every panel names all curves, in one order, though some have no points there: a colour belongs to a name.
     """
-    labels = list(dict.fromkeys(map(_label, sorted(measured, key=lambda one: one.family not in ("limit", "ringlet")))))
-    figures: dict[tuple[str, str], dict[str, list[tuple[float, float]]]] = {}
-    for one in sorted(measured, key=lambda one: (one.task.num_ranks, one.task.size_bytes)):
-        place = (f"{one.task.collective} {one.task.variant}", f"{one.task.num_ranks} ranks")
-        curves = figures.setdefault(place, {label: [] for label in labels})
-        if one.seconds:
-            curves[_label(one)].append((float(one.task.size_bytes), one.median))
+    fewest = min(one.task.num_ranks for one in measured)
+    shown = [one for one in measured if one.task.num_ranks == fewest and one.seconds]
+    limits = {one.task: one.median for one in shown if one.family == "limit"}
+    labels = list(dict.fromkeys(map(_label, sorted(shown, key=lambda one: one.family not in ("limit", "ringlet")))))
+    figures: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    for one in sorted(shown, key=lambda one: one.task.size_bytes):
+        title = f"{one.task.collective} {one.task.variant}, {fewest} ranks"
+        curves = figures.setdefault(title, {label: [] for label in labels})
+        if one.task in limits:
+            curves[_label(one)].append((float(one.task.size_bytes), one.median / limits[one.task]))
     return figures
 
 

@@ -62,16 +62,18 @@ def write_json(path: Path, document: Mapping[str, object]) -> None:
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
-def write_figure(path: Path, panels: Mapping[tuple[str, str], Curves], *, y_label: str, title: str) -> None:
+def write_figure(path: Path, panels: Mapping[str, Curves], *, columns: int, y_label: str, title: str) -> None:
     """Draw curves over sizes, on logarithmic axes, in a grid of panels, and save them as a picture.
 
     Parameters
     ----------
     path : Path
         File to write; its suffix chooses the format.
-    panels : mapping of (row, column) to mapping of str to sequence of (bytes, y)
-        Panels by the titles of their row and column; curves by label. ``"limit"`` is drawn dashed and grey; what stands
-        before a comma chooses a colour, and what is from C++ is drawn dotted.
+    panels : mapping of str to mapping of str to sequence of (bytes, y)
+        Panels by title, curves by label. ``"limit"`` is drawn dashed and grey; what stands before a comma chooses a
+        colour, and what is from C++ is drawn dotted.
+    columns : int
+        Panels beside each other. The legend is below all of them.
     y_label, title : str
 
     Raises
@@ -85,16 +87,15 @@ def write_figure(path: Path, panels: Mapping[tuple[str, str], Curves], *, y_labe
         raise ModuleNotFoundError(
             "--plot needs matplotlib, which is not installed; pip install 'ringlet[plot]', or leave --plot out."
         ) from error
-    rows, columns = (list(dict.fromkeys(place[i] for place in panels)) for i in range(2))
-    figure = Figure(figsize=(1.5 + 4.2 * len(columns), 1 + 3.4 * len(rows)), layout="constrained")
-    grid = figure.subplots(len(rows), len(columns), squeeze=False, sharex=True, sharey=True)
-    for (row, column), curves in panels.items():
-        axis = grid[rows.index(row)][columns.index(column)]
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(1.5 + 4.2 * columns, 1.6 + 3.4 * rows), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    for axis, (name, curves) in zip(grid.flat, panels.items(), strict=False):
         _draw(axis, curves)
-        axis.set_title(f"{row}, {column}", fontsize="medium")
+        axis.set_title(name, fontsize="medium")
     for axis in grid[:, 0]:
         axis.set_ylabel(y_label)
-    grid[0][0].legend(fontsize="small")
+    figure.legend(*grid[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize="small")
     figure.suptitle(title, fontsize="medium")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)

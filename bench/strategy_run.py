@@ -40,7 +40,7 @@ _IMPORTS = {
     "import ringlet, after numpy": ("import numpy", "import ringlet"),
     "import ringlet and all its names, after numpy": (
         "import numpy",
-        "import ringlet; [getattr(ringlet, name) for name in ringlet.__all__]",
+        "import ringlet; [getattr(ringlet, name) for name in dir(ringlet)]",
     ),
 }
 

@@ -21,7 +21,7 @@ MODULES = ["ringlet", *(m.name for m in pkgutil.walk_packages(ringlet.__path__, 
 
 def public_names() -> Iterator[tuple[str, object]]:
     """Name and object of everything public: the names of ringlet and of its public sub-modules."""
-    for name in ringlet.__all__:
+    for name in dir(ringlet):
         value = getattr(ringlet, name)
         if isinstance(value, types.ModuleType):
             yield from ((f"{name}.{inner}", getattr(value, inner)) for inner in value.__all__)

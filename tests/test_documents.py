@@ -81,7 +81,7 @@ def test_quick_start_holds_one_block_of_two_commands():
     (block,) = blocks
     main_job, tests = block.splitlines()
     assert "[examples]" in main_job
-    assert "examples/digits.py" in main_job
+    assert "examples/bootstrap.py" in main_job
     assert "[test]" in tests
     assert tests.endswith("pytest")
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.metadata
 import json
 import os
+import pydoc
 import re
 import subprocess
 import sys
+import types
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -37,12 +41,12 @@ def third_party(modules: list[str]) -> set[str]:
 # --- import ---------------------------------------------------------------------------------------------------------
 
 
-def test_import_alone_loads_one_module_of_ringlet_and_no_dependency():
+def test_import_alone_loads_two_small_modules_and_no_dependency():
     loaded = run_python(
         "import json, sys; before = set(sys.modules); import ringlet;"
         "print(json.dumps(sorted(set(sys.modules) - before)))"
     )
-    assert [m for m in loaded if m.startswith("ringlet")] == ["ringlet"]
+    assert [m for m in loaded if m.startswith("ringlet")] == ["ringlet", "ringlet.module_names"]
     assert third_party(loaded) == set()
     assert len(loaded) <= 10, loaded
 
@@ -119,7 +123,7 @@ def names_in_stub() -> set[str]:
 
 
 def test_the_stub_lists_the_names_of_the_table():
-    assert names_in_stub() == set(dir(ringlet)) == {*ringlet.__all__, "__version__"}
+    assert names_in_stub() == set(dir(ringlet))
 
 
 @pytest.mark.parametrize("name", dir(ringlet))
@@ -136,6 +140,41 @@ def test_an_unknown_name_is_an_attribute_error_that_python_can_complete():
     with pytest.raises(AttributeError, match="module 'ringlet' has no attribute 'MirorredStrategy'") as caught:
         ringlet.MirorredStrategy  # noqa: B018
     assert (caught.value.name, caught.value.obj) == ("MirorredStrategy", ringlet)
+
+
+def public_modules(module: types.ModuleType = ringlet) -> Iterator[types.ModuleType]:
+    """The module and all modules that are reached from it by public names."""
+    yield module
+    for inner in (getattr(module, name) for name in dir(module)):
+        if isinstance(inner, types.ModuleType):
+            yield from public_modules(inner)
+
+
+# Loading one of them must not add names to another.
+MODULES = {module.__name__: module for module in public_modules()}
+
+
+@pytest.mark.parametrize("name", [*MODULES, "ringlet.config"])
+def test_dir_of_a_public_module_shows_all_of_its_public_names_and_nothing_else(name):
+    module = importlib.import_module(name) if name == "ringlet.config" else MODULES[name]
+    names = dir(module)
+    assert names == sorted(set(names))
+    assert [n for n in names if n.startswith("_")] in ([], ["__version__"])
+    assert all(hasattr(module, n) for n in names)
+    if module is not ringlet:  # help() describes every class of __all__ in full
+        assert names == sorted(module.__all__)
+
+
+def test_public_modules_are_found_at_every_depth():
+    assert {"ringlet.tpu.drawing", "ringlet.experimental.partitioners", "ringlet.compat.tf.data"} <= set(MODULES)
+    assert "init_process_group" in dir(ringlet.collectives)
+
+
+def test_help_is_a_map_of_the_package():
+    text = pydoc.render_doc(ringlet, renderer=pydoc.plaintext)
+    assert len(text.splitlines()) < 200
+    words = set(re.findall(r"\w+", ringlet.__doc__))
+    assert set(dir(ringlet)) - {"__version__"} <= words
 
 
 # Public names of TensorFlow 2.21's tf.distribute, and tf.Variable.
@@ -179,7 +218,7 @@ def test_every_public_name_of_tf_distribute_is_there():
 
 def test_input_classes_are_at_the_top_as_in_tensorflow():
     assert ringlet.InputOptions is ringlet.data.InputOptions
-    assert {"InputContext", "InputReplicationMode", "DistributedDataset", "DistributedIterator"} <= set(ringlet.__all__)
+    assert {"InputContext", "InputReplicationMode", "DistributedDataset", "DistributedIterator"} <= set(dir(ringlet))
 
 
 def test_the_version_is_the_one_of_pyproject_and_of_the_newest_changes():

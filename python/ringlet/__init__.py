@@ -1,7 +1,38 @@
 """The ``tf.distribute`` programming model for NumPy, on a C++ all-reduce core.
 
-Every public name is listed once, in the table below, and loaded on first use: ``import ringlet`` by itself imports
-nothing, not even NumPy.
+A strategy runs one function on every replica, each with its slice of the data, and combines their results. Names
+load on first use: ``import ringlet`` by itself does not import NumPy. ``help(ringlet.launch)`` explains one.
+
+Strategies
+    MirroredStrategy             replicas as threads of this process
+    MultiWorkerMirroredStrategy  replicas in all processes of a cluster, which ``ringlet run`` or `launch` starts
+    ParameterServerStrategy      variables on parameter servers, functions on workers; see `coordinator` and `Server`
+    TPUStrategy                  replicas placed on the cores of a TPU slice, without a TPU
+    OneDeviceStrategy            one replica
+    Strategy, StrategyExtended, RunOptions, CrossDeviceOps and its classes DirectAllReduce, RingAllReduce,
+    ReductionToOneDevice, HierarchicalCopyAllReduce, NcclAllReduce
+In a step, and around it
+    get_replica_context, ReplicaContext, ReduceOp, in_cross_replica_context
+    get_strategy, has_strategy, experimental_set_strategy, function
+    Variable, VariableAggregation, VariableSynchronization, IndexedSlices, DistributedValues
+Input
+    data                         datasets: pipelines over arrays and files
+    DistributedDataset, DistributedIterator, InputContext, InputOptions, InputReplicationMode
+Without a strategy
+    collectives                  all-reduce and other collectives among threads or processes
+    sharding                     arrays divided into tiles over devices, and what the devices would send
+    tpu                          TPU slices: topology, placement, cost, drawings
+    empty_shared                 an array in memory that processes share
+Processes and clusters
+    launch, Server               start workers, be one of them
+    cluster_resolver             find the cluster of this process
+    is_chief, print0, progress, once_per_host, ChiefLogFilter
+The rest
+    train                        checkpoints
+    compat                       ``from ringlet.compat import tf`` for programs written for TensorFlow
+    experimental                 names of ``tf.distribute.experimental``
+    errors, checks, testing      exception classes; equality over replicas; reference reductions
+    show_config, set_logical_devices
 
 Examples
 --------
@@ -19,9 +50,9 @@ Examples
 
 from __future__ import annotations
 
-import importlib
-import os
-import sys
+import os as _os
+
+from ringlet.module_names import load_on_use as _load_on_use
 
 # Public name -> module below ringlet that defines it. A sub-module stands for itself. `__init__.pyi` tells the same to
 # type checkers; a test holds the two together.
@@ -97,21 +128,14 @@ _PUBLIC = {
     "train": "train",
 }
 
-__all__ = [name for name in _PUBLIC if not name.startswith("_")]
+__getattr__ = _load_on_use(__name__, _PUBLIC)
 
 
-def __getattr__(name: str) -> object:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'ringlet' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
-    module = importlib.import_module(f"{__name__}.{_PUBLIC[name]}")
-    value = module if name == _PUBLIC[name] else getattr(module, name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
+def __dir__() -> list[str]:  # and no `__all__`, for which help(ringlet) would print every class in full
     return sorted(_PUBLIC)
 
 
-if "RINGLET_UNCAUGHT" in os.environ:  # a worker of `ringlet run`
-    importlib.import_module("ringlet.ipc.uncaught_exceptions").report_uncaught(os.environ["RINGLET_UNCAUGHT"])
+if "RINGLET_UNCAUGHT" in _os.environ:  # a worker of `ringlet run`
+    from ringlet.ipc.uncaught_exceptions import report_uncaught as _report_uncaught
+
+    _report_uncaught(_os.environ["RINGLET_UNCAUGHT"])

@@ -12,6 +12,7 @@ from ringlet.cluster.resolvers.slurm_resolver import SlurmClusterResolver
 from ringlet.cluster.resolvers.tf_config_resolver import TFConfigClusterResolver
 from ringlet.cluster.resolvers.tpu_resolver import TPUClusterResolver
 from ringlet.cluster.resolvers.union_resolver import UnionResolver
+from ringlet.module_names import list_public
 
 __all__ = [
     "ClusterResolver",
@@ -26,3 +27,5 @@ __all__ = [
     "TPUClusterResolver",
     "UnionResolver",
 ]
+
+__dir__ = list_public(__name__)

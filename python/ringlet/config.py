@@ -13,8 +13,11 @@ from ringlet import _core
 from ringlet.collectives import Algorithm, Op
 from ringlet.devices import visible_cores
 from ringlet.errors import InvalidArgumentError
+from ringlet.module_names import list_public
 
 __all__ = ["Config", "__version__", "cmake_dir", "show_config"]
+
+__dir__ = list_public(__name__)
 
 __version__: str
 

@@ -13,8 +13,11 @@ import numpy as np
 
 from ringlet.collectives import Group, Member, Op
 from ringlet.errors import CollectiveAborted
+from ringlet.module_names import list_public
 
 __all__ = ["identity_of", "reduce_in_ring_order", "reduce_in_tree_order", "run_on_ranks", "scan_in_rank_order"]
+
+__dir__ = list_public(__name__)
 
 Array = np.ndarray[Any, np.dtype[Any]]
 T = TypeVar("T")

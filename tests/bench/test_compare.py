@@ -303,12 +303,13 @@ def test_a_document_has_headings_and_tables_and_a_terminal_columns():
     assert as_text(sections).splitlines() == ["Empty:", "Nothing.", "", "Two:", "Said.", "a  b", "-  -", "x  1"]
 
 
-def test_every_panel_names_all_curves_in_one_order():
-    seen = panels(SMALL)
-    assert list(seen) == [("all_reduce in_place", "2 ranks"), ("all_reduce out", "2 ranks")]
+def test_a_panel_for_each_question_shows_times_over_the_limit_with_all_curves_in_one_order():
+    seen = panels([*SMALL, measured("mpi", "MPI", 1.0, ranks=4)])
+    assert list(seen) == ["all_reduce in_place, 2 ranks", "all_reduce out, 2 ranks"]
     assert [list(curves) for curves in seen.values()] == [["limit", "ringlet, Python", "mpi"]] * 2
-    assert seen["all_reduce in_place", "2 ranks"]["mpi"] == [(8.0, 8e-6)]
-    assert seen["all_reduce out", "2 ranks"]["mpi"] == []
+    assert seen["all_reduce in_place, 2 ranks"]["limit"] == [(8.0, 1.0)]
+    assert seen["all_reduce in_place, 2 ranks"]["mpi"] == [(8.0, 8.0)]
+    assert seen["all_reduce out, 2 ranks"]["mpi"] == []
 
 
 def test_what_is_measured_can_be_written_as_json():

@@ -36,11 +36,11 @@ def test_a_figure_is_a_picture_file(tmp_path):
     pytest.importorskip("matplotlib")
     path = tmp_path / "new" / "run.png"
     curves = {"limit": [(8, 1e-6), (1024, 2e-6)], "auto, C++": [(8, 2e-6)], "auto, Python": [(8, 2e-6), (1024, 3e-6)]}
-    report.write_figure(path, {("out", "2 ranks"): curves, ("out", "4 ranks"): curves}, y_label="seconds", title="x")
+    report.write_figure(path, dict.fromkeys("abc", curves), columns=2, y_label="seconds", title="x")
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_missing_matplotlib_is_named_with_its_cure(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'ringlet\[plot\]'"):
-        report.write_figure(tmp_path / "run.png", {("out", "2"): {}}, y_label="", title="")
+        report.write_figure(tmp_path / "run.png", {"out": {}}, columns=1, y_label="", title="")

@@ -37,7 +37,7 @@ def anchors_of(path: Path) -> list[str]:
     return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
 
 
-@pytest.mark.parametrize("page", WRITTEN[1:], ids=name_of)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_a_page_links_to_the_index_and_can_be_reached_from_it(page):
     assert f"]({os.path.relpath(INDEX, page.parent)})" in page.read_text(encoding="utf-8")
     reached, waiting = {INDEX}, [INDEX]
@@ -82,4 +82,5 @@ def test_readme_is_short_and_names_files_that_exist():
     assert text.count("\n") <= THREE_SCREENS
     named = re.findall(r"`((?:docs|examples|bench)/[\w/.]*|[A-Z]+\.md)`", text)
     assert len(named) > 8
+    assert re.findall(r"\]\((?!https?:)", text) == [], "shown elsewhere, a relative link leads nowhere: name the path"
     assert [name for name in named if not (ROOT / name).exists()] == []

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ringlet.module_names import list_public, load_on_use
 
 if TYPE_CHECKING:
     from ringlet.cluster.cluster_def import ClusterDef, JobDef
@@ -72,9 +73,5 @@ _HOME = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = load_on_use(__name__, _HOME)
+__dir__ = list_public(__name__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ringlet.collectives.communication_options import CollectiveHints, CommunicationImplementation, CommunicationOptions
 from ringlet.collectives.group import Group
@@ -11,6 +11,7 @@ from ringlet.collectives.op import Algorithm, Op, ReduceOp
 from ringlet.collectives.shared_arrays import empty_shared
 from ringlet.collectives.single_controller import all_reduce_buffers
 from ringlet.collectives.timeouts import default_timeout_seconds
+from ringlet.module_names import list_public, load_on_use
 
 if TYPE_CHECKING:
     from ringlet.collectives.process_group import init_process_group
@@ -30,12 +31,6 @@ __all__ = [
     "init_process_group",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    # Loaded on first use: single-process programs do not need the rendezvous.
-    if name != "init_process_group":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-    from ringlet.collectives.process_group import init_process_group
-
-    globals()[name] = init_process_group
-    return init_process_group
+# Single-process programs do not need the rendezvous.
+__getattr__ = load_on_use(__name__, {"init_process_group": "process_group"})
+__dir__ = list_public(__name__)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ringlet.module_names import list_public, load_on_use
 
 if TYPE_CHECKING:
     from ringlet.compat import tf
 
 __all__ = ["tf"]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}: it has {', '.join(__all__)}")
-    return importlib.import_module(f"{__name__}.{name}")
+__getattr__ = load_on_use(__name__, {"tf": "tf"})
+__dir__ = list_public(__name__)

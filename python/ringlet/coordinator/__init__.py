@@ -7,6 +7,7 @@ from ringlet.coordinator.current_worker import experimental_get_current_worker_i
 from ringlet.coordinator.per_worker_values import PerWorkerValues
 from ringlet.coordinator.remote_value import RemoteValue
 from ringlet.coordinator.server import Server
+from ringlet.module_names import list_public
 
 __all__ = [
     "ClusterCoordinator",
@@ -17,6 +18,8 @@ __all__ = [
     "experimental_get_current_worker_index",
     "get_current_worker_index",
 ]
+
+__dir__ = list_public(__name__)
 
 # Aliases: tf.distribute.coordinator and tf.distribute.experimental.coordinator use different names.
 PerWorkerValue = PerWorkerValues

@@ -41,6 +41,7 @@ from ringlet.data.readers.text_line import TextLineDataset
 from ringlet.data.readers.tfrecord import TFRecordDataset
 from ringlet.data.readers.tfrecord_writer import TFRecordWriter
 from ringlet.data.tensor_spec import NoneTensorSpec, PerReplicaSpec, TensorSpec
+from ringlet.module_names import list_public
 
 __all__ = [
     "AUTOTUNE",
@@ -85,3 +86,5 @@ __all__ = [
     "parse_single_example",
     "serialize_example",
 ]
+
+__dir__ = list_public(__name__)

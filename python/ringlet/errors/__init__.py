@@ -31,6 +31,8 @@ from ringlet.errors.requests import (
     ShardingError,
     ValuesDifferError,
 )
+from ringlet.errors.short_tracebacks import install
+from ringlet.module_names import list_public
 
 __all__ = [
     "CancelledError",
@@ -58,5 +60,9 @@ __all__ = [
     "WorkerLostError",
 ]
 
+__dir__ = list_public(__name__)
+
 for _name in __all__:
     globals()[_name].__module__ = __name__  # where users import them from, which tracebacks and pickles say
+
+install()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
 from ringlet.collectives import CollectiveHints, CommunicationImplementation, CommunicationOptions
+from ringlet.module_names import list_public, load_on_use
 from ringlet.strategy import CentralStorageStrategy, ValueContext
 
 if TYPE_CHECKING:
@@ -19,18 +19,13 @@ if TYPE_CHECKING:
 # The older name of the same enumeration.
 CollectiveCommunication = CommunicationImplementation
 
-# Imported on first use: name -> (module, name in it), or (module, "") for a module.
+# Imported on first use: the name, and where it is defined.
+_WORKERS = ".strategy.multi_worker.multi_worker_strategy"
 _LATE = {
-    "MultiWorkerMirroredStrategy": (
-        "ringlet.strategy.multi_worker.multi_worker_strategy",
-        "ExperimentalMultiWorkerMirroredStrategy",
-    ),
-    "ParameterServerStrategy": (
-        "ringlet.strategy.parameter_server.parameter_server_strategy",
-        "ParameterServerStrategy",
-    ),
-    "TPUStrategy": ("ringlet.strategy.tpu.tpu_strategy", "ExperimentalTPUStrategy"),
-    "partitioners": ("ringlet.experimental.partitioners", ""),
+    "MultiWorkerMirroredStrategy": f"{_WORKERS}:ExperimentalMultiWorkerMirroredStrategy",
+    "ParameterServerStrategy": ".strategy.parameter_server.parameter_server_strategy",
+    "TPUStrategy": ".strategy.tpu.tpu_strategy:ExperimentalTPUStrategy",
+    "partitioners": "partitioners",
 }
 
 __all__ = [
@@ -46,15 +41,5 @@ __all__ = [
     "partitioners",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name not in _LATE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-    place, original = _LATE[name]
-    module = importlib.import_module(place)
-    value = globals()[name] = getattr(module, original) if original else module
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATE})
+__getattr__ = load_on_use(__name__, _LATE)
+__dir__ = list_public(__name__)

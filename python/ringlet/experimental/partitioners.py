@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ringlet.module_names import list_public
 from ringlet.values.variables.partitioner import (
     FixedShardsPartitioner,
     MaxSizePartitioner,
@@ -10,3 +11,5 @@ from ringlet.values.variables.partitioner import (
 )
 
 __all__ = ["FixedShardsPartitioner", "MaxSizePartitioner", "MinSizePartitioner", "Partitioner"]
+
+__dir__ = list_public(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ringlet.collectives.adapters.array_adapters import register_kind
 from ringlet.errors import GatherError, GatherWarning
+from ringlet.module_names import list_public
 from ringlet.sharding.creation import shard
 from ringlet.sharding.execution.gather_fallback import strict
 from ringlet.sharding.explain import explain
@@ -53,6 +54,8 @@ __all__ = [
     "tile_views",
     "visualize",
 ]
+
+__dir__ = list_public(__name__)
 
 # Collectives, strategies, variables and checkpoints accept and return sharded arrays.
 register_kind(ShardedArray, ShardedKind())

@@ -5,10 +5,12 @@ Names load on first use.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
+from ringlet.module_names import list_public, load_on_use
+
 if TYPE_CHECKING:
+    from ringlet.tpu import drawing as drawing
     from ringlet.tpu.assignment.device_assignment import SINGLE_CORE_ASSIGNMENT as SINGLE_CORE_ASSIGNMENT
     from ringlet.tpu.assignment.device_assignment import DeviceAssignment as DeviceAssignment
     from ringlet.tpu.assignment.device_assignment import DeviceOrderMode as DeviceOrderMode
@@ -54,6 +56,7 @@ _PUBLIC = {
     "Topology": "topology.topology",
     "create_device_mesh": "assignment.device_mesh",
     "create_hybrid_device_mesh": "assignment.device_mesh",
+    "drawing": "drawing",
     "environment": "topology.process_environment",
     "initialize_tpu_system": "topology.tpu_system",
     "shutdown_tpu_system": "topology.tpu_system",
@@ -63,13 +66,5 @@ _PUBLIC = {
 __all__ = list(_PUBLIC)
 
 
-def __getattr__(name: str) -> object:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_PUBLIC[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(_PUBLIC)
+__getattr__ = load_on_use(__name__, _PUBLIC)
+__dir__ = list_public(__name__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ringlet.cluster.cluster_spec import ClusterSpec
+from ringlet.module_names import list_public
 from ringlet.train.checkpoint import Checkpoint
 from ringlet.train.checkpoint_manager import CheckpointManager
 from ringlet.train.checkpoint_options import CheckpointOptions
@@ -18,3 +19,5 @@ __all__ = [
     "InitializationOnlyStatus",
     "latest_checkpoint",
 ]
+
+__dir__ = list_public(__name__)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ringlet.module_names import list_public, load_on_use
 from ringlet.values.distributed_values import DistributedValues
 from ringlet.values.mirrored_value import Mirrored
 from ringlet.values.per_replica import PerReplica
@@ -57,9 +57,5 @@ _VARIABLES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _VARIABLES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_VARIABLES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = load_on_use(__name__, _VARIABLES)
+__dir__ = list_public(__name__)

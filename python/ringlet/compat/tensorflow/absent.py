@@ -185,5 +185,6 @@ def namespace_getter(path: str, names: Mapping[str, Any]) -> Callable[[str], Any
 def namespace(path: str, description: str, names: Mapping[str, Any]) -> Any:
     """Return a namespace that is not a module file."""
     module = ModuleType(path, description)
-    module.__dict__.update(names, __all__=sorted(names), __getattr__=absent_getter(path, names))
+    public = sorted(names)
+    module.__dict__.update(names, __all__=public, __getattr__=absent_getter(path, names), __dir__=public.copy)
     return module

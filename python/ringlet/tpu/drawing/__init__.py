@@ -15,6 +15,7 @@ from typing import Any, TextIO
 
 from numpy.typing import ArrayLike
 
+from ringlet.module_names import list_public
 from ringlet.tpu.drawing.figure import scene_to_axes
 from ringlet.tpu.drawing.picture import WIDTH, scene_of
 from ringlet.tpu.drawing.subject import Drawn
@@ -24,6 +25,8 @@ from ringlet.tpu.drawing.text_sheet import text_lines
 from ringlet.tpu.topology_of import topology_of
 
 __all__ = ["draw", "html", "plot", "svg", "text"]
+
+__dir__ = list_public(__name__)
 
 
 def svg(

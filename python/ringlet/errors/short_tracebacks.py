@@ -1,0 +1,101 @@
+"""Short tracebacks: an uncaught error that Ringlet raises on purpose is printed without Ringlet's own frames.
+
+Only the printing of uncaught exceptions changes. Exceptions keep their tracebacks, so programs, logs, debuggers, pytest
+and IPython see all of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any
+
+__all__ = ["install", "short_traceback"]
+
+VARIABLE = "RINGLET_TRACEBACK"
+_PACKAGE = __file__.rpartition("errors")[0]
+_STANDARD_LIBRARY = os.__file__.removesuffix("os.py")
+
+
+def install() -> None:
+    """Change how uncaught exceptions are printed, unless the program has done so already."""
+    if sys.excepthook is sys.__excepthook__ or sys.excepthook.__module__.startswith("ringlet."):
+        print_uncaught = sys.excepthook
+
+        def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+            with _short(error):
+                print_uncaught(kind, error, error.__traceback__ or trace)
+
+        sys.excepthook = hook
+    if threading.excepthook is threading.__excepthook__:
+
+        def thread_hook(args: Any) -> None:
+            with _short(args.exc_value):
+                threading.__excepthook__(args)
+
+        threading.excepthook = thread_hook
+
+
+@contextlib.contextmanager
+def _short(error: BaseException | None) -> Iterator[None]:
+    """Shorten the traceback of an exception while it is printed, and say so below."""
+    whole = error.__traceback__ if error is not None else None
+    short = short_traceback(error) if error is not None and not _asked_for_all() else whole
+    if error is None or short is whole:
+        yield
+        return
+    error.__traceback__ = short
+    try:
+        yield
+    finally:
+        error.__traceback__ = whole
+    if sys.stderr is not None:
+        print(f"(without the frames inside ringlet; {VARIABLE}=full shows them)", file=sys.stderr)
+
+
+def _asked_for_all() -> bool:
+    """Return whether the whole traceback is asked for: by the user, or by a debugger or pytest."""
+    monitoring = getattr(sys, "monitoring", None)  # from Python 3.12 on
+    return (
+        os.environ.get(VARIABLE) == "full"
+        or "PYTEST_CURRENT_TEST" in os.environ
+        or sys.gettrace() is not None
+        or sys.breakpointhook is not sys.__breakpointhook__
+        or (monitoring is not None and monitoring.get_tool(monitoring.DEBUGGER_ID) is not None)
+    )
+
+
+def short_traceback(error: BaseException) -> TracebackType | None:
+    """Return the traceback without frames of Ringlet; the whole one if the error is unexpected or no other is left."""
+    frames = []
+    trace = error.__traceback__
+    while trace is not None:
+        frames.append(trace)
+        trace = trace.tb_next
+    kept = [t for t in frames if not t.tb_frame.f_code.co_filename.startswith(_PACKAGE)]
+    if frames and frames[-1] not in kept and _is_on_purpose(error, frames[-1]) and any(map(_is_of_a_user, kept)):
+        for frame in reversed(kept):
+            trace = TracebackType(trace, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+        return trace
+    return error.__traceback__
+
+
+def _is_on_purpose(error: BaseException, last: TracebackType) -> bool:
+    """Return whether Ringlet's frame `last` raised a documented error, or a plain one by a ``raise`` statement."""
+    if any(kind.__module__ == "ringlet.errors" for kind in type(error).__mro__):
+        return True
+    from opcode import opmap
+
+    # A cause tells of something unexpected, such as the exception of a function in another process.
+    plain = type(error) in (TypeError, ValueError) and error.__cause__ is None
+    return plain and last.tb_frame.f_code.co_code[last.tb_lasti] == opmap["RAISE_VARARGS"]
+
+
+def _is_of_a_user(trace: TracebackType) -> bool:
+    file = trace.tb_frame.f_code.co_filename
+    library = file.startswith(_STANDARD_LIBRARY) and "site-packages" not in file
+    return not library and not file.startswith("<frozen ")

@@ -1,0 +1,37 @@
+"""``__getattr__`` and ``__dir__`` of modules: names that load on first use, and a list of the public names alone."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+TYPE_CHECKING = False  # `typing` takes longer to load than all of this
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["list_public", "load_on_use"]
+
+
+def list_public(module: str) -> Callable[[], list[str]]:
+    """Return the ``__dir__`` of a module that shows its ``__all__`` and nothing else."""
+    return lambda: sorted(sys.modules[module].__all__)
+
+
+def load_on_use(module: str, homes: Mapping[str, str]) -> Callable[[str], object]:
+    """Return the ``__getattr__`` of a module whose names load on first use.
+
+    `homes` maps each name to the module that defines it, relative to `module` as in ``from .home import name``, with
+    ``":original"`` where the name differs there. A sub-module stands for itself.
+    """
+
+    def get(name: str) -> object:
+        if name not in homes:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules[module])
+        home, _, original = homes[name].partition(":")
+        value = importlib.import_module(f".{home}", module)
+        if value.__name__ != f"{module}.{name}":
+            value = getattr(value, original or name)
+        setattr(sys.modules[module], name, value)
+        return value
+
+    return get

@@ -1,0 +1,107 @@
+"""What an uncaught error of Ringlet prints, and where everything stays visible."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import ringlet
+from ringlet.errors.short_tracebacks import short_traceback
+
+HINT = "(without the frames inside ringlet; RINGLET_TRACEBACK=full shows them)"
+OWN_FRAME = "ringlet/collectives/"
+
+ERROR = "ringlet.collectives.Group(0)"
+STEP = (
+    "strategy = ringlet.MirroredStrategy(['CPU:0', 'CPU:1'])\n"
+    "strategy.run(lambda: ringlet.get_replica_context().all_reduce('MEANS', 1.0))"
+)
+IN_THREAD = f"import threading\ndef work():\n    {ERROR}\nt = threading.Thread(target=work); t.start(); t.join()"
+
+
+def printed(program: str, before: str = "", **environ: str) -> str:
+    """What a program prints outside of pytest."""
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    command = [sys.executable, "-c", f"import os, sys\n{before}\nimport ringlet\n{program}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, env=inherited | environ)
+    return done.stderr + done.stdout
+
+
+@pytest.mark.parametrize(
+    ("program", "last"),
+    [
+        (ERROR, "ringlet.errors.InvalidArgumentError: a group has 1 to 4096 ranks, not 0."),
+        (STEP, "'MEANS' is not a valid ReduceOp: use 'SUM' or 'MEAN'"),
+        (IN_THREAD, "ringlet.errors.InvalidArgumentError: a group has 1 to 4096 ranks, not 0."),
+        (f"import functools\nfunctools.reduce(lambda a, b: {ERROR}, [1, 2])", "not 0."),
+    ],
+    ids=["call", "plain class in a step", "thread", "through C"],
+)
+def test_an_error_raised_on_purpose_shows_the_frames_of_the_program_alone(program, last):
+    text = printed(program)
+    assert OWN_FRAME not in text
+    assert "ringlet/strategy/" not in text
+    assert "<module>" in text or "in work" in text
+    assert last in text
+    assert text.rstrip().endswith(HINT)
+
+
+@pytest.mark.parametrize(
+    ("program", "environ"),
+    [
+        (ERROR, {"RINGLET_TRACEBACK": "full"}),
+        (ERROR, {"PYTEST_CURRENT_TEST": "test_x"}),
+        (f"sys.settrace(lambda *_: None)\n{ERROR}", {}),
+        (f"sys.breakpointhook = print\n{ERROR}", {}),
+        (f"import logging\ntry:\n    {ERROR}\nexcept ValueError:\n    logging.exception('logged')", {}),
+        (f"import traceback\ntry:\n    {ERROR}\nexcept ValueError:\n    traceback.print_exc()", {}),
+        (f"import threading\nthreading.excepthook = lambda a: sys.__excepthook__(*a[:3])\n{IN_THREAD}", {}),
+    ],
+    ids=["asked for", "pytest", "trace", "debugger", "log", "traceback", "own thread hook"],
+)
+def test_everything_shows_where_it_is_asked_for_and_where_ringlet_does_not_print(program, environ):
+    text = printed(program, **environ)
+    assert OWN_FRAME in text
+    assert HINT not in text
+
+
+def test_unexpected_errors_and_causes_show_everything():
+    unexpected = printed("ringlet.MirroredStrategy(['CPU:0', 'CPU:1']).run(5)")
+    assert "ringlet/strategy/" in unexpected
+    assert "'int' object is not callable" in unexpected
+    of_the_program = printed("ringlet.MirroredStrategy(['CPU:0', 'CPU:1']).run(lambda: 1 / 0)")
+    assert "ringlet/strategy/" in of_the_program
+    cause = printed(f"try:\n    {ERROR}\nexcept ValueError as error:\n    raise RuntimeError('outer') from error")
+    assert OWN_FRAME in cause
+    context = printed(f"try:\n    {ERROR}\nexcept ValueError:\n    {ERROR.replace('0', '-1')}")
+    first, second = context.split("During handling")
+    assert OWN_FRAME in first
+    assert OWN_FRAME not in second
+    for text in (unexpected, of_the_program, cause):
+        assert HINT not in text
+
+
+def test_a_hook_that_the_program_installed_before_sees_everything():
+    text = printed(ERROR, before="import traceback\nsys.excepthook = lambda *error: traceback.print_exception(*error)")
+    assert OWN_FRAME in text
+    assert HINT not in text
+
+
+def test_exceptions_keep_their_tracebacks_for_post_mortem_debugging():
+    show = "sys.excepthook(type(error), error, error.__traceback__)\n    print(error.__traceback__.tb_next is not None)"
+    text = printed(f"try:\n    {ERROR}\nexcept ValueError as error:\n    {show}")
+    assert HINT in text
+    assert text.endswith("True\n")
+
+
+def test_an_error_that_no_frame_of_a_program_leads_to_is_left_whole():
+    with pytest.raises(ValueError, match="a group has") as caught:
+        ringlet.collectives.Group(0)
+    error = caught.value
+    inner = error.__traceback__.tb_next
+    assert short_traceback(error).tb_next is None
+    error.__traceback__ = inner
+    assert short_traceback(error) is inner
