@@ -17,7 +17,7 @@ from torch.distributed import DistBackendError, ReduceOp
 from ringlet.collectives import Op, empty_shared
 from ringlet.errors import InvalidArgumentError
 from ringlet.torch.messages import Messages
-from ringlet.torch.store_rendezvous import join
+from ringlet.torch.store_rendezvous import exchange, join
 from ringlet.torch.tensors import Flat, Reduction, checked, copy_parts, joined
 from ringlet.torch.works import OperationQueue, RingletWork, backend_error
 
@@ -47,12 +47,18 @@ class RingletProcessGroup(torch.distributed.ProcessGroup):  # type: ignore[misc]
         self, store: Any, rank: int, size: int, timeout: timedelta, global_ranks: Sequence[int] | None = None
     ) -> None:
         super().__init__(rank, size)  # the constructor with a store is for C++ alone
-        self._member, ranks = join(store, rank, size, timeout)
+        ranks = exchange(store, rank, size, timeout)
         self._seconds = timeout.total_seconds()
         self._store, self._rank, self._size = store, rank, size
         self._global_ranks = list(global_ranks or range(size))
         self._queue = OperationQueue(lambda error: backend_error(error, self._global_ranks if global_ranks else None))
+        # Before the group forms, so that a rank that has joined can send to all.
         self._messages = Messages(ranks, rank, self._seconds, self._global_ranks)
+        try:
+            self._member = join(ranks, rank, timeout)
+        except BaseException as error:
+            self._messages.close(0)
+            raise backend_error(error)
         self._pid: int | None = os.getpid()  # None after shutdown
         self._barriers = 0
         _live.add(self)
@@ -85,6 +91,18 @@ class RingletProcessGroup(torch.distributed.ProcessGroup):  # type: ignore[misc]
 
     def get_group_store(self) -> Any:
         return self._store
+
+    def setGroupName(self, name: str) -> None:  # noqa: N802
+        self._group_name = name
+
+    def getGroupName(self) -> str:  # noqa: N802
+        return self._group_name
+
+    def setGroupDesc(self, text: str) -> None:  # noqa: N802
+        self._group_desc = text
+
+    def getGroupDesc(self) -> str:  # noqa: N802
+        return self._group_desc
 
     supports_splitting = supports_coalescing = supports_time_estimate = False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -17,6 +18,8 @@ from ringlet.torch.tensors import Flat
 from ringlet.torch.works import RingletWork, backend_error
 
 __all__ = ["Messages"]
+
+_LAST_MOMENT_MILLISECONDS = 100
 
 
 class Messages:
@@ -59,11 +62,12 @@ class Messages:
     def _lost(self, rank: int) -> Exception:
         process = self._identities[rank]
         number = self._global_ranks[rank]
-        if self._pidfds[rank] >= 0:
-            watch = _core.Pidfd(os.dup(self._pidfds[rank]), process.pid)
-            how = watch.how_it_ended() if watch.has_ended() else "left the group"
-        else:
-            how = "has ended"
+        how = "left the group"
+        if (pidfd := self._pidfds[rank]) >= 0:
+            ended = select.poll()
+            ended.register(pidfd, select.POLLIN)
+            if ended.poll(_LAST_MOMENT_MILLISECONDS):  # its sockets close before it has ended
+                how = _core.Pidfd(os.dup(pidfd), process.pid).how_it_ended()
         text = f"rank {number} ({process}) {how}: the message of this rank cannot be delivered. Start the job again."
         error = backend_error(WorkerLostError(text, number, process.host, process.pid, how))
         assert isinstance(error, Exception)

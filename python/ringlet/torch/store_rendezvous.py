@@ -17,30 +17,27 @@ from ringlet.collectives.process_group import join_job
 from ringlet.rendezvous.job_key import Job, ranks_text
 from ringlet.rendezvous.process_identity import ProcessIdentity
 
-__all__ = ["Ranks", "join"]
+__all__ = ["Ranks", "exchange", "join"]
 
 
 class Ranks:
-    """The processes of a group: `identities` by rank, and `key`, a secret that they share."""
+    """The processes of a group: `identities` by rank, and `key`, a random secret from rank 0."""
 
     def __init__(self, key: str, identities: list[ProcessIdentity]) -> None:
         self.key = key
         self.identities = identities
 
 
-def join(store: Any, rank: int, size: int, timeout: timedelta) -> tuple[Member, Ranks]:
-    """Exchange the processes' identities by the store, check that they can form a group, and form it.
-
-    Rank 0 publishes a random key, from which all compute the address of Ringlet's own rendezvous.
-    """
-    ranks = _exchange(store, rank, size, timeout)
-    seconds = timeout.total_seconds()
+def join(ranks: Ranks, rank: int, timeout: timedelta) -> Member:
+    """Form the group, once every rank has called this; the key gives the address of Ringlet's own rendezvous."""
+    seconds, size = timeout.total_seconds(), len(ranks.identities)
     if size == 1:
-        return init_process_group(0, 1, timeout_seconds=seconds), ranks
-    return join_job(Job("torch.distributed", ranks.key, size), [rank], seconds)[0], ranks
+        return init_process_group(0, 1, timeout_seconds=seconds)
+    return join_job(Job("torch.distributed", ranks.key, size), [rank], seconds)[0]
 
 
-def _exchange(store: Any, rank: int, size: int, timeout: timedelta) -> Ranks:
+def exchange(store: Any, rank: int, size: int, timeout: timedelta) -> Ranks:
+    """Exchange the identities of all processes by the store, and check that they can form a group."""
     mine = ProcessIdentity.of_this_process()
     attempt = store.add(f"ringlet/{rank}", 1)  # a store may outlive a group: torchrun's does
     record = {"process": mine.as_record(), "user": os.geteuid(), "key": secrets.token_hex(16) if rank == 0 else ""}
