@@ -146,7 +146,9 @@ def scatters(rank, size):
     dist.reduce_scatter_single(output, torch.arange(2.0 * size))
     equal(output, size * torch.arange(2.0 * rank, 2.0 * rank + 2))
     output = torch.zeros(2, dtype=torch.bfloat16)
-    dist.reduce_scatter(output, [torch.full((2,), float(number)).bfloat16() for number in range(size)], dist.ReduceOp.AVG)
+    dist.reduce_scatter(
+        output, [torch.full((2,), float(number)).bfloat16() for number in range(size)], dist.ReduceOp.AVG
+    )
     equal(output, torch.full((2,), float(rank)).bfloat16())
     output = torch.zeros(rank + 1)
     dist.reduce_scatter(output, [torch.full((number + 1,), 1.0) for number in range(size)])

@@ -81,7 +81,9 @@ def mismatches(rank, size):
         dist.send(torch.zeros(3), 1)
         dist.send(torch.zeros(2), 1)
         return True
-    with pytest.raises(ValueError, match=r"rank 0 sent float32\[3\] with tag 0, and this rank receives into int64\[3\]"):
+    with pytest.raises(
+        ValueError, match=r"rank 0 sent float32\[3\] with tag 0, and this rank receives into int64\[3\]"
+    ):
         dist.recv(torch.zeros(3, dtype=torch.int64), 0)
     dist.recv(torch.zeros(2), 0)
     return True

@@ -17,7 +17,9 @@ STEPS = 4
 
 def model():
     torch.manual_seed(0)
-    return torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.ReLU(), torch.nn.Linear(64, 64), torch.nn.Linear(64, 4))
+    return torch.nn.Sequential(
+        torch.nn.Linear(16, 64), torch.nn.ReLU(), torch.nn.Linear(64, 64), torch.nn.Linear(64, 4)
+    )
 
 
 def batches(rank, size):
@@ -112,9 +114,7 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_trains_as_over_gloo_and_twice_with_the_same_bits(kind):
-    first, second, gloo = (
-        run_ranks(KINDS[kind], 2, backend=backend) for backend in ("ringlet", "ringlet", "gloo")
-    )
+    first, second, gloo = (run_ranks(KINDS[kind], 2, backend=backend) for backend in ("ringlet", "ringlet", "gloo"))
     assert first == second
     for (losses, _), (expected, _) in zip(first, gloo, strict=True):
         assert losses == pytest.approx(expected, rel=1e-5)

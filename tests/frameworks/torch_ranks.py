@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import sys
 import tempfile
 import traceback
@@ -15,12 +14,13 @@ _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["torch", "torch.distributed", "ringlet.torch", "ml_dtypes"])
 
 
-def _rank(function: Callable[..., Any], backend: str, rank: int, size: int, path: str, answers: Any, args: Any) -> None:
+def _rank(function: Callable[..., Any], backend: str, place: tuple[int, int, str], answers: Any, args: Any) -> None:
     import torch
     import torch.distributed as dist
 
     import ringlet.torch  # noqa: F401 - registers the backend
 
+    rank, size, path = place
     torch.set_num_threads(1)
     dist.init_process_group(
         backend, init_method=f"file://{path}", rank=rank, world_size=size, timeout=timedelta(seconds=30)
@@ -42,7 +42,7 @@ def run_ranks(function: Callable[..., Any], size: int, *args: Any, backend: str 
         for rank in range(size):
             receiver, sender = _context.Pipe(duplex=False)
             process = _context.Process(
-                target=_rank, args=(function, backend, rank, size, os.path.join(folder, "store"), sender, args)
+                target=_rank, args=(function, backend, (rank, size, f"{folder}/store"), sender, args)
             )
             process.start()
             sender.close()

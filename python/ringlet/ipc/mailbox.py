@@ -1,8 +1,8 @@
 """Mailbox: messages from rank to rank between processes of one machine, matched by source and tag.
 
-Each mailbox listens under an abstract name made of the group's key and its rank. The first message to a rank connects to
-it; a thread for each connection writes in order, and one reads. A message waits in the socket until a receive takes it,
-unless it is small, or a receive of a later message from the same source waits: then it is stored.
+Each mailbox listens under an abstract name made of the group's key and its rank. The first message to a rank makes a
+connection, in which one thread writes and another reads. A message waits in the socket until a receive takes it, unless
+it is small, or a receive of a later message from the same source waits: then it is stored.
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ class Mailbox:
         """Start to send bytes, described as `text`; they must not change until the future is done."""
         with self._changed:
             if target not in self._senders:
-                self._senders[target] = _Sender(_address(self._key, target), self._rank, lambda: self._lost_error(target))
+                self._senders[target] = _Sender(
+                    _address(self._key, target), self._rank, lambda: self._lost_error(target)
+                )
         return self._senders[target].send([_HEADER.pack(tag, data.nbytes, text.encode()[:48]), data])
 
     def receive(self, into: memoryview, text: str, source: int | None, tag: int) -> Future[int]:

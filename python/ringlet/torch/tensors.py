@@ -84,7 +84,7 @@ class Flat:
 def as_array(flat: Any, as_bytes: bool = False) -> Array:
     """Return a contiguous one-dimensional tensor as an array; of bytes if collectives do not support the dtype."""
     ml_dtype = _ML_DTYPES.get(flat.dtype)
-    if as_bytes or flat.dtype in _NARROW and ml_dtype is None:
+    if as_bytes or (flat.dtype in _NARROW and ml_dtype is None):
         array: Array = flat.view(torch.uint8).numpy()
     elif ml_dtype is not None:
         array = flat.view(_BITS[ml_dtype.itemsize]).numpy().view(ml_dtype)
