@@ -141,6 +141,17 @@ def test_broadcast_gathers_scatter_and_all_to_all():
     assert run_ranks(movement, 3) == [True] * 3
 
 
+def without_ml_dtypes(rank, size):
+    from ringlet.torch import tensors
+
+    tensors._ML_DTYPES.clear()
+    return reductions(rank, size) and movement(rank, size)
+
+
+def test_bfloat16_and_float8_without_ml_dtypes():
+    assert run_ranks(without_ml_dtypes, 2) == [True] * 2
+
+
 def scatters(rank, size):
     output = torch.zeros(2)
     dist.reduce_scatter_single(output, torch.arange(2.0 * size))

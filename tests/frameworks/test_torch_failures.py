@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from datetime import timedelta
 
@@ -175,3 +177,37 @@ def _start(pid):
 def _rest():
     mine = ProcessIdentity.of_this_process()
     return mine.host, mine.boot_id, mine.network_namespace, mine.pid_namespace
+
+
+# --- the end of a program ---------------------------------------------------------------------------------------------
+
+PROGRAM = """
+import sys, torch, torch.distributed as dist, ringlet.torch
+rank = int(sys.argv[1])
+dist.init_process_group("ringlet", init_method="file://" + sys.argv[2], rank=rank, world_size=2)
+x = torch.ones(3)
+work = dist.all_reduce(x, async_op=True)
+if rank == 0 or sys.argv[3] == "raises":
+    work.wait()
+if sys.argv[3] == "raises":
+    if rank == 1:
+        raise KeyError("weights")
+    try:
+        dist.barrier()
+    except dist.DistBackendError as error:
+        assert "rank 1 raised KeyError: 'weights'" in str(error), error
+        assert x[0] == 2
+        print("named")
+"""
+
+
+@pytest.mark.parametrize(("how", "codes"), [("raises", [0, 1]), ("returns", [0, 0])])
+def test_a_program_that_ends_without_leaving_its_groups(how, codes, tmp_path):
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, str(rank), str(tmp_path / "store"), how], text=True, stdout=subprocess.PIPE
+        )
+        for rank in range(2)
+    ]
+    assert [rank.wait(60) for rank in ranks] == codes
+    assert ("named" in ranks[0].communicate()[0]) == (how == "raises")

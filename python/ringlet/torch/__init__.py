@@ -5,10 +5,16 @@ Importing this module registers the backend; ``torch.distributed.init_process_gr
 
 from __future__ import annotations
 
+import platform
+
 import torch
 
 _OLDEST = (2, 6)
 
+if platform.system() != "Linux":
+    raise ImportError(
+        f"ringlet.torch connects processes on Linux, and this is {platform.system()}: use the backend gloo."
+    )
 if tuple(map(int, torch.__version__.split(".")[:2])) < _OLDEST:
     raise ImportError(
         f"ringlet.torch requires torch {'.'.join(map(str, _OLDEST))} or later, and torch {torch.__version__} is "

@@ -175,12 +175,12 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
     def send(self, tensors: Any, target: int, tag: int = 0) -> RingletWork:
         """Start to send a tensor to a rank."""
         self._check_usable("send")
-        return self._messages.send(*checked(listed(tensors), "send"), target, tag)
+        return self._messages.send(checked(listed(tensors), "send")[0], target, tag)
 
     def recv(self, tensors: Any, source: int | None, tag: int = 0) -> RingletWork:
         """Start to receive a tensor from a rank."""
         self._check_usable("recv")
-        return self._messages.receive(*checked(listed(tensors), "recv"), source, tag)
+        return self._messages.receive(checked(listed(tensors), "recv")[0], source, tag)
 
     def recv_anysource(self, tensors: Any, tag: int = 0) -> RingletWork:
         """Start to receive a tensor from any rank."""

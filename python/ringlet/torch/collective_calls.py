@@ -12,7 +12,7 @@ from torch.distributed import ReduceOp
 
 from ringlet.collectives import Member
 from ringlet.errors import InvalidArgumentError
-from ringlet.torch.tensors import Flat, Reduction, checked, copy_parts, joined
+from ringlet.torch.tensors import Flat, Reduction, checked, copy_parts, item_count, joined, reduction_of
 from ringlet.torch.works import OperationQueue, RingletWork
 
 __all__ = ["CollectiveCalls", "listed"]
@@ -46,7 +46,7 @@ class CollectiveCalls:
         """Combine the tensors of all ranks in place."""
         tensors = listed(tensors)
         flat = checked(tensors, "all_reduce")
-        reductions = [Reduction(_op(opts), tensor.dtype, self._size) for tensor in flat]
+        reductions = [reduction_of(_op(opts), tensor.dtype, self._size) for tensor in flat]
         if len({reduction.op for reduction in reductions}) > 1:
             raise InvalidArgumentError("all_reduce of several tensors needs one kind of dtype: call it for each.")
 
@@ -68,7 +68,7 @@ class CollectiveCalls:
         """Combine the tensors of all ranks on one."""
         tensors, root = listed(tensors), _root(opts)
         (tensor,) = checked(tensors, "reduce")
-        reduction = Reduction(getattr(opts, "reduceOp", op), tensor.dtype, self._size)
+        reduction = reduction_of(getattr(opts, "reduceOp", op), tensor.dtype, self._size)
 
         def run() -> None:
             combined = reduction.input(tensor)
@@ -85,7 +85,7 @@ class CollectiveCalls:
         (parts,) = inputs if isinstance(inputs[0], (list, tuple)) else [inputs]
         parts = checked(parts, "reduce_scatter")
         self._check_count(len(parts), "reduce_scatter", "input tensors")
-        reduction = Reduction(_op(opts), output.dtype, self._size)
+        reduction = reduction_of(_op(opts), output.dtype, self._size)
         is_even = len({part.numel() for part in parts}) == 1
 
         def run() -> None:
@@ -113,7 +113,7 @@ class CollectiveCalls:
     def reduce_scatter_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> RingletWork:
         """Combine each of several tensors, and keep this rank's blocks."""
         pairs = list(zip(checked(outputs, "reduce_scatter"), checked(inputs, "reduce_scatter"), strict=True))
-        reductions = [Reduction(_op(opts), output.dtype, self._size) for output, _ in pairs]
+        reductions = [reduction_of(_op(opts), output.dtype, self._size) for output, _ in pairs]
         for output, tensor in pairs:
             self._check_sizes("reduce_scatter", tensor, output)
 
@@ -227,7 +227,7 @@ class CollectiveCalls:
         def run() -> None:
             flat = Flat(output)
             if parts:
-                counts = [part.numel() for part in parts]
+                counts = [item_count(part) for part in parts]
                 self._member.scatter(joined(parts), root, counts=counts, out=flat.array)
             else:
                 self._member.scatter(None, root, out=flat.array)
@@ -261,7 +261,7 @@ class CollectiveCalls:
         parts, tensors = checked(outputs, "all_to_all"), checked(inputs, "all_to_all")
         self._check_count(len(parts), "all_to_all", "output tensors")
         self._check_count(len(tensors), "all_to_all", "input tensors")
-        sent = [each.numel() for each in tensors]
+        sent = [item_count(each) for each in tensors]
 
         def run() -> None:
             result = self._member.all_to_all(joined(tensors), counts=sent)
@@ -298,10 +298,10 @@ class CollectiveCalls:
         self._check_size(call, "the whole tensor", whole, block.numel() * self._size)
 
     def _check_received(self, call: str, result: Array, parts: Sequence[Any]) -> None:
-        expected = sum(part.numel() for part in parts)
+        expected = sum(item_count(part) for part in parts)
         if len(result) != expected:
             raise InvalidArgumentError(
-                f"{call}: the ranks sent {len(result)} elements, and the output tensors have {expected}: make them of "
+                f"{call}: the ranks sent {len(result)} items, and the output tensors have {expected}: make them of "
                 "the sizes of the inputs of all ranks."
             )
 
@@ -317,7 +317,7 @@ class CollectiveCalls:
         self._check_count(len(sizes), "all_to_all", name)
         if sum(sizes) != rows:
             raise InvalidArgumentError(f"all_to_all got a tensor of {rows} rows, and {name} {list(sizes)}.")
-        width = tensor.numel() // rows if rows else 0
+        width = item_count(tensor) // rows if rows else 0
         return [size * width for size in sizes]
 
 

@@ -37,12 +37,12 @@ class Messages:
     def send(self, tensor: Any, target: int, tag: int) -> RingletWork:
         """Start to send a tensor."""
         data = np.ascontiguousarray(Flat(tensor, as_bytes=True).array)
-        return RingletWork(self._mailbox.send(memoryview(data), _text(tensor), target, tag), [tensor], self._seconds)
+        return RingletWork(self._mailbox.send(data.data, _text(tensor), target, tag), [tensor], self._seconds)
 
     def receive(self, tensor: Any, source: int | None, tag: int) -> RingletWork:
         """Start to receive a tensor; `source` None is any rank."""
         flat = Flat(tensor, as_bytes=True)
-        received = self._mailbox.receive(memoryview(flat.array), _text(tensor), source, tag)
+        received = self._mailbox.receive(flat.array.data, _text(tensor), source, tag)
         stored: Future[int] = Future()
 
         def store(done: Future[int]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from ringlet.collectives import Op
 from ringlet.collectives.collective_dtypes import is_known
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["Flat", "Reduction", "checked", "copy_parts", "joined"]
+__all__ = ["Flat", "Reduction", "checked", "copy_parts", "item_count", "joined", "reduction_of"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -58,7 +59,7 @@ def checked(tensors: Sequence[Any], call: str) -> list[Any]:
             )
         if tensor.is_quantized:
             raise InvalidArgumentError(f"{call} got a quantized tensor: pass x.int_repr(), or x.dequantize().")
-    return [tensor.detach() for tensor in tensors]
+    return [tensor.detach() if tensor.requires_grad else tensor for tensor in tensors]
 
 
 class Flat:
@@ -96,6 +97,16 @@ def as_array(flat: Any, as_bytes: bool = False) -> Array:
     return array
 
 
+@lru_cache
+def _width(dtype: Any) -> int:
+    return as_array(torch.empty(1, dtype=dtype)).size
+
+
+def item_count(tensor: Any) -> int:
+    """Return the number of items of a tensor's array, which may be bytes."""
+    return int(tensor.numel() * _width(tensor.dtype))
+
+
 def joined(tensors: Sequence[Any]) -> Array:
     """Return the elements of tensors of one dtype one after the other: their own memory if they lie so, or a copy."""
     if len(tensors) == 1:
@@ -116,10 +127,9 @@ def copy_parts(array: Array, tensors: Sequence[Any]) -> None:
 class Reduction:
     """A reduction of torch on one dtype, as an operation on arrays between two conversions of tensors."""
 
-    def __init__(self, reduce_op: Any, dtype: Any, num_ranks: int) -> None:
-        name = getattr(reduce_op, "op", reduce_op).name
+    def __init__(self, name: str, dtype: Any, num_ranks: int, factor: Any = None) -> None:
         self.op = _OPS[name]
-        self._factor = reduce_op.__getstate__()[1] if name == "PREMUL_SUM" else None
+        self._factor = factor
         self._dtype = dtype
         # Without ml_dtypes: as float32, rounded once at the end, which has the same bits.
         self._is_widened = dtype in _NARROW and dtype not in _ML_DTYPES
@@ -131,6 +141,8 @@ class Reduction:
 
     def input(self, tensor: Any) -> Any:
         """Return the contiguous tensor to combine; `tensor` itself if possible."""
+        if self._factor is None and not self._is_widened and tensor.is_contiguous() and not tensor.is_neg():
+            return tensor.resolve_conj()
         if self._factor is not None:
             tensor = (tensor * self._factor).to(self._dtype)
         if self._is_widened:
@@ -153,3 +165,14 @@ class Reduction:
             out.copy_(result.view(out.shape))
         elif not out.is_inference():
             torch.autograd.graph.increment_version(out)
+
+
+_reduction = lru_cache(Reduction)
+
+
+def reduction_of(reduce_op: Any, dtype: Any, num_ranks: int) -> Reduction:
+    """Return a reduction; `reduce_op` is a ``ReduceOp`` or one of its constants."""
+    name = getattr(reduce_op, "op", reduce_op).name
+    if name == "PREMUL_SUM":
+        return Reduction(name, dtype, num_ranks, reduce_op.__getstate__()[1])
+    return _reduction(name, dtype, num_ranks)

@@ -35,10 +35,34 @@ def _value(value: Any) -> Any:
     return value
 
 
+class _Finished:
+    """A future that was done from the start, which costs a fraction."""
+
+    __slots__ = ("_error", "_value")
+
+    def __init__(self, value: Any, error: BaseException | None) -> None:
+        self._value = value
+        self._error = error
+
+    def result(self, timeout: float | None = None) -> Any:
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    def done(self) -> bool:
+        return True
+
+    def exception(self) -> BaseException | None:
+        return self._error
+
+    def add_done_callback(self, call: Callable[[_Finished], None]) -> None:
+        call(self)
+
+
 class RingletWork(torch.distributed.Work):  # type: ignore[misc]
     """An operation, done with `future`; `results` are its outputs, in torch's order."""
 
-    def __init__(self, future: Future[Any], results: Sequence[Any], seconds: float | None = None) -> None:
+    def __init__(self, future: Future[Any] | _Finished, results: Sequence[Any], seconds: float | None = None) -> None:
         super().__init__()
         self._done = future
         self._results = results
@@ -87,7 +111,7 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
         future: Any = torch.futures.Future()
         future._set_unwrap_func(_value)
 
-        def finish(done: Future[Any]) -> None:
+        def finish(done: Any) -> None:
             error = done.exception()
             future.set_result(list(self._results) if error is None else _Failure(error))
 
@@ -111,16 +135,15 @@ class OperationQueue:
         self._unfinished = 0
         self._thread: threading.Thread | None = None
 
-    def run(self, call: Callable[[], Any], is_async: bool) -> Future[Any]:
+    def run(self, call: Callable[[], Any], is_async: bool) -> Future[Any] | _Finished:
         """Start a call; it is done on return unless `is_async`."""
-        done: Future[Any] = Future()
-        if threading.current_thread() is self._thread or not (is_async or self._unfinished):
+        if not (is_async or self._unfinished) or threading.current_thread() is self._thread:
             try:
                 with self._turn:
-                    done.set_result(call())
+                    return _Finished(call(), None)
             except Exception as error:
-                done.set_exception(self._as_error(error))
-            return done
+                return _Finished(None, self._as_error(error))
+        done: Future[Any] = Future()
         with self._lock:
             self._unfinished += 1
             if self._thread is None:
@@ -161,11 +184,10 @@ def backend_error(error: BaseException, global_ranks: Sequence[int] | None = Non
     if not isinstance(error, (RuntimeError, OSError)) or isinstance(error, (DistBackendError, NotImplementedError)):
         return error  # about the arguments of this rank
     where = "" if global_ranks is None else f"in the group of the global ranks {list(global_ranks)}: "
-    found = DistBackendError(where + str(error))
-    for name in ("rank", "host", "pid", "reason"):
-        if hasattr(error, name):
-            setattr(found, name, getattr(error, name))
-    if global_ranks is not None and isinstance(error, WorkerLostError):
-        found.rank = global_ranks[error.rank]
+    found: BaseException = DistBackendError(where + str(error))
+    if isinstance(error, WorkerLostError):
+        rank = error.rank if global_ranks is None else global_ranks[error.rank]
+        for name, value in (("rank", rank), ("host", error.host), ("pid", error.pid), ("reason", error.reason)):
+            setattr(found, name, value)
     found.__cause__ = error
     return found
