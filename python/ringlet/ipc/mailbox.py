@@ -7,6 +7,7 @@ it is small, or a receive of a later message from the same source waits: then it
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import queue
@@ -107,13 +108,15 @@ class Mailbox:
         for sender in self._senders.values():
             sender.close(seconds)
         with self._changed:
+            if self._is_closed:
+                return
             self._is_closed = True
             self._listener.close()
             for connection in self._connected.values():
-                connection.close()
+                _interrupt(connection)
             self._changed.notify_all()
         os.write(self._wake_writer, b"x")
-        if self._watcher is not None and self._watcher is not threading.current_thread():
+        if self._watcher is not None:
             self._watcher.join()
         for fd in (self._wake_reader, self._wake_writer, *self._pidfds):
             if fd >= 0:
@@ -263,6 +266,7 @@ class _Sender:
         if self._thread is not None:
             self._queue.put(None)
             self._thread.join(seconds)
+            _interrupt(self._socket)
         self._socket.close()
 
     def _write(self) -> None:
@@ -287,6 +291,12 @@ def _address(key: str, rank: int) -> str:
 
 def _socket() -> socket.socket:
     return close_in_children(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+
+
+def _interrupt(connection: socket.socket) -> None:
+    """Wake the thread that reads or writes."""
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 def _after(parts: list[memoryview], sent: int) -> list[memoryview]:

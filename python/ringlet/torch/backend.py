@@ -17,7 +17,7 @@ from torch.distributed import DistBackendError
 from ringlet.collectives import empty_shared
 from ringlet.errors import InvalidArgumentError
 from ringlet.torch.collective_calls import CollectiveCalls, listed
-from ringlet.torch.messages import Messages
+from ringlet.torch.point_to_point import PointToPoint
 from ringlet.torch.store_rendezvous import exchange, join
 from ringlet.torch.tensors import checked
 from ringlet.torch.works import OperationQueue, RingletWork, backend_error
@@ -46,7 +46,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         self._global_ranks = list(global_ranks or range(size))
         self._queue = OperationQueue(lambda error: backend_error(error, self._global_ranks if global_ranks else None))
         # Before the group forms, so that a rank that has joined can send to all.
-        self._messages = Messages(ranks, rank, self._seconds, self._global_ranks)
+        self._messages = PointToPoint(ranks, rank, self._seconds, self._global_ranks)
         try:
             self._member = join(ranks, rank, timeout)
         except BaseException as error:

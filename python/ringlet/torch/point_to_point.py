@@ -17,12 +17,12 @@ from ringlet.torch.store_rendezvous import Ranks
 from ringlet.torch.tensors import Flat
 from ringlet.torch.works import RingletWork, backend_error
 
-__all__ = ["Messages"]
+__all__ = ["PointToPoint"]
 
 _LAST_MOMENT_MILLISECONDS = 100
 
 
-class Messages:
+class PointToPoint:
     """Sends and receives of one rank of a group."""
 
     def __init__(self, ranks: Ranks, rank: int, seconds: float, global_ranks: Sequence[int]) -> None:
