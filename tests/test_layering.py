@@ -63,6 +63,7 @@ PYTHON_LAYERS = {
     "testing": 10,
     "checks": 10,
     "config": 10,
+    "torch": 10,
     "__init__": 11,
     "__main__": 11,
 }

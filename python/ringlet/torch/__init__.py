@@ -1,0 +1,30 @@
+"""A backend of ``torch.distributed`` for tensors in CPU memory, between the processes of one host.
+
+Importing this module registers the backend; ``torch.distributed.init_process_group("ringlet")`` then uses it.
+"""
+
+from __future__ import annotations
+
+import platform
+
+import torch
+
+_OLDEST = (2, 6)
+
+if platform.system() != "Linux":
+    raise ImportError(
+        f"ringlet.torch connects processes on Linux, and this is {platform.system()}: use the backend gloo."
+    )
+if tuple(map(int, torch.__version__.split(".")[:2])) < _OLDEST:
+    raise ImportError(
+        f"ringlet.torch requires torch {'.'.join(map(str, _OLDEST))} or later, and torch {torch.__version__} is "
+        "installed: pip install --upgrade torch"
+    )
+if not torch.distributed.is_available():
+    raise ImportError("ringlet.torch requires torch with torch.distributed, and this build of torch is without it.")
+
+from ringlet.torch.backend import RingletProcessGroup  # noqa: E402 - requires the checks above
+
+__all__ = ["RingletProcessGroup"]
+
+torch.distributed.Backend.register_backend("ringlet", RingletProcessGroup.create, extended_api=True, devices=["cpu"])

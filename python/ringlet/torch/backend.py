@@ -1,0 +1,197 @@
+"""The process group of the backend: how it is made, what torch asks about it, and how it ends."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import weakref
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import torch
+from torch.distributed import DistBackendError
+
+from ringlet.collectives import empty_shared
+from ringlet.errors import InvalidArgumentError
+from ringlet.torch.collective_calls import CollectiveCalls, listed
+from ringlet.torch.point_to_point import PointToPoint
+from ringlet.torch.store_rendezvous import exchange, join
+from ringlet.torch.tensors import checked
+from ringlet.torch.works import OperationQueue, RingletWork, backend_error
+
+__all__ = ["RingletProcessGroup"]
+
+_live: weakref.WeakSet[RingletProcessGroup] = weakref.WeakSet()
+_LAST_SECONDS = 1.0  # for operations that run as a process exits
+
+
+class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # type: ignore[misc]
+    """A process group of ``torch.distributed`` over the processes of one host.
+
+    Made by ``torch.distributed.init_process_group("ringlet")`` and ``torch.distributed.new_group``; the functions of
+    ``torch.distributed`` call its methods. Operations of one group run in the order of the calls; groups do not wait
+    for each other.
+    """
+
+    def __init__(
+        self, store: Any, rank: int, size: int, timeout: timedelta, global_ranks: Sequence[int] | None = None
+    ) -> None:
+        super().__init__(rank, size)  # the constructor with a store is for C++ alone
+        ranks = exchange(store, rank, size, timeout)
+        self._seconds = timeout.total_seconds()
+        self._store, self._rank, self._size = store, rank, size
+        self._global_ranks = list(global_ranks or range(size))
+        self._queue = OperationQueue(lambda error: backend_error(error, self._global_ranks if global_ranks else None))
+        # Before the group forms, so that a rank that has joined can send to all.
+        self._messages = PointToPoint(ranks, rank, self._seconds, self._global_ranks)
+        try:
+            self._member = join(ranks, rank, timeout)
+        except BaseException as error:
+            self._messages.close(0)
+            if (found := backend_error(error)) is error:
+                raise
+            raise found from error
+        self._pid: int | None = os.getpid()  # None after shutdown
+        self._barriers = 0
+        _live.add(self)
+
+    @classmethod
+    def create(cls, options: Any, backend_options: Any = None) -> RingletProcessGroup:
+        """Return the group that ``torch.distributed`` asks for."""
+        if backend_options is not None:
+            raise InvalidArgumentError(f"pg_options is {backend_options!r}: the backend ringlet has no options.")
+        return cls(
+            options.store, options.group_rank, options.group_size, options.timeout, options.global_ranks_in_group
+        )
+
+    # --- what torch asks about a group --------------------------------------------------------------------------------
+
+    def name(self) -> str:
+        return "ringlet"
+
+    def getBackendName(self) -> str:
+        return "ringlet"
+
+    _get_backend_name = getBackendName
+
+    @property
+    def _device_types(self) -> list[Any]:
+        return [torch.device("cpu")]
+
+    def _get_backend(self, device: Any) -> RingletProcessGroup:
+        return self
+
+    def get_group_store(self) -> Any:
+        return self._store
+
+    def setGroupName(self, name: str) -> None:
+        self._group_name = name
+
+    def getGroupName(self) -> str:
+        return self._group_name
+
+    def setGroupDesc(self, text: str) -> None:
+        self._group_desc = text
+
+    def getGroupDesc(self) -> str:
+        return self._group_desc
+
+    supports_splitting = supports_coalescing = supports_time_estimate = False
+
+    def supports_tensor_alloc(self, device: Any) -> bool:
+        return bool(torch.device(device).type == "cpu")
+
+    def allocate_tensor(self, size: int, *, dtype: Any, device: Any) -> Any:
+        """Return a tensor in shared memory, which collectives access without a copy."""
+        return torch.from_numpy(empty_shared(size * dtype.itemsize, np.uint8)).view(dtype)
+
+    def _set_sequence_number_for_group(self) -> None:
+        """Do nothing: the core counts calls."""
+
+    def _get_sequence_number_for_group(self) -> int:
+        return self._member._core.calls
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        raise NotImplementedError(
+            "the backend ringlet cannot change the time-out of a group: pass timeout= to init_process_group or "
+            "new_group."
+        )
+
+    _set_default_timeout = set_timeout
+
+    # --- life ---------------------------------------------------------------------------------------------------------
+
+    def shutdown(self) -> None:
+        """Finish the operations that run, and leave the group. A second call has no effect."""
+        self._leave(self._seconds)
+
+    def _leave(self, seconds: float) -> None:
+        pid, self._pid = self._pid, None
+        _live.discard(self)
+        if pid != os.getpid():
+            return
+        if not self._queue.close(seconds):
+            self._abort("ended while its operations ran")
+            self._queue.close(_LAST_SECONDS)
+        self._messages.close(seconds if self._member._core.group.failure is None else 0)
+        self._member.close()
+
+    def abort(self) -> None:
+        """End all operations of all ranks with an error."""
+        self._abort("called abort()")
+
+    def _abort(self, reason: str) -> None:
+        if self._size > 1:
+            self._member._core.group.abort(f"rank {self._rank} {reason}")
+
+    def _check_usable(self, call: str) -> None:
+        if self._pid != os.getpid():
+            reason = "was destroyed" if self._pid is None else f"belongs to process {self._pid}, which was forked"
+            raise DistBackendError(
+                f"{call}: the process group {reason}. Call torch.distributed.init_process_group in this process."
+            )
+
+    def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
+        """Wait for all ranks; if some do not come in time, raise an error that names them, and stay usable."""
+        self._check_usable("monitored_barrier")
+        self._barriers += 1
+        keys = [f"monitored_barrier/{self._barriers}/{rank}" for rank in range(self._size)]
+        self._store.set(keys[self._rank], "")
+        timeout = timeout or timedelta(seconds=self._seconds)
+        try:
+            self._store.wait(keys, timeout)
+        except RuntimeError as error:
+            missing = [rank for rank, key in zip(self._global_ranks, keys, strict=True) if not self._store.check([key])]
+            raise DistBackendError(
+                f"rank {self._global_ranks[self._rank]} waited {timeout.total_seconds():g} s in monitored_barrier for "
+                f"ranks {missing if wait_all_ranks else missing[:1]}."
+            ) from error
+
+    # --- point to point -----------------------------------------------------------------------------------------------
+
+    def send(self, tensors: Any, target: int, tag: int = 0) -> RingletWork:
+        """Start to send a tensor to a rank."""
+        self._check_usable("send")
+        return self._messages.send(checked(listed(tensors), "send")[0], target, tag)
+
+    def recv(self, tensors: Any, source: int | None, tag: int = 0) -> RingletWork:
+        """Start to receive a tensor from a rank."""
+        self._check_usable("recv")
+        return self._messages.receive(checked(listed(tensors), "recv")[0], source, tag)
+
+    def recv_anysource(self, tensors: Any, tag: int = 0) -> RingletWork:
+        """Start to receive a tensor from any rank."""
+        return self.recv(tensors, None, tag)
+
+
+@atexit.register
+def _leave_groups() -> None:
+    """Leave the groups that a program did not destroy, so that other ranks can finish."""
+    error = getattr(sys, "last_value", None)
+    for group in list(_live):
+        if error is not None and group._pid == os.getpid():
+            group._abort(f"raised {type(error).__name__}: {error}")
+        group._leave(_LAST_SECONDS)

@@ -1,0 +1,334 @@
+"""The collectives of torch, as those of a Ringlet group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import torch
+from torch.distributed import ReduceOp
+
+from ringlet.collectives import Member
+from ringlet.errors import InvalidArgumentError
+from ringlet.torch.tensors import Flat, Reduction, checked, copy_parts, item_count, joined, reduction_of
+from ringlet.torch.works import OperationQueue, RingletWork
+
+__all__ = ["CollectiveCalls", "listed"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class CollectiveCalls:
+    """Base class of the process group: what ``torch.distributed`` calls with tensors, by the names that it uses."""
+
+    _member: Member
+    _queue: OperationQueue
+    _rank: int
+    _size: int
+
+    def _check_usable(self, call: str) -> None:
+        raise NotImplementedError
+
+    def _run(self, call: str, run: Callable[[], Any], results: Sequence[Any], opts: Any = None) -> RingletWork:
+        """Start an operation; run it in this thread if the caller waits for it anyway."""
+        self._check_usable(call)
+        limit = getattr(opts, "timeout", None)
+        seconds = limit.total_seconds() if limit is not None and limit > timedelta(0) else None
+        return RingletWork(
+            self._queue.run(run, getattr(opts, "asyncOp", True) or seconds is not None), results, seconds
+        )
+
+    # --- reductions ---------------------------------------------------------------------------------------------------
+
+    def allreduce(self, tensors: Any, opts: Any = None, timeout: Any = None) -> RingletWork:
+        """Combine the tensors of all ranks in place."""
+        tensors = listed(tensors)
+        flat = checked(tensors, "all_reduce")
+        reductions = [reduction_of(_op(opts), tensor.dtype, self._size) for tensor in flat]
+        if len({reduction.op for reduction in reductions}) > 1:
+            raise InvalidArgumentError("all_reduce of several tensors needs one kind of dtype: call it for each.")
+
+        def run() -> None:
+            inputs = [reduction.input(tensor) for reduction, tensor in zip(reductions, flat, strict=True)]
+            arrays = [reduction.array(tensor) for reduction, tensor in zip(reductions, inputs, strict=True)]
+            if len(arrays) == 1:
+                self._member.all_reduce(arrays[0], reductions[0].op, out=arrays[0])
+            else:
+                self._member.all_reduce_many(arrays, reductions[0].op, outs=arrays)
+            for reduction, combined, tensor in zip(reductions, inputs, flat, strict=True):
+                reduction.finish(combined, tensor)
+
+        return self._run("all_reduce", run, tensors, opts)
+
+    allreduce_coalesced = allreduce
+
+    def reduce(self, tensors: Any, opts: Any = None, op: Any = ReduceOp.SUM, timeout: Any = None) -> RingletWork:
+        """Combine the tensors of all ranks on one."""
+        tensors, root = listed(tensors), _root(opts)
+        (tensor,) = checked(tensors, "reduce")
+        reduction = reduction_of(getattr(opts, "reduceOp", op), tensor.dtype, self._size)
+
+        def run() -> None:
+            combined = reduction.input(tensor)
+            array = reduction.array(combined)
+            self._member.reduce(array, reduction.op, root, out=array if root == self._rank else None)
+            if root == self._rank:
+                reduction.finish(combined, tensor)
+
+        return self._run("reduce", run, tensors, opts)
+
+    def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None, timeout: Any = None) -> RingletWork:
+        """Combine a list of tensors of all ranks, and keep the one of this rank."""
+        (output,) = outputs = checked(listed(outputs), "reduce_scatter")
+        (parts,) = inputs if isinstance(inputs[0], (list, tuple)) else [inputs]
+        parts = checked(parts, "reduce_scatter")
+        self._check_count(len(parts), "reduce_scatter", "input tensors")
+        reduction = reduction_of(_op(opts), output.dtype, self._size)
+        is_even = len({part.numel() for part in parts}) == 1
+
+        def run() -> None:
+            if is_even:
+                self._reduce_scatter(output, torch.cat([part.reshape(-1) for part in parts]), reduction)
+                return
+            for root, part in enumerate(parts):
+                combined = reduction.input(part)
+                array = reduction.array(combined)
+                if root != self._rank:
+                    self._member.reduce(array, reduction.op, root)
+                    continue
+                if combined is part:
+                    combined = part.clone()
+                    array = reduction.array(combined)
+                self._member.reduce(array, reduction.op, root, out=array)
+                reduction.finish(combined, output)
+
+        return self._run("reduce_scatter", run, outputs, opts)
+
+    def reduce_scatter_single(self, output: Any, tensor: Any, opts: Any = None) -> RingletWork:
+        """Combine the tensors of all ranks, and keep the block of this rank."""
+        return self.reduce_scatter_single_coalesced([output], [tensor], opts)
+
+    def reduce_scatter_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> RingletWork:
+        """Combine each of several tensors, and keep this rank's blocks."""
+        pairs = list(zip(checked(outputs, "reduce_scatter"), checked(inputs, "reduce_scatter"), strict=True))
+        reductions = [reduction_of(_op(opts), output.dtype, self._size) for output, _ in pairs]
+        for output, tensor in pairs:
+            self._check_sizes("reduce_scatter", tensor, output)
+
+        def run() -> None:
+            for (output, tensor), reduction in zip(pairs, reductions, strict=True):
+                self._reduce_scatter(output, tensor, reduction)
+
+        return self._run("reduce_scatter", run, outputs, opts)
+
+    def _reduce_scatter(self, output: Any, tensor: Any, reduction: Reduction) -> None:
+        combined = reduction.input(tensor)
+        result = output
+        if not output.is_contiguous() or combined.dtype != output.dtype:
+            result = torch.empty(output.numel(), dtype=combined.dtype)
+        self._member.reduce_scatter(reduction.array(combined), reduction.op, out=reduction.array(result))
+        reduction.finish(result, output)
+
+    # --- movement -----------------------------------------------------------------------------------------------------
+
+    def broadcast(self, tensors: Any, opts: Any = None, timeout: Any = None, root: int = 0) -> RingletWork:
+        """Send a tensor of one rank to all."""
+        tensors, root = listed(tensors), _root(opts, root)
+        inputs = checked(tensors, "broadcast")
+
+        def run() -> None:
+            flats = [Flat(tensor) for tensor in inputs]
+            arrays = [flat.array for flat in flats]
+            self._member.broadcast_many(arrays, root, outs=arrays)
+            for flat in flats:
+                flat.store()
+
+        return self._run("broadcast", run, tensors, opts)
+
+    def allgather(self, outputs: Any, inputs: Any, opts: Any = None, timeout: Any = None) -> RingletWork:
+        """Send the tensor of each rank to all, which receive them as a list; sizes may differ."""
+        (tensor,) = checked(listed(inputs), "all_gather")
+        (parts,) = outputs if isinstance(outputs[0], (list, tuple)) else [outputs]
+        parts = checked(parts, "all_gather")
+        self._check_count(len(parts), "all_gather", "output tensors")
+        self._check_size("all_gather", "the output of this rank", parts[self._rank], tensor.numel())
+
+        def run() -> None:
+            copy_parts(self._all_gather_parts(tensor, parts), parts)
+
+        return self._run("all_gather", run, outputs, opts)
+
+    def _all_gather_parts(self, tensor: Any, parts: Sequence[Any]) -> Array:
+        result = self._member.all_gather(Flat(tensor).array)
+        self._check_received("all_gather", result, parts)
+        return result
+
+    def all_gather_single(self, output: Any, tensor: Any, opts: Any = None) -> RingletWork:
+        """Send the tensor of each rank to all, which receive them as one."""
+        return self.all_gather_single_coalesced([output], [tensor], opts)
+
+    def all_gather_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> RingletWork:
+        """Send several tensors of each rank to all."""
+        pairs = list(zip(checked(outputs, "all_gather"), checked(inputs, "all_gather"), strict=True))
+        for output, tensor in pairs:
+            self._check_sizes("all_gather", output, tensor)
+
+        def run() -> None:
+            for output, tensor in pairs:
+                flat = Flat(output)
+                self._member.all_gather(Flat(tensor).array, out=flat.array)
+                flat.store()
+
+        return self._run("all_gather", run, outputs, opts)
+
+    def allgather_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> RingletWork:
+        """Send several tensors of each rank to all: `outputs` has a list for each rank."""
+        self._check_count(len(outputs), "all_gather_coalesced", "output lists")
+        tensors = checked(inputs, "all_gather_coalesced")
+        lists = [checked(parts, "all_gather_coalesced") for parts in zip(*outputs, strict=True)]
+
+        def run() -> None:
+            for tensor, parts in zip(tensors, lists, strict=True):
+                copy_parts(self._all_gather_parts(tensor, parts), parts)
+
+        return self._run("all_gather_coalesced", run, outputs, opts)
+
+    def gather(self, outputs: Any, inputs: Any, opts: Any = None, timeout: Any = None, root: int = 0) -> RingletWork:
+        """Send the tensor of each rank to one."""
+        root = _root(opts, root)
+        (tensor,) = checked(listed(inputs), "gather")
+        parts = []
+        if root == self._rank:
+            (parts,) = outputs if isinstance(outputs[0], (list, tuple)) else [outputs]
+            parts = checked(parts, "gather")
+            self._check_count(len(parts), "gather", "output tensors")
+
+        def run() -> None:
+            result = self._member.gather(Flat(tensor).array, root)
+            if result is not None:
+                self._check_received("gather", result, parts)
+                copy_parts(result, parts)
+
+        return self._run("gather", run, outputs, opts)
+
+    def scatter(self, outputs: Any, inputs: Any, opts: Any = None, timeout: Any = None, root: int = 0) -> RingletWork:
+        """Send each rank a tensor of one rank's list."""
+        root = _root(opts, root)
+        (output,) = checked(listed(outputs), "scatter")
+        parts = []
+        if root == self._rank:
+            (parts,) = inputs if isinstance(inputs[0], (list, tuple)) else [inputs]
+            parts = checked(parts, "scatter")
+            self._check_count(len(parts), "scatter", "input tensors")
+            self._check_size("scatter", "the output of this rank", output, parts[root].numel())
+
+        def run() -> None:
+            flat = Flat(output)
+            if parts:
+                counts = [item_count(part) for part in parts]
+                self._member.scatter(joined(parts), root, counts=counts, out=flat.array)
+            else:
+                self._member.scatter(None, root, out=flat.array)
+            flat.store()
+
+        return self._run("scatter", run, listed(outputs), opts)
+
+    def all_to_all_single(
+        self,
+        output: Any,
+        tensor: Any,
+        output_sizes: Sequence[int] | None = None,
+        input_sizes: Sequence[int] | None = None,
+        opts: Any = None,
+        timeout: Any = None,
+    ) -> RingletWork:
+        """Send block d of the tensor of each rank to rank d, in rows along the first dimension."""
+        (checked_output, checked_input) = checked([output, tensor], "all_to_all")
+        sent = self._counts("input_split_sizes", checked_input, input_sizes)
+        self._counts("output_split_sizes", checked_output, output_sizes)
+
+        def run() -> None:
+            flat = Flat(checked_output)
+            self._member.all_to_all(Flat(checked_input).array, counts=sent, out=flat.array)
+            flat.store()
+
+        return self._run("all_to_all", run, [output], opts)
+
+    def alltoall(self, outputs: Any, inputs: Any, opts: Any = None, timeout: Any = None) -> RingletWork:
+        """Send tensor d of each rank's list to rank d."""
+        parts, tensors = checked(outputs, "all_to_all"), checked(inputs, "all_to_all")
+        self._check_count(len(parts), "all_to_all", "output tensors")
+        self._check_count(len(tensors), "all_to_all", "input tensors")
+        sent = [item_count(each) for each in tensors]
+
+        def run() -> None:
+            result = self._member.all_to_all(joined(tensors), counts=sent)
+            self._check_received("all_to_all", result, parts)
+            copy_parts(result, parts)
+
+        return self._run("all_to_all", run, outputs, opts)
+
+    def barrier(self, opts: Any = None, timeout: Any = None) -> RingletWork:
+        """Wait for all ranks."""
+        return self._run("barrier", self._member.barrier, [], opts)
+
+    # --- names of older versions of torch -----------------------------------------------------------------------------
+
+    _allgather_base = all_gather_single
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
+    _reduce_scatter_base = reduce_scatter_single
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+    alltoall_base = all_to_all_single
+
+    # --- checks -------------------------------------------------------------------------------------------------------
+
+    def _check_count(self, count: int, call: str, what: str) -> None:
+        if count != self._size:
+            raise InvalidArgumentError(f"{call} got {count} {what}: expected one for each of {self._size} ranks.")
+
+    def _check_size(self, call: str, what: str, tensor: Any, size: int) -> None:
+        if tensor.numel() != size:
+            raise InvalidArgumentError(f"{call}: {what} has {tensor.numel()} elements, expected {size}.")
+
+    def _check_sizes(self, call: str, whole: Any, block: Any) -> None:
+        if whole.dtype != block.dtype:
+            raise InvalidArgumentError(f"{call} got tensors of {whole.dtype} and {block.dtype}: pass one dtype.")
+        self._check_size(call, "the whole tensor", whole, block.numel() * self._size)
+
+    def _check_received(self, call: str, result: Array, parts: Sequence[Any]) -> None:
+        expected = sum(item_count(part) for part in parts)
+        if len(result) != expected:
+            raise InvalidArgumentError(
+                f"{call}: the ranks sent {len(result)} items, and the output tensors have {expected}: make them of "
+                "the sizes of the inputs of all ranks."
+            )
+
+    def _counts(self, name: str, tensor: Any, sizes: Sequence[int] | None) -> list[int]:
+        """Return the number of elements of each rank's block."""
+        rows = tensor.shape[0] if tensor.dim() else 1
+        if not sizes:
+            if rows % self._size:
+                raise InvalidArgumentError(
+                    f"all_to_all got a tensor of {rows} rows for {self._size} ranks: pass {name}, or a multiple."
+                )
+            sizes = [rows // self._size] * self._size
+        self._check_count(len(sizes), "all_to_all", name)
+        if sum(sizes) != rows:
+            raise InvalidArgumentError(f"all_to_all got a tensor of {rows} rows, and {name} {list(sizes)}.")
+        width = item_count(tensor) // rows if rows else 0
+        return [size * width for size in sizes]
+
+
+def listed(tensors: Any) -> list[Any]:
+    """Return one tensor, or several, as a list."""
+    return list(tensors) if isinstance(tensors, (list, tuple)) else [tensors]
+
+
+def _op(opts: Any) -> Any:
+    return ReduceOp.SUM if opts is None else getattr(opts, "reduceOp", opts)
+
+
+def _root(opts: Any, root: int = 0) -> int:
+    return opts if isinstance(opts, int) else int(getattr(opts, "rootRank", root))

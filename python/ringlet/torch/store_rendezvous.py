@@ -1,0 +1,86 @@
+"""How the ranks of a torch group find each other: by the store that torch gives them."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections import defaultdict
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from torch.distributed import DistBackendError
+
+from ringlet.collectives import Member, init_process_group
+from ringlet.collectives.process_group import join_job
+from ringlet.rendezvous.job_key import Job, ranks_text
+from ringlet.rendezvous.process_identity import ProcessIdentity
+
+__all__ = ["Ranks", "exchange", "join"]
+
+
+class Ranks:
+    """The processes of a group: `identities` by rank, and `key`, a random secret from rank 0."""
+
+    def __init__(self, key: str, identities: list[ProcessIdentity]) -> None:
+        self.key = key
+        self.identities = identities
+
+
+def join(ranks: Ranks, rank: int, timeout: timedelta) -> Member:
+    """Form the group, once every rank has called this; the key gives the address of Ringlet's own rendezvous."""
+    seconds, size = timeout.total_seconds(), len(ranks.identities)
+    if size == 1:
+        return init_process_group(0, 1, timeout_seconds=seconds)
+    return join_job(Job("torch.distributed", ranks.key, size), [rank], seconds)[0]
+
+
+def exchange(store: Any, rank: int, size: int, timeout: timedelta) -> Ranks:
+    """Exchange the identities of all processes by the store, and check that they can form a group."""
+    mine = ProcessIdentity.of_this_process()
+    attempt = store.add(f"ringlet/{rank}", 1)  # a store may outlive a group: torchrun's does
+    record = {"process": mine.as_record(), "user": os.geteuid(), "key": secrets.token_hex(16) if rank == 0 else ""}
+    if attempt > 1:
+        _check_alone(json.loads(store.get(f"ringlet/{attempt - 1}/{rank}")), mine, rank)
+    store.set(f"ringlet/{attempt}/{rank}", json.dumps(record))
+    keys = [f"ringlet/{attempt}/{number}" for number in range(size)]
+    try:
+        store.wait(keys, timeout)
+    except RuntimeError as error:
+        missing = [number for number, key in enumerate(keys) if not store.check([key])]
+        raise DistBackendError(
+            f"{ranks_text(missing)} of {size} did not join the group within {timeout.total_seconds():g} s: start each "
+            "rank once, all with the backend ringlet and the same world_size, or allow more with timeout=."
+        ) from error
+    records = [json.loads(store.get(key)) for key in keys]
+    identities = [ProcessIdentity.from_record(each["process"]) for each in records]
+    _check_same(identities, lambda process: (process.boot_id, process.network_namespace, process.pid_namespace), _place)
+    _check_same(records, lambda each: each["user"], lambda each: f"user id {each['user']}")
+    return Ranks(records[0]["key"], identities)
+
+
+def _check_alone(record: dict[str, Any], mine: ProcessIdentity, rank: int) -> None:
+    other = ProcessIdentity.from_record(record["process"])
+    is_here = (other.boot_id, other.pid_namespace) == (mine.boot_id, mine.pid_namespace)
+    if is_here and not other.is_same_process(mine) and not other.has_ended():
+        raise DistBackendError(
+            f"rank {rank} has joined already, as {other}; this is {mine}: start each rank once, with a RANK of its own."
+        )
+
+
+def _place(process: ProcessIdentity) -> str:
+    return f"host {process.host} (boot {process.boot_id[:8]}, {process.network_namespace}, {process.pid_namespace})"
+
+
+def _check_same(items: list[Any], key: Callable[[Any], Any], name: Callable[[Any], str]) -> None:
+    """Raise if ranks are in different places."""
+    ranks: dict[Any, list[int]] = defaultdict(list)
+    for number, item in enumerate(items):
+        ranks[key(item)].append(number)
+    if len(ranks) > 1:
+        places = "; ".join(f"{ranks_text(numbers)} on {name(items[numbers[0]])}" for numbers in ranks.values())
+        raise DistBackendError(
+            f"the backend ringlet connects processes of one user on one host, in the same network and PID namespaces: "
+            f'{places}. Use the backend gloo: torch.distributed.init_process_group("gloo").'
+        )

@@ -1,0 +1,178 @@
+"""Tensors as the flat arrays that collectives move, and torch's reductions as operations on them."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+
+from ringlet.collectives import Op
+from ringlet.collectives.collective_dtypes import is_known
+from ringlet.errors import InvalidArgumentError
+
+__all__ = ["Flat", "Reduction", "checked", "copy_parts", "item_count", "joined", "reduction_of"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_NARROW = {
+    getattr(torch, name): name
+    for name in ("bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
+}
+_ML_DTYPES: dict[Any, np.dtype[Any]] = {}
+if importlib.util.find_spec("ml_dtypes") is not None:
+    import ml_dtypes
+
+    _ML_DTYPES = {dtype: np.dtype(getattr(ml_dtypes, name)) for dtype, name in _NARROW.items()}
+    assert all(map(is_known, _ML_DTYPES.values()))  # registers them with the core
+_BITS = {1: torch.uint8, 2: torch.int16}
+
+_OPS = {
+    "SUM": Op.SUM,
+    "AVG": Op.MEAN,
+    "PRODUCT": Op.PROD,
+    "MIN": Op.MIN,
+    "MAX": Op.MAX,
+    "BAND": Op.AND,
+    "BOR": Op.OR,
+    "BXOR": Op.XOR,
+    "PREMUL_SUM": Op.SUM,
+}
+_BOOL_OPS = {Op.SUM: Op.OR, Op.PROD: Op.AND}
+
+
+def checked(tensors: Sequence[Any], call: str) -> list[Any]:
+    """Return tensors detached from autograd; raise if the backend cannot move one."""
+    for tensor in tensors:
+        if tensor.device.type != "cpu":
+            raise InvalidArgumentError(
+                f"{call} got a tensor on {tensor.device}: the backend ringlet moves tensors in CPU memory. Pass "
+                'x.cpu(), or use a group of another backend: torch.distributed.new_group(backend="nccl").'
+            )
+        if tensor.layout is not torch.strided:
+            raise InvalidArgumentError(
+                f"{call} got a tensor of the layout {tensor.layout}: the backend ringlet moves strided tensors. Pass "
+                "x.to_dense(); for gradients of torch.nn.Embedding use sparse=False, or the backend gloo."
+            )
+        if tensor.is_quantized:
+            raise InvalidArgumentError(f"{call} got a quantized tensor: pass x.int_repr(), or x.dequantize().")
+    return [tensor.detach() if tensor.requires_grad else tensor for tensor in tensors]
+
+
+class Flat:
+    """A tensor as a flat array on its memory, or on that of a contiguous copy."""
+
+    __slots__ = ("_copy", "_tensor", "array")
+
+    def __init__(self, tensor: Any, as_bytes: bool = False) -> None:
+        self._tensor = tensor
+        self._copy = None
+        if not tensor.is_contiguous() or tensor.is_conj() or tensor.is_neg():
+            self._copy = tensor = tensor.resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
+        self.array = as_array(tensor.view(-1), as_bytes)
+
+    def store(self) -> None:
+        """Note that the array was written to: copy it to the tensor if it is a copy."""
+        if self._copy is not None:
+            self._tensor.copy_(self._copy)
+        elif not self._tensor.is_inference():
+            torch.autograd.graph.increment_version(self._tensor)
+
+
+def as_array(flat: Any, as_bytes: bool = False) -> Array:
+    """Return a contiguous one-dimensional tensor as an array; of bytes if collectives do not support the dtype."""
+    ml_dtype = _ML_DTYPES.get(flat.dtype)
+    if as_bytes or (flat.dtype in _NARROW and ml_dtype is None):
+        array: Array = flat.view(torch.uint8).numpy()
+    elif ml_dtype is not None:
+        array = flat.view(_BITS[ml_dtype.itemsize]).numpy().view(ml_dtype)
+    else:
+        try:
+            array = flat.numpy()
+        except TypeError:
+            array = flat.view(torch.uint8).numpy()
+    return array
+
+
+@lru_cache
+def _width(dtype: Any) -> int:
+    return as_array(torch.empty(1, dtype=dtype)).size
+
+
+def item_count(tensor: Any) -> int:
+    """Return the number of items of a tensor's array, which may be bytes."""
+    return int(tensor.numel() * _width(tensor.dtype))
+
+
+def joined(tensors: Sequence[Any]) -> Array:
+    """Return the elements of tensors of one dtype one after the other: their own memory if they lie so, or a copy."""
+    if len(tensors) == 1:
+        return Flat(tensors[0]).array
+    return as_array(torch.cat([tensor.reshape(-1) for tensor in tensors]))
+
+
+def copy_parts(array: Array, tensors: Sequence[Any]) -> None:
+    """Copy consecutive parts of an array to tensors."""
+    begin = 0
+    for tensor in tensors:
+        flat = Flat(tensor)
+        flat.array[:] = array[begin : begin + flat.array.size]
+        flat.store()
+        begin += flat.array.size
+
+
+class Reduction:
+    """A reduction of torch on one dtype, as an operation on arrays between two conversions of tensors."""
+
+    def __init__(self, name: str, dtype: Any, num_ranks: int, factor: Any = None) -> None:
+        self.op = _OPS[name]
+        self._factor = factor
+        self._dtype = dtype
+        # Without ml_dtypes: as float32, rounded once at the end, which has the same bits.
+        self._is_widened = dtype in _NARROW and dtype not in _ML_DTYPES
+        self._divisor = 0
+        if dtype is torch.bool:
+            self.op = _BOOL_OPS.get(self.op, self.op)
+        elif self.op is Op.MEAN and not (dtype.is_floating_point or dtype.is_complex):
+            self.op, self._divisor = Op.SUM, num_ranks
+
+    def input(self, tensor: Any) -> Any:
+        """Return the contiguous tensor to combine; `tensor` itself if possible."""
+        if self._factor is None and not self._is_widened and tensor.is_contiguous() and not tensor.is_neg():
+            return tensor.resolve_conj()
+        if self._factor is not None:
+            tensor = (tensor * self._factor).to(self._dtype)
+        if self._is_widened:
+            tensor = tensor.float()
+        return tensor.resolve_conj().resolve_neg().contiguous()
+
+    def array(self, tensor: Any) -> Array:
+        """Return the array of a contiguous tensor."""
+        array = as_array(tensor.view(-1))
+        if array.dtype.itemsize != tensor.element_size():
+            raise InvalidArgumentError(f"{self.op.name} does not support {self._dtype}: convert with x.float().")
+        return array
+
+    def finish(self, result: Any, out: Any) -> None:
+        """Store a combined tensor in `out`, which may be the same."""
+        if self._divisor:
+            array = as_array(result.view(-1))
+            array //= self._divisor
+        if result is not out:
+            out.copy_(result.view(out.shape))
+        elif not out.is_inference():
+            torch.autograd.graph.increment_version(out)
+
+
+_reduction = lru_cache(Reduction)
+
+
+def reduction_of(reduce_op: Any, dtype: Any, num_ranks: int) -> Reduction:
+    """Return a reduction; `reduce_op` is a ``ReduceOp`` or one of its constants."""
+    name = getattr(reduce_op, "op", reduce_op).name
+    if name == "PREMUL_SUM":
+        return Reduction(name, dtype, num_ranks, reduce_op.__getstate__()[1])
+    return _reduction(name, dtype, num_ranks)

@@ -1,0 +1,193 @@
+"""Work: an operation that torch waits for, and the queue in which the operations of a group run."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+from torch.distributed import DistBackendError
+
+from ringlet.errors import WorkerLostError
+
+__all__ = ["OperationQueue", "RingletWork", "backend_error"]
+
+Future = concurrent.futures.Future
+
+
+class _Failure:
+    """Value of a failed future: raises where it is used, in C++ too, which pickles it to find its tensors."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __reduce__(self) -> Any:
+        raise self.error
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, _Failure):
+        raise value.error
+    return value
+
+
+class _Finished:
+    """A future that was done from the start, which costs a fraction."""
+
+    __slots__ = ("_error", "_value")
+
+    def __init__(self, value: Any, error: BaseException | None) -> None:
+        self._value = value
+        self._error = error
+
+    def result(self, timeout: float | None = None) -> Any:
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    def done(self) -> bool:
+        return True
+
+    def exception(self) -> BaseException | None:
+        return self._error
+
+    def add_done_callback(self, call: Callable[[_Finished], None]) -> None:
+        call(self)
+
+
+class RingletWork(torch.distributed.Work):  # type: ignore[misc]
+    """An operation, done with `future`; `results` are its outputs, in torch's order."""
+
+    def __init__(self, future: Future[Any] | _Finished, results: Sequence[Any], seconds: float | None = None) -> None:
+        super().__init__()
+        self._done = future
+        self._results = results
+        self._seconds = seconds
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Wait until the operation is done; raise its error."""
+        seconds = timeout.total_seconds() if timeout is not None and timeout > timedelta(0) else self._seconds
+        try:
+            self._done.result(seconds)
+        except concurrent.futures.TimeoutError as error:
+            if self._done.done():
+                raise
+            raise DistBackendError(
+                f"the operation was not done within {seconds:g} s: another rank has not made its call. Allow more "
+                "with timeout=, or find out what the other ranks do."
+            ) from error
+        return True
+
+    def synchronize(self) -> None:
+        """As `wait`."""
+        self.wait()
+
+    def is_completed(self) -> bool:
+        """Return whether the operation has succeeded or failed."""
+        return self._done.done()
+
+    def is_success(self) -> bool:
+        """Return whether the operation has succeeded."""
+        return self._done.done() and self._done.exception() is None
+
+    def exception(self) -> BaseException | None:
+        """Return the error of a failed operation."""
+        return self._done.exception() if self._done.done() else None
+
+    def result(self) -> list[Any]:
+        """Return the outputs of a finished operation."""
+        self.wait()
+        return list(self._results)
+
+    def get_future(self) -> Any:
+        """Return a future of the outputs."""
+        if not self._done.done() and torch._C._current_graph_task_id() != -1:
+            # Before the C++ code of DistributedDataParallel finds the failure, and loses its type.
+            torch.autograd.Variable._execution_engine.queue_callback(self.wait)
+        future: Any = torch.futures.Future()
+        future._set_unwrap_func(_value)
+
+        def finish(done: Any) -> None:
+            error = done.exception()
+            future.set_result(list(self._results) if error is None else _Failure(error))
+
+        self._done.add_done_callback(finish)
+        return future
+
+    def _source_rank(self) -> int:
+        return int(self._done.result())
+
+    source_rank = _source_rank
+
+
+class OperationQueue:
+    """Runs the operations of one group in order: in the calling thread if it waits for them anyway, else in its own."""
+
+    def __init__(self, as_error: Callable[[BaseException], BaseException]) -> None:
+        self._as_error = as_error  # what a failed call raises
+        self._queue: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
+        self._turn = threading.RLock()  # held while an operation runs
+        self._lock = threading.Lock()
+        self._unfinished = 0
+        self._thread: threading.Thread | None = None
+
+    def run(self, call: Callable[[], Any], is_async: bool) -> Future[Any] | _Finished:
+        """Start a call; it is done on return unless `is_async`."""
+        if not (is_async or self._unfinished) or threading.current_thread() is self._thread:
+            try:
+                with self._turn:
+                    return _Finished(call(), None)
+            except Exception as error:
+                return _Finished(None, self._as_error(error))
+        done: Future[Any] = Future()
+        with self._lock:
+            self._unfinished += 1
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="ringlet.torch", daemon=True)
+                self._thread.start()
+            self._queue.put((done, call))
+        if not is_async:
+            done.exception()  # waits
+        return done
+
+    def close(self, seconds: float | None) -> bool:
+        """Wait for the operations that run, at most so long; return whether they are done."""
+        if self._thread is None or self._thread is threading.current_thread():
+            return True
+        self._queue.put(None)
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _work(self) -> None:
+        while (item := self._queue.get()) is not None:
+            done, call = item
+            with self._turn:
+                try:
+                    result, error = call(), None
+                except BaseException as raised:
+                    result, error = None, self._as_error(raised)
+            with self._lock:
+                self._unfinished -= 1
+            done.set_result(result) if error is None else done.set_exception(error)
+            del item, done, call, result, error  # tensors are freed while it waits
+
+
+def backend_error(error: BaseException, global_ranks: Sequence[int] | None = None) -> BaseException:
+    """Return the error that torch's callers expect: the failure of a group as a `DistBackendError` with its facts.
+
+    `global_ranks` are those of a group whose ranks differ from them.
+    """
+    if not isinstance(error, (RuntimeError, OSError)) or isinstance(error, (DistBackendError, NotImplementedError)):
+        return error  # about the arguments of this rank
+    where = "" if global_ranks is None else f"in the group of the global ranks {list(global_ranks)}: "
+    found: BaseException = DistBackendError(where + str(error))
+    if isinstance(error, WorkerLostError):
+        rank = error.rank if global_ranks is None else global_ranks[error.rank]
+        for name, value in (("rank", rank), ("host", error.host), ("pid", error.pid), ("reason", error.reason)):
+            setattr(found, name, value)
+    found.__cause__ = error
+    return found

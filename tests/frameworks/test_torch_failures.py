@@ -1,0 +1,213 @@
+"""Errors of the backend ringlet: lost ranks, mismatches, wrong tensors, wrong worlds."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import timedelta
+
+import pytest
+
+from ringlet.rendezvous.process_identity import ProcessIdentity
+from tests.frameworks.libraries import library
+from tests.frameworks.torch_ranks import run_ranks
+
+torch = library("torch")
+dist = torch.distributed
+
+
+def lost(rank, size, where):
+    """The last rank is killed while the others wait for it; return their errors and how long they took."""
+    model = torch.nn.Sequential(torch.nn.Linear(500, 500), torch.nn.Linear(500, 500))
+    if where == "backward":
+        model = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=1)
+    group = dist.new_group([1, size - 1])
+    dist.barrier()
+    started = time.monotonic()
+    if rank == size - 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    calls = {
+        "backward": lambda: model(torch.ones(2, 500)).sum().backward(),
+        "sync": lambda: dist.all_reduce(torch.ones(10)),
+        "async": lambda: dist.all_reduce(torch.ones(1 << 20), async_op=True).wait(),
+        "recv": lambda: dist.recv(torch.ones(3), size - 1),
+        "send": lambda: [dist.send(torch.ones(100_000), size - 1) for _ in range(100)],
+        "subgroup": lambda: dist.all_reduce(torch.ones(3), group=group) if rank else dist.barrier(),
+    }
+    with pytest.raises(dist.DistBackendError) as raised:
+        calls[where]()
+    error = raised.value
+    return str(error), time.monotonic() - started, [getattr(error, name, None) for name in ("rank", "host", "pid")]
+
+
+@pytest.mark.parametrize("where", ["subgroup", "sync", "async", "recv", "send", "backward"])
+def test_a_killed_rank_is_named_by_all_others(where):
+    *answers, killed = run_ranks(lost, 3, where)
+    assert killed is None
+    for text, seconds, (rank, host, pid) in answers:
+        assert "rank 2" in text or where == "subgroup"
+        assert "SIGKILL" in text
+        assert seconds < 3
+        assert (rank, host) == (2, os.uname().nodename)
+        assert pid > 0
+
+
+def wrong_calls(rank, size):
+    for tensor, said in (
+        (torch.zeros(2, device="meta"), "a tensor on meta"),
+        (torch.zeros(2, 2).to_sparse(), "to_dense"),
+        (torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8), "dequantize"),
+    ):
+        for call in (dist.all_reduce, lambda x: dist.broadcast(x, 0), lambda x: dist.send(x, 1 - rank)):
+            with pytest.raises(ValueError, match=said):
+                call(tensor)
+    with pytest.raises(ValueError, match="AND does not support float32"):
+        dist.all_reduce(torch.ones(2), dist.ReduceOp.BAND)
+    with pytest.raises(ValueError, match="expected one for each of 2 ranks"):
+        dist.all_gather([torch.zeros(1)], torch.zeros(1))
+    with pytest.raises(ValueError, match="the whole tensor has 3 elements, expected 4"):
+        dist.all_gather_single(torch.zeros(3), torch.zeros(2))
+    with pytest.raises(ValueError, match="output_split_sizes"):
+        dist.all_to_all_single(torch.zeros(3), torch.zeros(4), [1, 1], [2, 2])
+    dist.all_reduce(torch.ones(1))  # the group is usable
+    with pytest.raises(NotImplementedError, match="timeout="):
+        dist.group.WORLD.set_timeout(timedelta(seconds=3))
+    dist.group.WORLD.monitored_barrier(timedelta(seconds=20))
+    if rank == 0:
+        with pytest.raises(dist.DistBackendError, match=r"waited 0.2 s in monitored_barrier for ranks \[1\]"):
+            dist.group.WORLD.monitored_barrier(timedelta(seconds=0.2))
+    dist.barrier()
+    if child := os.fork():
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    else:
+        try:
+            dist.all_reduce(torch.ones(1))
+        except dist.DistBackendError as error:
+            os._exit(0 if "forked" in str(error) else 1)
+        os._exit(2)
+    with pytest.raises(dist.DistBackendError) as raised:
+        dist.all_reduce(torch.ones(2 + rank))
+    assert "rank 0: all_reduce(SUM, float32[2]" in str(raised.value)
+    assert "rank 1: all_reduce(SUM, float32[3]" in str(raised.value)
+    group = dist.group.WORLD
+    dist.destroy_process_group()
+    with pytest.raises(dist.DistBackendError, match="was destroyed"):
+        group.allreduce([torch.ones(1)])
+    group.shutdown()
+    with pytest.raises(AssertionError):
+        dist.destroy_process_group()
+    return True
+
+
+def test_wrong_calls_are_errors_that_name_the_remedy():
+    assert run_ranks(wrong_calls, 2) == [True, True]
+
+
+def aborts(rank, size):
+    if rank == 0:
+        time.sleep(0.2)
+        dist.group.WORLD.abort()
+    with pytest.raises(dist.DistBackendError, match=r"rank 0 called abort\(\)"):
+        dist.all_reduce(torch.ones(1))
+    return True
+
+
+def test_abort_ends_the_calls_of_all_ranks():
+    assert run_ranks(aborts, 2) == [True, True]
+
+
+# --- joining ----------------------------------------------------------------------------------------------------------
+
+
+def join(store, rank):
+    from ringlet.torch.store_rendezvous import exchange
+
+    return exchange(store, rank, 2, timedelta(seconds=0.3))
+
+
+def record(store, rank, process, user=None):
+    import json
+
+    fields = {"process": process.as_record(), "user": os.geteuid() if user is None else user, "key": "k"}
+    store.add(f"ringlet/{rank}", 1)
+    store.set(f"ringlet/1/{rank}", json.dumps(fields))
+
+
+def changed(**fields):
+    import dataclasses
+
+    return dataclasses.replace(ProcessIdentity.of_this_process(), **fields)
+
+
+def test_ranks_on_two_hosts_are_refused():
+    store = dist.HashStore()
+    record(store, 0, changed(host="node7", boot_id="another"))
+    with pytest.raises(dist.DistBackendError, match=r"rank 0 on host node7 .*; rank 1 on host .*\"gloo\""):
+        join(store, 1)
+
+
+def test_ranks_of_two_users_are_refused():
+    store = dist.HashStore()
+    record(store, 0, changed(), user=12345)
+    with pytest.raises(dist.DistBackendError, match="rank 0 on user id 12345"):
+        join(store, 1)
+
+
+def test_a_missing_rank_is_named():
+    with pytest.raises(dist.DistBackendError, match=r"rank 1 of 2 did not join the group within 0.3 s"):
+        join(dist.HashStore(), 0)
+
+
+def test_a_rank_that_has_joined_already_is_refused():
+    store = dist.HashStore()
+    record(store, 1, ProcessIdentity(os.getppid(), _start(os.getppid()), *_rest()))
+    with pytest.raises(dist.DistBackendError, match=rf"rank 1 has joined already, as pid {os.getppid()}"):
+        join(store, 1)
+
+
+def _start(pid):
+    from ringlet.rendezvous import process_identity
+
+    return process_identity._start_ticks(pid)
+
+
+def _rest():
+    mine = ProcessIdentity.of_this_process()
+    return mine.host, mine.boot_id, mine.network_namespace, mine.pid_namespace
+
+
+# --- the end of a program ---------------------------------------------------------------------------------------------
+
+PROGRAM = """
+import sys, torch, torch.distributed as dist, ringlet.torch
+rank = int(sys.argv[1])
+dist.init_process_group("ringlet", init_method="file://" + sys.argv[2], rank=rank, world_size=2)
+x = torch.ones(3)
+work = dist.all_reduce(x, async_op=True)
+if rank == 0 or sys.argv[3] == "raises":
+    work.wait()
+if sys.argv[3] == "raises":
+    if rank == 1:
+        raise KeyError("weights")
+    try:
+        dist.barrier()
+    except dist.DistBackendError as error:
+        assert "rank 1 raised KeyError: 'weights'" in str(error), error
+        assert x[0] == 2
+        print("named")
+"""
+
+
+@pytest.mark.parametrize(("how", "codes"), [("raises", [0, 1]), ("returns", [0, 0])])
+def test_a_program_that_ends_without_leaving_its_groups(how, codes, tmp_path):
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, str(rank), str(tmp_path / "store"), how], text=True, stdout=subprocess.PIPE
+        )
+        for rank in range(2)
+    ]
+    assert [rank.wait(60) for rank in ranks] == codes
+    assert ("named" in ranks[0].communicate()[0]) == (how == "raises")

@@ -1,0 +1,93 @@
+"""Point to point over the backend ringlet: tags, order, any source, large messages, mismatches."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.frameworks.libraries import library
+from tests.frameworks.torch_ranks import run_ranks
+
+torch = library("torch")
+dist = torch.distributed
+
+
+def tags_and_order(rank, size):
+    large = torch.arange(1 << 20)
+    if rank == 0:
+        dist.send(torch.tensor([1]), 1, tag=1)
+        works = [dist.isend(large * factor, 1, tag=2) for factor in (1, 2)]
+        works.append(dist.isend(torch.tensor([3.0 + 4.0j]), 1, tag=3))
+        dist.send(torch.zeros(0), 1, tag=4)
+        for work in works:
+            work.wait()
+        for dtype in (torch.bfloat16, torch.float8_e5m2, torch.bool, torch.int8):
+            dist.send(torch.ones(3, 2).t().to(dtype), 1)
+        return True
+    x, found = torch.zeros(1, dtype=torch.complex64), torch.zeros_like(large)
+    dist.recv(torch.zeros(0), 0, tag=4)
+    dist.recv(x, 0, tag=3)
+    assert x.item() == 3 + 4j
+    work = dist.irecv(found, 0, tag=2)
+    work.wait()
+    assert torch.equal(found, large)
+    assert dist.recv(found, 0, tag=2) == 0
+    assert torch.equal(found, 2 * large)
+    one = torch.zeros(1, dtype=torch.int64)
+    dist.recv(one, 0, tag=1)
+    assert one.item() == 1
+    for dtype in (torch.bfloat16, torch.float8_e5m2, torch.bool, torch.int8):
+        x = torch.zeros(3, 2).t().to(dtype)
+        dist.recv(x, 0)
+        assert bool((x.float() == 1).all())
+    return True
+
+
+def test_messages_are_matched_by_tag_and_keep_their_order():
+    assert run_ranks(tags_and_order, 2) == [True, True]
+
+
+def exchanges(rank, size):
+    neighbours = (rank - 1) % size, (rank + 1) % size
+    x, y = torch.full((300_000,), float(rank)), torch.zeros(300_000)
+    for _ in range(5):  # more than sockets hold, both ways
+        works = dist.batch_isend_irecv(
+            [dist.P2POp(dist.isend, x, neighbours[1]), dist.P2POp(dist.irecv, y, neighbours[0])]
+        )
+        for work in works:
+            work.wait()
+        assert y[-1] == neighbours[0]
+    work = dist.isend(x[:2], rank)
+    dist.irecv(y[:2], rank).wait()
+    work.wait()
+    assert y[0] == rank
+    if rank:
+        time.sleep(0.05 * (size - rank))
+        dist.send(torch.tensor([rank]), 0, tag=9)
+        return None
+    found = torch.zeros(1, dtype=torch.int64)
+    sources = [dist.recv(found, tag=9) for _ in range(size - 1)]
+    assert sorted(sources) == list(range(1, size))
+    return sources[-1] == found.item()
+
+
+def test_exchanges_and_any_source():
+    assert run_ranks(exchanges, 3) == [True, None, None]
+
+
+def mismatches(rank, size):
+    if rank == 0:
+        dist.send(torch.zeros(3), 1)
+        dist.send(torch.zeros(2), 1)
+        return True
+    with pytest.raises(
+        ValueError, match=r"rank 0 sent float32\[3\] with tag 0, and this rank receives into int64\[3\]"
+    ):
+        dist.recv(torch.zeros(3, dtype=torch.int64), 0)
+    dist.recv(torch.zeros(2), 0)
+    return True
+
+
+def test_a_message_of_another_type_is_an_error_and_the_next_one_arrives():
+    assert run_ranks(mismatches, 2) == [True, True]

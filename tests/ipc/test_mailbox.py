@@ -1,0 +1,110 @@
+"""Messages between mailboxes: matching, storage, large ones, and ranks that have ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import uuid
+
+import numpy as np
+import pytest
+
+from ringlet.errors import InvalidArgumentError
+from ringlet.ipc.mailbox import Mailbox
+
+
+class LostError(Exception):
+    """The error about a rank that has ended."""
+
+
+@pytest.fixture
+def boxes():
+    key = uuid.uuid4().hex
+    made = [Mailbox(key, rank, [-1, -1], LostError) for rank in range(2)]
+    yield made
+    for box in made:
+        box.close(5)
+
+
+def send(box, values, target, tag=0):
+    return box.send(np.array(values, "u1").data, f"uint8[{len(values)}]", target, tag)
+
+
+def receive(box, size, source, tag=0):
+    into = np.zeros(size, "u1")
+    return into, box.receive(into.data, f"uint8[{size}]", source, tag)
+
+
+def test_messages_are_matched_by_source_and_tag_in_order(boxes):
+    zero, one = boxes
+    for values, tag in (([1], 0), ([2], 7), ([3], 0), ([], 5)):
+        send(zero, values, 1, tag).result(5)
+    send(one, [9], 1, 7).result(5)
+    for size, tag, expected in ((0, 5, []), (1, 7, [2]), (1, 0, [1]), (1, 0, [3])):
+        into, done = receive(one, size, 0, tag)
+        assert done.result(5) == 0
+        assert into.tolist() == expected
+    into, done = receive(one, 1, None, 7)
+    assert (done.result(5), into.tolist()) == (1, [9])
+
+
+def test_a_receive_may_come_first(boxes):
+    into, done = receive(boxes[1], 2, None, 3)
+    time.sleep(0.02)
+    assert not done.done()
+    send(boxes[0], [4, 5], 1, 3).result(5)
+    assert (done.result(5), into.tolist()) == (0, [4, 5])
+
+
+def test_a_large_message_waits_in_the_socket_until_it_is_received(boxes):
+    values = np.arange(5_000_000) % 251
+    sent = [send(boxes[0], values, 1, tag) for tag in (1, 2)]
+    time.sleep(0.05)
+    assert not sent[0].done()
+    for tag in (2, 1):  # the first is stored, so that the second can pass
+        into, done = receive(boxes[1], len(values), 0, tag)
+        assert done.result(10) == 0
+        assert np.array_equal(into, values)
+    for done in sent:
+        done.result(5)
+
+
+def test_a_message_of_another_size_is_an_error_and_the_next_one_arrives(boxes):
+    for size in (3, 100_000, 2):
+        send(boxes[0], [0] * size, 1)
+    for _ in range(2):
+        _, done = receive(boxes[1], 2, 0)
+        with pytest.raises(InvalidArgumentError, match=r"rank 0 sent uint8\[\d+\] with tag 0, .* into uint8\[2\]"):
+            done.result(5)
+    _, done = receive(boxes[1], 2, 0)
+    assert done.result(5) == 0
+
+
+def test_a_mailbox_that_closes_delivers_what_it_has_sent(boxes):
+    send(boxes[0], [1], 1).result(5)
+    early = receive(boxes[1], 1, 0, tag=9)[1]
+    boxes[0].close(5)
+    into, done = receive(boxes[1], 1, 0)
+    assert (done.result(5), into.tolist()) == (0, [1])
+    for done in (early, receive(boxes[1], 1, 0)[1], receive(boxes[1], 1, None)[1]):
+        with pytest.raises(LostError):
+            done.result(5)
+    with pytest.raises(LostError):
+        send(boxes[1], [1], 0).result(5)
+
+
+def test_a_process_that_never_connected_is_noticed_when_it_ends():
+    child = os.fork()
+    if not child:
+        time.sleep(60)
+        os._exit(0)
+    box = Mailbox(uuid.uuid4().hex, 1, [os.pidfd_open(child), -1], LostError)
+    done = receive(box, 1, 0)[1]
+    time.sleep(0.05)
+    assert not done.done()
+    os.kill(child, signal.SIGKILL)
+    with pytest.raises(LostError, match="0"):
+        done.result(5)
+    os.waitpid(child, 0)
+    box.close(1)
