@@ -11,13 +11,21 @@ from typing import TYPE_CHECKING
 from ringlet import context
 from ringlet.strategy.multi_worker.ambient_worker_group import current_workers
 
-__all__ = ["ProcessRole", "is_chief", "local_replica", "process_role", "role_in_environment", "role_of_task"]
+__all__ = [
+    "ProcessRole",
+    "is_chief",
+    "local_rank",
+    "local_replica",
+    "process_role",
+    "rank",
+    "role_in_environment",
+    "role_of_task",
+    "size",
+]
 
 if TYPE_CHECKING:
     from ringlet.cluster.cluster_spec import ClusterSpec
-
-# The environment variables that determine the role.
-_VARIABLES = ("TF_CONFIG", "RINGLET_RANK", "RINGLET_NUM_RANKS")
+    from ringlet.cluster.environment import Placement
 
 
 @dataclass(frozen=True)
@@ -38,7 +46,9 @@ class ProcessRole:
         A text that differs between jobs, for processes that connect to each other; empty for the workers of a
         strategy, which has its own.
     host_indices : tuple of int
-        Indices of the processes on the same machine, including this one.
+        Indices of the processes known to be on the same machine, including this one.
+    local_rank : int
+        Position of this process among those of its machine.
     """
 
     index: int = 0
@@ -47,6 +57,7 @@ class ProcessRole:
     task: str = "worker"
     job: str = ""
     host_indices: tuple[int, ...] = (0,)
+    local_rank: int = 0
 
     @property
     def name(self) -> str:
@@ -67,8 +78,8 @@ def is_chief() -> bool:
     -------
     bool
         Inside ``strategy.run``, whether this is replica 0. Elsewhere, whether this process is the chief of the current
-        strategy, or of the last one created in this process; without one, of the cluster in ``TF_CONFIG``, or whether
-        ``RINGLET_RANK`` is 0. True for a single process.
+        strategy, or of the last one created in this process; without one, whether it is the first of the environment
+        (``ringlet run``, ``TF_CONFIG``, ``RINGLET_RANK``, torchrun, mpirun or srun). True for a single process.
 
     Raises
     ------
@@ -93,6 +104,87 @@ def is_chief() -> bool:
     }
     """
     return not local_replica() and process_role().is_chief
+
+
+def rank() -> int:
+    """Return the index of this process among those of its job, from 0.
+
+    Returns
+    -------
+    int
+        Of the current strategy, or of the last one created in this process; without one, of the environment:
+        ``ringlet run``, ``TF_CONFIG``, ``RINGLET_RANK``, torchrun, mpirun or srun. 0 for a single process. The index
+        of a replica is that of its process.
+
+    Raises
+    ------
+    ClusterConfigError
+        If ``TF_CONFIG`` cannot be parsed.
+
+    See Also
+    --------
+    size, local_rank, is_chief
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> ringlet.rank(), ringlet.size(), ringlet.local_rank()
+    (0, 1, 0)
+    """
+    return _role_for_users("ringlet.rank()").index
+
+
+def size() -> int:
+    """Return the number of processes of this job; 1 for a single process.
+
+    Returns
+    -------
+    int
+        From the same source as :func:`rank`.
+
+    Raises
+    ------
+    ClusterConfigError
+        If ``TF_CONFIG`` cannot be parsed.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> ringlet.size()
+    1
+    """
+    return _role_for_users("ringlet.size()").count
+
+
+def local_rank() -> int:
+    """Return the index of this process among those of its job on this machine, from 0.
+
+    Returns
+    -------
+    int
+        From the same source as :func:`rank`.
+
+    Raises
+    ------
+    ClusterConfigError
+        If ``TF_CONFIG`` cannot be parsed.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> ringlet.local_rank()
+    0
+    """
+    return _role_for_users("ringlet.local_rank()").local_rank
+
+
+def _role_for_users(name: str) -> ProcessRole:
+    role = process_role()
+    if role.count == 1 and current_workers() is None:
+        from ringlet.cluster.environment import warn_if_alone  # imported on first use
+
+        warn_if_alone(name)
+    return role
 
 
 def local_replica() -> int | None:
@@ -122,9 +214,10 @@ def process_role() -> ProcessRole:
     """
     workers = current_workers()
     if workers is None:
-        return role_in_environment({name: os.environ[name] for name in _VARIABLES if name in os.environ})
+        return role_in_environment(os.environ)
     indices = tuple(range(workers.num_workers))  # a strategy over several processes is on one machine
-    return ProcessRole(workers.worker_index, workers.num_workers, workers.is_chief, host_indices=indices)
+    index = workers.worker_index
+    return ProcessRole(index, workers.num_workers, workers.is_chief, host_indices=indices, local_rank=index)
 
 
 def role_in_environment(environ: Mapping[str, str]) -> ProcessRole:
@@ -139,21 +232,18 @@ def role_in_environment(environ: Mapping[str, str]) -> ProcessRole:
     >>> role_in_environment({"RINGLET_RANK": "1", "RINGLET_NUM_RANKS": "2"}).name
     'w1'
     """
-    return _parsed_role(tuple(environ.get(name, "") for name in _VARIABLES))
+    from ringlet.cluster.environment import placement  # imported on first use
+
+    return _role_of(placement(environ))
 
 
 @functools.lru_cache(maxsize=8)
-def _parsed_role(texts: tuple[str, ...]) -> ProcessRole:
-    config, rank, num_ranks = texts
-    if config:
-        from ringlet.cluster.tf_config_parser import TFConfig  # imported on first use
-
-        parsed = TFConfig.of(config)
-        return role_of_task(parsed.cluster_spec, parsed.task_type, parsed.task_id)
-    if rank.strip().isdecimal() and num_ranks.strip().isdecimal():
-        index, count = int(rank), int(num_ranks)
-        return ProcessRole(index, count, index == 0, host_indices=tuple(range(count)))
-    return ProcessRole()
+def _role_of(place: Placement) -> ProcessRole:
+    if place.config is not None:
+        return role_of_task(place.config.cluster_spec, place.config.task_type, place.config.task_id)
+    # Which processes are on this machine is known only if all are.
+    here = tuple(range(place.size)) if place.local_size == place.size else (place.rank,)
+    return ProcessRole(place.rank, place.size, place.rank == 0, host_indices=here, local_rank=place.local_rank)
 
 
 def role_of_task(spec: ClusterSpec, task_type: str | None, task_id: int | None) -> ProcessRole:
@@ -180,4 +270,5 @@ def role_of_task(spec: ClusterSpec, task_type: str | None, task_id: int | None) 
     index = [(job, number) for job, number, _ in tasks].index((task_type, task_id))
     foreign = set(foreign_addresses(addresses, addresses[index]))
     local = tuple([i for i, address in enumerate(addresses) if address not in foreign])
-    return ProcessRole(index, len(tasks), is_first, job=str(sorted(spec.as_dict().items())), host_indices=local)
+    job = str(sorted(spec.as_dict().items()))
+    return ProcessRole(index, len(tasks), is_first, job=job, host_indices=local, local_rank=local.index(index))
