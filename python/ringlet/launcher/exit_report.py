@@ -15,6 +15,11 @@ __all__ = ["Ending", "first_failure", "follows_another", "job_status", "summary"
 
 # Errors that ringlet raises because another worker has failed.
 _FOLLOWING = re.compile(r"(?:\w+\.)*(?:CollectiveAborted|WorkerLostError)\b")
+# Errors that name a process which ended, and a rank that makes no more calls, whose number is that of its worker.
+_LOST = re.compile(r"\(pid (\d+) on [^)]*\) (?:exited with status 0|closed its connection|ended)")
+_CLOSED = re.compile(
+    r"CollectiveMismatchError: .* waits for ranks that make no more calls: .*\brank (\d+) \(closed its group "
+)
 _FAILED = 1  # the exit status of an interpreter after an uncaught exception
 _LONGEST_QUOTE = 300
 _MOST_GROUPS = 4
@@ -39,6 +44,7 @@ class Ending:
         The last line of its standard error.
     has_raised : bool
         Whether it has reported an uncaught exception.
+    pid : int
 
     Examples
     --------
@@ -53,6 +59,7 @@ class Ending:
     words: str = ""
     last_line: str = ""
     has_raised: bool = False
+    pid: int = 0
 
     @property
     def error(self) -> str:
@@ -161,9 +168,25 @@ def summary(endings: Sequence[Ending], received: int | None, num_workers: int) -
     if received is not None:
         why = "Ctrl-C" if received == signal.SIGINT else signal_name(received)
         return [f"{why}: {'all ' if len(endings) > 1 else ''}{_number(len(endings))} ended"]
+    left = _left_early(first, endings)
+    if left is not None:
+        line = f"worker {left.worker} of {num_workers} {ending_text(0)} while others waited for a call of it"
+        hint = "all workers make the same calls: look for a loop that it leaves early"
+        return [line + _others(first, endings), hint, *_folded(first, endings, do_follow=True)]
     lines = [f"worker {first.worker} of {num_workers} {ending_text(first.own_status)}{_others(first, endings)}"]
     hint = _hint(first)
     return [*lines, *([hint] if hint else []), *_folded(first, endings)]
+
+
+def _left_early(first: Ending, endings: Sequence[Ending]) -> Ending | None:
+    """Return the worker whose regular exit is the cause of the first failure, if it is."""
+    error = first_exception_line(first.words or first.last_line)
+    lost, closed = _LOST.search(error), _CLOSED.search(error)
+    for ending in endings:
+        is_lost = lost is not None and first.follows and ending.pid == int(lost[1])
+        if ending.status == 0 and (is_lost or (closed is not None and ending.worker == int(closed[1]))):
+            return ending
+    return None
 
 
 def workers_text(workers: Sequence[int]) -> str:
@@ -190,19 +213,19 @@ def _others(first: Ending, endings: Sequence[Ending]) -> str:
 
 def _hint(first: Ending) -> str:
     if first.own_status == -signal.SIGKILL:
-        return "it was not killed by ringlet: perhaps by the kernel, for lack of memory (see dmesg)"
+        return "ringlet did not kill it: it did, or another program, or the kernel for lack of memory (see dmesg)"
     if not first.words and first.last_line:
         return f"its last line on standard error: {first.last_line[:_LONGEST_QUOTE]}"
     return ""
 
 
-def _folded(first: Ending, endings: Sequence[Ending]) -> list[str]:
+def _folded(first: Ending, endings: Sequence[Ending], do_follow: bool = False) -> list[str]:
     """Return the errors of the other workers that failed by themselves, grouped by equal text."""
     said: dict[tuple[bool, str], list[int]] = {}
     for ending in endings:
         if ending is not first and ending.is_own:
             error = ending.error or ending_text(ending.status)
-            insort(said.setdefault((ending.follows, error), []), ending.worker)
+            insort(said.setdefault((do_follow or ending.follows, error), []), ending.worker)
     lines = [
         f"{workers_text(workers)} failed {'because of it' if follows else 'too'}: {error[:_LONGEST_QUOTE]}"
         for (follows, error), workers in said.items()

@@ -235,6 +235,7 @@ class _Run:
             words.text.decode(errors="replace"),
             words.last_line.decode(errors="replace"),
             worker.index in self._raised,
+            worker.process.pid,
         )
         self._endings.append(ending)
         if ending.status == 0:
