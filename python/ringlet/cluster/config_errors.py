@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ringlet.errors import ClusterConfigError
+from ringlet.errors.documented_names import shown_as
 
 __all__ = ["ABSENT", "ClusterConfigJSONError", "ClusterConfigTypeError", "Fault", "corrected", "json_path", "shown"]
 
@@ -17,10 +18,12 @@ _shortener = reprlib.Repr()
 _shortener.maxstring = _shortener.maxother = 80
 
 
+@shown_as(ClusterConfigError)
 class ClusterConfigTypeError(ClusterConfigError, TypeError):
     """A value has a wrong type (TensorFlow raises ``TypeError``)."""
 
 
+@shown_as(ClusterConfigError)
 class ClusterConfigJSONError(ClusterConfigError, json.JSONDecodeError):
     """A text is not valid JSON (TensorFlow raises ``json.JSONDecodeError``).
 
@@ -35,9 +38,6 @@ class ClusterConfigJSONError(ClusterConfigError, json.JSONDecodeError):
         self.path = "$"
         self.advice = advice
         self.args = (f"{self.args[0]}. {advice}".rstrip(),)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.msg, self.doc, self.pos, self.advice)
 
 
 class Fault(Exception):

@@ -14,6 +14,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from ringlet.errors.documented_names import shown_as
 from ringlet.ipc.pickle_diagnostics import culprit, named
 
 __all__ = [
@@ -36,6 +37,7 @@ _HEAD = struct.Struct("<QQ")
 _BUFFER = struct.Struct("<Q?")
 
 
+@shown_as(TypeError)
 class Unsendable(TypeError):
     """An object cannot be sent between processes; the message names it and the remedy."""
 
