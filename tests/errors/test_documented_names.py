@@ -11,7 +11,7 @@ import ringlet
 from ringlet.cluster.config_errors import ClusterConfigJSONError, ClusterConfigTypeError
 from ringlet.compat.tensorflow.operators import DtypeError
 from ringlet.errors import ClusterConfigError
-from ringlet.ipc.call_codec import Unsendable
+from ringlet.ipc.pickle_codec import Unsendable
 
 
 @pytest.mark.parametrize(

@@ -105,18 +105,7 @@ class Placement(NamedTuple):
 
 
 def placement(environ: Mapping[str, str] | None = None) -> Placement:
-    """Return the place that an environment gives a process, by default that of this process.
-
-    Raises
-    ------
-    ClusterConfigError
-        If ``TF_CONFIG`` is set and does not hold a cluster.
-
-    Examples
-    --------
-    >>> placement({"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"})[:5]
-    ('RANK=1 WORLD_SIZE=2', 1, 2, 1, 2)
-    """
+    """Return the place that an environment gives a process, by default that of this process."""
     environ = os.environ if environ is None else environ
     return _placement(tuple(environ.get(name) for name in VARIABLES))
 
@@ -186,13 +175,7 @@ def job_id_of(environ: Mapping[str, str]) -> str:
 
 
 def default_resolver() -> ClusterResolver:
-    """Return the resolver of the environment's cluster, for strategies that are given none.
-
-    Raises
-    ------
-    ClusterConfigError
-        As `placement`, and if processes are on other machines.
-    """
+    """Return the resolver of the environment's cluster, for strategies that are given none."""
     place = placement()
     if place.config is not None or not place.source:
         warn_if_alone("MultiWorkerMirroredStrategy")

@@ -37,12 +37,6 @@ class TFConfig:
     """A parsed ``TF_CONFIG``, created by `TFConfig.of`.
 
     Each property validates only its own part, as in TensorFlow: a wrong task does not prevent reading the cluster.
-
-    Examples
-    --------
-    >>> config = TFConfig.of('{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": "1"}}')
-    >>> config.cluster_spec, config.task_type, config.task_id
-    (ClusterSpec({'worker': ['a:1', 'b:1']}), 'worker', 1)
     """
 
     def __init__(self, text: str) -> None:
@@ -52,22 +46,7 @@ class TFConfig:
     @staticmethod
     @functools.lru_cache(maxsize=4)
     def of(text: str) -> TFConfig:
-        """Parse a text; the last few results are cached.
-
-        Parameters
-        ----------
-        text : str
-            Value of ``TF_CONFIG``.
-
-        Returns
-        -------
-        TFConfig
-
-        Raises
-        ------
-        ClusterConfigError
-            If the text is not a JSON object.
-        """
+        """Parse the value of ``TF_CONFIG``; the last few results are cached."""
         return TFConfig(text)
 
     @property
@@ -127,20 +106,7 @@ class TFConfig:
         raise self._type_error(f"{key} must be a string", "a string", [key], value)
 
     def no_task(self, message: str, key: str, found: object) -> ClusterConfigError:
-        """Return the error for a task that is not in the cluster.
-
-        Parameters
-        ----------
-        message : str
-        key : str
-            The faulty key: ``"type"`` or ``"index"``.
-        found : object
-            Its value; None if missing.
-
-        Returns
-        -------
-        ClusterConfigError
-        """
+        """Return the error for a task that is not in the cluster, whose `key` is ``"type"`` or ``"index"``."""
         spec = self.cluster_spec
         if key == "type":
             options: list[Any] = spec.jobs

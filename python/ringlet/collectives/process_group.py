@@ -18,8 +18,8 @@ from ringlet.collectives.member import Member
 from ringlet.collectives.timeouts import resolve_timeout
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 from ringlet.ipc.deadline import Deadline
+from ringlet.rendezvous.connected_group import ConnectedGroup
 from ringlet.rendezvous.job_key import MOST_PROCESSES, Job
-from ringlet.rendezvous.membership import Membership
 from ringlet.rendezvous.rendezvous import rendezvous
 
 __all__ = ["MOST_RANKS", "init_process_group", "job_id", "join_job"]
@@ -164,27 +164,27 @@ def join_job(job: Job, ranks: Sequence[int], seconds: float) -> list[Member]:
 class _ProcessShare:
     """Resources shared by the members of one process; released when the last member is closed or freed."""
 
-    def __init__(self, group: _core.Group, membership: Membership | None) -> None:
+    def __init__(self, group: _core.Group, connected: ConnectedGroup | None) -> None:
         self.group = group
-        self.membership = membership
-        if membership is not None:
-            weakref.finalize(self, membership.release).atexit = False  # at exit the system releases it
+        self.connected = connected
+        if connected is not None:
+            weakref.finalize(self, connected.release).atexit = False  # at exit the system releases it
 
     def abort(self, reason: str) -> None:
         self.group.abort(reason)
 
 
-def _join(membership: Membership, num_ranks: int, deadline: Deadline) -> _ProcessShare:
+def _join(connected: ConnectedGroup, num_ranks: int, deadline: Deadline) -> _ProcessShare:
     try:
         processes = [
-            (list(peer.ranks), peer.identity.pid, peer.identity.host, *peer.take()) for peer in membership.peers
+            (list(peer.ranks), peer.identity.pid, peer.identity.host, *peer.take()) for peer in connected.peers
         ]
-        world = _core.World(membership.index, processes, membership.token)
-        epoch = int.from_bytes(membership.token[:7], "little")
+        world = _core.World(connected.index, processes, connected.token)
+        epoch = int.from_bytes(connected.token[:7], "little")
         left = max(deadline.left(math.inf), _LAST_MOMENT_SECONDS)
-        return _ProcessShare(_core.Group(num_ranks, deadline.seconds, epoch, world, seconds_left=left), membership)
+        return _ProcessShare(_core.Group(num_ranks, deadline.seconds, epoch, world, seconds_left=left), connected)
     except BaseException:
-        membership.close()
+        connected.close()
         raise
 
 

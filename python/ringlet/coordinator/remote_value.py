@@ -13,7 +13,7 @@ from typing import Any
 from ringlet import nest
 from ringlet.errors import CancelledError, FailedPreconditionError
 from ringlet.ipc import unpack
-from ringlet.ipc.call_codec import Unsendable
+from ringlet.ipc.pickle_codec import Unsendable
 from ringlet.ipc.remote_exception import Failure, exception_of
 
 __all__ = ["ABORTED", "CANCELLED", "RemoteFailure", "RemoteValue", "RemoteValueStatus"]

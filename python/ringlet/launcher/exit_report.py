@@ -27,29 +27,11 @@ _MOST_GROUPS = 4
 
 @dataclass(frozen=True)
 class Ending:
-    r"""How one worker ended.
+    """How one worker ended.
 
-    Attributes
-    ----------
-    worker : int
-    status : int
-        The ``Popen.returncode``.
-    at : float
-        Time of its reported exception; else of the beginning of its last traceback, or of its exit.
-    asked_at : float or None
-        When it was sent SIGTERM or SIGKILL.
-    words : str
-        Its last traceback; empty if it printed none, or ran on for long after it.
-    last_line : str
-        The last line of its standard error.
-    has_raised : bool
-        Whether it has reported an uncaught exception.
-    pid : int
-
-    Examples
-    --------
-    >>> Ending(2, 1, at=3.0, words="Traceback (most recent call last):\nKeyError: 'weights'\n").error
-    "KeyError: 'weights'"
+    `status` is the ``Popen.returncode``; `at` the time of its reported exception, else of the beginning of its last
+    traceback, or of its exit; `asked_at` when it was sent SIGTERM or SIGKILL; `words` its last traceback, empty if it
+    printed none or ran on for long after it; `has_raised` whether it has reported an uncaught exception.
     """
 
     worker: int
@@ -86,59 +68,23 @@ class Ending:
 
 
 def follows_another(words: str) -> bool:
-    r"""Return whether a worker failed because another one had failed.
+    """Return whether a worker failed because another one had, by its last traceback or line.
 
-    Parameters
-    ----------
-    words : str
-        Its last traceback, or line. The first exception of a chain decides.
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> follows_another("ringlet.errors.CollectiveAborted: /job:worker/task:2 raised ValueError: bad\n")
-    True
+    The first exception of a chain decides.
     """
     return bool(_FOLLOWING.match(first_exception_line(words)))
 
 
 def first_failure(endings: Sequence[Ending]) -> Ending | None:
-    """Return the first worker that failed by itself, else the first that failed.
-
-    Parameters
-    ----------
-    endings : sequence of Ending
-
-    Returns
-    -------
-    Ending or None
-        None if all ended with status 0.
-
-    Examples
-    --------
-    >>> first_failure([Ending(0, 1, 5.0, words="ringlet.errors.CollectiveAborted: ..."), Ending(1, -9, 5.1)]).worker
-    1
-    """
+    """Return the first worker that failed by itself, else the first that failed."""
     failures = [ending for ending in endings if ending.status != 0]
     return min(failures, key=lambda e: (not e.is_own, e.follows, e.at, e.worker), default=None)
 
 
 def job_status(endings: Sequence[Ending], received: int | None) -> int:
-    """Return the exit status of the job.
+    """Return the exit status of the job: that of the worker that failed first.
 
-    Parameters
-    ----------
-    endings : sequence of Ending
-    received : int, optional
-        The signal that stopped the launcher, before any worker had failed.
-
-    Returns
-    -------
-    int
-        Of the worker that failed first; 128 + `received` if a signal stopped the launcher, unless all exited with 0.
+    If a signal stopped the launcher before, 128 + `received`, unless all workers ended with status 0.
     """
     first = first_failure(endings)
     if first is None:
@@ -147,21 +93,7 @@ def job_status(endings: Sequence[Ending], received: int | None) -> int:
 
 
 def summary(endings: Sequence[Ending], received: int | None, num_workers: int) -> list[str]:
-    """Return a few lines about the failure of a job, to print before its first traceback.
-
-    Parameters
-    ----------
-    endings : sequence of Ending
-    received : int, optional
-        As for :func:`job_status`.
-    num_workers : int
-        Of the job; some may not have been started.
-
-    Returns
-    -------
-    list of str
-        Empty if it did not fail.
-    """
+    """Return a few lines about the failure of a job, to print before its first traceback."""
     first = first_failure(endings)
     if first is None or received == signal.SIGPIPE:
         return []
@@ -190,13 +122,7 @@ def _left_early(first: Ending, endings: Sequence[Ending]) -> Ending | None:
 
 
 def workers_text(workers: Sequence[int]) -> str:
-    """Return the names of workers.
-
-    Examples
-    --------
-    >>> workers_text([1]), workers_text([0, 1, 3])
-    ('worker 1', 'workers 0, 1 and 3')
-    """
+    """Return the names of workers."""
     if len(workers) == 1:
         return f"worker {workers[0]}"
     return f"workers {', '.join(map(str, workers[:-1]))} and {workers[-1]}"

@@ -14,25 +14,7 @@ MOST_RANKS = 4096
 
 
 def worker_environment(index: int, num_workers: int, job_id: str, replicas: int | None) -> dict[str, str]:
-    """Return the environment variables of a worker.
-
-    Parameters
-    ----------
-    index, num_workers : int
-    job_id : str
-        Distinguishes concurrent jobs.
-    replicas : int, optional
-        Number of replicas of each worker; by default the script decides.
-
-    Returns
-    -------
-    dict of str to str
-
-    Examples
-    --------
-    >>> worker_environment(1, 2, "7f3a", replicas=4)["TF_CONFIG"]
-    '{"cluster": {"worker": ["localhost:20000", "localhost:20001"]}, "task": {"type": "worker", "index": 1}}'
-    """
+    """Return the environment variables of a worker; without `replicas` the script decides."""
     cluster = local_workers(num_workers).as_dict()
     variables = {
         "TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}}),

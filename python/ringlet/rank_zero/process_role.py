@@ -30,25 +30,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ProcessRole:
-    """Role of a process among those of its job.
+    """Role of a process among the `count` processes of the same task; the `index` of the chief is 0.
 
-    Attributes
-    ----------
-    index : int
-        Index among the `count` processes of the same task; that of the chief is 0.
-    count : int
-        Number of these processes.
-    is_chief : bool
-        Whether this process is the chief.
-    task : str
-        The task type, such as ``"worker"``, which includes the chief.
-    job : str
-        A text that differs between jobs, for processes that connect to each other; empty for the workers of a
-        strategy, which has its own.
-    host_indices : tuple of int
-        Indices of the processes known to be on the same machine, including this one.
-    local_rank : int
-        Position of this process among those of its machine.
+    `task` is the task type, such as ``"worker"``, which includes the chief. `job` is a text that differs between jobs,
+    empty for the workers of a strategy, which has its own. `host_indices` are the processes known to be on this
+    machine, and `local_rank` the position of this one among all there.
     """
 
     index: int = 0
@@ -61,13 +47,7 @@ class ProcessRole:
 
     @property
     def name(self) -> str:
-        """Name of the process in log records and in the launcher's output: ``w2`` is worker 2.
-
-        Examples
-        --------
-        >>> ProcessRole(2, 4).name, ProcessRole(0, 1, task="evaluator").name
-        ('w2', 'evaluator0')
-        """
+        """Name of the process in log records and in the launcher's output: ``w2`` is worker 2."""
         return f"{'w' if self.task == 'worker' else self.task}{self.index}"
 
 
@@ -188,30 +168,13 @@ def _role_for_users(name: str) -> ProcessRole:
 
 
 def local_replica() -> int | None:
-    """Return the index of the current replica among those of this process; None outside of replicas.
-
-    Examples
-    --------
-    >>> local_replica() is None
-    True
-    """
+    """Return the index of the current replica among those of this process; None outside of replicas."""
     mode = context.current()
     return None if mode is None else mode.local_replica_id
 
 
 def process_role() -> ProcessRole:
-    """Return the role of this process, from the current strategy or else the environment.
-
-    Raises
-    ------
-    ClusterConfigError
-        If ``TF_CONFIG`` is needed and cannot be parsed.
-
-    Examples
-    --------
-    >>> process_role().count
-    1
-    """
+    """Return the role of this process, from the current strategy or else the environment."""
     workers = current_workers()
     if workers is None:
         return role_in_environment(os.environ)
@@ -221,17 +184,7 @@ def process_role() -> ProcessRole:
 
 
 def role_in_environment(environ: Mapping[str, str]) -> ProcessRole:
-    """Return the role that environment variables define.
-
-    Examples
-    --------
-    >>> config = '{"cluster": {"worker": ["a:1", "203.0.113.7:1", "a:2"]}, "task": {"type": "worker", "index": 2}}'
-    >>> role = role_in_environment({"TF_CONFIG": config})
-    >>> role.index, role.count, role.is_chief, role.host_indices
-    (2, 3, False, (0, 2))
-    >>> role_in_environment({"RINGLET_RANK": "1", "RINGLET_NUM_RANKS": "2"}).name
-    'w1'
-    """
+    """Return the role that environment variables define."""
     from ringlet.cluster.environment import placement  # imported on first use
 
     return _role_of(placement(environ))
@@ -247,14 +200,7 @@ def _role_of(place: Placement) -> ProcessRole:
 
 
 def role_of_task(spec: ClusterSpec, task_type: str | None, task_id: int | None) -> ProcessRole:
-    """Return the role of a task in a cluster.
-
-    Examples
-    --------
-    >>> from ringlet.cluster.cluster_spec import ClusterSpec
-    >>> role_of_task(ClusterSpec({"chief": ["a:1"], "worker": ["b:1"]}), "worker", 0).name
-    'w1'
-    """
+    """Return the role of a task in a cluster."""
     if not spec.jobs or task_type is None or task_id is None:
         return ProcessRole()
     from ringlet.cluster.cluster_queries import is_chief as is_chief_task  # imported on first use

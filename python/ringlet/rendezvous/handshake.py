@@ -20,17 +20,8 @@ _PROTOCOL = 1  # version of the rendezvous and of the shared memory after it
 class Handshake:
     """One process and its view of the job.
 
-    Attributes
-    ----------
-    version : str
-        Version of ringlet and number of the protocol.
-    num_ranks : int
-        Size of the group.
-    ranks : tuple of int
-        Ranks that the process drives, in ascending order.
-    nonce : str
-        Random, new for each rendezvous.
-    identity : ProcessIdentity
+    `version` has the version of ringlet and the number of the protocol, `ranks` are those that the process drives, in
+    ascending order, and `nonce` is random, new for each rendezvous.
     """
 
     version: str
@@ -60,13 +51,7 @@ class Handshake:
 
     @classmethod
     def from_message(cls, message: Message, version: str) -> Handshake:
-        """Parse an untrusted message. If its version differs from `version`, only the version is read.
-
-        Raises
-        ------
-        Unreadable
-            If the message is not a handshake.
-        """
+        """Parse an untrusted message. If its version differs from `version`, only the version is read."""
         if message.get("kind") != "handshake" or not isinstance(message.get("ringlet"), str):
             raise Unreadable("not a handshake")
         if message["ringlet"] != version:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 from ringlet.cluster.config_errors import ClusterConfigJSONError, ClusterConfigTypeError, shown
-from ringlet.cluster.resolvers.config_resolver import ConfigClusterResolver, environ_or_own
+from ringlet.cluster.resolvers.tf_config_base_resolver import TFConfigBaseResolver, environ_or_own
 from ringlet.cluster.tf_config_parser import TFConfig
 from ringlet.errors import ClusterConfigError
 
@@ -19,7 +19,7 @@ _CURRENT_HOST = "SM_CURRENT_HOST"
 _EXAMPLE = """For example: SM_HOSTS='["algo-1", "algo-2"]' SM_CURRENT_HOST=algo-1"""
 
 
-class SageMakerClusterResolver(ConfigClusterResolver):
+class SageMakerClusterResolver(TFConfigBaseResolver):
     """The machines of a training job of SageMaker: each is a worker, in the order of their names.
 
     The environment is read whenever something is asked.

@@ -11,28 +11,7 @@ _MOST_ENTRIES = 1_000_000  # of one list; more is a slip
 
 
 def expand_hostlist(hostlist: str) -> list[str]:
-    """Write out a list of hosts.
-
-    Parameters
-    ----------
-    hostlist : str
-        As in ``SLURM_STEP_NODELIST``.
-
-    Returns
-    -------
-    list of str
-        In the order given; a host that is there twice comes twice.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be read.
-
-    Examples
-    --------
-    >>> expand_hostlist("n[1-2],m5,o[08-10,12]")
-    ['n1', 'n2', 'm5', 'o08', 'o09', 'o10', 'o12']
-    """
+    """Expand a list of hosts as in ``SLURM_STEP_NODELIST``; a host that occurs twice is returned twice."""
     try:
         parts = re.split(r",(?![^\[]*\])", hostlist)  # at commas outside of brackets
         if not parts[-1]:
@@ -44,28 +23,7 @@ def expand_hostlist(hostlist: str) -> list[str]:
 
 
 def expand_tasks_per_node(tasks_per_node: str) -> list[int]:
-    """Expand Slurm's compressed list of task counts.
-
-    Parameters
-    ----------
-    tasks_per_node : str
-        As in ``SLURM_STEP_TASKS_PER_NODE``.
-
-    Returns
-    -------
-    list of int
-        Number of tasks of each node.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be read.
-
-    Examples
-    --------
-    >>> expand_tasks_per_node("3(x2),2,1")
-    [3, 3, 2, 1]
-    """
+    """Expand the task counts of nodes, as in ``SLURM_STEP_TASKS_PER_NODE``."""
     counts: list[int] = []
     for part in tasks_per_node.split(","):
         match = re.fullmatch(r"(\d{1,9})(?:\(x(\d{1,9})\))?", part, re.ASCII)

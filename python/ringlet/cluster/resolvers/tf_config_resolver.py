@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ringlet.cluster.resolvers.config_resolver import ConfigClusterResolver, environ_or_own
+from ringlet.cluster.resolvers.tf_config_base_resolver import TFConfigBaseResolver, environ_or_own
 from ringlet.cluster.tf_config_parser import TFConfig
 
 __all__ = ["TFConfigClusterResolver"]
@@ -13,7 +13,7 @@ __all__ = ["TFConfigClusterResolver"]
 _VARIABLE = "TF_CONFIG"
 
 
-class TFConfigClusterResolver(ConfigClusterResolver):
+class TFConfigClusterResolver(TFConfigBaseResolver):
     """Reads ``TF_CONFIG`` from the environment (``tf.distribute.cluster_resolver.TFConfigClusterResolver``).
 
     The variable is read whenever something is asked, not when the resolver is made. Without it there is one process:

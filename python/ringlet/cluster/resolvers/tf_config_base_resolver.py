@@ -1,4 +1,4 @@
-"""What resolvers share that read a configuration of the form of ``TF_CONFIG``."""
+"""TFConfigBaseResolver: base class of resolvers of a configuration in the format of ``TF_CONFIG``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ringlet.cluster.resolvers.base_resolver import ClusterResolver, master_url
 from ringlet.cluster.tf_config_parser import TFConfig
 from ringlet.errors import ClusterConfigError
 
-__all__ = ["ConfigClusterResolver", "environ_or_own"]
+__all__ = ["TFConfigBaseResolver", "environ_or_own"]
 
 
 def environ_or_own(environ: Mapping[str, str] | None) -> Mapping[str, str]:
@@ -20,7 +20,7 @@ def environ_or_own(environ: Mapping[str, str] | None) -> Mapping[str, str]:
     return os.environ if environ is None else environ
 
 
-class ConfigClusterResolver(ClusterResolver):
+class TFConfigBaseResolver(ClusterResolver):
     """A resolver whose answers stand in a configuration, which is read whenever something is asked.
 
     Parameters
