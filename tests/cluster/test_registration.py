@@ -222,7 +222,7 @@ def test_the_coordinator_is_rank_0_and_the_tasks_follow_workers_first():
     job = ServersJob.of(ClusterSpec({"ps": ["c:1"], "worker": {3: "a:1", 1: "b:1"}}), "")
     assert job.num_ranks == 4
     assert [job.rank_of(task) for task in (("worker", 1), ("worker", 3), ("ps", 0))] == [1, 2, 3]
-    assert job.who([2, 0]) == "the coordinator and /job:worker/task:3"
+    assert job.names_of([2, 0]) == "the coordinator and /job:worker/task:3"
     assert str(job) == "the cluster of 3 servers"
 
 

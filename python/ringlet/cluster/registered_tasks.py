@@ -150,9 +150,9 @@ class _Registrations:
 
     def _waited_text(self, ranks: set[int], deadline: Deadline) -> str:
         came = ranks & self._arrived.keys()
-        here = f" ({self._job.who(came)} registered)" if came else ""
+        here = f" ({self._job.names_of(came)} registered)" if came else ""
         return (
-            f"the coordinator waited {deadline} for {self._job.who(ranks - came)} of {self._job}{here}. "
+            f"the coordinator waited {deadline} for {self._job.names_of(ranks - came)} of {self._job}{here}. "
             f"{self._job.start_alike}, on this machine and in this network namespace, or allow more time with "
             "RINGLET_TIMEOUT_SECONDS"
         )

@@ -88,7 +88,7 @@ class ServersJob(Job):
             "same RINGLET_JOB_ID"
         )
 
-    def who(self, ranks: Iterable[int]) -> str:
+    def names_of(self, ranks: Iterable[int]) -> str:
         """Return the names of the tasks that have these ranks."""
         return listed([task_name(*self.tasks[rank - 1]) if rank else "the coordinator" for rank in sorted(ranks)])
 
@@ -166,7 +166,7 @@ class RegistrationServer:
                 refuse(client.connection, reason)
                 return
             mine, other = pair(socket.SOCK_STREAM)
-            channel = LocalChannel(mine, self._job.who(client.handshake.ranks))
+            channel = LocalChannel(mine, self._job.names_of(client.handshake.ranks))
             try:
                 with other:
                     send(client.connection, {"kind": "welcome"}, [other.fileno()])
@@ -180,7 +180,9 @@ class RegistrationServer:
         handshake = client.handshake
         reason = self._handshake.rejection_of(handshake, client.pid, self._job)
         if reason is None and (len(handshake.ranks) != 1 or handshake.ranks == (0,)):
-            reason = f"{self._job.who(handshake.ranks)} cannot register with the coordinator: register one server task."
+            reason = (
+                f"{self._job.names_of(handshake.ranks)} cannot register with the coordinator: register one server task."
+            )
         return reason or self._objection(handshake.ranks[0])
 
 
@@ -203,8 +205,8 @@ def register(job: ServersJob, task: Task, deadline: Deadline) -> LocalChannel:
 
 def _waited_text(job: ServersJob, handshake: Handshake, deadline: Deadline) -> str:
     return (
-        f"{job.who(handshake.ranks)} ({handshake.identity}) waited {deadline} for the coordinator of {job}, which has "
-        "not started. Start it with the same cluster, as the same user, on this machine and in this network "
+        f"{job.names_of(handshake.ranks)} ({handshake.identity}) waited {deadline} for the coordinator of {job}, which "
+        "has not started. Start it with the same cluster, as the same user, on this machine and in this network "
         "namespace, or allow more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS"
     )
 
@@ -230,7 +232,7 @@ def _try(job: ServersJob, handshake: Handshake, seconds: float) -> LocalChannel 
             raise PermissionError(
                 errno.EPERM,
                 f"the name of the coordinator of {job} is held by pid {pid} of user {uid}, but "
-                f"{job.who(handshake.ranks)} runs as user {os.geteuid()}: run all processes as one user; if that "
+                f"{job.names_of(handshake.ranks)} runs as user {os.geteuid()}: run all processes as one user; if that "
                 "process belongs to another job, choose another RINGLET_JOB_ID",
             )
         message, descriptors = _answer(connection, handshake)
@@ -240,7 +242,7 @@ def _try(job: ServersJob, handshake: Handshake, seconds: float) -> LocalChannel 
         for descriptor in descriptors:
             os.close(descriptor)
         return None
-    return LocalChannel(close_in_children(socket.socket(fileno=descriptors[0])), job.who([0]))
+    return LocalChannel(close_in_children(socket.socket(fileno=descriptors[0])), job.names_of([0]))
 
 
 def _answer(connection: socket.socket, handshake: Handshake) -> tuple[Message, list[int]]:

@@ -46,7 +46,7 @@ class WorkersJob(Job):
             f"(`{self.command}` starts all)"
         )
 
-    def who(self, ranks: Iterable[int]) -> str:
+    def names_of(self, ranks: Iterable[int]) -> str:
         """Return the names of the workers that have these ranks."""
         each = self.num_ranks // len(self.tasks)
         return listed([self.tasks[worker] for worker in sorted({rank // each for rank in ranks})])

@@ -41,13 +41,13 @@ class RemoteFailure:
     """
 
     failure: Failure
-    who: str
+    worker: str
 
     def exception(self) -> BaseException:
         """Return the exception, always the same object."""
         made: BaseException | None = vars(self).get("_exception")
         if made is None:
-            made = vars(self).setdefault("_exception", exception_of(self.failure, self.who))
+            made = vars(self).setdefault("_exception", exception_of(self.failure, self.worker))
         return made
 
 

@@ -49,7 +49,7 @@ def failure_of(error: BaseException, files: Collection[str] = ()) -> Failure:
     return Failure(_pickled(error), type(error).__qualname__, _message_of(error), text, at)
 
 
-def exception_of(failure: Failure, who: str) -> BaseException:
+def exception_of(failure: Failure, worker: str) -> BaseException:
     """Return the exception that a worker has raised, with the worker's traceback as its cause.
 
     Of the same class if it can be pickled, else a RuntimeError that names the class.
@@ -58,8 +58,8 @@ def exception_of(failure: Failure, who: str) -> BaseException:
     try:
         error = pickle.loads(failure.pickled)
     except Exception:
-        error = RuntimeError(f"{who} raised {failure.name}: {failure.message}")
-    error.__cause__ = WorkerTraceback(f"{who} raised it:\n\n{failure.text}")
+        error = RuntimeError(f"{worker} raised {failure.name}: {failure.message}")
+    error.__cause__ = WorkerTraceback(f"{worker} raised it:\n\n{failure.text}")
     return error
 
 

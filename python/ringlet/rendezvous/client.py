@@ -54,18 +54,18 @@ class RendezvousClient:
 
     def give_up(self) -> DeadlineExceededError:
         """Return the error of a rendezvous that exceeded its deadline."""
-        me = f"{self._job.who(self._handshake.ranks)} ({self._handshake.identity})"
+        me = f"{self._job.names_of(self._handshake.ranks)} ({self._handshake.identity})"
         notes = (
             []
             if self._arrived
-            else [f"All ranks connect to {self._job.who([0])}, which has not started", *self._notes[-1:]]
+            else [f"All ranks connect to {self._job.names_of([0])}, which has not started", *self._notes[-1:]]
         )
         return DeadlineExceededError(missing_text(self._job, me, self._deadline, self._arrived, notes))
 
     def _refuse_other_users(self, connection: socket.socket) -> None:
         pid, uid = credentials(connection)
         if uid != os.geteuid():
-            me = self._job.who(self._handshake.ranks)
+            me = self._job.names_of(self._handshake.ranks)
             raise PermissionError(
                 errno.EPERM,
                 f"the rendezvous name of {self._job} is held by pid {pid} of user {uid}, but {me} runs as user "

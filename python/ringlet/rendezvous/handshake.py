@@ -72,15 +72,15 @@ class Handshake:
 
         `other_pid` is the pid reported by the kernel: 0 for a process of an unrelated PID namespace.
         """
-        me = f"{job.who(self.ranks[:1])} ({self.identity})"
+        me = f"{job.names_of(self.ranks[:1])} ({self.identity})"
         if other.version != self.version:
             return (
                 f"{me}, the host of this group, runs ringlet {self.version}; pid {other_pid} runs ringlet "
                 f"{other.version}: install the same version for all ranks."
             )
         # A rank beyond our size has no name in this job.
-        who = job.who(other.ranks) if other.ranks[-1] < self.num_ranks else ranks_text(other.ranks)
-        you = f"{who} ({other.identity})"
+        names = job.names_of(other.ranks) if other.ranks[-1] < self.num_ranks else ranks_text(other.ranks)
+        you = f"{names} ({other.identity})"
         if other.identity.boot_id != self.identity.boot_id:
             return f"{you} runs on another machine than {me}: start all processes of a group on one machine."
         if other.identity.pid_namespace != self.identity.pid_namespace or other_pid != other.identity.pid:
@@ -100,9 +100,9 @@ def held_by(taken: Iterable[int], holder: ProcessIdentity, job: Job) -> str:
     """Return the message that names the process that holds the requested ranks."""
     if holder.has_ended():
         return (
-            f"{job.who(taken)} was held by {holder}, which has exited, so its group has failed: end its remaining "
+            f"{job.names_of(taken)} was held by {holder}, which has exited, so its group has failed: end its remaining "
             "processes, and start all ranks again."
         )
     seconds = holder.seconds_since_start()
     since = "" if seconds is None else f", started {seconds:.0f} s ago"
-    return f"{job.who(taken)} is held by {holder}{since}: {job.taken}."
+    return f"{job.names_of(taken)} is held by {holder}{since}: {job.taken}."

@@ -98,8 +98,8 @@ class RendezvousHost:
         for holder in (self._ours, *(waiting.handshake for waiting in self._waiting)):
             if holder.identity.is_same_process(handshake.identity):
                 return (
-                    f"{self._job.who(handshake.ranks)} ({handshake.identity}) is in the same process as "
-                    f"{self._job.who(holder.ranks)}: call once in each process, with ranks= of all that it drives."
+                    f"{self._job.names_of(handshake.ranks)} ({handshake.identity}) is in the same process as "
+                    f"{self._job.names_of(holder.ranks)}: call once in each process, with ranks= of all that it drives."
                 )
             if taken := sorted({*holder.ranks} & {*handshake.ranks}):
                 return held_by(taken, holder.identity, self._job)
@@ -115,8 +115,8 @@ class RendezvousHost:
             raise waiting.lost(self._job)
         for descriptor in received[1]:
             os.close(descriptor)
-        who = f"{self._job.who(waiting.handshake.ranks)} ({waiting.handshake.identity})"
-        self._notes.append(f"{who} connected, and {received[0].get('why')}")
+        name = f"{self._job.names_of(waiting.handshake.ranks)} ({waiting.handshake.identity})"
+        self._notes.append(f"{name} connected, and {received[0].get('why')}")
         self._left |= {*waiting.handshake.ranks}
         self._listener.unwatch(waiting.connection)
         waiting.connection.close()
@@ -130,7 +130,7 @@ class RendezvousHost:
                 send(waiting.connection, message)
 
     def _missing_text(self, deadline: Deadline) -> str:
-        me = f"{self._job.who(self._ours.ranks)} ({self._ours.identity})"
+        me = f"{self._job.names_of(self._ours.ranks)} ({self._ours.identity})"
         return missing_text(self._job, me, deadline, self._arrived(), self._notes)
 
     # --- completion and failure ---------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ class Job:
         """Advice of messages about processes that did not connect."""
         return "Start each rank once, as one user, with the same name=, num_ranks= and RINGLET_JOB_ID"
 
-    def who(self, ranks: Iterable[int]) -> str:
+    def names_of(self, ranks: Iterable[int]) -> str:
         """Return the names of ranks in messages of this job."""
         return ranks_text(ranks)
 

@@ -99,8 +99,9 @@ class PeerSockets:
                     raise waiting.lost(self.job) from None
             if self.deadline.is_over():
                 raise DeadlineExceededError(
-                    f"{self.job.who(waiting.handshake.ranks)} ({waiting.handshake.identity}) connected to {self.job}, "
-                    f"but has not read its messages for {self.deadline}: check whether the process is stopped."
+                    f"{self.job.names_of(waiting.handshake.ranks)} ({waiting.handshake.identity}) connected to "
+                    f"{self.job}, but has not read its messages for {self.deadline}: check whether the process is "
+                    "stopped."
                 )
             time.sleep(0.002)
 

@@ -30,8 +30,8 @@ def expand_tasks_per_node(tasks_per_node: str) -> list[int]:
         times = int(match[2] or 1) if match else 0
         if match is None or times + len(counts) > _MOST_ENTRIES:
             raise ValueError(
-                f'Invalid tasks-per-node list format "{tasks_per_node[:200]}": {part[:100]!r} is no number of tasks, '
-                "as 2, and no number with repetitions, as 2(x3)"
+                f'Invalid tasks-per-node list format "{tasks_per_node[:200]}": {part[:100]!r} is not a number '
+                "of tasks such as 2, or one with repetitions such as 2(x3)"
             )
         counts += [int(match[1])] * times
     return counts
@@ -40,7 +40,7 @@ def expand_tasks_per_node(tasks_per_node: str) -> list[int]:
 def _hosts(part: str) -> Iterator[str]:
     match = re.fullmatch(r"([^,\[\]]*)(?:\[([^\[\]]+)\])?", part)
     if match is None or not part:
-        raise ValueError(f"Invalid part: {part[:100]}" if part else "there is no host between two commas")
+        raise ValueError(f"Invalid part: {part[:100]}" if part else "a host is missing between two commas")
     prefix, ranges = match.groups()
     if ranges is None:
         yield prefix
@@ -48,7 +48,7 @@ def _hosts(part: str) -> Iterator[str]:
     for item in ranges.split(","):
         first, *last = item.split("-")
         if len(last) > 1:
-            raise ValueError(f"{item[:100]!r} is no range, such as 1-3")
+            raise ValueError(f"{item[:100]!r} is not a range, such as 1-3")
         numbers = range(int(first), int(last[0] if last else first) + 1)
         if len(numbers) > _MOST_ENTRIES:
             raise ValueError(f"{item[:100]!r} has {len(numbers)} hosts")
