@@ -101,9 +101,12 @@ _PUBLIC = {
     # habits of programs that run many times over
     "ChiefLogFilter": "rank_zero",
     "is_chief": "rank_zero",
+    "local_rank": "rank_zero",
     "once_per_host": "rank_zero",
     "print0": "rank_zero",
     "progress": "rank_zero",
+    "rank": "rank_zero",
+    "size": "rank_zero",
     # memory that processes share
     "empty_shared": "collectives",
     # starting worker processes

@@ -26,9 +26,12 @@ from ringlet.devices import set_logical_devices as set_logical_devices
 from ringlet.launcher.launch import launch as launch
 from ringlet.rank_zero import ChiefLogFilter as ChiefLogFilter
 from ringlet.rank_zero import is_chief as is_chief
+from ringlet.rank_zero import local_rank as local_rank
 from ringlet.rank_zero import once_per_host as once_per_host
 from ringlet.rank_zero import print0 as print0
 from ringlet.rank_zero import progress as progress
+from ringlet.rank_zero import rank as rank
+from ringlet.rank_zero import size as size
 from ringlet.strategy import CrossDeviceOps as CrossDeviceOps
 from ringlet.strategy import DirectAllReduce as DirectAllReduce
 from ringlet.strategy import HierarchicalCopyAllReduce as HierarchicalCopyAllReduce

@@ -11,10 +11,10 @@ import warnings
 
 import pytest
 
-from ringlet.cluster import ClusterSpec, ServersJob
+from ringlet.cluster import ClusterSpec, LocalClusterResolver, ServersJob, SimpleClusterResolver, start_tasks
 from ringlet.cluster.registered_tasks import RegisteredTasks
 from ringlet.cluster.registration import register
-from ringlet.errors import DeadlineExceededError, FailedPreconditionError
+from ringlet.errors import ClusterConfigError, DeadlineExceededError, FailedPreconditionError
 from ringlet.ipc import ChannelClosed
 from ringlet.ipc.deadline import Deadline
 from tests.processes.harness import PATIENCE_SECONDS, eventually
@@ -204,3 +204,26 @@ def test_servers_hear_of_the_end_of_their_coordinator(processes, servers, join, 
     join().stop()
     assert [process.told(), process.told()] == ["joined", "the coordinator has closed its connection"]
     assert process.wait() == 0
+
+
+# --- from a resolver to processes -------------------------------------------------------------------------------------
+
+
+def test_a_local_cluster_is_started_once(monkeypatch):
+    monkeypatch.setattr("ringlet.cluster.resolvers.local_resolver._MAIN", "tests.cluster.echoing")
+    resolver = LocalClusterResolver(1, 1)
+    tasks = start_tasks(resolver, 0.0)
+    assert start_tasks(resolver, 0.0) is tasks is resolver.start()
+    tasks.stop()
+
+
+def test_the_tasks_of_another_cluster_have_to_come(monkeypatch, name):
+    monkeypatch.setenv("RINGLET_JOB_ID", name)
+    resolver = SimpleClusterResolver(ClusterSpec({"worker": ["a:1"], "ps": ["b:1"]}))
+    with pytest.raises(DeadlineExceededError, match=rf"worker/task:0 and /job:ps/task:0 .*_ID '{name}'"):
+        start_tasks(resolver, 0.05)
+
+
+def test_a_cluster_without_parameter_servers_has_no_tasks():
+    with pytest.raises(ClusterConfigError, match="No such job in cluster: 'ps'"):
+        start_tasks(SimpleClusterResolver(ClusterSpec({"worker": ["a:1"]})), 0.05)

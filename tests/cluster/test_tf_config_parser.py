@@ -102,6 +102,29 @@ def test_a_fault_is_named_with_its_place_and_what_is_allowed(text, kind, path, w
 
 
 @pytest.mark.parametrize(
+    ("text", "name", "nearest"),
+    [
+        # TF_CONFIG, what is asked of it, the key in the message
+        ('{"clusters": {"worker": ["a:1"]}, "rpc_layer": "grpc"}', "cluster_spec", "'cluster'"),
+        ('{"Cluster": {"worker": ["a:1"]}}', "cluster_spec", "'cluster'"),
+        ('{"cluster": {"worker": ["a:1"]}, "tasks": {"type": "worker"}}', "task_type", "'task'"),
+        ('{"cluster": {"worker": ["a:1"]}, "task": {"typ": "worker", "index": 0}}', "task_type", "'type'"),
+        ('{"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "idx": 0}}', "task_id", "'index'"),
+    ],
+)
+def test_a_misspelt_key_is_named_with_the_nearest_one(text, name, nearest):
+    with pytest.raises(ClusterConfigError, match=f"is unknown, the nearest key is {nearest}") as caught:
+        getattr(TFConfig.of(text), name)
+    better = re.search(r"Corrected: TF_CONFIG='(.*)'$", str(caught.value))[1]
+    assert nearest.strip("'") in str(json.loads(better))
+    getattr(TFConfig.of(better), name)
+
+
+def test_keys_of_other_tools_are_not_misspelt():
+    assert not TFConfig.of('{"environment": "cloud", "job": "{}", "master": "", "service": {}}').cluster_spec
+
+
+@pytest.mark.parametrize(
     ("text", "task_type", "task_id"),
     [
         # TF_CONFIG, what is read of it: what TensorFlow reads

@@ -13,7 +13,7 @@ NAMES = tuple(f"/job:worker/task:{index}" for index in range(3))
 
 @pytest.mark.parametrize(("ranks", "who"), [([0], "task:0"), ([2, 3], "task:1"), ([1, 5], "task:0 and /job:worker/")])
 def test_ranks_are_told_as_the_workers_that_have_them(ranks, who):
-    assert who in WorkersJob("a cluster", "", 6, NAMES).who(ranks)
+    assert who in WorkersJob("a cluster", "", 6, NAMES).names_of(ranks)
 
 
 def test_the_job_and_the_strategy_are_told_where_there_are_several():

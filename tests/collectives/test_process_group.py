@@ -7,8 +7,10 @@ import threading
 import numpy as np
 import pytest
 
+from ringlet.cluster.environment import VARIABLES
 from ringlet.collectives import Group, Member, init_process_group
 from ringlet.errors import (
+    ClusterConfigError,
     CollectiveAborted,
     CollectiveMismatchError,
     FailedPreconditionError,
@@ -18,7 +20,7 @@ from ringlet.errors import (
 
 @pytest.fixture(autouse=True)
 def _no_variables(monkeypatch):
-    for name in ("RINGLET_RANK", "RINGLET_NUM_RANKS", "RINGLET_JOB_ID"):
+    for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
 
 
@@ -36,6 +38,22 @@ def test_rank_and_number_of_ranks_come_from_the_environment(monkeypatch):
     monkeypatch.setenv("RINGLET_NUM_RANKS", " 1 ")
     with init_process_group() as member:
         assert (member.rank, member.num_ranks) == (0, 1)
+
+
+def test_the_place_of_a_launcher_is_read(monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", '{"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 0}}')
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with init_process_group() as member:
+        assert (member.rank, member.num_ranks) == (0, 1)
+    monkeypatch.setenv("TF_CONFIG", '{"cluster": {"worker": ["a:1"]}}')
+    with pytest.raises(ClusterConfigError, match="you must also specify `task_type`"):
+        init_process_group()
+    monkeypatch.delenv("TF_CONFIG")
+    with pytest.raises(InvalidArgumentError, match="rank 1 is not in this group: its ranks are 0 to 0"):
+        init_process_group(num_ranks=1)
+    with pytest.raises(InvalidArgumentError, match=r"^num_ranks= \(or RINGLET_NUM_RANKS\) is missing"):
+        init_process_group(ranks=[0, 1])
 
 
 def test_arguments_win_over_the_environment(monkeypatch):

@@ -12,7 +12,7 @@ import ringlet
 from ringlet.coordinator import protocol
 from ringlet.coordinator.argument_codec import Functions, SentFunction, pack_arguments, pack_value
 from ringlet.ipc import unpack
-from ringlet.ipc.call_codec import Unsendable
+from ringlet.ipc.pickle_codec import Unsendable
 
 
 class Model:

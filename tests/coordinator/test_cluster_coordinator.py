@@ -11,7 +11,7 @@ import pytest
 import ringlet
 from ringlet.coordinator import RemoteValue
 from ringlet.errors import CancelledError, FailedPreconditionError, PSUnavailableError
-from ringlet.ipc.call_codec import Unsendable
+from ringlet.ipc.pickle_codec import Unsendable
 from tests.coordinator.in_threads import coordinator_of, tasks_of, wait_for
 
 

@@ -9,7 +9,7 @@ import pytest
 from ringlet.coordinator import protocol
 from ringlet.coordinator.protocol import Batch, Command, Reply, check_size, items_of
 from ringlet.ipc import LocalChannel
-from ringlet.ipc.call_codec import Unsendable
+from ringlet.ipc.pickle_codec import Unsendable
 
 
 def test_things_arrive_in_order_each_with_its_buffers_and_its_descriptor():

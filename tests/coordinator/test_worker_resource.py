@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from ringlet.errors import CancelledError, ClosureInputError
-from ringlet.ipc.call_codec import Unsendable
+from ringlet.ipc.pickle_codec import Unsendable
 from tests.coordinator.in_threads import coordinator_of, tasks_of, wait_for
 
 

@@ -205,6 +205,7 @@ OLD = "import importlib.metadata\nimportlib.metadata.version = lambda name: '0.0
 FAILURES: dict[str, Callable[[Path], str]] = {
     "`TF_CONFIG` is not valid JSON": read("{'cluster': {}}"),
     "`TF_CONFIG` has an invalid value": read(config(cluster={"worker": "localhost:2222"}, type="worker", index=0)),
+    "`TF_CONFIG` has a misspelt key": read(json.dumps({"clusters": CLUSTER, "task": {"type": "worker", "index": 0}})),
     "The task does not exist": read(config(type="worker", index=5)),
     "The task of the process is not given": read(config()),
     "The task type does not run replicas": read(config(cluster={**CLUSTER, "ps": ["localhost:9"]}, type="ps", index=0)),

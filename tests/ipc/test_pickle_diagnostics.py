@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from ringlet.ipc.call_codec import _can_be_sent
+from ringlet.ipc.pickle_codec import _can_be_sent
 from ringlet.ipc.pickle_diagnostics import culprit, named
 
 pytest.importorskip("cloudpickle")

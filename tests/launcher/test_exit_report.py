@@ -76,6 +76,29 @@ def test_a_worker_that_ends_without_a_traceback_is_quoted():
     assert lines == ["worker 0 of 1 exited with status 1", "its last line on standard error: no data"]
 
 
+LOST = "ringlet.errors.WorkerLostError: /job:worker/task:1 (pid 71 on node) exited with status 0; step"
+CLOSED = (
+    "ringlet.errors.CollectiveMismatchError: all_reduce(SUM), call 3 of rank 0, waits for ranks that make no more "
+    "calls: rank 0 (pid 70, after 2 calls), rank 1 (closed its group after 2 calls). Make the same calls"
+)
+
+
+@pytest.mark.parametrize("error", [LOST, CLOSED])
+def test_a_worker_that_leaves_early_is_the_cause(error):
+    endings = [raised(0, 1.0, error), Ending(1, 0, 0.9, pid=71), raised(2, 1.1, error)]
+    assert summary(endings, None, 3) == [
+        "worker 1 of 3 exited with status 0 while others waited for a call of it",
+        "all workers make the same calls: look for a loop that it leaves early",
+        f"worker 2 failed because of it: {error}",
+    ]
+    assert job_status(endings, None) == 1
+
+
+def test_a_worker_that_ended_well_is_not_the_cause_of_another_error():
+    endings = [raised(0, 1.0, "KeyError: 'x'"), Ending(1, 0, 0.9, pid=71), raised(2, 1.1, LOST)]
+    assert summary(endings, None, 3)[0] == "worker 0 of 3 exited with status 1"
+
+
 def test_who_was_killed_learns_where_to_look():
     lines = summary([Ending(0, -9, 1.0)], None, 1)
     assert lines[0] == "worker 0 of 1 was killed by SIGKILL (signal 9)"

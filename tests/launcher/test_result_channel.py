@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ringlet.errors import CollectiveAborted
-from ringlet.ipc.call_codec import pack_result, send
+from ringlet.ipc.pickle_codec import pack_result, send
 from ringlet.ipc.remote_exception import failure_of
 from ringlet.launcher.result_channel import ResultChannel
 

@@ -10,7 +10,7 @@ import tempfile
 
 import pytest
 
-from ringlet.ipc.call_codec import pack_call
+from ringlet.ipc.pickle_codec import pack_call
 from ringlet.launcher.result_channel import ResultChannel
 from ringlet.launcher.worker_main import _in_this_process
 

@@ -142,12 +142,12 @@ from ringlet.ipc.deadline import Deadline
 from ringlet.collectives import process_group
 rank, name, seconds = int(sys.argv[1]), sys.argv[2], float(sys.argv[3])
 try:
-    membership = rendezvous(Job(name, "", 2), [rank], 50)
+    connected = rendezvous(Job(name, "", 2), [rank], 50)
     tell("met")
     if rank == 1:
         hear()
     started = time.monotonic()
-    process_group._join(membership, 2, Deadline(50.0, started + seconds))
+    process_group._join(connected, 2, Deadline(50.0, started + seconds))
 except BaseException as error:
     tell([type(error).__name__, str(error), time.monotonic() - started])
     hear()

@@ -50,6 +50,19 @@ def test_ranks_of_a_process_group_are_read_from_their_variables():
     assert (role.index, role.count, role.is_chief, role.host_indices) == (2, 3, False, (0, 1, 2))
 
 
+def test_the_variables_of_launchers_are_read(monkeypatch):
+    for name, value in {"PMI_RANK": "1", "PMI_SIZE": "4", "MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "2"}.items():
+        monkeypatch.setenv(name, value)
+    assert (ringlet.rank(), ringlet.size(), ringlet.local_rank(), ringlet.is_chief()) == (1, 4, 1, False)
+    assert process_role().host_indices == (1,), "which others are on this machine is not known"
+
+
+def test_rank_and_size_are_those_of_the_task(monkeypatch):
+    assert (ringlet.rank(), ringlet.size(), ringlet.local_rank()) == (0, 1, 0)
+    monkeypatch.setenv("TF_CONFIG", config("worker", 1, {"worker": ["203.0.113.9:1", "node:1", "node:2"]}))
+    assert (ringlet.rank(), ringlet.size(), ringlet.local_rank()) == (1, 3, 0)
+
+
 def test_only_processes_of_the_same_machine_are_neighbours():
     cluster = {"worker": ["node:1", "203.0.113.9:1", "node:2"]}
     assert role_in_environment({"TF_CONFIG": config("worker", 2, cluster)}).host_indices == (0, 2)

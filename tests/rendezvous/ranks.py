@@ -22,18 +22,18 @@ ranks = [int(rank) for rank in sys.argv[1].split(",")]
 name, job_id, num_ranks, seconds = sys.argv[2], sys.argv[3], int(sys.argv[4]), float(sys.argv[5])
 started = time.monotonic()
 try:
-    membership = rendezvous(Job(name, job_id, num_ranks), ranks, seconds)
+    connected = rendezvous(Job(name, job_id, num_ranks), ranks, seconds)
 except BaseException as error:
     known = {key: value for key, value in vars(error).items() if key in ("rank", "pid", "reason")}
     tell([type(error).__name__, str(error), known, time.monotonic() - started])
     sys.exit(3)
-me = membership.index
-tell(["met", me, [list(peer.ranks) for peer in membership.peers], membership.token.hex()])
-for index, peer in enumerate(membership.peers):
+me = connected.index
+tell(["met", me, [list(peer.ranks) for peer in connected.peers], connected.token.hex()])
+for index, peer in enumerate(connected.peers):
     if index != me:
         assert not peer.connection.get_inheritable()
         peer.connection.send(f"{me} to {index}".encode())
-for index, peer in enumerate(membership.peers):
+for index, peer in enumerate(connected.peers):
     if index != me:
         peer.connection.settimeout(30)
         assert peer.connection.recv(100).decode() == f"{index} to {me}"
@@ -43,7 +43,7 @@ for index, peer in enumerate(membership.peers):
             assert f"Pid:\\t{peer.identity.pid}\\n" in information, information
 tell("heard all")
 hear()
-membership.close()
+connected.close()
 """
 
 

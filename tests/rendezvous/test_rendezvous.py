@@ -59,8 +59,8 @@ TWICE = """
 from ringlet.rendezvous.job_key import Job
 from ringlet.rendezvous.rendezvous import rendezvous
 for _ in range(20):
-    membership = rendezvous(Job(sys.argv[1], "", 3), [int(sys.argv[2])], 60)
-    membership.close()
+    connected = rendezvous(Job(sys.argv[1], "", 3), [int(sys.argv[2])], 60)
+    connected.close()
 left = []
 for number in range(3, 100):
     try:
@@ -155,14 +155,14 @@ def test_a_listener_interrupted_by_the_user_leaves_its_place_to_the_next(process
 FORKED = """
 from ringlet.rendezvous.job_key import Job
 from ringlet.rendezvous.rendezvous import rendezvous
-membership = rendezvous(Job(sys.argv[1], "", 2), [int(sys.argv[2])], 60)
+connected = rendezvous(Job(sys.argv[1], "", 2), [int(sys.argv[2])], 60)
 child = os.fork()
 if child == 0:
     time.sleep(60)
     os._exit(0)
 tell(child)
 hear()
-membership.close()
+connected.close()
 tell("closed")
 hear()
 os.kill(child, 9)

@@ -1,6 +1,7 @@
 """What only the processes of a group may know stands in no place where others look (E7).
 
-That is the token of a membership. It is made of known bytes here, and looked for in all forms in which it might show.
+That is the token of a connected group. It is made of known bytes here, and looked for in all forms in which
+it might show.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from ringlet.rendezvous.membership import Membership
+from ringlet.rendezvous.connected_group import ConnectedGroup
 
 TOKEN = b"known to the group and no other."
 JOB = "the-job-of-a-test"
@@ -114,7 +115,7 @@ def test_the_token_of_a_meeting_is_nowhere_where_the_system_shows_processes(work
 
 
 def test_what_holds_the_token_does_not_show_it():
-    assert shown_in(repr(Membership(0, [], TOKEN))) == []
+    assert shown_in(repr(ConnectedGroup(0, [], TOKEN))) == []
 
 
 def test_the_name_of_a_meeting_does_not_tell_the_job(workers):

@@ -9,6 +9,8 @@ from ringlet.module_names import list_public, load_on_use
 if TYPE_CHECKING:
     from ringlet.cluster.cluster_def import ClusterDef, JobDef
     from ringlet.cluster.cluster_spec import ClusterSpec
+    from ringlet.cluster.registered_tasks import start_tasks
+    from ringlet.cluster.registration import ServersJob
     from ringlet.cluster.resolvers.base_resolver import ClusterResolver
     from ringlet.cluster.resolvers.gce_resolver import GCEClusterResolver
     from ringlet.cluster.resolvers.kubernetes_resolver import KubernetesClusterResolver, KubernetesExecutableLocation
@@ -20,9 +22,7 @@ if TYPE_CHECKING:
     from ringlet.cluster.resolvers.tpu_resolver import TPUClusterResolver
     from ringlet.cluster.resolvers.union_resolver import UnionResolver
     from ringlet.cluster.server_def import ServerDef
-    from ringlet.cluster.server_job_key import ServersJob
     from ringlet.cluster.task_pool import Tasks
-    from ringlet.cluster.task_start import start_tasks
     from ringlet.cluster.worker_job_key import WorkersJob
 
 __all__ = [
@@ -61,7 +61,7 @@ _HOME = {
     "LocalClusterResolver": "resolvers.local_resolver",
     "SageMakerClusterResolver": "resolvers.sagemaker_resolver",
     "ServerDef": "server_def",
-    "ServersJob": "server_job_key",
+    "ServersJob": "registration",
     "SimpleClusterResolver": "resolvers.simple_resolver",
     "SlurmClusterResolver": "resolvers.slurm_resolver",
     "TFConfigClusterResolver": "resolvers.tf_config_resolver",
@@ -69,7 +69,7 @@ _HOME = {
     "Tasks": "task_pool",
     "UnionResolver": "resolvers.union_resolver",
     "WorkersJob": "worker_job_key",
-    "start_tasks": "task_start",
+    "start_tasks": "registered_tasks",
 }
 
 

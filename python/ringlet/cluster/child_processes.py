@@ -50,15 +50,7 @@ class ChildProcesses:
         return self._pid != os.getpid()
 
     def start(self, command: Sequence[str], environment: Mapping[str, str], descriptors: Sequence[int]) -> Worker:
-        """Start a process with an empty standard input that inherits `descriptors`.
-
-        Raises
-        ------
-        FailedPreconditionError
-            After `end_all`.
-        OSError
-            If the system is out of processes or descriptors.
-        """
+        """Start a process with an empty standard input that inherits `descriptors`."""
         # Before the lock: in a forked child another thread's lock would never be released.
         if self.is_inherited:
             raise FailedPreconditionError(

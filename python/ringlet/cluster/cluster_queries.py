@@ -22,22 +22,7 @@ __all__ = [
 
 
 def normalized(cluster_spec: Any) -> ClusterSpec:
-    """Return a cluster as a ClusterSpec.
-
-    Parameters
-    ----------
-    cluster_spec : dict, ClusterDef or ClusterSpec
-        The cluster.
-
-    Returns
-    -------
-    ClusterSpec
-
-    Raises
-    ------
-    ValueError
-        If it is of another type.
-    """
+    """Return a dict, ClusterDef or ClusterSpec as a ClusterSpec; ValueError for another type."""
     if isinstance(cluster_spec, ClusterSpec):
         return cluster_spec
     if isinstance(cluster_spec, dict) or hasattr(cluster_spec, "SerializeToString"):
@@ -49,31 +34,7 @@ def normalized(cluster_spec: Any) -> ClusterSpec:
 
 
 def is_chief(cluster_spec: Any = None, task_type: str | None = None, task_id: int | None = None) -> bool:
-    """Return whether a task is the chief: the job ``chief``, else worker 0; an evaluator is its own chief.
-
-    Parameters
-    ----------
-    cluster_spec : dict, ClusterDef or ClusterSpec
-        The cluster.
-    task_type : str
-        Job of the task.
-    task_id : int
-        Index of the task in its job.
-
-    Returns
-    -------
-    bool
-
-    Raises
-    ------
-    ValueError
-        If the cluster has a job of another type, two chiefs or two evaluators, or does not contain the task.
-
-    Examples
-    --------
-    >>> is_chief({"worker": ["a:1", "b:1"]}, "worker", 0), is_chief({"chief": ["c:1"], "worker": ["a:1"]}, "worker", 0)
-    (True, False)
-    """
+    """Return whether a task is the chief: the job ``chief``, else worker 0; an evaluator is its own chief."""
     spec = _checked(cluster_spec, task_type, task_id)
     return task_type in ("chief", "evaluator") or (task_type == "worker" and task_id == 0 and "chief" not in spec.jobs)
 
@@ -81,29 +42,7 @@ def is_chief(cluster_spec: Any = None, task_type: str | None = None, task_id: in
 def id_in_cluster(cluster_spec: Any, task_type: str | None, task_id: int | None) -> int:
     """Return the index of a task among the workers: the chief is first, the job ``worker`` follows.
 
-    Parameters
-    ----------
-    cluster_spec : dict, ClusterDef or ClusterSpec
-        The cluster.
-    task_type : str
-        Job of the task.
-    task_id : int
-        Index of the task in its job.
-
-    Returns
-    -------
-    int
-        From 0 to ``worker_count(cluster_spec, task_type) - 1``. Evaluators are numbered separately.
-
-    Raises
-    ------
-    ValueError
-        As `is_chief`, and if the task is a parameter server.
-
-    Examples
-    --------
-    >>> id_in_cluster({"chief": ["c:1"], "worker": ["a:1", "b:1"]}, "worker", 1)
-    2
+    Evaluators are numbered separately; a parameter server is a ValueError.
     """
     spec = _checked(cluster_spec, task_type, task_id)
     try:
@@ -113,29 +52,7 @@ def id_in_cluster(cluster_spec: Any, task_type: str | None, task_id: int | None)
 
 
 def worker_count(cluster_spec: Any, task_type: str | None) -> int:
-    """Return the number of workers, including the chief; for an evaluator, the number of evaluators.
-
-    Parameters
-    ----------
-    cluster_spec : dict, ClusterDef or ClusterSpec
-        The cluster.
-    task_type : str
-        Job of the calling task.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    ValueError
-        As `id_in_cluster`, and for an evaluator that is not in the cluster.
-
-    Examples
-    --------
-    >>> worker_count({"chief": ["c:1"], "worker": ["a:1", "b:1"], "ps": ["p:1"]}, "worker")
-    3
-    """
+    """Return the number of workers, including the chief; for an evaluator, the number of evaluators."""
     spec = _checked(cluster_spec, task_type, 0)
     if task_type not in ("chief", "worker", "evaluator"):
         raise ValueError(f"Unexpected `task_type` {task_type!r}: only chief, worker and evaluator run replicas")
@@ -145,32 +62,7 @@ def worker_count(cluster_spec: Any, task_type: str | None) -> int:
 
 
 def collective_leader(cluster_spec: Any, task_type: str | None, task_id: int | None) -> str:
-    """Return the name of the leader of the workers: the chief, else worker 0.
-
-    Parameters
-    ----------
-    cluster_spec : dict, ClusterDef or ClusterSpec
-        The cluster.
-    task_type : str
-        Job of the calling task.
-    task_id : int
-        Index of that task in its job.
-
-    Returns
-    -------
-    str
-        Empty for an evaluator, and for an empty cluster.
-
-    Raises
-    ------
-    ValueError
-        As `is_chief`, and if the cluster has neither a chief nor a worker.
-
-    Examples
-    --------
-    >>> collective_leader({"worker": ["a:1", "b:1"]}, "worker", 1)
-    '/job:worker/replica:0/task:0'
-    """
+    """Return the name of the leader of the workers: the chief, else worker 0; empty for an evaluator or no cluster."""
     spec = normalized(cluster_spec)
     if not spec:
         return ""
@@ -184,23 +76,7 @@ def collective_leader(cluster_spec: Any, task_type: str | None, task_id: int | N
 
 
 def worker_tasks(cluster_spec: Any) -> list[tuple[str, int, str]]:
-    """Return the workers of a cluster in rank order.
-
-    Parameters
-    ----------
-    cluster_spec : dict, ClusterDef or ClusterSpec
-        The cluster.
-
-    Returns
-    -------
-    list of tuple
-        Job, index in it, and address of each.
-
-    Examples
-    --------
-    >>> worker_tasks({"worker": ["a:1", "b:1"], "ps": ["p:1"], "chief": ["c:1"]})
-    [('chief', 0, 'c:1'), ('worker', 0, 'a:1'), ('worker', 1, 'b:1')]
-    """
+    """Return job, index in it, and address of each worker, in rank order."""
     spec = normalized(cluster_spec)
     return [
         (job, index, spec.task_address(job, index))
@@ -215,30 +91,7 @@ def check_workers(
 ) -> None:
     """Check that the workers of a cluster can form a group, and that a task is one of them.
 
-    Parameters
-    ----------
-    cluster_spec : dict, ClusterDef or ClusterSpec
-        The cluster.
-    task_type : str
-        Job of this task.
-    task_id : int
-        Index of this task in its job.
-    resolver : ClusterResolver, optional
-        The source of the cluster, for messages.
-
-    Raises
-    ------
-    ClusterConfigError
-        As `id_in_cluster`; if task type or index are None; if an index is missing among the workers, or two of them
-        have the same address.
-
-    Examples
-    --------
-    >>> check_workers({"worker": ["a:1", "a:1"]}, "worker", 0)
-    Traceback (most recent call last):
-    ringlet.errors.ClusterConfigError: worker 0 and worker 1 have the same address: give each task its own, such as
-    another port. The cluster, at $.cluster.worker[1]: found 'a:1'; allowed: any other port: on one machine no
-    process listens on it, so it need not be free.
+    Errors name the source of the cluster, if a resolver is given.
     """
     spec = normalized(cluster_spec)
     try:

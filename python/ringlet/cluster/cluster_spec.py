@@ -38,7 +38,7 @@ class ClusterSpec:
     (['worker', 'ps'], 2, [1], 'b:2222')
     >>> ClusterSpec({"worker": "a:2222"})
     Traceback (most recent call last):
-    ringlet.cluster.config_errors.ClusterConfigTypeError: The tasks for job 'worker' must be a list or a dictionary from
+    ringlet.errors.ClusterConfigError: The tasks for job 'worker' must be a list or a dictionary from
     integers to strings. ClusterSpec, at $.worker: found 'a:2222'; allowed: a list of addresses, as ["host:port"], or a
     dictionary from task indices to them, as {"0": "host:port"}. Corrected: ClusterSpec({'worker': ['a:2222']})
     """

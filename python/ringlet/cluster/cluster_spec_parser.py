@@ -20,27 +20,9 @@ _TASKS_ALLOWED = (
 
 
 def read_jobs(cluster: object) -> Jobs:
-    """Read the jobs of a cluster.
+    """Read the jobs of a cluster, in the order given.
 
-    Parameters
-    ----------
-    cluster : dict
-        Job name -> list of addresses, or dictionary of task index to address.
-
-    Returns
-    -------
-    Jobs
-        In the order given.
-
-    Raises
-    ------
-    Fault
-        If the cluster is invalid; becomes a `ClusterConfigError`.
-
-    Examples
-    --------
-    >>> read_jobs({"worker": ["a:1", "b:1"], "ps": {"3": "c:1"}})
-    {'worker': {0: 'a:1', 1: 'b:1'}, 'ps': {3: 'c:1'}}
+    The tasks of a job are a list of addresses, or a dictionary from indices to addresses.
     """
     if not isinstance(cluster, dict):
         raise Fault(

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ringlet.errors import ClusterConfigError
+from ringlet.errors.documented_names import shown_as
 
 __all__ = ["ABSENT", "ClusterConfigJSONError", "ClusterConfigTypeError", "Fault", "corrected", "json_path", "shown"]
 
@@ -17,18 +18,14 @@ _shortener = reprlib.Repr()
 _shortener.maxstring = _shortener.maxother = 80
 
 
+@shown_as(ClusterConfigError)
 class ClusterConfigTypeError(ClusterConfigError, TypeError):
     """A value has a wrong type (TensorFlow raises ``TypeError``)."""
 
 
+@shown_as(ClusterConfigError)
 class ClusterConfigJSONError(ClusterConfigError, json.JSONDecodeError):
-    """A text is not valid JSON (TensorFlow raises ``json.JSONDecodeError``).
-
-    Attributes
-    ----------
-    msg, doc, pos, lineno, colno
-        As ``json.JSONDecodeError`` has them.
-    """
+    """A text is not valid JSON (TensorFlow raises ``json.JSONDecodeError``)."""
 
     def __init__(self, msg: str, doc: str, pos: int, advice: str = "") -> None:
         json.JSONDecodeError.__init__(self, msg, doc, pos)
@@ -36,27 +33,12 @@ class ClusterConfigJSONError(ClusterConfigError, json.JSONDecodeError):
         self.advice = advice
         self.args = (f"{self.args[0]}. {advice}".rstrip(),)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.msg, self.doc, self.pos, self.advice)
-
 
 class Fault(Exception):
     """A fault in a structure of dictionaries and lists; `as_error` converts it to the error that users see.
 
-    Parameters
-    ----------
-    text : str
-        The fault, in TensorFlow's wording if it has one; without a full stop.
-    allowed : str
-        The allowed values.
-    keys : sequence of str and int
-        Path of the faulty value, from the outermost dictionary.
-    found : object
-        The faulty value.
-    instead : object
-        A correct value for an example; `ABSENT` if unknown.
-    kind : type
-        Class of the error.
+    `text` is TensorFlow's wording if it has one, without a full stop; `keys` the path of the faulty value; `instead` a
+    correct value for an example, `ABSENT` if unknown; `kind` the class of the error.
     """
 
     def __init__(
@@ -92,24 +74,12 @@ class Fault(Exception):
 
 
 def shown(value: object) -> str:
-    """Return a shortened repr of a value.
-
-    Examples
-    --------
-    >>> shown("worker"), len(shown("w" * 10**6))
-    ("'worker'", 80)
-    """
+    """Return a shortened repr of a value."""
     return _shortener.repr(value)
 
 
 def json_path(keys: Sequence[object]) -> str:
-    """Return the JSON path of a value.
-
-    Examples
-    --------
-    >>> json_path(["cluster", "worker", 1]), json_path(["a job", "0"]), json_path([])
-    ('$.cluster.worker[1]', "$['a job']['0']", '$')
-    """
+    """Return the JSON path of a value."""
     path = "$"
     for key in keys:
         if isinstance(key, str) and key.isidentifier() and len(key) <= 80:

@@ -10,13 +10,7 @@ __all__ = ["foreign_addresses", "host_of"]
 
 
 def host_of(address: str) -> str:
-    """Return the host of an address, without its port and in lower case.
-
-    Examples
-    --------
-    >>> [host_of(address) for address in ("Node7:2222", "[::1]:2222", "::1", "10.0.0.1", "grpc://a:1")]
-    ['node7', '::1', '::1', '10.0.0.1', 'a']
-    """
+    """Return the host of an address, without its port and in lower case."""
     text = str(address).strip().rpartition("//")[2].lower()
     if text.startswith("["):
         return text[1:].partition("]")[0]
@@ -24,24 +18,7 @@ def host_of(address: str) -> str:
 
 
 def foreign_addresses(addresses: Sequence[str], own: str) -> list[str]:
-    """Return the addresses that do not belong to this machine.
-
-    Parameters
-    ----------
-    addresses : sequence of str
-        Of all workers.
-    own : str
-        Of this worker: its host counts as this machine.
-
-    Returns
-    -------
-    list of str
-
-    Examples
-    --------
-    >>> foreign_addresses(["here:1", "here:2", "localhost:3", "127.0.0.9:1", "[::1]:1", "203.0.113.7:1"], own="here:1")
-    ['203.0.113.7:1']
-    """
+    """Return the addresses of workers that are not on this machine, on which the host of `own` is."""
     known = {host_of(own): True}
     for address in addresses:
         host = host_of(address)

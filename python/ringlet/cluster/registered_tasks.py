@@ -9,15 +9,17 @@ import threading
 import weakref
 
 from ringlet.cluster.cluster_spec import ClusterSpec
-from ringlet.cluster.registration import Registration, RegistrationServer
-from ringlet.cluster.server_job_key import ServersJob
+from ringlet.cluster.registration import Registration, RegistrationServer, ServersJob
+from ringlet.cluster.resolvers.base_resolver import ClusterResolver
+from ringlet.cluster.resolvers.local_resolver import LocalClusterResolver
+from ringlet.cluster.task_pool import Tasks
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError
 from ringlet.ipc import Channel
 from ringlet.ipc.deadline import Deadline
 from ringlet.rendezvous.handshake import held_by
 from ringlet.rendezvous.rendezvous_errors import how_it_left
 
-__all__ = ["RegisteredTasks"]
+__all__ = ["RegisteredTasks", "start_tasks"]
 
 _log = logging.getLogger(__name__)
 
@@ -25,24 +27,17 @@ _log = logging.getLogger(__name__)
 _SLOW_SECONDS = 30.0
 
 
+def start_tasks(resolver: ClusterResolver, timeout_seconds: float) -> Tasks:
+    """Start the processes of a `LocalClusterResolver`, or wait until those of another cluster have registered."""
+    if isinstance(resolver, LocalClusterResolver):
+        return resolver.start()
+    return RegisteredTasks(resolver.cluster_spec(), os.environ.get("RINGLET_JOB_ID", ""), timeout_seconds)
+
+
 class RegisteredTasks:
     """Separately started workers and parameter servers; implements `Tasks`.
 
-    Parameters
-    ----------
-    spec : ClusterSpec
-        Equal in all processes.
-    job_id : str
-        Distinguishes jobs with equal clusters.
-    timeout_seconds : float
-        How long to wait for all tasks, and in `restart` for one; may be infinite.
-
-    Raises
-    ------
-    DeadlineExceededError
-        If some tasks did not register; names them.
-    FailedPreconditionError
-        If the cluster has another coordinator.
+    The constructor waits until all have registered.
     """
 
     def __init__(self, spec: ClusterSpec, job_id: str, timeout_seconds: float) -> None:
@@ -68,15 +63,7 @@ class RegisteredTasks:
         return self._channels("ps")
 
     def restart(self, task_type: str, task_id: int) -> Channel:
-        """Wait until the process of a task is started again; return its channel.
-
-        Raises
-        ------
-        DeadlineExceededError
-            If it is not started in time.
-        FailedPreconditionError
-            If the cluster is stopped.
-        """
+        """Wait until the process of a task is started again; return its channel."""
         rank = self._job.rank_of((task_type, task_id))
         self._registrations[rank].channel.close()
         self._registrations.wait_for({rank}, Deadline.after(self._timeout_seconds))
@@ -163,9 +150,9 @@ class _Registrations:
 
     def _waited_text(self, ranks: set[int], deadline: Deadline) -> str:
         came = ranks & self._arrived.keys()
-        here = f" ({self._job.who(came)} registered)" if came else ""
+        here = f" ({self._job.names_of(came)} registered)" if came else ""
         return (
-            f"the coordinator waited {deadline} for {self._job.who(ranks - came)} of {self._job}{here}. "
+            f"the coordinator waited {deadline} for {self._job.names_of(ranks - came)} of {self._job}{here}. "
             f"{self._job.start_alike}, on this machine and in this network namespace, or allow more time with "
             "RINGLET_TIMEOUT_SECONDS"
         )

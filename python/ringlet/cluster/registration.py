@@ -13,27 +13,31 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import logging
 import math
 import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ringlet import _core
-from ringlet.cluster.server_job_key import ServersJob, Task
+from ringlet.cluster.cluster_spec import ClusterSpec
+from ringlet.cluster.worker_job_key import task_name
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError
 from ringlet.ipc import LocalChannel
 from ringlet.ipc.deadline import Deadline
 from ringlet.ipc.unix_sockets import close_in_children, credentials, open_pidfd, pair
 from ringlet.rendezvous.handshake import Handshake
+from ringlet.rendezvous.job_key import Job, listed
 from ringlet.rendezvous.listener import ConnectedProcess, Listener, listen, refuse
 from ringlet.rendezvous.messages import Message, Unreadable, new_socket, receive, send
 from ringlet.rendezvous.process_identity import ProcessIdentity
 
-__all__ = ["Registration", "RegistrationServer", "register"]
+__all__ = ["Registration", "RegistrationServer", "ServersJob", "Task", "register"]
 
 _log = logging.getLogger(__name__)
 
@@ -45,16 +49,57 @@ _ANSWER_SECONDS = 5.0  # of a coordinator that listens
 _END_SECONDS = 1.0  # to join a stopping thread
 
 
+Task = tuple[str, int]
+"""Type and index of a task: ``("worker", 0)``."""
+
+
+@dataclass(frozen=True)
+class ServersJob(Job):
+    """A job whose rank 0 is the coordinator; `tasks` are the workers and parameter servers, in rank order."""
+
+    tasks: tuple[Task, ...] = ()
+
+    KEEP_APART: ClassVar[str] = "give each of them its own RINGLET_JOB_ID"
+
+    @classmethod
+    def of(cls, spec: ClusterSpec, job_id: str) -> ServersJob:
+        """Return the job of a cluster: equal for equal addresses of workers and parameter servers."""
+        tasks = tuple((job, index) for job in ("worker", "ps") for index in spec.task_indices(job))
+        known = [(*task, str(spec.task_address(*task))) for task in tasks]
+        return cls(f"servers {json.dumps(known)}", job_id, 1 + len(tasks), tasks)
+
+    def rank_of(self, task: Task) -> int:
+        """Return the rank of a task."""
+        return 1 + self.tasks.index(task)
+
+    @property
+    def taken(self) -> str:
+        """Text of messages about a task that another process holds."""
+        return (
+            "two processes were started as this task, or another job with this cluster is running. Start each task "
+            "once, and give each job its own RINGLET_JOB_ID"
+        )
+
+    @property
+    def start_alike(self) -> str:
+        """Advice of messages about processes that did not connect."""
+        return (
+            "Start a ringlet.Server for every task once, as the user of the coordinator, with the same cluster and the "
+            "same RINGLET_JOB_ID"
+        )
+
+    def names_of(self, ranks: Iterable[int]) -> str:
+        """Return the names of the tasks that have these ranks."""
+        return listed([task_name(*self.tasks[rank - 1]) if rank else "the coordinator" for rank in sorted(ranks)])
+
+    def __str__(self) -> str:
+        job = f" (RINGLET_JOB_ID {self.job_id!r})" if self.job_id else ""
+        return f"the cluster of {len(self.tasks)} servers{job}"
+
+
 @dataclass
 class Registration:
-    """A process that has registered as a task.
-
-    Attributes
-    ----------
-    channel : LocalChannel
-    identity : ProcessIdentity
-    process : _core.Pidfd
-    """
+    """A process that has registered as a task."""
 
     channel: LocalChannel
     identity: ProcessIdentity
@@ -68,18 +113,8 @@ class Registration:
 class RegistrationServer:
     """Accepts the servers of a cluster, in a thread that sleeps until a process connects.
 
-    Parameters
-    ----------
-    job : ServersJob
-    objection : callable
-        Called in that thread with a rank: returns why it cannot be registered, or None.
-    welcome : callable
-        Called in that thread with a rank and its `Registration`.
-
-    Raises
-    ------
-    FailedPreconditionError
-        If another process is the coordinator of this cluster.
+    The thread calls `objection` with a rank, which returns why it cannot be registered, or None, and then `welcome`
+    with the rank and its `Registration`.
     """
 
     def __init__(
@@ -131,7 +166,7 @@ class RegistrationServer:
                 refuse(client.connection, reason)
                 return
             mine, other = pair(socket.SOCK_STREAM)
-            channel = LocalChannel(mine, self._job.who(client.handshake.ranks))
+            channel = LocalChannel(mine, self._job.names_of(client.handshake.ranks))
             try:
                 with other:
                     send(client.connection, {"kind": "welcome"}, [other.fileno()])
@@ -145,33 +180,14 @@ class RegistrationServer:
         handshake = client.handshake
         reason = self._handshake.rejection_of(handshake, client.pid, self._job)
         if reason is None and (len(handshake.ranks) != 1 or handshake.ranks == (0,)):
-            reason = f"{self._job.who(handshake.ranks)} cannot register with the coordinator: register one server task."
+            reason = (
+                f"{self._job.names_of(handshake.ranks)} cannot register with the coordinator: register one server task."
+            )
         return reason or self._objection(handshake.ranks[0])
 
 
 def register(job: ServersJob, task: Task, deadline: Deadline) -> LocalChannel:
-    """Wait for the coordinator of a cluster, and register with it as a task.
-
-    Parameters
-    ----------
-    job : ServersJob
-        Equal to the coordinator's.
-    task : Task
-    deadline : Deadline
-
-    Returns
-    -------
-    LocalChannel
-
-    Raises
-    ------
-    FailedPreconditionError
-        If the coordinator refuses: the task is registered already, or the versions differ.
-    PermissionError
-        If another user holds the name.
-    DeadlineExceededError
-        If no coordinator has started.
-    """
+    """Wait for the coordinator of a cluster, and register with it as a task."""
     handshake = Handshake.of_this_process(job, [job.rank_of(task)])
     pause, silence = _FIRST_PAUSE_SECONDS, Deadline.after(_SLOW_SECONDS)
     while True:
@@ -189,8 +205,8 @@ def register(job: ServersJob, task: Task, deadline: Deadline) -> LocalChannel:
 
 def _waited_text(job: ServersJob, handshake: Handshake, deadline: Deadline) -> str:
     return (
-        f"{job.who(handshake.ranks)} ({handshake.identity}) waited {deadline} for the coordinator of {job}, which has "
-        "not started. Start it with the same cluster, as the same user, on this machine and in this network "
+        f"{job.names_of(handshake.ranks)} ({handshake.identity}) waited {deadline} for the coordinator of {job}, which "
+        "has not started. Start it with the same cluster, as the same user, on this machine and in this network "
         "namespace, or allow more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS"
     )
 
@@ -216,7 +232,7 @@ def _try(job: ServersJob, handshake: Handshake, seconds: float) -> LocalChannel 
             raise PermissionError(
                 errno.EPERM,
                 f"the name of the coordinator of {job} is held by pid {pid} of user {uid}, but "
-                f"{job.who(handshake.ranks)} runs as user {os.geteuid()}: run all processes as one user; if that "
+                f"{job.names_of(handshake.ranks)} runs as user {os.geteuid()}: run all processes as one user; if that "
                 "process belongs to another job, choose another RINGLET_JOB_ID",
             )
         message, descriptors = _answer(connection, handshake)
@@ -226,7 +242,7 @@ def _try(job: ServersJob, handshake: Handshake, seconds: float) -> LocalChannel 
         for descriptor in descriptors:
             os.close(descriptor)
         return None
-    return LocalChannel(close_in_children(socket.socket(fileno=descriptors[0])), job.who([0]))
+    return LocalChannel(close_in_children(socket.socket(fileno=descriptors[0])), job.names_of([0]))
 
 
 def _answer(connection: socket.socket, handshake: Handshake) -> tuple[Message, list[int]]:

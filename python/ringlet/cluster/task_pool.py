@@ -21,17 +21,7 @@ class Tasks(Protocol):
         """The channels to all parameter servers, by index."""
 
     def restart(self, task_type: str, task_id: int) -> Channel:
-        """Return the channel to a new process of a task, and close the old one.
-
-        Raises
-        ------
-        FailedPreconditionError
-            If the cluster is or becomes stopped.
-        DeadlineExceededError
-            If no process has registered.
-        OSError
-            If the system cannot start a process.
-        """
+        """Return the channel to a new process of a task, and close the old one."""
 
     def ending_of(self, task_type: str, task_id: int) -> str:
         """Return what happened to a process whose channel has closed: ``"was killed by SIGKILL (signal 9)"``."""

@@ -15,13 +15,7 @@ _KINDS = "'chief', 'worker', 'ps' and 'evaluator'"
 
 
 def num_tasks(spec: ClusterSpec, job: str | None) -> int:
-    """Return the number of tasks of a job, 0 if the job does not exist.
-
-    Examples
-    --------
-    >>> num_tasks(ClusterSpec({"worker": ["a:1"]}), "chief")
-    0
-    """
+    """Return the number of tasks of a job, 0 if the job does not exist."""
     return spec.num_tasks(job) if job is not None and job in spec.jobs else 0
 
 
@@ -37,15 +31,7 @@ def check_given(task_type: object, task_id: object) -> None:
 
 
 def check_task(spec: ClusterSpec, task_type: str | None, task_id: int | None) -> None:
-    """Check a task and its cluster, as TensorFlow does; an evaluator need not be in the cluster.
-
-    Raises
-    ------
-    Fault
-        If the cluster has jobs of other types, two chiefs or two evaluators, or does not contain the task.
-    TypeError
-        If the index of the task is None.
-    """
+    """Check a task and its cluster, as TensorFlow does; an evaluator need not be in the cluster."""
     _check_jobs(spec, task_type)
     if task_type not in spec.jobs:
         return

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import json
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from ringlet.cluster.cluster_spec import ClusterSpec
@@ -25,6 +27,9 @@ _EXAMPLE = {
     "cluster": {"worker": ["localhost:2222", "localhost:2223"]},
     "task": {"type": "worker", "index": 0},
 }
+# What TensorFlow, its estimators and Google's training services write; other names may be misspelt.
+_KEYS = {"cluster", "task", "environment", "rpc_layer", "session_master", "eval_session_master", "master", "service"}
+_KEYS |= {"job", "model_dir"}
 _LONGEST_EXAMPLE = 400  # characters of a configuration whose correction is shown; else an example is shown
 
 
@@ -32,12 +37,6 @@ class TFConfig:
     """A parsed ``TF_CONFIG``, created by `TFConfig.of`.
 
     Each property validates only its own part, as in TensorFlow: a wrong task does not prevent reading the cluster.
-
-    Examples
-    --------
-    >>> config = TFConfig.of('{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": "1"}}')
-    >>> config.cluster_spec, config.task_type, config.task_id
-    (ClusterSpec({'worker': ['a:1', 'b:1']}), 'worker', 1)
     """
 
     def __init__(self, text: str) -> None:
@@ -47,28 +46,23 @@ class TFConfig:
     @staticmethod
     @functools.lru_cache(maxsize=4)
     def of(text: str) -> TFConfig:
-        """Parse a text; the last few results are cached.
-
-        Parameters
-        ----------
-        text : str
-            Value of ``TF_CONFIG``.
-
-        Returns
-        -------
-        TFConfig
-
-        Raises
-        ------
-        ClusterConfigError
-            If the text is not a JSON object.
-        """
+        """Parse the value of ``TF_CONFIG``; the last few results are cached."""
         return TFConfig(text)
+
+    @property
+    def has_cluster(self) -> bool:
+        """Whether the text has a cluster, which may be empty."""
+        return "cluster" in self._whole
 
     @functools.cached_property
     def cluster_spec(self) -> ClusterSpec:
         """The cluster; empty if the text has none."""
         if "cluster" not in self._whole:
+            self._check_spelling("cluster", [], self._whole, _KEYS)
+            if unknown := sorted(self._whole.keys() - _KEYS):
+                raise self.error_of(
+                    Fault("the cluster is missing", "'cluster' and 'task'", [unknown[0]], found=unknown)
+                )
             return ClusterSpec({})
         try:
             jobs = read_jobs(self._whole["cluster"])
@@ -79,7 +73,7 @@ class TFConfig:
     @functools.cached_property
     def task_type(self) -> str | None:
         """The job of the task; None if the text has none."""
-        value = self._task().get("type")
+        value = self._task_value("type")
         if value is None:
             return None
         if isinstance(value, (str, int, float)) and not isinstance(value, bool):
@@ -89,7 +83,7 @@ class TFConfig:
     @functools.cached_property
     def task_id(self) -> int | None:
         """The index of the task; None if the text has none."""
-        value = self._task().get("index")
+        value = self._task_value("index")
         keys = ["task", "index"]
         allowed = "an integer: 0, 1, 2 and so on for the tasks of a job"
         if value is None:
@@ -112,20 +106,7 @@ class TFConfig:
         raise self._type_error(f"{key} must be a string", "a string", [key], value)
 
     def no_task(self, message: str, key: str, found: object) -> ClusterConfigError:
-        """Return the error for a task that is not in the cluster.
-
-        Parameters
-        ----------
-        message : str
-        key : str
-            The faulty key: ``"type"`` or ``"index"``.
-        found : object
-            Its value; None if missing.
-
-        Returns
-        -------
-        ClusterConfigError
-        """
+        """Return the error for a task that is not in the cluster, whose `key` is ``"type"`` or ``"index"``."""
         spec = self.cluster_spec
         if key == "type":
             options: list[Any] = spec.jobs
@@ -149,8 +130,22 @@ class TFConfig:
             return fault.as_error("TF_CONFIG", f"For example: {_shown(_EXAMPLE)}")
         return fault.as_error("TF_CONFIG", f"Corrected: {_shown(better)}")
 
-    def _task(self) -> dict[str, Any]:
-        return self._as_object(self._whole.get("task", {}), ["task"])
+    def _task_value(self, name: str) -> Any:
+        if "task" not in self._whole:
+            self._check_spelling("task", [], self._whole, _KEYS)
+        task = self._as_object(self._whole.get("task", {}), ["task"])
+        if name not in task:
+            self._check_spelling(name, ["task"], task, {"type", "index"})
+        return task.get(name)
+
+    def _check_spelling(self, name: str, keys: Sequence[str], holder: dict[str, Any], known: AbstractSet[str]) -> None:
+        """Raise an error if `holder`, the object at `keys`, has a key that resembles the missing `name`."""
+        near = difflib.get_close_matches(name, holder.keys() - known, n=1)
+        if near:
+            renamed: Any = {name if key == near[0] else key: value for key, value in holder.items()}
+            fault = Fault(f"{shown(near[0])} is unknown, the nearest key is {name!r}", repr(name), [*keys, name])
+            better = f"Corrected: {_shown(self._whole | {keys[0]: renamed} if keys else renamed)}"
+            raise fault.as_error("TF_CONFIG", better if len(self._text) <= _LONGEST_EXAMPLE else "")
 
     def _parsed(self) -> dict[str, Any]:
         repeated: list[str] = []

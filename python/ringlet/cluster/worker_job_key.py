@@ -12,13 +12,7 @@ __all__ = ["WorkersJob", "task_name"]
 
 
 def task_name(task_type: str, task_id: int) -> str:
-    """Return the name of a task in messages, as in device strings.
-
-    Examples
-    --------
-    >>> task_name("worker", 1)
-    '/job:worker/task:1'
-    """
+    """Return the name of a task in messages, as in device strings."""
     return f"/job:{task_type}/task:{task_id}"
 
 
@@ -26,22 +20,8 @@ def task_name(task_type: str, task_id: int) -> str:
 class WorkersJob(Job):
     """A job whose processes are the workers of a cluster, with equally many ranks each.
 
-    Attributes
-    ----------
-    tasks : tuple of str
-        Names of the workers, in rank order.
-    number : int
-        Number of the strategy in the program, from 1.
-    command : str
-        The command that starts all workers.
-
-    Examples
-    --------
-    >>> job = WorkersJob("a cluster", "", 4, ("/job:chief/task:0", "/job:worker/task:0"))
-    >>> job.who([2, 3]), job.who([0, 1, 2])
-    ('/job:worker/task:0', '/job:chief/task:0 and /job:worker/task:0')
-    >>> str(job)
-    'the 2 workers of the cluster'
+    `tasks` are their names in rank order, `number` is that of the strategy in the program, from 1, and `command` starts
+    all workers.
     """
 
     tasks: tuple[str, ...] = ()
@@ -66,7 +46,7 @@ class WorkersJob(Job):
             f"(`{self.command}` starts all)"
         )
 
-    def who(self, ranks: Iterable[int]) -> str:
+    def names_of(self, ranks: Iterable[int]) -> str:
         """Return the names of the workers that have these ranks."""
         each = self.num_ranks // len(self.tasks)
         return listed([self.tasks[worker] for worker in sorted({rank // each for rank in ranks})])

@@ -10,20 +10,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, overload
 
 from ringlet import _core
+from ringlet.cluster.cluster_queries import check_workers, id_in_cluster, worker_count
+from ringlet.cluster.environment import Placement, check_one_machine, job_id_of, placement
+from ringlet.cluster.resolvers.tf_config_resolver import TFConfigClusterResolver
 from ringlet.collectives.argument_parsing import as_text, whole_number, whole_number_of
 from ringlet.collectives.member import Member
 from ringlet.collectives.timeouts import resolve_timeout
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 from ringlet.ipc.deadline import Deadline
+from ringlet.rendezvous.connected_group import ConnectedGroup
 from ringlet.rendezvous.job_key import MOST_PROCESSES, Job
-from ringlet.rendezvous.membership import Membership
 from ringlet.rendezvous.rendezvous import rendezvous
 
 __all__ = ["MOST_RANKS", "init_process_group", "job_id", "join_job"]
 
 RANK_VARIABLE = "RINGLET_RANK"
 NUM_RANKS_VARIABLE = "RINGLET_NUM_RANKS"
-JOB_VARIABLE = "RINGLET_JOB_ID"
 
 # Over all processes of a group.
 MOST_RANKS = 4096
@@ -66,9 +68,10 @@ def init_process_group(
     Parameters
     ----------
     rank : int, optional
-        The rank of this process, from 0; by default ``RINGLET_RANK``.
+        The rank of this process, from 0; by default that of the environment: ``ringlet run``, ``TF_CONFIG``,
+        ``RINGLET_RANK``, torchrun, mpirun or srun.
     num_ranks : int, optional
-        Total number of ranks; by default ``RINGLET_NUM_RANKS``.
+        Total number of ranks; by default that of the environment, with `ranks` only ``RINGLET_NUM_RANKS``.
     name : str, optional
         Distinguishes the groups of one job.
     timeout_seconds : float, optional
@@ -118,7 +121,7 @@ def init_process_group(
 
 def job_id(environ: Mapping[str, str]) -> str:
     """Return the job id that the launcher sets, which distinguishes otherwise equal jobs."""
-    return as_text(environ.get(JOB_VARIABLE, ""))
+    return as_text(job_id_of(environ))
 
 
 def join_job(job: Job, ranks: Sequence[int], seconds: float) -> list[Member]:
@@ -135,27 +138,27 @@ def join_job(job: Job, ranks: Sequence[int], seconds: float) -> list[Member]:
 class _ProcessShare:
     """Resources shared by the members of one process; released when the last member is closed or freed."""
 
-    def __init__(self, group: _core.Group, membership: Membership | None) -> None:
+    def __init__(self, group: _core.Group, connected: ConnectedGroup | None) -> None:
         self.group = group
-        self.membership = membership
-        if membership is not None:
-            weakref.finalize(self, membership.release).atexit = False  # at exit the system releases it
+        self.connected = connected
+        if connected is not None:
+            weakref.finalize(self, connected.release).atexit = False  # at exit the system releases it
 
     def abort(self, reason: str) -> None:
         self.group.abort(reason)
 
 
-def _join(membership: Membership, num_ranks: int, deadline: Deadline) -> _ProcessShare:
+def _join(connected: ConnectedGroup, num_ranks: int, deadline: Deadline) -> _ProcessShare:
     try:
         processes = [
-            (list(peer.ranks), peer.identity.pid, peer.identity.host, *peer.take()) for peer in membership.peers
+            (list(peer.ranks), peer.identity.pid, peer.identity.host, *peer.take()) for peer in connected.peers
         ]
-        world = _core.World(membership.index, processes, membership.token)
-        epoch = int.from_bytes(membership.token[:7], "little")
+        world = _core.World(connected.index, processes, connected.token)
+        epoch = int.from_bytes(connected.token[:7], "little")
         left = max(deadline.left(math.inf), _LAST_MOMENT_SECONDS)
-        return _ProcessShare(_core.Group(num_ranks, deadline.seconds, epoch, world, seconds_left=left), membership)
+        return _ProcessShare(_core.Group(num_ranks, deadline.seconds, epoch, world, seconds_left=left), connected)
     except BaseException:
-        membership.close()
+        connected.close()
         raise
 
 
@@ -164,15 +167,15 @@ def _selection(
 ) -> tuple[int, list[int]]:
     if rank is not None and ranks is not None:
         raise InvalidArgumentError(f"rank is {rank!r} and ranks is {ranks!r}: pass only one of them.")
-    missing = []
-    if rank is None and ranks is None and (rank := _variable(RANK_VARIABLE, environ)) is None:
-        missing.append(f"rank= (or {RANK_VARIABLE})")
-    if num_ranks is None and (num_ranks := _variable(NUM_RANKS_VARIABLE, environ)) is None:
-        missing.append(f"num_ranks= (or {NUM_RANKS_VARIABLE})")
-    if missing:
-        raise InvalidArgumentError(
-            f"{' and '.join(missing)} is missing: each process of a group needs its rank and the number of ranks."
-        )
+    needs_rank = rank is None and ranks is None
+    if needs_rank or num_ranks is None:
+        place = placement(environ)
+        given = _of_environment(place, environ)
+        rank = given[0] if needs_rank else rank
+        # With several ranks in a process, its number of processes is not that of ranks.
+        if num_ranks is None:
+            num_ranks = given[1] if ranks is None else _variable(NUM_RANKS_VARIABLE, environ)
+        _check_given(needs_rank and rank is None, num_ranks is None, place)
     count = whole_number_of(32, num_ranks, "num_ranks", "a whole number of ranks")
     if not 1 <= count <= MOST_RANKS:
         raise InvalidArgumentError(f"a group has 1 to {MOST_RANKS} ranks, not {count}.")
@@ -190,6 +193,36 @@ def _selection(
     if not numbers or len(set(numbers)) < len(numbers):
         raise InvalidArgumentError(f"ranks is {numbers}: expected at least one rank, without duplicates.")
     return count, numbers
+
+
+def _of_environment(place: Placement, environ: Mapping[str, str]) -> tuple[int | None, int | None]:
+    """Return rank and number of ranks as the environment gives them, None for what it does not."""
+    if place.config is not None and place.config.cluster_spec:
+        resolver = TFConfigClusterResolver(environ=environ)
+        spec, task = place.config.cluster_spec, (place.config.task_type, place.config.task_id)
+        check_workers(spec, *task, resolver)
+        return id_in_cluster(spec, *task), worker_count(spec, task[0])
+    check_one_machine(place)
+    if place.source and place.config is None:
+        return place.rank, place.size
+    return _variable(RANK_VARIABLE, environ), _variable(NUM_RANKS_VARIABLE, environ)
+
+
+def _check_given(lacks_rank: bool, lacks_number: bool, place: Placement) -> None:
+    missing = [
+        f"{name}= (or {variable})"
+        for name, variable, is_missing in (
+            ("rank", RANK_VARIABLE, lacks_rank),
+            ("num_ranks", NUM_RANKS_VARIABLE, lacks_number),
+        )
+        if is_missing
+    ]
+    if missing:
+        found = f" Found {place.note}." if place.note else ""
+        raise InvalidArgumentError(
+            f"{' and '.join(missing)} is missing: each process of a group needs its rank and the number of ranks."
+            f"{found} Start the processes with `ringlet run -n N script.py`, mpirun, torchrun or srun, or pass both."
+        )
 
 
 def _variable(name: str, environ: Mapping[str, str]) -> int | None:

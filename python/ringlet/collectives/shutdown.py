@@ -9,7 +9,7 @@ from ringlet.collectives.argument_parsing import as_text
 from ringlet.collectives.member_base import MemberBase
 
 if TYPE_CHECKING:
-    from ringlet.rendezvous.membership import Membership
+    from ringlet.rendezvous.connected_group import ConnectedGroup
 
 __all__ = ["ProcessShare", "Shutdown"]
 
@@ -19,7 +19,7 @@ Self = TypeVar("Self", bound="Shutdown")
 class ProcessShare(Protocol):
     """Interface of the resources that the members of one process share."""
 
-    membership: Membership | None
+    connected: ConnectedGroup | None
 
     def abort(self, reason: str) -> None:
         """Make all ranks raise `CollectiveAborted`."""
@@ -53,10 +53,10 @@ class Shutdown(MemberBase):
             part.close()
         if not self._core.close("closed its group"):
             return
-        membership = None if self._hold is None else cast(ProcessShare, self._hold).membership
+        connected = None if self._hold is None else cast(ProcessShare, self._hold).connected
         self._hold = None  # the last member of a process releases the shared resources
-        if membership is not None:
-            membership.wait()
+        if connected is not None:
+            connected.wait()
 
     def __enter__(self: Self) -> Self:
         return self

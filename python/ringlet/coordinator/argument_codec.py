@@ -16,7 +16,7 @@ from ringlet.coordinator.per_worker_values import PerWorkerValues
 from ringlet.coordinator.protocol import check_size
 from ringlet.coordinator.remote_value import RemoteValue
 from ringlet.ipc import pack
-from ringlet.ipc.call_codec import Unsendable
+from ringlet.ipc.pickle_codec import Unsendable
 from ringlet.strategy.parameter_server.parameter_server_strategy import ParameterServerStrategy, reduce_strategy
 from ringlet.values.variables.table_variable import TableVariable, reduce_table_variable
 
@@ -27,18 +27,7 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True)
 class Payload:
-    """An encoded value.
-
-    Attributes
-    ----------
-    header : bytes
-    buffers : sequence of bytes
-        Copies of the arrays.
-    variables : sequence of TableVariable
-        Referred to by the value.
-    values : sequence of PerWorkerValues
-        Referred to by the value.
-    """
+    """An encoded value, with copies of its arrays and the variables and PerWorkerValues that it refers to."""
 
     header: bytes
     buffers: Sequence[bytes] = ()
@@ -50,13 +39,7 @@ class Payload:
 class SentFunction:
     """A function that is sent once to each worker, then referred to by its number.
 
-    Attributes
-    ----------
-    payload : Payload
-    name, digest : str
-    number : int
-    seconds : float or None
-        Estimated duration of a call; None if unknown.
+    `seconds` is the estimated duration of a call; None if unknown.
     """
 
     payload: Payload
@@ -80,13 +63,7 @@ class Functions:
         self._known: dict[tuple[int, int], tuple[Any, SentFunction]] = {}
 
     def __call__(self, function: Callable[..., Any]) -> SentFunction:
-        """Return the encoding of a function.
-
-        Raises
-        ------
-        Unsendable
-            If something in it cannot be pickled; names it.
-        """
+        """Return the encoding of a function."""
         # Each access to a bound method creates an object, so the key is made of its instance and function.
         method = getattr(function, "python_function", function)
         owner = method.__self__ if isinstance(method, types.MethodType) else function
@@ -101,13 +78,7 @@ class Functions:
 
 
 def pack_value(value: Any) -> Payload:
-    """Pickle a value for workers.
-
-    Raises
-    ------
-    Unsendable
-        If something in it cannot be pickled; names it.
-    """
+    """Pickle a value for workers."""
     variables: dict[int, TableVariable] = {}
     values: list[PerWorkerValues] = []
 
@@ -128,17 +99,7 @@ def pack_value(value: Any) -> Payload:
 
 
 def pack_arguments(args: Sequence[Any] | None, kwargs: Mapping[str, Any] | None, name: str) -> Payload | None:
-    """Pickle the arguments of a call of the function `name`; return None without arguments.
-
-    Raises
-    ------
-    TypeError
-        If they are not a sequence and a mapping.
-    ValueError
-        If a RemoteValue is among them.
-    Unsendable
-        If something in them cannot be pickled; names it.
-    """
+    """Pickle the arguments of a call of the function `name`; return None without arguments."""
     try:
         given = tuple(args or ()), dict(kwargs or {})
     except (TypeError, ValueError):

@@ -19,18 +19,12 @@ MOST_QUEUED = 256 * 1024
 
 
 class ClosureQueue:
-    """A thread-safe queue of closures.
+    """A thread-safe queue of closures, at most `most_queued`.
 
     A closure is queued, then in flight on a worker, then finished, failed, cancelled, or queued again at its former
     place. The first error is kept until `put`, `join` or `is_done` raises it: each waits for the closures in flight,
     which workers cancel where possible, cancels the queued ones, and clears the error. The error of `end` is permanent.
-
-    Parameters
-    ----------
-    on_work : callable
-        Called with the lock held when closures may be taken or recalled.
-    most_queued : int
-        Capacity: `put` blocks while the queue is full.
+    `on_work` is called with the lock held when closures may be taken or recalled.
     """
 
     def __init__(self, on_work: Callable[[], None], most_queued: int = MOST_QUEUED) -> None:
@@ -54,13 +48,7 @@ class ClosureQueue:
     # --- for the scheduling threads -----------------------------------------------------------------------------------
 
     def put(self, closure: Closure) -> None:
-        """Queue a closure; blocks while the queue is full.
-
-        Raises
-        ------
-        Exception
-            The kept error; the closure is then cancelled.
-        """
+        """Queue a closure; blocks while the queue is full. If an error is kept, cancel the closure and raise it."""
         with self._entrance, self._lock:
             try:
                 while self._has_error or len(self) >= self._most_queued:
@@ -73,13 +61,7 @@ class ClosureQueue:
             self._on_work()
 
     def join(self) -> None:
-        """Wait until no closure is queued or in flight.
-
-        Raises
-        ------
-        Exception
-            The kept error, as soon as one occurs.
-        """
+        """Wait until no closure is queued or in flight; raises the kept error as soon as one occurs."""
         with self._entrance, self._lock:
             self._wait_until(lambda: self._has_error or self._is_empty)
             self._raise_error()

@@ -13,20 +13,9 @@ __all__ = ["Closure"]
 
 
 class Closure:
-    """A function with its arguments, and a weak reference to its RemoteValue.
+    """A function with its arguments, and a weak reference to its RemoteValue; `number` is its place in the schedule.
 
-    Parameters
-    ----------
-    number : int
-        Index in the order of scheduling.
-    function : SentFunction
-    arguments : Payload or None
-    output : RemoteValue
-
-    Attributes
-    ----------
-    num_losses : int
-        Number of workers that have exited while they may have run it.
+    `num_losses` workers have exited while they may have run it.
     """
 
     __slots__ = ("_output", "arguments", "function", "num_losses", "number")

@@ -20,7 +20,7 @@ from ringlet.coordinator.per_worker_values import PerWorkerValues
 from ringlet.coordinator.remote_value import RemoteValue
 from ringlet.coordinator.worker_resource import Resource
 from ringlet.errors import FailedPreconditionError
-from ringlet.ipc.call_codec import Unsendable
+from ringlet.ipc.pickle_codec import Unsendable
 from ringlet.strategy.parameter_server.parameter_server_strategy import ParameterServerStrategy
 
 __all__ = ["ClusterCoordinator"]
@@ -208,7 +208,7 @@ class ClusterCoordinator:
         TypeError
             If the argument cannot be sent.
         """
-        return PerWorkerDataset(self, dataset_fn)
+        return PerWorkerDataset(self.strategy, self._create_resources, dataset_fn)
 
     def create_per_worker_resource(
         self, fn: Callable[..., Any], args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None

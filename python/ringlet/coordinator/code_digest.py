@@ -15,22 +15,8 @@ __all__ = ["code_digest"]
 def code_digest(function: Any) -> str:
     """Return a digest of the code of a function, unwrapped.
 
-    Parameters
-    ----------
-    function : callable
-
-    Returns
-    -------
-    str
-        Empty for objects that are not Python functions, and for modules with another loader than Python's, such as
-        tests, which pytest rewrites.
-
-    Examples
-    --------
-    >>> code_digest(inspect.getsource) == code_digest(inspect.getsource) != code_digest(inspect.getfile)
-    True
-    >>> code_digest(len)
-    ''
+    Empty for objects that are not Python functions, and for modules with another loader than Python's, such as tests,
+    which pytest rewrites.
     """
     function = inspect.unwrap(getattr(function, "__func__", function))
     code = getattr(function, "__code__", None)

@@ -45,16 +45,8 @@ _HANGUP = getattr(select, "POLLRDHUP", 0)  # POLLHUP is always reported
 class Dispatcher:
     """Serves one coordinator, until it is stopped or a parameter server is lost.
 
-    Parameters
-    ----------
-    tasks : Tasks
-        The processes of the cluster, stopped by `stop`.
-    strategy : Payload
-        The strategy, sent to each worker.
-    on_server_lost : callable
-        Takes the index of a lost parameter server; returns the error.
-    most_queued : int
-        Capacity of the closure queue.
+    It sends the strategy to each worker; `stop` stops the tasks. `on_server_lost` takes the index of a lost parameter
+    server and returns the error.
     """
 
     def __init__(

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ringlet.coordinator.current_worker import as_worker
 from ringlet.coordinator.per_worker_values import PerWorkerDistributedIterator, PerWorkerValues
 from ringlet.coordinator.worker_resource import Resource
 from ringlet.data import Dataset, DistributedDataset
-from ringlet.ipc.call_codec import Unsendable
+from ringlet.ipc.pickle_codec import Unsendable
+from ringlet.strategy import Strategy
 from ringlet.strategy.parameter_server.dataset_for_workers import DatasetForWorkers
 from ringlet.strategy.parameter_server.parameter_server_strategy import refusing_variables
-
-if TYPE_CHECKING:
-    from ringlet.coordinator.cluster_coordinator import ClusterCoordinator
 
 __all__ = ["PerWorkerDataset"]
 
@@ -24,7 +22,9 @@ class PerWorkerDataset:
 
     Parameters
     ----------
-    coordinator : ClusterCoordinator
+    strategy : ParameterServerStrategy
+    create_resources : callable
+        Creates the result of a function on each worker.
     dataset_fn : callable or Dataset or DistributedDataset
 
     Attributes
@@ -33,10 +33,11 @@ class PerWorkerDataset:
         Spec of the elements; None if it is not known before iterating.
     """
 
-    def __init__(self, coordinator: ClusterCoordinator, dataset_fn: Any) -> None:
+    def __init__(self, strategy: Strategy, create_resources: Callable[..., list[Resource]], dataset_fn: Any) -> None:
         if not callable(dataset_fn) and not isinstance(dataset_fn, (Dataset, DistributedDataset)):
             raise _unexpected(dataset_fn)
-        self._coordinator = coordinator
+        self._strategy = strategy
+        self._create_resources = create_resources
         self._dataset_fn = dataset_fn
         dataset = self._built_here()
         if not isinstance(dataset, Iterable):
@@ -59,12 +60,12 @@ class PerWorkerDataset:
         raise Unsendable("cannot send a dataset of all workers: pass iter(dataset), or dataset.build()")
 
     def _resources(self, make: Callable[[Any], Any]) -> list[Resource]:
-        return self._coordinator._create_resources(make, (self._dataset_fn,), name="create_per_worker_dataset")
+        return self._create_resources(make, (self._dataset_fn,), name="create_per_worker_dataset")
 
     def _built_here(self) -> Any:
         """Create the dataset once in the coordinator, to raise its errors early and for its spec."""
         message = "Creating variables in `dataset_fn` is not allowed."
-        with self._coordinator.strategy.scope(), refusing_variables(message), as_worker(0):
+        with self._strategy.scope(), refusing_variables(message), as_worker(0):
             return _build(self._dataset_fn)
 
 

@@ -25,8 +25,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ringlet.ipc import Message
-from ringlet.ipc.call_codec import Unsendable
 from ringlet.ipc.channel import OpenFile
+from ringlet.ipc.pickle_codec import Unsendable
 
 __all__ = ["Batch", "Command", "Item", "Reply", "check_size", "items_of"]
 
@@ -77,12 +77,7 @@ class Item(NamedTuple):
 
 
 def check_size(header: bytes, buffers: Sequence[Any]) -> None:
-    """Raise `Unsendable` if a pickle is too large for one item.
-
-    Examples
-    --------
-    >>> check_size(b"pickle", [b"abc"])
-    """
+    """Raise `Unsendable` if a pickle is too large for one item."""
     if len(buffers) > _MOST_BUFFERS:
         raise Unsendable(
             f"{len(buffers)} arrays are too many: at most {_MOST_BUFFERS} can be sent at a time. Concatenate them"
@@ -95,21 +90,7 @@ def check_size(header: bytes, buffers: Sequence[Any]) -> None:
 
 
 class Batch:
-    """Items to send in one message.
-
-    Examples
-    --------
-    >>> from ringlet.ipc import LocalChannel
-    >>> one, other = LocalChannel.pair("one", "other")
-    >>> batch = Batch()
-    >>> batch.add(Command.FETCH, 3)
-    >>> batch.add(Command.HOLD, 4, b"pickle", [b"abc"])
-    >>> one.send(*batch.take())
-    >>> [(item.kind, item.number, len(item.buffers)) for item in items_of(other.receive())]
-    [(4, 3, 0), (3, 4, 1)]
-    >>> one.close()
-    >>> other.close()
-    """
+    """Items to send in one message."""
 
     def __init__(self) -> None:
         self._start()
@@ -140,14 +121,7 @@ class Batch:
     ) -> None:
         """Add one item.
 
-        Parameters
-        ----------
-        kind : Command or Reply
-        number, content : object
-            Of builtin types, which pickle fast. A long pickle is the last element of `content`.
-        buffers : sequence of buffers
-        file : OpenFile, optional
-            Its descriptor is sent.
+        `number` and `content` are of builtin types, which pickle fast; a long pickle is the last element of `content`.
         """
         self._items.append((int(kind), number, content, len(buffers), int(file is not None)))
         pickled = content[-1] if type(content) is tuple else content

@@ -13,7 +13,7 @@ from typing import Any
 from ringlet import nest
 from ringlet.errors import CancelledError, FailedPreconditionError
 from ringlet.ipc import unpack
-from ringlet.ipc.call_codec import Unsendable
+from ringlet.ipc.pickle_codec import Unsendable
 from ringlet.ipc.remote_exception import Failure, exception_of
 
 __all__ = ["ABORTED", "CANCELLED", "RemoteFailure", "RemoteValue", "RemoteValueStatus"]
@@ -41,13 +41,13 @@ class RemoteFailure:
     """
 
     failure: Failure
-    who: str
+    worker: str
 
     def exception(self) -> BaseException:
         """Return the exception, always the same object."""
         made: BaseException | None = vars(self).get("_exception")
         if made is None:
-            made = vars(self).setdefault("_exception", exception_of(self.failure, self.who))
+            made = vars(self).setdefault("_exception", exception_of(self.failure, self.worker))
         return made
 
 

@@ -9,8 +9,7 @@ import threading
 from typing import Any
 
 from ringlet.cluster import ClusterDef, ClusterResolver, ClusterSpec, ServerDef, ServersJob
-from ringlet.cluster.registration import register
-from ringlet.cluster.server_job_key import Task
+from ringlet.cluster.registration import Task, register
 from ringlet.cluster.worker_job_key import task_name
 from ringlet.collectives.timeouts import resolve_timeout
 from ringlet.coordinator.task_main import serve

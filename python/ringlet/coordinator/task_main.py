@@ -13,15 +13,9 @@ __all__ = ["serve"]
 
 
 def serve(channel: Channel, task_type: str, task_id: int) -> None:
-    """Serve an authenticated coordinator until the channel closes. Threads of one process may serve several tasks.
+    """Serve an authenticated coordinator as ``"worker"`` or ``"ps"`` until the channel closes; close it then.
 
-    Parameters
-    ----------
-    channel : Channel
-        To the coordinator; closed at the end.
-    task_type : str
-        ``"worker"`` or ``"ps"``.
-    task_id : int
+    Threads of one process may serve several tasks.
     """
     with contextlib.closing(channel), contextlib.suppress(ChannelClosed):
         if task_type == "worker":

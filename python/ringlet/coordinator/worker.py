@@ -22,7 +22,7 @@ from ringlet.coordinator.protocol import Batch, Command, Item, Reply, check_size
 from ringlet.coordinator.remote_value import CANCELLED
 from ringlet.errors import CancelledError, ClosureInputError, FailedPreconditionError, OutOfRangeError
 from ringlet.ipc import Channel, ChannelClosed, pack, unpack
-from ringlet.ipc.call_codec import Unsendable
+from ringlet.ipc.pickle_codec import Unsendable
 from ringlet.ipc.pickle_diagnostics import named
 from ringlet.ipc.remote_exception import Failure, failure_of
 from ringlet.values import Variable
@@ -41,16 +41,10 @@ _END_SECONDS = 1.0
 
 
 class Worker:
-    """One worker.
+    """One worker, which serves the coordinator at the other end of a channel.
 
     One thread runs functions; another one reads commands, so that it can return closures while a function runs.
     Functions run in the main thread of the process if `run` is called there.
-
-    Parameters
-    ----------
-    channel : Channel
-        To the coordinator.
-    index : int
     """
 
     def __init__(self, channel: Channel, index: int) -> None:

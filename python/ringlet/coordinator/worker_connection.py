@@ -34,30 +34,7 @@ _SLOW_SECONDS = 30.0
 
 
 class WorkerConnection:
-    """The closures, resources and functions of a worker. Used by the dispatcher's thread only.
-
-    Parameters
-    ----------
-    index : int
-        Index of the worker.
-    queue : ClosureQueue
-        Receives returned closures and errors.
-
-    Attributes
-    ----------
-    channel : Channel or None
-        None while the worker is lost.
-    in_flight : dict of int to Closure
-        In the order in which the worker runs them.
-    replied_at : float
-        Time of the last reply about work, or of the first closure sent to an idle worker.
-    asked_at : float
-        Time of the last sign of life or heartbeat request.
-    num_unanswered : int
-        Number of heartbeat requests since the last sign of life.
-    num_failed_starts : int
-        Number of consecutive processes that exited before their first message.
-    """
+    """The closures, resources and functions of a worker. Used by the dispatcher's thread only."""
 
     def __init__(self, index: int, queue: ClosureQueue) -> None:
         self.index = index
@@ -277,13 +254,7 @@ class WorkerConnection:
     # --- receiving ----------------------------------------------------------------------------------------------------
 
     def receive(self) -> None:
-        """Process all received replies. Called when the channel is readable or writable: a sign of life.
-
-        Raises
-        ------
-        ChannelClosed
-            If the process has exited.
-        """
+        """Process all received replies. Called when the channel is readable or writable: a sign of life."""
         channel = self.channel
         self.asked_at = time.monotonic()
         self.num_unanswered = num_finished = 0

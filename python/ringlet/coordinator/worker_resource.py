@@ -12,16 +12,7 @@ __all__ = ["Resource"]
 
 
 class Resource(RemoteValue):
-    """A value that stays on its worker, and is created again when the worker is restarted.
-
-    Parameters
-    ----------
-    function : SentFunction
-        Creates the value.
-    arguments : Payload or None
-    request_copy : callable
-        Takes this resource; returns a RemoteValue of a copy.
-    """
+    """A value that stays on its worker, and is created again when the worker is restarted."""
 
     __slots__ = ("_arguments", "_function", "_request_copy")
 
@@ -37,12 +28,6 @@ class Resource(RemoteValue):
         self._request_copy = request_copy
 
     def get(self) -> Any:
-        """Return a copy of the worker's current value, once it is created.
-
-        Raises
-        ------
-        Unsendable
-            If the value cannot be pickled, such as an iterator.
-        """
+        """Return a copy of the worker's current value, once it is created."""
         self._wait()
         return self._request_copy(self).get()

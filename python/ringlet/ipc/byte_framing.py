@@ -11,28 +11,12 @@ _LENGTH_BYTES = 8
 
 
 def join_frames(parts: Iterable[Any]) -> bytes:
-    """Concatenate buffers of bytes, each after its length.
-
-    Examples
-    --------
-    >>> split_frames(join_frames([b"one", b""]) + join_frames([b"two"]))
-    [b'one', b'', b'two']
-    """
+    """Concatenate buffers of bytes, each after its length."""
     return b"".join(piece for part in parts for piece in (len(part).to_bytes(_LENGTH_BYTES, "little"), part))
 
 
 def split_frames(joined: Any) -> list[bytes]:
-    """Return the parts of one or more outputs of :func:`join_frames`.
-
-    Parameters
-    ----------
-    joined : bytes or array of bytes
-
-    Examples
-    --------
-    >>> split_frames(join_frames([b"alone"]))
-    [b'alone']
-    """
+    """Return the parts of one or more outputs of :func:`join_frames`."""
     data = memoryview(joined)
     parts = []
     begin = 0

@@ -23,19 +23,7 @@ OpenFile: TypeAlias = "int | _HasFile"
 
 
 class ChannelClosed(ConnectionError):
-    """The peer has closed the channel or sent an invalid message, which is then the cause; the channel is closed.
-
-    Attributes
-    ----------
-    peer : str
-        Name of the peer.
-    reason : str
-
-    Examples
-    --------
-    >>> str(ChannelClosed("/job:worker/task:1", "has closed its connection"))
-    '/job:worker/task:1 has closed its connection'
-    """
+    """The peer has closed the channel or sent an invalid message, which is then the cause; the channel is closed."""
 
     def __init__(self, peer: str, reason: str) -> None:
         super().__init__(peer, reason)
@@ -49,13 +37,7 @@ class ChannelClosed(ConnectionError):
 class Message(NamedTuple):
     """One message, as sent by one call of :meth:`Channel.send`.
 
-    Attributes
-    ----------
-    header : bytes
-    buffers : list of ndarray of uint8
-        Writeable, and owned by the receiver.
-    descriptors : list of int
-        To be closed by the receiver.
+    The receiver owns the buffers, writeable arrays of uint8, and closes the descriptors.
     """
 
     header: bytes
@@ -75,25 +57,14 @@ class Channel(Protocol):
     def send(self, header: bytes, buffers: Sequence[Buffer] = (), descriptors: Sequence[OpenFile] = ()) -> None:
         """Send a message; blocks until all of it is written.
 
-        Parameters
-        ----------
-        header : bytes
-        buffers : sequence of buffers
-            Contiguous memory, sent without a copy.
-        descriptors : sequence of OpenFile
-            Duplicated to the peer.
+        Buffers are contiguous memory, sent without a copy; descriptors are duplicated to the peer.
         """
 
     def post(self, header: bytes, buffers: Sequence[Buffer] = (), descriptors: Sequence[OpenFile] = ()) -> bool:
-        """Send a message without waiting.
+        """Send a message without waiting; return whether all posted messages have been sent.
 
         Later calls of `flush` send the rest. Until then buffers must not change, and descriptors given as int must stay
         open; objects are kept alive.
-
-        Returns
-        -------
-        bool
-            Whether all posted messages have been sent.
         """
 
     def flush(self) -> bool:

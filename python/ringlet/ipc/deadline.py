@@ -11,20 +11,7 @@ __all__ = ["Deadline"]
 
 @dataclass(frozen=True)
 class Deadline:
-    """A point in time, with the time-out that it was made of.
-
-    Attributes
-    ----------
-    seconds : float
-        The time-out; infinity for none.
-    ends_at : float
-        Time of ``time.monotonic``.
-
-    Examples
-    --------
-    >>> Deadline.after(math.inf).is_over(), Deadline.after(0.0).is_over()
-    (False, True)
-    """
+    """A point in time of ``time.monotonic``, with the time-out that it was made of: infinity for none."""
 
     seconds: float
     ends_at: float

@@ -17,16 +17,9 @@ _PR_SET_PDEATHSIG = 1
 
 
 def become(launcher: int, group: int, command: list[str]) -> None:
-    """Join the group of the workers and execute the program of one; does not return.
+    """Join the process group of all workers and execute the program of one; does not return.
 
-    Parameters
-    ----------
-    launcher : int
-        Pid of the parent.
-    group : int
-        Id of the process group of all workers.
-    command : list of str
-        The program, with its full path, and its arguments.
+    `launcher` is the pid of the parent; the command has the full path of the program.
     """
     # In this order: a launcher that exits before getppid() is detected here; after it, the reaper kills the group,
     # which this process has joined.

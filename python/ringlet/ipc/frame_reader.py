@@ -20,24 +20,9 @@ _INBOX_BYTES = 65536
 
 
 class FrameReader:
-    """Assembles messages.
+    """Assembles messages, whose buffers have at most `most_bytes` together.
 
     Write into `room`, report the count with `add`, and call `take` until it returns None; repeat.
-
-    Parameters
-    ----------
-    most_bytes : int
-        Maximum total size of the buffers of one message.
-
-    Examples
-    --------
-    >>> from ringlet.ipc.frames import frame_start
-    >>> stream = frame_start(0, b"first", [], 0) + frame_start(1, b"second", [3], 0) + b"abc"
-    >>> reader = FrameReader(most_bytes=1000)
-    >>> reader.room()[: len(stream)] = stream
-    >>> reader.add(len(stream))
-    >>> reader.take(), reader.take(), reader.take()
-    ((b'first', [], 0), (b'second', [array([97, 98, 99], dtype=uint8)], 0), None)
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -62,13 +47,7 @@ class FrameReader:
             self._begin, self._end = 0, count
 
     def take(self) -> Frame | None:
-        """Return the next message if it is complete, else None.
-
-        Raises
-        ------
-        BadFrame
-            If the data is not a message. The rest of the stream is then unreadable.
-        """
+        """Return the next message if it is complete, else None; after a BadFrame the stream is unreadable."""
         while True:
             count = min(len(self._want), self._end - self._begin)
             if count:

@@ -34,14 +34,7 @@ class BadFrame(ValueError):
 
 @dataclass(frozen=True)
 class Head:
-    """The head of a message.
-
-    Attributes
-    ----------
-    header_bytes, num_buffers, num_descriptors : int
-    check : int
-        CRC of sizes and header.
-    """
+    """The head of a message; `check` is the CRC of sizes and header."""
 
     header_bytes: int
     num_buffers: int
@@ -55,13 +48,7 @@ class Head:
 
     @classmethod
     def read(cls, data: memoryview, number: int) -> Head:
-        """Parse and validate the head of the message with the given sequence number.
-
-        Raises
-        ------
-        BadFrame
-            If it is not a head, or has another number.
-        """
+        """Parse and validate the head of the message with the given sequence number; BadFrame if it is not."""
         magic, its_number, header_bytes, num_buffers, num_descriptors, check, own = _HEAD.unpack(data)
         if magic != _MAGIC or own != crc32(data[:-4]):
             raise BadFrame("has sent data that is not a ringlet message")
@@ -76,32 +63,9 @@ class Head:
 
 
 def frame_start(number: int, header: bytes, sizes: Sequence[int], num_descriptors: int) -> bytes:
-    """Return the encoding of a message up to its buffers.
+    """Return the encoding of a message up to its buffers, which have these sizes in bytes.
 
-    Parameters
-    ----------
-    number : int
-        Sequence number of the message on its connection, from 0.
-    header : bytes
-    sizes : sequence of int
-        Of the buffers, in bytes.
-    num_descriptors : int
-
-    Returns
-    -------
-    bytes
-
-    Raises
-    ------
-    ValueError
-        If the message exceeds a limit.
-
-    Examples
-    --------
-    >>> start = memoryview(frame_start(0, b"header", [3], 0))
-    >>> head = Head.read(start[:HEAD_BYTES], 0)
-    >>> read_sizes(head, start[HEAD_BYTES:], most_bytes=10)
-    ([3], b'header')
+    `number` counts the messages of a connection, from 0. ValueError if the message exceeds a limit.
     """
     if len(header) > _MOST_HEADER_BYTES or len(sizes) > MOST_BUFFERS or num_descriptors > MOST_DESCRIPTORS:
         raise ValueError(
@@ -117,10 +81,7 @@ def frame_start(number: int, header: bytes, sizes: Sequence[int], num_descriptor
 def read_sizes(head: Head, rest: memoryview, most_bytes: int) -> tuple[list[int], bytes]:
     """Parse and validate the bytes between head and buffers; return the sizes of the buffers, and the header.
 
-    Raises
-    ------
-    BadFrame
-        If the checksum fails, or the buffers have more than `most_bytes` together.
+    BadFrame if the checksum fails, or the buffers have more than `most_bytes` together.
     """
     if crc32(rest) != head.check:
         raise BadFrame("has sent a message that failed its checksum")

@@ -14,42 +14,14 @@ _BLAS_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"
 
 
 def new_job_id() -> str:
-    """Return a new random ``RINGLET_JOB_ID``.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> new_job_id() == new_job_id()
-    False
-    """
+    """Return a new random ``RINGLET_JOB_ID``."""
     return os.urandom(8).hex()
 
 
 def blas_threads(environment: Mapping[str, str], cores: int, ranks: int) -> dict[str, str]:
-    """Return the variables that divide the cores among the BLAS libraries of all ranks.
+    """Return the variables that divide the cores among the BLAS libraries of all ranks, except those that are set.
 
-    Parameters
-    ----------
-    environment : mapping of str to str
-        Variables set here are not overridden. ``RINGLET_BLAS_THREADS`` is the number of threads, 0 to set none.
-    cores : int
-        Cores shared by the ranks.
-    ranks : int
-        Replicas of all workers together.
-
-    Returns
-    -------
-    dict of str to str
-
-    Examples
-    --------
-    >>> blas_threads({"MKL_NUM_THREADS": "3"}, cores=8, ranks=4)
-    {'OMP_NUM_THREADS': '2', 'OPENBLAS_NUM_THREADS': '2', 'BLIS_NUM_THREADS': '2', 'VECLIB_MAXIMUM_THREADS': '2'}
-    >>> blas_threads({"OMP_NUM_THREADS": "8"}, cores=8, ranks=4)
-    {}
+    ``RINGLET_BLAS_THREADS`` in the environment is the number of threads, 0 to set none.
     """
     asked = environment.get("RINGLET_BLAS_THREADS", "").strip()
     # OpenMP's variable sets all. The worker itself reports an invalid number.

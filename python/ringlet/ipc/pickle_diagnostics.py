@@ -13,13 +13,7 @@ _MOST_DEPTH = 20
 
 
 def named(value: object) -> str:
-    """Return the name of an object in messages: of functions and classes their own, else of the class.
-
-    Examples
-    --------
-    >>> named(len), named([])
-    ('len', 'an object of class list')
-    """
+    """Return the name of an object in messages: of functions and classes their own, else of the class."""
     name = getattr(value, "__qualname__", None)
     return str(name) if isinstance(name, str) else f"an object of class {type(value).__qualname__}"
 
@@ -27,27 +21,7 @@ def named(value: object) -> str:
 def culprit(value: object, can_be_sent: Callable[[Any], bool], *, sends_code: bool = True) -> str:
     """Return the name of the innermost object that cannot be pickled, and its place.
 
-    Parameters
-    ----------
-    value : object
-        An object that cannot be pickled.
-    can_be_sent : callable
-        Returns whether an object can be pickled.
-    sends_code : bool
-        Whether functions are pickled by value, with their variables, rather than by name.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> import threading
-    >>> lock = threading.Lock()
-    >>> def step():
-    ...     return lock
-    >>> culprit({"step": step}, lambda value: not isinstance(value, (dict, type(lock), type(step))))
-    "variable 'lock' of step, in ['step'] (an object of class lock)"
+    `sends_code`: functions are pickled by value, with their variables, rather than by name.
     """
     places: list[str] = []
     seen: set[int] = set()

@@ -19,13 +19,7 @@ _LOOK_SECONDS = 1.0
 
 
 def keep(launcher: int) -> None:
-    """Lead a new process group until the launcher has exited, then kill it, including this process.
-
-    Parameters
-    ----------
-    launcher : int
-        Pid of the parent.
-    """
+    """Lead a new process group until the launcher with this pid has exited, then kill it with this process."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
     os.setpgid(0, 0)

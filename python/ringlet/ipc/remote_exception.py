@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from ringlet.ipc.call_codec import dumps
+from ringlet.ipc.pickle_codec import dumps
 
 __all__ = ["Failure", "WorkerTraceback", "exception_of", "failure_of"]
 
@@ -25,16 +25,8 @@ class WorkerTraceback(Exception):
 class Failure:
     """An exception that a function has raised in a worker.
 
-    Attributes
-    ----------
-    pickled : bytes
-        The exception; empty if it cannot be pickled.
-    name, message : str
-        Name of its class, and its text.
-    text : str
-        Its printed traceback.
-    at : float
-        The ``time.monotonic()`` at which it was caught, to order failures.
+    `pickled` is empty if it cannot be pickled; `text` is its printed traceback; `at` is the ``time.monotonic()`` at
+    which it was caught, to order failures.
     """
 
     pickled: bytes
@@ -45,23 +37,9 @@ class Failure:
 
 
 def failure_of(error: BaseException, files: Collection[str] = ()) -> Failure:
-    r"""Return a description of an exception that can be sent to another process.
+    """Return a description of an exception that can be sent to another process.
 
-    Parameters
-    ----------
-    error : BaseException
-    files : collection of str
-        Outermost frames of these files, which call users' functions, are cut from the traceback.
-
-    Returns
-    -------
-    Failure
-
-    Examples
-    --------
-    >>> failure = failure_of(KeyError("weights"))
-    >>> failure.name, failure.text
-    ('KeyError', "KeyError: 'weights'\n")
+    Outermost frames of `files`, which call users' functions, are cut from the traceback.
     """
     at = time.monotonic()
     trace = error.__traceback__
@@ -71,31 +49,17 @@ def failure_of(error: BaseException, files: Collection[str] = ()) -> Failure:
     return Failure(_pickled(error), type(error).__qualname__, _message_of(error), text, at)
 
 
-def exception_of(failure: Failure, who: str) -> BaseException:
+def exception_of(failure: Failure, worker: str) -> BaseException:
     """Return the exception that a worker has raised, with the worker's traceback as its cause.
 
-    Parameters
-    ----------
-    failure : Failure
-    who : str
-        Name of the worker.
-
-    Returns
-    -------
-    BaseException
-        Of the same class if it can be pickled, else a RuntimeError that names the class.
-
-    Examples
-    --------
-    >>> exception_of(failure_of(KeyError("weights")), "worker 1 of 4")
-    KeyError('weights')
+    Of the same class if it can be pickled, else a RuntimeError that names the class.
     """
     error: BaseException
     try:
         error = pickle.loads(failure.pickled)
     except Exception:
-        error = RuntimeError(f"{who} raised {failure.name}: {failure.message}")
-    error.__cause__ = WorkerTraceback(f"{who} raised it:\n\n{failure.text}")
+        error = RuntimeError(f"{worker} raised {failure.name}: {failure.message}")
+    error.__cause__ = WorkerTraceback(f"{worker} raised it:\n\n{failure.text}")
     return error
 
 

@@ -17,13 +17,7 @@ _MOST_READ = 1 << 16
 
 
 class UncaughtReports:
-    """The pipe on which all workers of a job report.
-
-    Attributes
-    ----------
-    writer : int
-        The descriptor that workers inherit.
-    """
+    """The pipe on which all workers of a job report: they inherit `writer`."""
 
     def __init__(self) -> None:
         self._reader, self.writer = os.pipe()
@@ -53,13 +47,7 @@ class UncaughtReports:
 
 
 def report_uncaught(place: str) -> None:
-    """Report the exception that ends this process, before it is printed.
-
-    Parameters
-    ----------
-    place : str
-        The value of `VARIABLE`.
-    """
+    """Report the exception that ends this process, before it is printed, at the value of `VARIABLE`."""
     previous, pid = sys.excepthook, os.getpid()
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -39,25 +39,8 @@ _GONE = "has closed its connection"
 class LocalChannel:
     """A connection to one process of this machine; implements `Channel`.
 
-    Parameters
-    ----------
-    connection : socket
-        A stream socket whose other end belongs to another `LocalChannel`. Closed by this one.
-    peer : str
-        Name of the peer in messages.
-    timeout_seconds : float
-        How long `send` waits for a peer that does not read.
-
-    Examples
-    --------
-    >>> one, other = LocalChannel.pair("one", "other")
-    >>> other.send(b"weights", [b"abc"])
-    >>> one.receive()
-    Message(header=b'weights', buffers=[array([97, 98, 99], dtype=uint8)], descriptors=[])
-    >>> other.close()
-    >>> one.receive()
-    Traceback (most recent call last):
-    ringlet.ipc.channel.ChannelClosed: other has closed its connection
+    The other end of the stream socket, which it closes, belongs to another `LocalChannel`. `send` waits
+    `timeout_seconds` for a peer that does not read.
     """
 
     def __init__(self, connection: socket.socket, peer: str, timeout_seconds: float = math.inf) -> None:
@@ -99,13 +82,7 @@ class LocalChannel:
         return self._connection.fileno()
 
     def send(self, header: bytes, buffers: Sequence[Buffer] = (), descriptors: Sequence[OpenFile] = ()) -> None:
-        """Send a message; blocks until all of it is written.
-
-        Raises
-        ------
-        DeadlineExceededError
-            If the peer has not read within the time-out. The channel is then closed.
-        """
+        """Send a message; blocks until all of it is written. After a DeadlineExceededError the channel is closed."""
         mine = self._post(header, buffers, descriptors)
         ends_at = time.monotonic() + self._timeout_seconds
         while mine.parts:

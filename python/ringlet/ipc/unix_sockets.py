@@ -44,13 +44,7 @@ def close_in_children(connection: socket.socket) -> socket.socket:
 
 
 def pair(kind: socket.SocketKind) -> tuple[socket.socket, socket.socket]:
-    """Return two connected sockets, closed in forked children.
-
-    Raises
-    ------
-    OSError
-        If this process has no descriptor left.
-    """
+    """Return two connected sockets, closed in forked children."""
     try:
         one, other = socket.socketpair(socket.AF_UNIX, kind)
     except OSError as error:

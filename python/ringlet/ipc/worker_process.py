@@ -22,13 +22,7 @@ _START_SECONDS = 30.0
 
 
 def signal_name(number: int) -> str:
-    """Return the name of a signal.
-
-    Examples
-    --------
-    >>> signal_name(9)
-    'SIGKILL'
-    """
+    """Return the name of a signal."""
     try:
         return signal.Signals(number).name
     except ValueError:  # real-time signals have numbers only
@@ -36,24 +30,12 @@ def signal_name(number: int) -> str:
 
 
 def ending_text(status: int) -> str:
-    """Return a predicate for a ``Popen.returncode``, negative for signals.
-
-    Examples
-    --------
-    >>> ending_text(3), ending_text(-9)
-    ('exited with status 3', 'was killed by SIGKILL (signal 9)')
-    """
+    """Return a predicate for a ``Popen.returncode``, negative for signals."""
     return f"exited with status {status}" if status >= 0 else f"was killed by {signal_name(-status)} (signal {-status})"
 
 
 def shell_status(status: int) -> int:
-    """Return the exit status that a shell reports for a ``Popen.returncode``.
-
-    Examples
-    --------
-    >>> shell_status(3), shell_status(-9)
-    (3, 137)
-    """
+    """Return the exit status that a shell reports for a ``Popen.returncode``."""
     return status if status >= 0 else 128 - status
 
 
@@ -61,16 +43,8 @@ def shell_status(status: int) -> int:
 class Worker:
     """The process of one worker.
 
-    Attributes
-    ----------
-    index : int
-    process : Popen
-    status : int or None
-        The ``Popen.returncode``; None while the process runs.
-    pidfd : int or None
-        Readable once the process has exited; None where the system has no pidfds.
-    asked_at : float or None
-        When the process was sent SIGTERM or SIGKILL, if it was.
+    `status` is the ``Popen.returncode``, None while it runs; `pidfd` is readable once it has exited, None where the
+    system has no pidfds; `asked_at` is when it was sent SIGTERM or SIGKILL.
     """
 
     index: int
@@ -127,25 +101,7 @@ class WorkerProcessGroup:
                 )
 
     def start(self, command: Sequence[str], environment: Mapping[str, str], **streams: Any) -> subprocess.Popen[bytes]:
-        """Start a program in the group.
-
-        Parameters
-        ----------
-        command : sequence of str
-            The program, with its full path, and its arguments.
-        environment : mapping of str to str
-        **streams
-            ``stdin``, ``stdout``, ``stderr`` and ``pass_fds`` of ``subprocess.Popen``.
-
-        Returns
-        -------
-        Popen
-
-        Raises
-        ------
-        OSError
-            If the system is out of processes or descriptors.
-        """
+        """Start a program, given with its full path, in the group; `streams` are as of ``subprocess.Popen``."""
         through = [sys.executable, *_BARE, str(Path(exec_shim.__file__)), str(os.getpid()), str(self.group)]
         return subprocess.Popen([*through, *command], env=dict(environment), **streams)
 

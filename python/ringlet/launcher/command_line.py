@@ -26,13 +26,7 @@ _COMMANDS = {
 
 
 class CommandError(Exception):
-    """An error of the user in a command line; the text names the error and its correction in one line.
-
-    Examples
-    --------
-    >>> str(CommandError("the script train.py does not exist. Check the path"))
-    'the script train.py does not exist. Check the path'
-    """
+    """An error of the user in a command line; the text names the error and its correction in one line."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -43,28 +37,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Execute one command line.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Arguments after the program's name; by default those of this process.
-
-    Returns
-    -------
-    int
-        The exit status; 2 for a wrong command line.
-
-    Examples
-    --------
-    >>> try:
-    ...     main(["--help"])
-    ... except SystemExit as end:
-    ...     print("status", end.code)
-    usage: ringlet [-h] [--version] command ...
-    ...
-    status 0
-    """
+    """Execute one command line, by default that of this process; return the exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given or given[0] not in _COMMANDS:
         return _without_command(given)

@@ -15,6 +15,11 @@ __all__ = ["Ending", "first_failure", "follows_another", "job_status", "summary"
 
 # Errors that ringlet raises because another worker has failed.
 _FOLLOWING = re.compile(r"(?:\w+\.)*(?:CollectiveAborted|WorkerLostError)\b")
+# Errors that name a process which ended, and a rank that makes no more calls, whose number is that of its worker.
+_LOST = re.compile(r"\(pid (\d+) on [^)]*\) (?:exited with status 0|closed its connection|ended)")
+_CLOSED = re.compile(
+    r"CollectiveMismatchError: .* waits for ranks that make no more calls: .*\brank (\d+) \(closed its group "
+)
 _FAILED = 1  # the exit status of an interpreter after an uncaught exception
 _LONGEST_QUOTE = 300
 _MOST_GROUPS = 4
@@ -22,28 +27,11 @@ _MOST_GROUPS = 4
 
 @dataclass(frozen=True)
 class Ending:
-    r"""How one worker ended.
+    """How one worker ended.
 
-    Attributes
-    ----------
-    worker : int
-    status : int
-        The ``Popen.returncode``.
-    at : float
-        Time of its reported exception; else of the beginning of its last traceback, or of its exit.
-    asked_at : float or None
-        When it was sent SIGTERM or SIGKILL.
-    words : str
-        Its last traceback; empty if it printed none, or ran on for long after it.
-    last_line : str
-        The last line of its standard error.
-    has_raised : bool
-        Whether it has reported an uncaught exception.
-
-    Examples
-    --------
-    >>> Ending(2, 1, at=3.0, words="Traceback (most recent call last):\nKeyError: 'weights'\n").error
-    "KeyError: 'weights'"
+    `status` is the ``Popen.returncode``; `at` the time of its reported exception, else of the beginning of its last
+    traceback, or of its exit; `asked_at` when it was sent SIGTERM or SIGKILL; `words` its last traceback, empty if it
+    printed none or ran on for long after it; `has_raised` whether it has reported an uncaught exception.
     """
 
     worker: int
@@ -53,6 +41,7 @@ class Ending:
     words: str = ""
     last_line: str = ""
     has_raised: bool = False
+    pid: int = 0
 
     @property
     def error(self) -> str:
@@ -79,59 +68,23 @@ class Ending:
 
 
 def follows_another(words: str) -> bool:
-    r"""Return whether a worker failed because another one had failed.
+    """Return whether a worker failed because another one had, by its last traceback or line.
 
-    Parameters
-    ----------
-    words : str
-        Its last traceback, or line. The first exception of a chain decides.
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> follows_another("ringlet.errors.CollectiveAborted: /job:worker/task:2 raised ValueError: bad\n")
-    True
+    The first exception of a chain decides.
     """
     return bool(_FOLLOWING.match(first_exception_line(words)))
 
 
 def first_failure(endings: Sequence[Ending]) -> Ending | None:
-    """Return the first worker that failed by itself, else the first that failed.
-
-    Parameters
-    ----------
-    endings : sequence of Ending
-
-    Returns
-    -------
-    Ending or None
-        None if all ended with status 0.
-
-    Examples
-    --------
-    >>> first_failure([Ending(0, 1, 5.0, words="ringlet.errors.CollectiveAborted: ..."), Ending(1, -9, 5.1)]).worker
-    1
-    """
+    """Return the first worker that failed by itself, else the first that failed."""
     failures = [ending for ending in endings if ending.status != 0]
     return min(failures, key=lambda e: (not e.is_own, e.follows, e.at, e.worker), default=None)
 
 
 def job_status(endings: Sequence[Ending], received: int | None) -> int:
-    """Return the exit status of the job.
+    """Return the exit status of the job: that of the worker that failed first.
 
-    Parameters
-    ----------
-    endings : sequence of Ending
-    received : int, optional
-        The signal that stopped the launcher, before any worker had failed.
-
-    Returns
-    -------
-    int
-        Of the worker that failed first; 128 + `received` if a signal stopped the launcher, unless all exited with 0.
+    If a signal stopped the launcher before, 128 + `received`, unless all workers ended with status 0.
     """
     first = first_failure(endings)
     if first is None:
@@ -140,40 +93,36 @@ def job_status(endings: Sequence[Ending], received: int | None) -> int:
 
 
 def summary(endings: Sequence[Ending], received: int | None, num_workers: int) -> list[str]:
-    """Return a few lines about the failure of a job, to print before its first traceback.
-
-    Parameters
-    ----------
-    endings : sequence of Ending
-    received : int, optional
-        As for :func:`job_status`.
-    num_workers : int
-        Of the job; some may not have been started.
-
-    Returns
-    -------
-    list of str
-        Empty if it did not fail.
-    """
+    """Return a few lines about the failure of a job, to print before its first traceback."""
     first = first_failure(endings)
     if first is None or received == signal.SIGPIPE:
         return []
     if received is not None:
         why = "Ctrl-C" if received == signal.SIGINT else signal_name(received)
         return [f"{why}: {'all ' if len(endings) > 1 else ''}{_number(len(endings))} ended"]
+    left = _left_early(first, endings)
+    if left is not None:
+        line = f"worker {left.worker} of {num_workers} {ending_text(0)} while others waited for a call of it"
+        hint = "all workers make the same calls: look for a loop that it leaves early"
+        return [line + _others(first, endings), hint, *_folded(first, endings, do_follow=True)]
     lines = [f"worker {first.worker} of {num_workers} {ending_text(first.own_status)}{_others(first, endings)}"]
     hint = _hint(first)
     return [*lines, *([hint] if hint else []), *_folded(first, endings)]
 
 
-def workers_text(workers: Sequence[int]) -> str:
-    """Return the names of workers.
+def _left_early(first: Ending, endings: Sequence[Ending]) -> Ending | None:
+    """Return the worker whose regular exit is the cause of the first failure, if it is."""
+    error = first_exception_line(first.words or first.last_line)
+    lost, closed = _LOST.search(error), _CLOSED.search(error)
+    for ending in endings:
+        is_lost = lost is not None and first.follows and ending.pid == int(lost[1])
+        if ending.status == 0 and (is_lost or (closed is not None and ending.worker == int(closed[1]))):
+            return ending
+    return None
 
-    Examples
-    --------
-    >>> workers_text([1]), workers_text([0, 1, 3])
-    ('worker 1', 'workers 0, 1 and 3')
-    """
+
+def workers_text(workers: Sequence[int]) -> str:
+    """Return the names of workers."""
     if len(workers) == 1:
         return f"worker {workers[0]}"
     return f"workers {', '.join(map(str, workers[:-1]))} and {workers[-1]}"
@@ -190,19 +139,19 @@ def _others(first: Ending, endings: Sequence[Ending]) -> str:
 
 def _hint(first: Ending) -> str:
     if first.own_status == -signal.SIGKILL:
-        return "it was not killed by ringlet: perhaps by the kernel, for lack of memory (see dmesg)"
+        return "ringlet did not kill it: it did, or another program, or the kernel for lack of memory (see dmesg)"
     if not first.words and first.last_line:
         return f"its last line on standard error: {first.last_line[:_LONGEST_QUOTE]}"
     return ""
 
 
-def _folded(first: Ending, endings: Sequence[Ending]) -> list[str]:
+def _folded(first: Ending, endings: Sequence[Ending], do_follow: bool = False) -> list[str]:
     """Return the errors of the other workers that failed by themselves, grouped by equal text."""
     said: dict[tuple[bool, str], list[int]] = {}
     for ending in endings:
         if ending is not first and ending.is_own:
             error = ending.error or ending_text(ending.status)
-            insort(said.setdefault((ending.follows, error), []), ending.worker)
+            insort(said.setdefault((do_follow or ending.follows, error), []), ending.worker)
     lines = [
         f"{workers_text(workers)} failed {'because of it' if follows else 'too'}: {error[:_LONGEST_QUOTE]}"
         for (follows, error), workers in said.items()

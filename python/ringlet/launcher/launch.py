@@ -84,7 +84,7 @@ def launch(
     deadline = _deadline(timeout_seconds)
     if not callable(fn):
         raise InvalidArgumentError(f"fn is the function that each worker calls; {fn!r} cannot be called")
-    from ringlet.ipc.call_codec import pack_call
+    from ringlet.ipc.pickle_codec import pack_call
     from ringlet.launcher.launch_job import LaunchJob  # loads NumPy
 
     call = pack_call(fn, _positional(args), dict(_mapping("kwargs", kwargs)))

@@ -17,9 +17,9 @@ from typing import Any
 from ringlet.devices import visible_cores
 from ringlet.errors import DeadlineExceededError, WorkerLostError
 from ringlet.errors.exception_notes import add_note
-from ringlet.ipc.call_codec import Unsendable
 from ringlet.ipc.deadline import Deadline
 from ringlet.ipc.job_environment import blas_threads, new_job_id
+from ringlet.ipc.pickle_codec import Unsendable
 from ringlet.ipc.remote_exception import exception_of
 from ringlet.ipc.worker_process import Worker, WorkerProcessGroup, ending_text
 from ringlet.launcher.exit_report import workers_text
@@ -38,22 +38,7 @@ _LONGEST_TURN_SECONDS = 1.0
 
 
 class LaunchJob:
-    """The workers of one launch, started by the constructor.
-
-    Parameters
-    ----------
-    call : bytes
-        The pickled call.
-    num_workers : int
-    replicas : int, optional
-    variables : mapping of str to str
-        The environment of all workers.
-
-    Raises
-    ------
-    OSError
-        If the system cannot start all processes; those that were started are killed.
-    """
+    """The workers of one launch of a pickled call, started by the constructor with `variables` as their environment."""
 
     def __init__(self, call: bytes, num_workers: int, replicas: int | None, variables: Mapping[str, str]) -> None:
         self._results: list[ResultChannel] = []
@@ -85,13 +70,7 @@ class LaunchJob:
             on_error.pop_all()
 
     def wait(self, deadline: Deadline) -> None:
-        """Wait until all workers have returned, or one has failed and all have exited.
-
-        Raises
-        ------
-        DeadlineExceededError
-            If the deadline passes.
-        """
+        """Wait until all workers have returned, or one has failed and all have exited."""
         try:
             while self._supervisor.is_at_work():
                 self._supervisor.turn(deadline.left(_LONGEST_TURN_SECONDS))

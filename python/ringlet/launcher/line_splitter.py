@@ -12,14 +12,9 @@ _TRAILING = re.compile(rb"\r+$", re.MULTILINE)
 
 
 class LineSplitter:
-    r"""Collects bytes of any encoding until their line is complete.
+    r"""Collects bytes of any encoding until their line is complete; lines of more than `longest` bytes are cut.
 
     Of a line that carriage returns restart, such as a progress bar, only the last state is kept.
-
-    Parameters
-    ----------
-    longest : int
-        Maximum bytes of a line, to bound memory; longer ones are cut.
 
     Examples
     --------
@@ -73,23 +68,7 @@ class LineSplitter:
 
 
 def prefixed(lines: bytes, prefix: bytes) -> bytes:
-    r"""Insert a prefix before each line.
-
-    Parameters
-    ----------
-    lines : bytes
-        Whole lines; may be empty.
-    prefix : bytes
-
-    Returns
-    -------
-    bytes
-
-    Examples
-    --------
-    >>> prefixed(b"a\n\nb\n", b"[w2] ")
-    b'[w2] a\n[w2] \n[w2] b\n'
-    """
+    """Insert a prefix before each of some whole lines."""
     return prefix + lines[:-1].replace(b"\n", b"\n" + prefix) + b"\n" if lines else b""
 
 

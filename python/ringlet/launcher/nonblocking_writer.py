@@ -13,41 +13,11 @@ _PIECE_BYTES = 1 << 16
 
 
 class NonblockingWriter:
-    """Writes to a descriptor in a separate thread, in the order of the calls.
+    """Writes to a descriptor in a separate thread, in the order of the calls; does not close it.
 
     A stopped terminal or pager blocks only this thread, not the supervisor of the processes. The descriptor stays in
-    blocking mode, which other programs share.
-
-    Parameters
-    ----------
-    descriptor : int
-        Not closed.
-
-    Attributes
-    ----------
-    backlog : int
-        Bytes that are not yet written.
-    error : OSError or None
-        The error of a write, such as EPIPE or ENOSPC; all later data is dropped.
-
-    Raises
-    ------
-    OSError
-        If the system cannot start a thread.
-
-    Examples
-    --------
-    >>> import os
-    >>> reader, writer = os.pipe()
-    >>> output = NonblockingWriter(writer)
-    >>> output.write(b"one line, ")
-    >>> output.write(b"whole")
-    >>> output.flush(10.0)
-    True
-    >>> os.read(reader, 100)
-    b'one line, whole'
-    >>> os.close(reader)
-    >>> os.close(writer)
+    blocking mode, which other programs share. `backlog` bytes are not yet written. After an `error` such as EPIPE or
+    ENOSPC all later data is dropped.
     """
 
     def __init__(self, descriptor: int) -> None:

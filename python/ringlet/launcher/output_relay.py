@@ -17,42 +17,20 @@ _COLORS = (36, 35, 32, 33, 34, 31)
 
 
 def prefix_of(worker: int) -> bytes:
-    """Return the prefix of each line of a worker.
-
-    Examples
-    --------
-    >>> prefix_of(2)
-    b'[w2] '
-    """
+    """Return the prefix of each line of a worker."""
     return b"[w%d] " % worker
 
 
 def colored_prefix(worker: int) -> bytes:
-    r"""Return the prefix for terminals, in a colour that differs from neighbouring workers'.
-
-    Examples
-    --------
-    >>> colored_prefix(2)
-    b'\x1b[32m[w2]\x1b[0m '
-    """
+    """Return the prefix for terminals, in a colour that differs from neighbouring workers'."""
     return b"\x1b[%dm[w%d]\x1b[0m " % (_COLORS[worker % len(_COLORS)], worker)
 
 
 class OutputChannel:
-    """Reads one stream of a worker, and writes its lines with a prefix.
+    """Reads one stream of a worker, and writes its whole lines with a prefix; `close` closes the descriptor.
 
-    Parameters
-    ----------
-    worker : int
-    descriptor : int
-        Of the pipe; closed by `close`.
-    prefix : bytes
-    write : callable
-        Takes whole lines.
-    words : TracebackBuffer, optional
-        For standard error.
-    state_seconds : float
-        Interval at which a progress bar is shown while its line is incomplete.
+    `words` is given for standard error. While a line is incomplete, the progress bar in it is shown every
+    `state_seconds`.
     """
 
     def __init__(

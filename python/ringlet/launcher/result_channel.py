@@ -7,7 +7,7 @@ import fcntl
 import os
 from typing import Any
 
-from ringlet.ipc.call_codec import ParcelReader
+from ringlet.ipc.pickle_codec import ParcelReader
 from ringlet.ipc.remote_exception import Failure
 from ringlet.launcher.exit_report import follows_another
 
@@ -18,14 +18,7 @@ _PIPE_BYTES = 1 << 20  # for fewer reads of large results
 
 
 class ResultChannel:
-    """Reads the result of one worker.
-
-    Parameters
-    ----------
-    worker : int
-    descriptor : int
-        Of the pipe; closed by `close`.
-    """
+    """Reads the result of one worker from a pipe, which `close` closes."""
 
     def __init__(self, worker: int, descriptor: int) -> None:
         self.worker = worker

@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import errno
 import math
+import os
+import sys
 
+from ringlet.cluster.environment import placement
 from ringlet.launcher.command_line import CommandError
 from ringlet.launcher.run_workers import Job, run_workers
 from ringlet.launcher.worker_command import module_command, script_command
@@ -70,6 +73,13 @@ def execute(options: argparse.Namespace) -> int:
         shows_all_tracebacks=options.all_tracebacks,
     )
     _check_size(job)
+    place = placement({name: value for name, value in os.environ.items() if name != "TF_CONFIG"})  # which is replaced
+    if place.size > 1:
+        print(
+            f"ringlet run: {place.source} describes {place.size} processes, each of which starts a job of "
+            f"{job.num_workers} workers here. For one job, start `ringlet run` once",
+            file=sys.stderr,
+        )
     try:
         return run_workers(job)
     except OSError as error:

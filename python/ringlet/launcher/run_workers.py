@@ -38,16 +38,8 @@ _TRACEBACK_SECONDS = 0.3
 class Job:
     """A job of `ringlet run`.
 
-    Attributes
-    ----------
-    command : list of str
-    num_workers : int
-    replicas : int or None
-        Of each worker; None to let the script decide.
-    grace_seconds : float
-        How long workers may take to exit after a signal, and after one has raised an uncaught exception.
-    shows_all_tracebacks : bool
-        Whether to show the tracebacks of later failures, too.
+    Without `replicas` the script decides. `grace_seconds` is how long workers may take to exit after a signal, and
+    after one has raised an uncaught exception.
     """
 
     command: list[str]
@@ -58,18 +50,7 @@ class Job:
 
 
 def run_workers(job: Job) -> int:
-    """Run a job until all of its workers have exited.
-
-    Returns
-    -------
-    int
-        Exit status: that of the first worker that failed, 128 + signal for signals, 0 if none failed.
-
-    Raises
-    ------
-    OSError
-        If the system cannot start all processes; those that were started are killed.
-    """
+    """Run a job until all of its workers have exited; return the exit status of the job."""
     _fill_standard_descriptors()
     with Terminal(), Signals() as signals:
         run = _Run(job)
@@ -235,6 +216,7 @@ class _Run:
             words.text.decode(errors="replace"),
             words.last_line.decode(errors="replace"),
             worker.index in self._raised,
+            worker.process.pid,
         )
         self._endings.append(ending)
         if ending.status == 0:

@@ -20,13 +20,8 @@ _PASSED_ON = (signal.SIGUSR1, signal.SIGUSR2)
 class Signals:
     """Records signals while entered, and forwards them to the workers between two steps of their supervisor.
 
-    Handlers only record the signal, which is processed at a safe point. Signals that were ignored when the launcher was
-    started (``nohup``, a shell's background jobs) stay ignored.
-
-    Attributes
-    ----------
-    received : int or None
-        The first signal that stopped the job.
+    Handlers only record the signal, which is processed at a safe point; the first that stopped the job is `received`.
+    Signals that were ignored when the launcher was started (``nohup``, a shell's background jobs) stay ignored.
     """
 
     def __init__(self) -> None:

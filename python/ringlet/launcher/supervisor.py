@@ -49,20 +49,10 @@ class Channel(Protocol):
 
 
 class Supervisor:
-    """Supervises the workers of one job.
+    """Supervises the workers of one job; closes its workers and channels. `add` adds more.
 
-    Parameters
-    ----------
-    process_group : WorkerProcessGroup
-    workers : sequence of Worker
-    channels : sequence of Channel
-        Closed with the supervisor, as the workers are. `add` adds more.
-    grace_seconds : float
-        How long workers may run after a terminating signal before they are killed.
-    has_failed : callable
-        Takes an exited worker; returns whether to stop the others.
-    is_held_up : callable
-        Returns whether to pause reading, for back-pressure on the workers.
+    Workers may run for `grace_seconds` after a terminating signal. `has_failed` takes an exited worker and returns
+    whether to stop the others. While `is_held_up` returns True, reading pauses, as back-pressure on the workers.
     """
 
     def __init__(

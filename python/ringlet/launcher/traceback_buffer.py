@@ -26,35 +26,10 @@ _TRACEBACK = re.compile(r"^Traceback \(most recent call last\):$", re.MULTILINE)
 
 
 class TracebackBuffer:
-    r"""Forwards the lines of a standard error stream, except a traceback that may be the final one.
+    """Forwards the lines of a standard error stream, except a traceback that may be the final one.
 
-    Parameters
-    ----------
-    hold_seconds : float
-        How long lines are held back while the worker runs.
-
-    Attributes
-    ----------
-    text : bytes
-        The lines held back, from the beginning of a traceback.
-    began : float or None
-        Arrival time of that beginning; None while no lines are held back.
-    last_line : bytes
-        The last non-empty line of the worker.
-    is_final : bool
-        Whether the worker has reported an uncaught exception: lines are held back until its exit.
-
-    Examples
-    --------
-    >>> words = TracebackBuffer()
-    >>> words.feed(b"step 1\nTraceback (most recent call last):\n", now=5.0)
-    b'step 1\n'
-    >>> words.feed(b"KeyError: 'weights'\n", now=5.1)
-    b''
-    >>> words.text
-    b"Traceback (most recent call last):\nKeyError: 'weights'\n"
-    >>> words.overdue(now=7.0) == words.text == b""
-    False
+    Lines are held back for `hold_seconds`, or until the exit of the worker if `is_final`: it has reported an uncaught
+    exception. `text` holds them, and `began` is the arrival time of the first, None without any.
     """
 
     def __init__(self, hold_seconds: float = HOLD_SECONDS) -> None:
@@ -95,40 +70,14 @@ class TracebackBuffer:
 
 
 def exception_line(traceback: str) -> str:
-    r"""Return the line that names the exception.
-
-    Parameters
-    ----------
-    traceback : str
-        As printed by Python; text may follow.
-
-    Returns
-    -------
-    str
-        Empty if there is none.
-
-    Examples
-    --------
-    >>> exception_line("Traceback (most recent call last):\n  File ...\nValueError: two\nlines\n")
-    'ValueError: two'
-    """
+    """Return the line of a traceback that names the exception, empty if there is none; text may follow it."""
     headers = list(_HEADER.finditer(traceback))
     lines = traceback[headers[-1].end() :].splitlines() if headers else traceback.splitlines()[:1]
     return next((line for line in lines if line.strip() and not line.startswith(" ")), "")
 
 
 def first_exception_line(traceback: str) -> str:
-    r"""Return the line that names the first exception in the chain of the last one.
-
-    Parameters
-    ----------
-    traceback : str
-        As for :func:`exception_line`.
-
-    Returns
-    -------
-    str
-        Of the last exception itself, if it is not chained.
+    r"""Return the line that names the first exception in the chain of the last one, which may be itself.
 
     Examples
     --------

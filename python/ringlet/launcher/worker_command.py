@@ -14,30 +14,7 @@ __all__ = ["module_command", "script_command"]
 
 
 def script_command(words: Sequence[str], num_workers: int = 4) -> list[str]:
-    """Return the command that runs a script.
-
-    Parameters
-    ----------
-    words : sequence of str
-        Path of the script and its arguments.
-    num_workers : int
-        For the commands in messages.
-
-    Returns
-    -------
-    list of str
-
-    Raises
-    ------
-    CommandError
-        If the script cannot be run; names the reason.
-
-    Examples
-    --------
-    >>> script_command(["no-such-script.py"])
-    Traceback (most recent call last):
-    ringlet.launcher.command_line.CommandError: there is no script 'no-such-script.py' in ...
-    """
+    """Return the command that runs a script with its arguments; `num_workers` is for messages."""
     if not words:
         raise CommandError(
             f"no script given. Write it last, with its arguments: ringlet run -n {num_workers} script.py"
@@ -55,24 +32,7 @@ def script_command(words: Sequence[str], num_workers: int = 4) -> list[str]:
 
 
 def module_command(words: Sequence[str], num_workers: int = 4) -> list[str]:
-    """Return the command that runs a module, as ``python -m`` does.
-
-    Parameters
-    ----------
-    words : sequence of str
-        Name of the module and its arguments.
-    num_workers : int
-        For the commands in messages.
-
-    Returns
-    -------
-    list of str
-
-    Raises
-    ------
-    CommandError
-        If the module does not exist.
-    """
+    """Return the command that runs a module with its arguments, as ``python -m`` does."""
     if not words:
         raise CommandError(f"no module given after -m. Write its name: ringlet run -n {num_workers} -m package.module")
     top = words[0].partition(".")[0]

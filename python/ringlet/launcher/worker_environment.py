@@ -4,38 +4,18 @@ from __future__ import annotations
 
 import json
 
+from ringlet.cluster.environment import local_workers
+
 __all__ = ["MOST_RANKS", "MOST_WORKERS", "worker_environment"]
 
 # Maximum size of a group, in processes and in ranks.
 MOST_WORKERS = 1000
 MOST_RANKS = 4096
 
-# TF_CONFIG requires an address for each worker. No process listens on the ports, as the rendezvous uses a name made of
-# cluster and job; so equal ports of two jobs do not collide.
-_FIRST_PORT = 20000
-
 
 def worker_environment(index: int, num_workers: int, job_id: str, replicas: int | None) -> dict[str, str]:
-    """Return the environment variables of a worker.
-
-    Parameters
-    ----------
-    index, num_workers : int
-    job_id : str
-        Distinguishes concurrent jobs.
-    replicas : int, optional
-        Number of replicas of each worker; by default the script decides.
-
-    Returns
-    -------
-    dict of str to str
-
-    Examples
-    --------
-    >>> worker_environment(1, 2, "7f3a", replicas=4)["TF_CONFIG"]
-    '{"cluster": {"worker": ["localhost:20000", "localhost:20001"]}, "task": {"type": "worker", "index": 1}}'
-    """
-    cluster = {"worker": [f"localhost:{_FIRST_PORT + worker}" for worker in range(num_workers)]}
+    """Return the environment variables of a worker; without `replicas` the script decides."""
+    cluster = local_workers(num_workers).as_dict()
     variables = {
         "TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}}),
         "RINGLET_JOB_ID": job_id,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
+import pickle
 import sys
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from ringlet.ipc.call_codec import pack_result, send, unpack
+from ringlet.ipc.pickle_codec import pack_result, send
 from ringlet.ipc.remote_exception import failure_of
 
 __all__ = ["main"]
@@ -19,20 +20,16 @@ __all__ = ["main"]
 def main(call: int, result: int) -> None:
     """Run one call and send its result.
 
-    Parameters
-    ----------
-    call : int
-        Descriptor of a file with the pickled arguments of the parent's interpreter and the pickled call.
-    result : int
-        Descriptor of a pipe to the parent, for a parcel of (has returned, value or Failure).
+    `call` is the descriptor of a file with the pickled arguments of the parent's interpreter and the pickled call,
+    `result` that of a pipe to the parent, for a parcel of (has returned, value or Failure).
     """
     for descriptor in (call, result):
         os.set_inheritable(descriptor, False)
     sys.excepthook = _keep_silent
     try:
-        arguments, pickled = unpack(_content_of(call))
+        arguments, pickled = pickle.loads(_content_of(call))
         sys.argv[:] = arguments
-        function, args, kwargs = unpack(pickled)
+        function, args, kwargs = pickle.loads(pickled)
         parcel = pack_result(True, _in_this_process(function, args, kwargs))
     except (SystemExit, KeyboardInterrupt):
         raise

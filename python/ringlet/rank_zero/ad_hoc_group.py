@@ -19,23 +19,9 @@ _calls = itertools.count()
 
 
 def join_group(title: str, indices: Sequence[int], timeout_seconds: float | None = None) -> Any:
-    """Return this process's member of a group of processes that all make this call.
+    """Return this process's member of a group of processes that all make this call, which messages name `title`.
 
-    Parameters
-    ----------
-    title : str
-        Name of the call in messages.
-    indices : sequence of int
-        Of the processes, in the order of their ranks; equal on all processes, and includes this one.
-    timeout_seconds : float, optional
-        Time-out of the group's collectives.
-
-    Raises
-    ------
-    CollectiveMismatchError
-        On all processes, if one makes another call.
-    DeadlineExceededError
-        If processes are missing.
+    `indices` of the processes, in the order of their ranks, are equal on all of them.
     """
     role, workers = process_role(), current_workers()
     job = role.job if workers is None else workers.job
@@ -55,15 +41,7 @@ def join_group(title: str, indices: Sequence[int], timeout_seconds: float | None
 
 @contextmanager
 def error_prefix(title: str) -> Iterator[None]:
-    """Prefix errors about other processes with the name of the call.
-
-    Examples
-    --------
-    >>> with error_prefix("download"):
-    ...     raise DeadlineExceededError("waited 3 s for rank 1")
-    Traceback (most recent call last):
-    ringlet.errors.DeadlineExceededError: download: waited 3 s for rank 1
-    """
+    """Prefix errors about other processes with the name of the call."""
     try:
         yield
     except (CollectiveMismatchError, DeadlineExceededError, WorkerLostError) as error:

@@ -25,20 +25,8 @@ Exchange = Callable[[list[bytes]], list[bytes]]
 def call_with_exchange(title: str, items: list[T], function: Callable[[Exchange, list[T]], R]) -> R:
     """Call a function that exchanges rows between all processes: once per process, even inside replicas.
 
-    Parameters
-    ----------
-    title : str
-        Name of the call in messages; equal on all processes.
-    items : list
-        The items of this replica, or of this process.
-    function : callable
-        Called with the exchange and the items of all replicas of this process; its result is returned on each of
-        them. All processes must call the exchange equally often.
-
-    Examples
-    --------
-    >>> call_with_exchange("a call", ["x"], lambda exchange, items: exchange([item.encode() for item in items]))
-    [b'x']
+    `items` are those of this replica, or of this process; the function gets the exchange and the items of all replicas
+    of this process, and its result is returned on each of them. All processes call the exchange equally often.
     """
     if local_replica() is None:
         return _call_on_process(title, items, function)

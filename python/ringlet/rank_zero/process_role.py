@@ -11,34 +11,30 @@ from typing import TYPE_CHECKING
 from ringlet import context
 from ringlet.strategy.multi_worker.ambient_worker_group import current_workers
 
-__all__ = ["ProcessRole", "is_chief", "local_replica", "process_role", "role_in_environment", "role_of_task"]
+__all__ = [
+    "ProcessRole",
+    "is_chief",
+    "local_rank",
+    "local_replica",
+    "process_role",
+    "rank",
+    "role_in_environment",
+    "role_of_task",
+    "size",
+]
 
 if TYPE_CHECKING:
     from ringlet.cluster.cluster_spec import ClusterSpec
-
-# The environment variables that determine the role.
-_VARIABLES = ("TF_CONFIG", "RINGLET_RANK", "RINGLET_NUM_RANKS")
+    from ringlet.cluster.environment import Placement
 
 
 @dataclass(frozen=True)
 class ProcessRole:
-    """Role of a process among those of its job.
+    """Role of a process among the `count` processes of the same task; the `index` of the chief is 0.
 
-    Attributes
-    ----------
-    index : int
-        Index among the `count` processes of the same task; that of the chief is 0.
-    count : int
-        Number of these processes.
-    is_chief : bool
-        Whether this process is the chief.
-    task : str
-        The task type, such as ``"worker"``, which includes the chief.
-    job : str
-        A text that differs between jobs, for processes that connect to each other; empty for the workers of a
-        strategy, which has its own.
-    host_indices : tuple of int
-        Indices of the processes on the same machine, including this one.
+    `task` is the task type, such as ``"worker"``, which includes the chief. `job` is a text that differs between jobs,
+    empty for the workers of a strategy, which has its own. `host_indices` are the processes known to be on this
+    machine, and `local_rank` the position of this one among all there.
     """
 
     index: int = 0
@@ -47,16 +43,11 @@ class ProcessRole:
     task: str = "worker"
     job: str = ""
     host_indices: tuple[int, ...] = (0,)
+    local_rank: int = 0
 
     @property
     def name(self) -> str:
-        """Name of the process in log records and in the launcher's output: ``w2`` is worker 2.
-
-        Examples
-        --------
-        >>> ProcessRole(2, 4).name, ProcessRole(0, 1, task="evaluator").name
-        ('w2', 'evaluator0')
-        """
+        """Name of the process in log records and in the launcher's output: ``w2`` is worker 2."""
         return f"{'w' if self.task == 'worker' else self.task}{self.index}"
 
 
@@ -67,8 +58,8 @@ def is_chief() -> bool:
     -------
     bool
         Inside ``strategy.run``, whether this is replica 0. Elsewhere, whether this process is the chief of the current
-        strategy, or of the last one created in this process; without one, of the cluster in ``TF_CONFIG``, or whether
-        ``RINGLET_RANK`` is 0. True for a single process.
+        strategy, or of the last one created in this process; without one, whether it is the first of the environment
+        (``ringlet run``, ``TF_CONFIG``, ``RINGLET_RANK``, torchrun, mpirun or srun). True for a single process.
 
     Raises
     ------
@@ -95,76 +86,121 @@ def is_chief() -> bool:
     return not local_replica() and process_role().is_chief
 
 
-def local_replica() -> int | None:
-    """Return the index of the current replica among those of this process; None outside of replicas.
+def rank() -> int:
+    """Return the index of this process among those of its job, from 0.
+
+    Returns
+    -------
+    int
+        Of the current strategy, or of the last one created in this process; without one, of the environment:
+        ``ringlet run``, ``TF_CONFIG``, ``RINGLET_RANK``, torchrun, mpirun or srun. 0 for a single process. The index
+        of a replica is that of its process.
+
+    Raises
+    ------
+    ClusterConfigError
+        If ``TF_CONFIG`` cannot be parsed.
+
+    See Also
+    --------
+    size, local_rank, is_chief
 
     Examples
     --------
-    >>> local_replica() is None
-    True
+    >>> import ringlet
+    >>> ringlet.rank(), ringlet.size(), ringlet.local_rank()
+    (0, 1, 0)
     """
+    return _role_for_users("ringlet.rank()").index
+
+
+def size() -> int:
+    """Return the number of processes of this job; 1 for a single process.
+
+    Returns
+    -------
+    int
+        From the same source as :func:`rank`.
+
+    Raises
+    ------
+    ClusterConfigError
+        If ``TF_CONFIG`` cannot be parsed.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> ringlet.size()
+    1
+    """
+    return _role_for_users("ringlet.size()").count
+
+
+def local_rank() -> int:
+    """Return the index of this process among those of its job on this machine, from 0.
+
+    Returns
+    -------
+    int
+        From the same source as :func:`rank`.
+
+    Raises
+    ------
+    ClusterConfigError
+        If ``TF_CONFIG`` cannot be parsed.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> ringlet.local_rank()
+    0
+    """
+    return _role_for_users("ringlet.local_rank()").local_rank
+
+
+def _role_for_users(name: str) -> ProcessRole:
+    role = process_role()
+    if role.count == 1 and current_workers() is None:
+        from ringlet.cluster.environment import warn_if_alone  # imported on first use
+
+        warn_if_alone(name)
+    return role
+
+
+def local_replica() -> int | None:
+    """Return the index of the current replica among those of this process; None outside of replicas."""
     mode = context.current()
     return None if mode is None else mode.local_replica_id
 
 
 def process_role() -> ProcessRole:
-    """Return the role of this process, from the current strategy or else the environment.
-
-    Raises
-    ------
-    ClusterConfigError
-        If ``TF_CONFIG`` is needed and cannot be parsed.
-
-    Examples
-    --------
-    >>> process_role().count
-    1
-    """
+    """Return the role of this process, from the current strategy or else the environment."""
     workers = current_workers()
     if workers is None:
-        return role_in_environment({name: os.environ[name] for name in _VARIABLES if name in os.environ})
+        return role_in_environment(os.environ)
     indices = tuple(range(workers.num_workers))  # a strategy over several processes is on one machine
-    return ProcessRole(workers.worker_index, workers.num_workers, workers.is_chief, host_indices=indices)
+    index = workers.worker_index
+    return ProcessRole(index, workers.num_workers, workers.is_chief, host_indices=indices, local_rank=index)
 
 
 def role_in_environment(environ: Mapping[str, str]) -> ProcessRole:
-    """Return the role that environment variables define.
+    """Return the role that environment variables define."""
+    from ringlet.cluster.environment import placement  # imported on first use
 
-    Examples
-    --------
-    >>> config = '{"cluster": {"worker": ["a:1", "203.0.113.7:1", "a:2"]}, "task": {"type": "worker", "index": 2}}'
-    >>> role = role_in_environment({"TF_CONFIG": config})
-    >>> role.index, role.count, role.is_chief, role.host_indices
-    (2, 3, False, (0, 2))
-    >>> role_in_environment({"RINGLET_RANK": "1", "RINGLET_NUM_RANKS": "2"}).name
-    'w1'
-    """
-    return _parsed_role(tuple(environ.get(name, "") for name in _VARIABLES))
+    return _role_of(placement(environ))
 
 
 @functools.lru_cache(maxsize=8)
-def _parsed_role(texts: tuple[str, ...]) -> ProcessRole:
-    config, rank, num_ranks = texts
-    if config:
-        from ringlet.cluster.tf_config_parser import TFConfig  # imported on first use
-
-        parsed = TFConfig.of(config)
-        return role_of_task(parsed.cluster_spec, parsed.task_type, parsed.task_id)
-    if rank.strip().isdecimal() and num_ranks.strip().isdecimal():
-        index, count = int(rank), int(num_ranks)
-        return ProcessRole(index, count, index == 0, host_indices=tuple(range(count)))
-    return ProcessRole()
+def _role_of(place: Placement) -> ProcessRole:
+    if place.config is not None:
+        return role_of_task(place.config.cluster_spec, place.config.task_type, place.config.task_id)
+    # Which processes are on this machine is known only if all are.
+    here = tuple(range(place.size)) if place.local_size == place.size else (place.rank,)
+    return ProcessRole(place.rank, place.size, place.rank == 0, host_indices=here, local_rank=place.local_rank)
 
 
 def role_of_task(spec: ClusterSpec, task_type: str | None, task_id: int | None) -> ProcessRole:
-    """Return the role of a task in a cluster.
-
-    Examples
-    --------
-    >>> from ringlet.cluster.cluster_spec import ClusterSpec
-    >>> role_of_task(ClusterSpec({"chief": ["a:1"], "worker": ["b:1"]}), "worker", 0).name
-    'w1'
-    """
+    """Return the role of a task in a cluster."""
     if not spec.jobs or task_type is None or task_id is None:
         return ProcessRole()
     from ringlet.cluster.cluster_queries import is_chief as is_chief_task  # imported on first use
@@ -180,4 +216,5 @@ def role_of_task(spec: ClusterSpec, task_type: str | None, task_id: int | None) 
     index = [(job, number) for job, number, _ in tasks].index((task_type, task_id))
     foreign = set(foreign_addresses(addresses, addresses[index]))
     local = tuple([i for i, address in enumerate(addresses) if address not in foreign])
-    return ProcessRole(index, len(tasks), is_first, job=str(sorted(spec.as_dict().items())), host_indices=local)
+    job = str(sorted(spec.as_dict().items()))
+    return ProcessRole(index, len(tasks), is_first, job=job, host_indices=local, local_rank=local.index(index))

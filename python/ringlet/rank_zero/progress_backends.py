@@ -32,22 +32,7 @@ class Bar(Protocol):
 
 
 def open_bar(target: Any, description: str, total: int | None, style: Style) -> Bar:
-    """Return the best available bar for a file.
-
-    Parameters
-    ----------
-    target : file
-    description : str
-    total : int or None
-        Number of elements, if known.
-    style : Style
-
-    Examples
-    --------
-    >>> import sys
-    >>> open_bar(sys.stdout, "steps", 200, Style.LINES).show(50, 2.0)
-    steps: 50/200 (25 %), 25.0/s, 6 s left
-    """
+    """Return the best available bar for a file; `total` is None if the number of elements is not known."""
     if style is not Style.REDRAW:
         return _LogBar(target, description, total, style is Style.LINES)
     try:
@@ -57,12 +42,7 @@ def open_bar(target: Any, description: str, total: int | None, style: Style) -> 
 
 
 def clear_bar_line() -> None:
-    """Clear the line of an open bar, for a line of the program; rich needs no such call.
-
-    Examples
-    --------
-    >>> clear_bar_line()
-    """
+    """Clear the line of an open bar, for a line of the program; rich needs no such call."""
     with _LineBar._lock:
         if _LineBar._open:
             with suppress(OSError, ValueError):
@@ -70,13 +50,7 @@ def clear_bar_line() -> None:
 
 
 def is_tty(file: Any) -> bool:
-    """Return whether a file is a terminal.
-
-    Examples
-    --------
-    >>> is_tty(None)
-    False
-    """
+    """Return whether a file is a terminal."""
     try:
         return bool(file.isatty())
     except (AttributeError, ValueError):  # not a file, or closed
@@ -84,13 +58,7 @@ def is_tty(file: Any) -> bool:
 
 
 def progress_text(description: str, total: int | None, count: int, seconds: float) -> str:
-    """Return the text of a bar.
-
-    Examples
-    --------
-    >>> progress_text("steps", None, 50, 200.0)
-    'steps: 50, 0.25/s'
-    """
+    """Return the text of a bar."""
     text = f"{description}: " if description else ""
     text += str(count) if total is None else f"{count}/{total}"
     if total and count < total:

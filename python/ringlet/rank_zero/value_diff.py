@@ -22,20 +22,10 @@ _ABSENT = ""
 
 @dataclass(frozen=True)
 class Difference:
-    """A leaf that is not equal on all replicas.
+    """A leaf that is not equal on all replicas: `ranks` differ from the majority.
 
-    Attributes
-    ----------
-    path : str
-        The path of the leaf.
-    ranks : tuple of int
-        The ranks that differ from the majority.
-    index : tuple of int or None
-        Index of the first element that differs; None if shapes or types differ.
-    values : dict of int to object
-        The value of each rank there.
-    text : str
-        Description for messages.
+    `index` is that of the first element that differs, None if shapes or types differ; `values` has the value of each
+    rank there.
     """
 
     path: str
@@ -46,16 +36,7 @@ class Difference:
 
 
 def differences_between(exchange: Exchange, digests: list[ValueDigest], kind: str) -> list[Difference]:
-    """Return all leaves that differ; all processes make this call.
-
-    Parameters
-    ----------
-    exchange : callable
-    digests : list of ValueDigest
-        Of the replicas of this process.
-    kind : str
-        What the ranks are called in messages.
-    """
+    """Return all leaves that differ; all processes make this call. `kind` is what messages call the ranks."""
     tables = [json.loads(row) for row in exchange([json.dumps(each.table).encode() for each in digests])]
     rows = [{path: (form, digest) for path, form, digest in table} for table in tables]
     paths = list(dict.fromkeys(path for row in rows for path in row))
@@ -140,12 +121,6 @@ def _shown(value: Any) -> str:
 
 
 def join_words(items: Sequence[Any]) -> str:
-    """Join items with commas and a final "and".
-
-    Examples
-    --------
-    >>> join_words([0, 1, 3]), join_words([2])
-    ('0, 1 and 3', '2')
-    """
+    """Join items with commas and a final "and"."""
     texts = [str(item) for item in items]
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"

@@ -30,27 +30,7 @@ _BLOCK_ELEMENTS = 1 << 18
 
 
 class Leaf:
-    """One leaf of a structure: an array, or a value compared as text.
-
-    Parameters
-    ----------
-    path : str
-        Its position, as an index expression.
-    value : object
-
-    Raises
-    ------
-    TypeError
-        If it is not an array, a number, text, bytes, None, or a member of an enumeration.
-
-    Examples
-    --------
-    >>> leaf = Leaf("['w']", [1.5, 2.5])
-    Traceback (most recent call last):
-    TypeError: ['w'] is [1.5, 2.5] of type list, which cannot be compared: ...
-    >>> Leaf("['w']", np.ones((3, 5), np.float32)).form
-    'float32[3, 5]'
-    """
+    """One leaf of a structure, at an index expression: an array, or a value compared as text; else a TypeError."""
 
     def __init__(self, path: str, value: Any) -> None:
         self.path = path
@@ -147,27 +127,10 @@ def _bytes_of(block: Array) -> Array:
 
 
 class ValueDigest:
-    """The leaves of a replica's structure, and their digests.
+    """The leaves of a replica's structure by path, and their digests.
 
-    Parameters
-    ----------
-    structure : nested structure
-
-    Attributes
-    ----------
-    leaves : dict of str to Leaf
-        By path.
-    table : list of [str, str, str]
-        Path, form and digest of each leaf.
-    digest : bytes
-        Of the table, independent of the order of dictionaries.
-    error : Exception or None
-        The reason why the value cannot be compared.
-
-    Examples
-    --------
-    >>> list(ValueDigest({"a": (1, None)}).leaves), ValueDigest(object()).error is None
-    (["['a'][0]", "['a'][1]"], False)
+    `table` has path, form and digest of each leaf, `digest` is that of the table, independent of the order of
+    dictionaries, and `error` the reason why the value cannot be compared.
     """
 
     def __init__(self, structure: Any) -> None:

@@ -11,9 +11,9 @@ from ringlet import _core
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError, WorkerLostError
 from ringlet.ipc.deadline import Deadline
 from ringlet.ipc.unix_sockets import close_in_children, credentials, open_pidfd
+from ringlet.rendezvous.connected_group import ConnectedGroup, Peer
 from ringlet.rendezvous.handshake import Handshake
 from ringlet.rendezvous.job_key import Job
-from ringlet.rendezvous.membership import Membership, Peer
 from ringlet.rendezvous.messages import Message, Unreadable, new_socket, receive, send
 from ringlet.rendezvous.process_identity import ProcessIdentity
 from ringlet.rendezvous.rendezvous_errors import how_it_left, lost, missing_text
@@ -22,18 +22,7 @@ __all__ = ["RendezvousClient"]
 
 
 class RendezvousClient:
-    """One process's attempts to join its group.
-
-    Parameters
-    ----------
-    job : Job
-    handshake : Handshake
-        Of this process.
-    address : str
-        Of the rendezvous.
-    deadline : Deadline
-        When to give up.
-    """
+    """One process's attempts to join its group, until the deadline."""
 
     def __init__(self, job: Job, handshake: Handshake, address: str, deadline: Deadline) -> None:
         self._job = job
@@ -43,22 +32,10 @@ class RendezvousClient:
         self._arrived: set[int] = set()  # the connected ranks, as last reported by the host
         self._notes: list[str] = []
 
-    def attempt(self) -> Membership | None:
-        """Join the group if its host is listening.
+    def attempt(self) -> ConnectedGroup | None:
+        """Join the group if its host is listening; return None if no process listens, or the host has left: try again.
 
-        Returns
-        -------
-        Membership or None
-            None if no process listens, or the host has left: try again.
-
-        Raises
-        ------
-        FailedPreconditionError
-            If this process cannot join the group.
-        PermissionError
-            If another user holds the name.
-        DeadlineExceededError, WorkerLostError, OSError
-            As :meth:`RendezvousHost.wait_for_all` does, in every process that waits.
+        Raises the errors of :meth:`RendezvousHost.wait_for_all` in every process that waits.
         """
         self._arrived = set()
         connection = new_socket()
@@ -77,18 +54,18 @@ class RendezvousClient:
 
     def give_up(self) -> DeadlineExceededError:
         """Return the error of a rendezvous that exceeded its deadline."""
-        me = f"{self._job.who(self._handshake.ranks)} ({self._handshake.identity})"
+        me = f"{self._job.names_of(self._handshake.ranks)} ({self._handshake.identity})"
         notes = (
             []
             if self._arrived
-            else [f"All ranks connect to {self._job.who([0])}, which has not started", *self._notes[-1:]]
+            else [f"All ranks connect to {self._job.names_of([0])}, which has not started", *self._notes[-1:]]
         )
         return DeadlineExceededError(missing_text(self._job, me, self._deadline, self._arrived, notes))
 
     def _refuse_other_users(self, connection: socket.socket) -> None:
         pid, uid = credentials(connection)
         if uid != os.geteuid():
-            me = self._job.who(self._handshake.ranks)
+            me = self._job.names_of(self._handshake.ranks)
             raise PermissionError(
                 errno.EPERM,
                 f"the rendezvous name of {self._job} is held by pid {pid} of user {uid}, but {me} runs as user "
@@ -96,7 +73,7 @@ class RendezvousClient:
                 "another RINGLET_JOB_ID",
             )
 
-    def _wait(self, connection: socket.socket) -> Membership | None:
+    def _wait(self, connection: socket.socket) -> ConnectedGroup | None:
         host = _core.Pidfd(open_pidfd(connection), credentials(connection)[0])
         peers: dict[int, Peer] = {}
         try:
@@ -115,7 +92,7 @@ class RendezvousClient:
             for peer in peers.values():
                 peer.close()
 
-    def _follow(self, connection: socket.socket, host: _core.Pidfd, peers: dict[int, Peer]) -> Membership | None:
+    def _follow(self, connection: socket.socket, host: _core.Pidfd, peers: dict[int, Peer]) -> ConnectedGroup | None:
         """Process the host's messages until the group is connected (return it) or the attempt has failed."""
         index, size, token = 0, 0, b""
         while True:
@@ -129,9 +106,9 @@ class RendezvousClient:
                 peers[message["index"]] = _peer(message, descriptors)
             elif kind == "go":
                 peers[index] = Peer(self._handshake.ranks, self._handshake.identity)
-                membership = Membership(index, [peers[number] for number in range(size)], token)
+                connected = ConnectedGroup(index, [peers[number] for number in range(size)], token)
                 peers.clear()
-                return membership
+                return connected
             else:
                 self._end(kind, message)
                 return None

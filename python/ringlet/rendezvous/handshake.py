@@ -20,17 +20,8 @@ _PROTOCOL = 1  # version of the rendezvous and of the shared memory after it
 class Handshake:
     """One process and its view of the job.
 
-    Attributes
-    ----------
-    version : str
-        Version of ringlet and number of the protocol.
-    num_ranks : int
-        Size of the group.
-    ranks : tuple of int
-        Ranks that the process drives, in ascending order.
-    nonce : str
-        Random, new for each rendezvous.
-    identity : ProcessIdentity
+    `version` has the version of ringlet and the number of the protocol, `ranks` are those that the process drives, in
+    ascending order, and `nonce` is random, new for each rendezvous.
     """
 
     version: str
@@ -60,13 +51,7 @@ class Handshake:
 
     @classmethod
     def from_message(cls, message: Message, version: str) -> Handshake:
-        """Parse an untrusted message. If its version differs from `version`, only the version is read.
-
-        Raises
-        ------
-        Unreadable
-            If the message is not a handshake.
-        """
+        """Parse an untrusted message. If its version differs from `version`, only the version is read."""
         if message.get("kind") != "handshake" or not isinstance(message.get("ringlet"), str):
             raise Unreadable("not a handshake")
         if message["ringlet"] != version:
@@ -87,15 +72,15 @@ class Handshake:
 
         `other_pid` is the pid reported by the kernel: 0 for a process of an unrelated PID namespace.
         """
-        me = f"{job.who(self.ranks[:1])} ({self.identity})"
+        me = f"{job.names_of(self.ranks[:1])} ({self.identity})"
         if other.version != self.version:
             return (
                 f"{me}, the host of this group, runs ringlet {self.version}; pid {other_pid} runs ringlet "
                 f"{other.version}: install the same version for all ranks."
             )
         # A rank beyond our size has no name in this job.
-        who = job.who(other.ranks) if other.ranks[-1] < self.num_ranks else ranks_text(other.ranks)
-        you = f"{who} ({other.identity})"
+        names = job.names_of(other.ranks) if other.ranks[-1] < self.num_ranks else ranks_text(other.ranks)
+        you = f"{names} ({other.identity})"
         if other.identity.boot_id != self.identity.boot_id:
             return f"{you} runs on another machine than {me}: start all processes of a group on one machine."
         if other.identity.pid_namespace != self.identity.pid_namespace or other_pid != other.identity.pid:
@@ -115,9 +100,9 @@ def held_by(taken: Iterable[int], holder: ProcessIdentity, job: Job) -> str:
     """Return the message that names the process that holds the requested ranks."""
     if holder.has_ended():
         return (
-            f"{job.who(taken)} was held by {holder}, which has exited, so its group has failed: end its remaining "
+            f"{job.names_of(taken)} was held by {holder}, which has exited, so its group has failed: end its remaining "
             "processes, and start all ranks again."
         )
     seconds = holder.seconds_since_start()
     since = "" if seconds is None else f", started {seconds:.0f} s ago"
-    return f"{job.who(taken)} is held by {holder}{since}: {job.taken}."
+    return f"{job.names_of(taken)} is held by {holder}{since}: {job.taken}."

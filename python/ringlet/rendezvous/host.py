@@ -10,11 +10,11 @@ from ringlet import _core
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError, WorkerLostError
 from ringlet.ipc.deadline import Deadline
 from ringlet.ipc.unix_sockets import open_pidfd
+from ringlet.rendezvous.connected_group import ConnectedGroup
 from ringlet.rendezvous.handshake import Handshake, held_by
 from ringlet.rendezvous.job_key import MOST_PROCESSES, Job
 from ringlet.rendezvous.late_arrivals import LateArrivals
 from ringlet.rendezvous.listener import ConnectedProcess, Listener, refuse
-from ringlet.rendezvous.membership import Membership
 from ringlet.rendezvous.messages import Message, Unreadable, receive, send
 from ringlet.rendezvous.peer_sockets import PeerSockets, WaitingProcess
 from ringlet.rendezvous.rendezvous_errors import missing_text
@@ -23,16 +23,7 @@ __all__ = ["RendezvousHost"]
 
 
 class RendezvousHost:
-    """The host of one rendezvous.
-
-    Parameters
-    ----------
-    job : Job
-    ours : Handshake
-        Of this process.
-    listener : socket
-        Closed by the host.
-    """
+    """The host of one rendezvous; closes the listener."""
 
     def __init__(self, job: Job, ours: Handshake, listener: socket.socket) -> None:
         self._job = job
@@ -42,20 +33,8 @@ class RendezvousHost:
         self._left: set[int] = set()  # ranks that connected and gave up
         self._notes: list[str] = []  # refusals and departures, for the message of a time-out
 
-    def wait_for_all(self, deadline: Deadline) -> Membership:
-        """Wait for all ranks and connect them.
-
-        Raises
-        ------
-        DeadlineExceededError
-            If some ranks did not connect; names them.
-        WorkerLostError
-            If a connected process exited.
-        FailedPreconditionError
-            If the group has too many processes.
-        OSError
-            If this process has no descriptor left.
-        """
+    def wait_for_all(self, deadline: Deadline) -> ConnectedGroup:
+        """Wait for all ranks and connect them."""
         try:
             while self._missing():
                 if deadline.is_over():
@@ -66,8 +45,8 @@ class RendezvousHost:
                 for waiting in [waiting for waiting in self._waiting if waiting.connection in ready]:
                     self._receive_departure(waiting)
             self._waiting.sort(key=lambda waiting: waiting.handshake.ranks)
-            membership = PeerSockets(self._job, self._ours, self._waiting, deadline).make()
-            self._refuse_late_arrivals(membership)
+            connected = PeerSockets(self._job, self._ours, self._waiting, deadline).make()
+            self._refuse_late_arrivals(connected)
         except WorkerLostError as error:
             self._give_up({"kind": "lost", "reason": error.reason, "rank": error.rank, "pid": error.pid})
             raise
@@ -84,7 +63,7 @@ class RendezvousHost:
         except BaseException as error:
             self._give_up({"kind": "leaving", "why": f"was interrupted by {type(error).__name__}"})
             raise
-        return membership
+        return connected
 
     # --- arrivals and departures --------------------------------------------------------------------------------------
 
@@ -119,8 +98,8 @@ class RendezvousHost:
         for holder in (self._ours, *(waiting.handshake for waiting in self._waiting)):
             if holder.identity.is_same_process(handshake.identity):
                 return (
-                    f"{self._job.who(handshake.ranks)} ({handshake.identity}) is in the same process as "
-                    f"{self._job.who(holder.ranks)}: call once in each process, with ranks= of all that it drives."
+                    f"{self._job.names_of(handshake.ranks)} ({handshake.identity}) is in the same process as "
+                    f"{self._job.names_of(holder.ranks)}: call once in each process, with ranks= of all that it drives."
                 )
             if taken := sorted({*holder.ranks} & {*handshake.ranks}):
                 return held_by(taken, holder.identity, self._job)
@@ -136,8 +115,8 @@ class RendezvousHost:
             raise waiting.lost(self._job)
         for descriptor in received[1]:
             os.close(descriptor)
-        who = f"{self._job.who(waiting.handshake.ranks)} ({waiting.handshake.identity})"
-        self._notes.append(f"{who} connected, and {received[0].get('why')}")
+        name = f"{self._job.names_of(waiting.handshake.ranks)} ({waiting.handshake.identity})"
+        self._notes.append(f"{name} connected, and {received[0].get('why')}")
         self._left |= {*waiting.handshake.ranks}
         self._listener.unwatch(waiting.connection)
         waiting.connection.close()
@@ -151,20 +130,20 @@ class RendezvousHost:
                 send(waiting.connection, message)
 
     def _missing_text(self, deadline: Deadline) -> str:
-        me = f"{self._job.who(self._ours.ranks)} ({self._ours.identity})"
+        me = f"{self._job.names_of(self._ours.ranks)} ({self._ours.identity})"
         return missing_text(self._job, me, deadline, self._arrived(), self._notes)
 
     # --- completion and failure ---------------------------------------------------------------------------------------
 
-    def _refuse_late_arrivals(self, membership: Membership) -> None:
+    def _refuse_late_arrivals(self, connected: ConnectedGroup) -> None:
         for waiting in self._waiting:
             self._listener.unwatch(waiting.connection)
             waiting.connection.close()
         try:
-            members = [(peer.ranks, peer.identity) for peer in membership.peers]
-            membership.late_arrivals = LateArrivals(self._listener, self._ours, members, self._job)
+            members = [(peer.ranks, peer.identity) for peer in connected.peers]
+            connected.late_arrivals = LateArrivals(self._listener, self._ours, members, self._job)
         except BaseException:
-            membership.close()
+            connected.close()
             raise
 
     def _give_up(self, message: Message) -> None:

@@ -15,25 +15,13 @@ MOST_PROCESSES = 1000  # of a group: the capacity of the core's tables
 
 
 def ranks_text(ranks: Iterable[int]) -> str:
-    """Name ranks in a sentence.
-
-    Examples
-    --------
-    >>> ranks_text([3]), ranks_text([0, 1]), ranks_text(range(20))
-    ('rank 3', 'ranks 0 and 1', 'ranks 0, 1, 2, 3, 4, 5 and 14 more')
-    """
+    """Name ranks in a sentence."""
     names = [str(rank) for rank in sorted(ranks)]
     return f"rank{'' if len(names) == 1 else 's'} {listed(names)}"
 
 
 def listed(names: list[str]) -> str:
-    """Join names with commas and "and"; a long list is cut to its first six.
-
-    Examples
-    --------
-    >>> listed(["a", "b", "c"])
-    'a, b and c'
-    """
+    """Join names with commas and "and"; a long list is cut to its first six."""
     if len(names) == 1:
         return names[0]
     if len(names) > 8:
@@ -45,21 +33,8 @@ def listed(names: list[str]) -> str:
 class Job:
     """A job, as one of its processes was configured. Only processes with equal `name` and `job_id` connect.
 
-    Attributes
-    ----------
-    name : str
-        The program's name of the group.
-    job_id : str
-        The launcher's name of the job (``RINGLET_JOB_ID``).
-    num_ranks : int
-        Size of the group; must be equal in all processes.
-
-    Examples
-    --------
-    >>> Job("main", "", 4).address(1000) == Job("main", "", 8).address(1000)
-    True
-    >>> Job("main", "", 4).address(1000) == Job("main", "second", 4).address(1000)
-    False
+    `name` is the program's name of the group, `job_id` the launcher's name of the job (``RINGLET_JOB_ID``); `num_ranks`
+    must be equal in all processes.
     """
 
     name: str
@@ -79,7 +54,7 @@ class Job:
         """Advice of messages about processes that did not connect."""
         return "Start each rank once, as one user, with the same name=, num_ranks= and RINGLET_JOB_ID"
 
-    def who(self, ranks: Iterable[int]) -> str:
+    def names_of(self, ranks: Iterable[int]) -> str:
         """Return the names of ranks in messages of this job."""
         return ranks_text(ranks)
 

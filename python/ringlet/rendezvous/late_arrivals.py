@@ -19,18 +19,7 @@ _LONGEST_WAIT_SECONDS = 1.0
 
 
 class LateArrivals:
-    """Holds the name of a complete group, with a thread that sleeps until a process connects.
-
-    Parameters
-    ----------
-    listener : Listener
-        Closed by the thread.
-    ours : Handshake
-        Of this process, the host.
-    members : sequence of (ranks, ProcessIdentity)
-        All processes of the group.
-    job : Job
-    """
+    """Holds the name of a complete group, with a thread that sleeps until a process connects."""
 
     def __init__(
         self,

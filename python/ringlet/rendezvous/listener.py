@@ -39,16 +39,9 @@ def listen(address: str) -> socket.socket | None:
 
 @dataclass
 class ConnectedProcess:
-    """A process of this user that has sent a handshake.
+    """A process of this user that has sent a handshake, which is well-formed but untrusted.
 
-    Attributes
-    ----------
-    connection : socket
-        Non-blocking.
-    pid : int
-        Reported by the kernel.
-    handshake : Handshake
-        Well-formed, but untrusted.
+    The connection is non-blocking, and the kernel reports the pid.
     """
 
     connection: socket.socket
@@ -57,14 +50,9 @@ class ConnectedProcess:
 
 
 class Listener:
-    """Accepts connections under the name of a job. Not thread-safe.
+    """Accepts connections under the name of a job; `close` closes the socket. Not thread-safe.
 
-    Parameters
-    ----------
-    listener : socket
-        Closed by `close`.
-    version : str
-        Version of this process's own handshakes.
+    `version` is that of this process's own handshakes.
     """
 
     def __init__(self, listener: socket.socket, version: str) -> None:
@@ -88,10 +76,7 @@ class Listener:
     def poll(self, seconds: float) -> tuple[list[ConnectedProcess], list[socket.socket | int]]:
         """Wait for handshakes, or until a watched descriptor is readable; return both lists.
 
-        Raises
-        ------
-        OSError
-            ``EMFILE`` if this process has no descriptor left to accept a connection.
+        OSError with ``EMFILE``: this process has no descriptor left to accept a connection.
         """
         if self._pending:
             seconds = min(seconds, max(next(iter(self._pending.values())) - time.monotonic(), 0.0))

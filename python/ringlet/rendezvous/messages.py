@@ -40,10 +40,7 @@ def new_socket() -> socket.socket:
 def send(connection: socket.socket, message: Message, descriptors: Sequence[int] = ()) -> None:
     """Send one message.
 
-    Raises
-    ------
-    OSError
-        If the peer has closed the connection, or does not read within the socket's time-out.
+    OSError if the peer has closed the connection, or does not read within the socket's time-out.
     """
     data = json.dumps(message).encode("ascii")
     if descriptors:
@@ -53,19 +50,10 @@ def send(connection: socket.socket, message: Message, descriptors: Sequence[int]
 
 
 def receive(connection: socket.socket) -> tuple[Message, list[int]] | None:
-    """Receive one message and its descriptors, which the caller closes.
+    """Receive one message and its descriptors, which the caller closes; None if the peer has closed the connection.
 
-    Returns
-    -------
-    tuple or None
-        None if the peer has closed the connection.
-
-    Raises
-    ------
-    Unreadable
-        If the data is not a JSON object.
-    OSError
-        If no message arrives within the socket's time-out, or this process has no descriptor left (``EMFILE``).
+    Unreadable if the data is not a JSON object; OSError if no message arrives within the socket's time-out, or this
+    process has no descriptor left (``EMFILE``).
     """
     # Not socket.recv_fds, which drops the flags in some versions of Python.
     data, extras, flags, _ = connection.recvmsg(_LIMIT_BYTES, descriptor_space(_MOST_DESCRIPTORS), MSG_CMSG_CLOEXEC)

@@ -14,9 +14,9 @@ from ringlet import _core
 from ringlet.errors import DeadlineExceededError, WorkerLostError
 from ringlet.ipc.deadline import Deadline
 from ringlet.ipc.unix_sockets import no_descriptor_left, pair
+from ringlet.rendezvous.connected_group import ConnectedGroup, Peer
 from ringlet.rendezvous.handshake import Handshake
 from ringlet.rendezvous.job_key import Job
-from ringlet.rendezvous.membership import Membership, Peer
 from ringlet.rendezvous.messages import Message, send
 from ringlet.rendezvous.rendezvous_errors import departure_reason, how_it_left, lost
 
@@ -25,15 +25,7 @@ __all__ = ["PeerSockets", "WaitingProcess"]
 
 @dataclass
 class WaitingProcess:
-    """A connected process that waits for the others.
-
-    Attributes
-    ----------
-    handshake : Handshake
-    connection : socket
-        Non-blocking.
-    process : _core.Pidfd
-    """
+    """A connected process that waits for the others, with a non-blocking connection."""
 
     handshake: Handshake
     connection: socket.socket
@@ -47,25 +39,14 @@ class WaitingProcess:
 
 @dataclass
 class PeerSockets:
-    """Creates and distributes the connections.
-
-    Attributes
-    ----------
-    job : Job
-    ours : Handshake
-        Of the calling process, which drives rank 0.
-    waiting : list of WaitingProcess
-        All other processes, in rank order.
-    deadline : Deadline
-        When to give up.
-    """
+    """Creates and distributes the connections; `waiting` are all other processes, in rank order."""
 
     job: Job
     ours: Handshake
     waiting: list[WaitingProcess]
     deadline: Deadline
 
-    def make(self) -> Membership:
+    def make(self) -> ConnectedGroup:
         """Create a socket pair for each pair of processes, and send the ends.
 
         Each end is sent before the next pair is created, so few are open at a time. "go" is sent once all are sent.
@@ -93,7 +74,7 @@ class PeerSockets:
             for peer in peers:
                 peer.close()
             raise
-        return Membership(0, peers, token)
+        return ConnectedGroup(0, peers, token)
 
     def _send_peer(
         self, waiting: WaitingProcess, index: int, other: Handshake, process: _core.Pidfd, end: socket.socket
@@ -118,8 +99,9 @@ class PeerSockets:
                     raise waiting.lost(self.job) from None
             if self.deadline.is_over():
                 raise DeadlineExceededError(
-                    f"{self.job.who(waiting.handshake.ranks)} ({waiting.handshake.identity}) connected to {self.job}, "
-                    f"but has not read its messages for {self.deadline}: check whether the process is stopped."
+                    f"{self.job.names_of(waiting.handshake.ranks)} ({waiting.handshake.identity}) connected to "
+                    f"{self.job}, but has not read its messages for {self.deadline}: check whether the process is "
+                    "stopped."
                 )
             time.sleep(0.002)
 

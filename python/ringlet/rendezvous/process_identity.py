@@ -16,24 +16,8 @@ __all__ = ["ProcessIdentity"]
 class ProcessIdentity:
     """A process, distinct from a later one with the same pid.
 
-    Attributes
-    ----------
-    pid : int
-    start_ticks : int
-        Start time in clock ticks since boot.
-    host : str
-        Name of the machine.
-    boot_id : str
-        Kernel's random id of this boot of this machine; empty where unavailable.
-    network_namespace, pid_namespace : str
-        Targets of the links in ``/proc/self/ns``; empty where unavailable.
-
-    Examples
-    --------
-    >>> import os
-    >>> identity = ProcessIdentity.of_this_process()
-    >>> identity.pid == os.getpid(), identity.has_ended()
-    (True, False)
+    `start_ticks` is its start time in clock ticks since boot; `boot_id` the kernel's random id of this boot, and the
+    namespaces are targets of links in ``/proc/self/ns``: empty where unavailable.
     """
 
     pid: int
@@ -57,19 +41,7 @@ class ProcessIdentity:
 
     @classmethod
     def from_record(cls, record: Any) -> ProcessIdentity:
-        """Parse an untrusted record of :meth:`as_record`.
-
-        Raises
-        ------
-        ValueError
-            If a field is missing, unknown or of another type.
-
-        Examples
-        --------
-        >>> identity = ProcessIdentity.of_this_process()
-        >>> ProcessIdentity.from_record(identity.as_record()) == identity
-        True
-        """
+        """Parse an untrusted record of :meth:`as_record`; ValueError if a field is missing or wrong."""
         fields = {field.name: int if field.type == "int" else str for field in dataclasses.fields(cls)}
         if not isinstance(record, dict) or record.keys() != fields.keys():
             raise ValueError("not a process identity")

@@ -21,49 +21,24 @@ from collections.abc import Sequence
 
 from ringlet.ipc.deadline import Deadline
 from ringlet.rendezvous.client import RendezvousClient
+from ringlet.rendezvous.connected_group import ConnectedGroup, Peer
 from ringlet.rendezvous.handshake import Handshake
 from ringlet.rendezvous.host import RendezvousHost
 from ringlet.rendezvous.job_key import Job
 from ringlet.rendezvous.listener import listen
-from ringlet.rendezvous.membership import Membership, Peer
 
-__all__ = ["Membership", "Peer", "rendezvous"]
+__all__ = ["ConnectedGroup", "Peer", "rendezvous"]
 
 # Back-off: from the time that a host needs to start listening, to a delay that no user notices.
 _FIRST_PAUSE_SECONDS = 0.001
 _LONGEST_PAUSE_SECONDS = 0.05
 
 
-def rendezvous(job: Job, ranks: Sequence[int], timeout_seconds: float) -> Membership:
-    """Connect to all other processes of a job on this machine.
+def rendezvous(job: Job, ranks: Sequence[int], timeout_seconds: float) -> ConnectedGroup:
+    """Connect to all other processes of a job on this machine, within a time that may be infinite.
 
-    Parameters
-    ----------
-    job : Job
-        Equal in all processes.
-    ranks : sequence of int
-        Ranks that this process drives; not all of the job's.
-    timeout_seconds : float
-        How long to wait for the others; may be infinite.
-
-    Returns
-    -------
-    Membership
-        To be closed with the group.
-
-    Raises
-    ------
-    FailedPreconditionError
-        If this process cannot join the group: another process holds its rank, runs another version, has another
-        number of ranks, or is in another PID namespace.
-    PermissionError
-        If another user holds the name.
-    DeadlineExceededError
-        If some ranks did not connect; names them.
-    WorkerLostError
-        If a connected process exited.
-    OSError
-        If this process has no descriptor left.
+    `ranks` are those that this process drives; not all of the job's. The membership is to be closed with the group.
+    Errors are those of `init_process_group`.
     """
     address = job.address()
     handshake = Handshake.of_this_process(job, ranks)
@@ -73,8 +48,8 @@ def rendezvous(job: Job, ranks: Sequence[int], timeout_seconds: float) -> Member
     while True:
         if handshake.ranks[0] == 0 and (listener := listen(address)) is not None:
             return RendezvousHost(job, handshake, listener).wait_for_all(deadline)
-        if (membership := visit.attempt()) is not None:
-            return membership
+        if (connected := visit.attempt()) is not None:
+            return connected
         if deadline.is_over():
             raise visit.give_up()
         time.sleep(deadline.left(pause))

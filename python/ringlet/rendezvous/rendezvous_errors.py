@@ -43,7 +43,7 @@ def lost(job: Job, rank: int, pid: int, reason: str) -> WorkerLostError:
     """Return the error for a process of this machine that left before the group was complete."""
     host = socket.gethostname()
     return WorkerLostError(
-        f"{job.who([rank])} (pid {pid} on {host}) {reason}, before all of {job} had connected. All connected "
+        f"{job.names_of([rank])} (pid {pid} on {host}) {reason}, before all of {job} had connected. All connected "
         "processes raise this error: find the cause in the output of that process, and start the job again.",
         rank,
         host,
@@ -59,10 +59,10 @@ def missing_text(job: Job, me: str, deadline: Deadline, came: set[int], notes: I
     rank 0 is known to be missing. `notes` are observations, sentences without a full stop.
     """
     missing = {*range(job.num_ranks)} - came if came else {0}
-    here = f" ({job.who(came)} connected)" if came else ""
+    here = f" ({job.names_of(came)} connected)" if came else ""
     seen = "".join(f" {note}." for note in dict.fromkeys(notes))
     return (
-        f"{me} waited {deadline} for {job.who(missing)} of {job}{here}.{seen} {job.start_alike}, on one machine and "
-        "in one network namespace: processes of different containers connect only if these share their network. "
+        f"{me} waited {deadline} for {job.names_of(missing)} of {job}{here}.{seen} {job.start_alike}, on one machine "
+        "and in one network namespace: processes of different containers connect only if these share their network. "
         "Allow more time with timeout_seconds= or RINGLET_TIMEOUT_SECONDS."
     )

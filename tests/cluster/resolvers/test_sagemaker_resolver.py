@@ -50,7 +50,7 @@ def test_elsewhere_the_variables_that_are_missing_are_named():
         ('{"a": 1}', TypeError, "found {'a': 1}; allowed: a list"),
         ("[1]", TypeError, "found \\[1\\]; allowed: a list"),
         ("[" * 100_000, ValueError, "SM_HOSTS, at \\$"),
-        ('["algo-1"]', ValueError, "SM_CURRENT_HOST is 'algo-2', which is none of SM_HOSTS"),
+        ('["algo-1"]', ValueError, "SM_CURRENT_HOST is 'algo-2', which is not in SM_HOSTS"),
     ],
 )
 def test_variables_that_cannot_be_meant_are_refused(hosts, kind, words):

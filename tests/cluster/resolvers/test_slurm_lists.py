@@ -48,9 +48,9 @@ def test_hosts_keep_their_order(hostlist, hosts):
     ("hostlist", "words"),
     [
         # list, words of the error
-        ("n1,,n2", "no host between two commas"),
+        ("n1,,n2", "a host is missing between two commas"),
         ("a[1,3]b", r"Invalid part: a\[1,3\]b"),
-        ("n[1-2-3]", "'1-2-3' is no range"),
+        ("n[1-2-3]", "'1-2-3' is not a range"),
         ("n[1-2][3-4]", "Invalid part"),
         ("n[1-", r"Invalid part: n\[1-"),
         ("n[x]", "invalid literal"),

@@ -90,7 +90,7 @@ def test_a_variable_that_is_missing_is_named_with_those_that_are_there(name):
     ("others", "kwargs", "kind", "words"),
     [
         # variables, arguments, class of the error, words of it
-        ({"SLURM_PROCID": "x"}, {}, ValueError, "SLURM_PROCID is no number"),
+        ({"SLURM_PROCID": "x"}, {}, ValueError, "SLURM_PROCID is not a number"),
         ({"SLURM_PROCID": "-1"}, {}, ValueError, "SLURM_PROCID is -1"),
         ({"SLURM_PROCID": "9"}, {}, RuntimeError, "SLURM_PROCID is 9, but there are 3 tasks"),
         ({"SLURM_STEP_NODELIST": ""}, {}, ValueError, "there are no hosts"),

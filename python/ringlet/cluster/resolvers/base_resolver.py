@@ -12,13 +12,7 @@ __all__ = ["ClusterResolver", "master_url"]
 
 
 def master_url(address: str, rpc_layer: str | None = None) -> str:
-    """Return the address of a task, prefixed with the protocol if one is given.
-
-    Examples
-    --------
-    >>> master_url("a:1", "grpc"), master_url("a:1")
-    ('grpc://a:1', 'a:1')
-    """
+    """Return the address of a task, prefixed with the protocol if one is given."""
     return f"{rpc_layer}://{address}" if rpc_layer else address
 
 

@@ -14,13 +14,12 @@ __all__ = ["GCEClusterResolver"]
 class GCEClusterResolver(ClusterResolver):
     """The machines of an instance group (``tf.distribute.cluster_resolver.GCEClusterResolver``).
 
-    All are tasks of one job, sorted by their addresses as texts. It does not know which of them this process is: give
-    `task_id`.
+    The machines are the tasks of one job, sorted by their addresses as strings. `task_id` identifies this process.
 
     Parameters
     ----------
     project, zone, instance_group : str
-        Names of the group and of where it is.
+        The instance group and its location.
     port : int
         Port of every task.
     task_type : str
@@ -28,17 +27,17 @@ class GCEClusterResolver(ClusterResolver):
     task_id : int
         Index of this process in it.
     rpc_layer : str, optional
-        Protocol to write in front of addresses.
+        Protocol prefix of addresses.
     credentials : optional
-        For the client that is made; by default those of the machine or of the user.
+        Credentials of the default client; by default those of the machine or of the user.
     service : optional
-        A client for version 1 of the API ``compute``, as ``googleapiclient.discovery.build`` makes them. By default one
-        is made.
+        A client of version 1 of the API ``compute``, as returned by ``googleapiclient.discovery.build``; by default
+        created.
 
     Raises
     ------
     ImportError
-        If there is no `service`, and the package ``google-api-python-client`` is not installed.
+        If `service` is not given and the package ``google-api-python-client`` is not installed.
 
     Examples
     --------
@@ -60,7 +59,7 @@ class GCEClusterResolver(ClusterResolver):
     ClusterSpec({'worker': ['10.0.0.1:8470']})
     """
 
-    def __init__(  # noqa: PLR0917 - as TensorFlow has them
+    def __init__(  # noqa: PLR0917 - TensorFlow's arguments
         self,
         project: str,
         zone: str,
@@ -82,7 +81,7 @@ class GCEClusterResolver(ClusterResolver):
         self._service = _new_service(credentials) if service is None else service
 
     def cluster_spec(self) -> ClusterSpec:
-        """Ask for the machines that run, and give the cluster.
+        """Query the running machines, and return the cluster.
 
         Returns
         -------
@@ -99,7 +98,7 @@ class GCEClusterResolver(ClusterResolver):
         task_type, task_id : optional
             Which task.
         rpc_layer : str, optional
-            Protocol to write in front of it.
+            Protocol prefix.
 
         Returns
         -------
@@ -110,7 +109,7 @@ class GCEClusterResolver(ClusterResolver):
 
     @property
     def task_type(self) -> str | None:
-        """Return the name of the job, which stays as it was given."""
+        """Return the name of the job, which cannot be changed."""
         return self._task_type
 
     @task_type.setter
@@ -150,6 +149,6 @@ def _new_service(credentials: Any) -> Any:
             "google-api-python-client`, or pass a client of your own as service="
         ) from None
     if credentials == "default":
-        # The client finds those of the machine or of the user by itself.
+        # The client uses those of the machine or of the user.
         return discovery.build("compute", "v1")
     return discovery.build("compute", "v1", credentials=credentials)

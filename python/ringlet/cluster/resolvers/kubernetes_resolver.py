@@ -1,4 +1,4 @@
-"""KubernetesClusterResolver: the pods that labels select."""
+"""KubernetesClusterResolver: the pods selected by labels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["KubernetesClusterResolver", "KubernetesExecutableLocation"]
 
 
 class KubernetesExecutableLocation(enum.Enum):
-    """Where the program runs, which decides where the client finds its settings.
+    """Where the program runs, which determines where the client reads its settings.
 
     Examples
     --------
@@ -26,9 +26,9 @@ class KubernetesExecutableLocation(enum.Enum):
 
 
 class KubernetesClusterResolver(ClusterResolver):
-    """The pods that labels select (``tf.distribute.cluster_resolver.KubernetesClusterResolver``).
+    """The pods selected by labels (``tf.distribute.cluster_resolver.KubernetesClusterResolver``).
 
-    It does not know which task this process is: set `task_type` and `task_id`.
+    The task of this process is unknown: set `task_type` and `task_id`.
 
     Parameters
     ----------
@@ -37,19 +37,19 @@ class KubernetesClusterResolver(ClusterResolver):
     tf_server_port : int
         Port of every task.
     rpc_layer : str, optional
-        Protocol to write in front of addresses.
+        Protocol prefix of addresses.
     override_client : optional
         A client with ``list_pod_for_all_namespaces(label_selector=)``, such as ``kubernetes.client.CoreV1Api()``. By
-        default one is made, with the settings of the cluster or of the user.
+        default one is created with the settings of the cluster or of the user.
     executable_location : KubernetesExecutableLocation
         Where the program runs.
 
     Raises
     ------
     ImportError
-        If there is no `override_client`, and the package ``kubernetes`` is not installed.
+        If `override_client` is not given and the package ``kubernetes`` is not installed.
     ValueError
-        If `executable_location` is none.
+        If `executable_location` is not a KubernetesExecutableLocation.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class KubernetesClusterResolver(ClusterResolver):
         self._client = override_client or _new_client(executable_location)
 
     def cluster_spec(self) -> ClusterSpec:
-        """Ask for the pods, and give the cluster.
+        """Query the pods, and return the cluster.
 
         Returns
         -------
@@ -106,12 +106,12 @@ class KubernetesClusterResolver(ClusterResolver):
         task_type, task_id : optional
             Which task.
         rpc_layer : str, optional
-            Protocol to write in front of it.
+            Protocol prefix.
 
         Returns
         -------
         str
-            Empty if it is not known which task this is.
+            Empty if the task is unknown.
         """
         return self._master_of(task_type, task_id, rpc_layer)
 

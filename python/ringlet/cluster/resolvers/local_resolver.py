@@ -38,18 +38,8 @@ _Task = tuple[str, int]  # type and index
 class LocalCluster:
     """The processes of a cluster on this machine, and a channel to each; implements `Tasks`.
 
-    The processes are new interpreters, and do not outlive this object or this process.
-
-    Parameters
-    ----------
-    workers, ps : int
-    environment : mapping of str to str
-        Variables for all processes, added to those of this process.
-
-    Raises
-    ------
-    OSError
-        If the system cannot start all processes; those that were started are killed.
+    The processes are new interpreters, with `environment` added to that of this process, and do not outlive this object
+    or this process.
     """
 
     def __init__(self, workers: int, ps: int, environment: Mapping[str, str]) -> None:
@@ -86,15 +76,7 @@ class LocalCluster:
         return [channel for (job, _), channel in self._channels.items() if job == "ps"]
 
     def restart(self, task_type: str, task_id: int) -> Channel:
-        """Kill the process of a task, start a new one, and return its channel.
-
-        Raises
-        ------
-        FailedPreconditionError
-            If the cluster was stopped.
-        OSError
-            If the system cannot start a process.
-        """
+        """Kill the process of a task, start a new one, and return its channel."""
         task = (task_type, task_id)
         self._channels[task].close()
         self._children.end(self._processes[task])

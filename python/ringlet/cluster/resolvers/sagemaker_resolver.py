@@ -6,45 +6,45 @@ import json
 from collections.abc import Mapping
 
 from ringlet.cluster.config_errors import ClusterConfigJSONError, ClusterConfigTypeError, shown
-from ringlet.cluster.resolvers.config_resolver import ConfigClusterResolver, environ_or_own
+from ringlet.cluster.resolvers.tf_config_base_resolver import TFConfigBaseResolver, environ_or_own
 from ringlet.cluster.tf_config_parser import TFConfig
 from ringlet.errors import ClusterConfigError
 
 __all__ = ["SageMakerClusterResolver"]
 
-# Variables of the environment that are read, which SageMaker sets in every container of a job.
+# SageMaker sets these variables in every container of a job.
 _HOSTS = "SM_HOSTS"  # JSON: the names of all hosts
 _CURRENT_HOST = "SM_CURRENT_HOST"
 
 _EXAMPLE = """For example: SM_HOSTS='["algo-1", "algo-2"]' SM_CURRENT_HOST=algo-1"""
 
 
-class SageMakerClusterResolver(ConfigClusterResolver):
+class SageMakerClusterResolver(TFConfigBaseResolver):
     """The machines of a training job of SageMaker: each is a worker, in the order of their names.
 
-    The environment is read whenever something is asked.
+    The environment is read at each call.
 
     Parameters
     ----------
     port : int
         Port of every task.
     task_type : str, optional
-        In place of ``"worker"``.
+        Replaces ``"worker"``.
     task_id : int, optional
-        In place of the place of this machine.
+        Replaces the index of this machine.
     rpc_layer : str, optional
-        Protocol to write in front of addresses.
+        Protocol prefix of addresses.
     environment : str, optional
-        What `environment` gives.
+        The value of `environment`.
     environ : mapping of str to str, optional
-        Environment to read, by default that of the process.
+        The environment; by default that of the process.
 
     Raises
     ------
     RuntimeError
-        Whenever something is asked, if ``SM_HOSTS`` or ``SM_CURRENT_HOST`` is not set.
+        At each call, if ``SM_HOSTS`` or ``SM_CURRENT_HOST`` is not set.
     ClusterConfigError
-        Whenever something is asked, if they cannot be meant like this.
+        At each call, if their values are invalid.
 
     References
     ----------
@@ -86,7 +86,7 @@ class SageMakerClusterResolver(ConfigClusterResolver):
 
 
 def _hosts(environ: Mapping[str, str]) -> tuple[list[str], str]:
-    """Read the names of all hosts, sorted, and of this one."""
+    """Return the sorted names of all hosts, and the name of this one."""
     missing = [name for name in (_HOSTS, _CURRENT_HOST) if name not in environ]
     if missing:
         raise RuntimeError(f"Not a SageMaker Environment: {' and '.join(missing)} not set. {_EXAMPLE}")
@@ -103,7 +103,7 @@ def _hosts(environ: Mapping[str, str]) -> tuple[list[str], str]:
         )
     if hosts and own not in hosts:
         raise ClusterConfigError(
-            f"{_CURRENT_HOST} is {shown(own)}, which is none of {_HOSTS}: {shown(hosts)}. Every machine would train "
+            f"{_CURRENT_HOST} is {shown(own)}, which is not in {_HOSTS}: {shown(hosts)}. Every machine would train "
             f"alone. {_EXAMPLE}"
         )
     return sorted(hosts), own

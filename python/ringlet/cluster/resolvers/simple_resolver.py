@@ -1,4 +1,4 @@
-"""SimpleClusterResolver: everything is given."""
+"""SimpleClusterResolver: a cluster and a task given as arguments."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ __all__ = ["SimpleClusterResolver"]
 
 
 class SimpleClusterResolver(ClusterResolver):
-    """A resolver that says what it was told (``tf.distribute.cluster_resolver.SimpleClusterResolver``).
+    """A cluster and a task given as arguments (``tf.distribute.cluster_resolver.SimpleClusterResolver``).
 
     Parameters
     ----------
     cluster_spec : ClusterSpec
         The cluster.
     master : str
-        What `master` gives where no task is named.
+        The result of `master` without a task.
     task_type : str, optional
         Job of this process, such as ``"worker"``.
     task_id : int, optional
         Index of this process in its job.
     environment : str
-        What `environment` gives.
+        The value of `environment`.
     num_accelerators : dict of str to int, optional
-        What `num_accelerators` gives.
+        The result of `num_accelerators`.
     rpc_layer : str, optional
-        Protocol to write in front of addresses.
+        Protocol prefix of addresses.
 
     Raises
     ------
     TypeError
-        If `cluster_spec` is no ClusterSpec, or `master` no text.
+        If `cluster_spec` is not a ClusterSpec, or `master` not a string.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class SimpleClusterResolver(ClusterResolver):
     ('worker', 1, 'grpc://localhost:2222')
     """
 
-    def __init__(  # noqa: PLR0917 - as TensorFlow has them
+    def __init__(  # noqa: PLR0917 - TensorFlow's arguments
         self,
         cluster_spec: ClusterSpec,
         master: str = "",
@@ -67,7 +67,7 @@ class SimpleClusterResolver(ClusterResolver):
         self._rpc_layer = rpc_layer
 
     def cluster_spec(self) -> ClusterSpec:
-        """Return the cluster that was given.
+        """Return the given cluster.
 
         Returns
         -------
@@ -81,9 +81,9 @@ class SimpleClusterResolver(ClusterResolver):
         Parameters
         ----------
         task_type, task_id : optional
-            Which task; both, or neither counts.
+            Which task; ignored unless both are given.
         rpc_layer : str, optional
-            Protocol to write in front of it.
+            Protocol prefix.
 
         Returns
         -------
@@ -92,7 +92,7 @@ class SimpleClusterResolver(ClusterResolver):
         Raises
         ------
         ClusterConfigError
-            If there is no such task.
+            If the task does not exist.
         """
         named = task_type is not None and task_id is not None
         address = self._cluster_spec.task_address(task_type, task_id) if named else self._master  # type: ignore[arg-type]
@@ -100,18 +100,18 @@ class SimpleClusterResolver(ClusterResolver):
 
     @property
     def environment(self) -> str | None:
-        """Return the environment that was given."""
+        """Return the given environment."""
         return self._environment
 
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Return the numbers of accelerators that were given.
+        """Return the given numbers of accelerators.
 
         Parameters
         ----------
         task_type, task_id, config_proto : optional
-            Make no difference.
+            Ignored.
 
         Returns
         -------

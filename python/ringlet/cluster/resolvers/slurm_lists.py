@@ -11,28 +11,7 @@ _MOST_ENTRIES = 1_000_000  # of one list; more is a slip
 
 
 def expand_hostlist(hostlist: str) -> list[str]:
-    """Write out a list of hosts.
-
-    Parameters
-    ----------
-    hostlist : str
-        As in ``SLURM_STEP_NODELIST``.
-
-    Returns
-    -------
-    list of str
-        In the order given; a host that is there twice comes twice.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be read.
-
-    Examples
-    --------
-    >>> expand_hostlist("n[1-2],m5,o[08-10,12]")
-    ['n1', 'n2', 'm5', 'o08', 'o09', 'o10', 'o12']
-    """
+    """Expand a list of hosts as in ``SLURM_STEP_NODELIST``; a host that occurs twice is returned twice."""
     try:
         parts = re.split(r",(?![^\[]*\])", hostlist)  # at commas outside of brackets
         if not parts[-1]:
@@ -44,36 +23,15 @@ def expand_hostlist(hostlist: str) -> list[str]:
 
 
 def expand_tasks_per_node(tasks_per_node: str) -> list[int]:
-    """Expand Slurm's compressed list of task counts.
-
-    Parameters
-    ----------
-    tasks_per_node : str
-        As in ``SLURM_STEP_TASKS_PER_NODE``.
-
-    Returns
-    -------
-    list of int
-        Number of tasks of each node.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be read.
-
-    Examples
-    --------
-    >>> expand_tasks_per_node("3(x2),2,1")
-    [3, 3, 2, 1]
-    """
+    """Expand the task counts of nodes, as in ``SLURM_STEP_TASKS_PER_NODE``."""
     counts: list[int] = []
     for part in tasks_per_node.split(","):
         match = re.fullmatch(r"(\d{1,9})(?:\(x(\d{1,9})\))?", part, re.ASCII)
         times = int(match[2] or 1) if match else 0
         if match is None or times + len(counts) > _MOST_ENTRIES:
             raise ValueError(
-                f'Invalid tasks-per-node list format "{tasks_per_node[:200]}": {part[:100]!r} is no number of tasks, '
-                "as 2, and no number with repetitions, as 2(x3)"
+                f'Invalid tasks-per-node list format "{tasks_per_node[:200]}": {part[:100]!r} is not a number '
+                "of tasks such as 2, or one with repetitions such as 2(x3)"
             )
         counts += [int(match[1])] * times
     return counts
@@ -82,7 +40,7 @@ def expand_tasks_per_node(tasks_per_node: str) -> list[int]:
 def _hosts(part: str) -> Iterator[str]:
     match = re.fullmatch(r"([^,\[\]]*)(?:\[([^\[\]]+)\])?", part)
     if match is None or not part:
-        raise ValueError(f"Invalid part: {part[:100]}" if part else "there is no host between two commas")
+        raise ValueError(f"Invalid part: {part[:100]}" if part else "a host is missing between two commas")
     prefix, ranges = match.groups()
     if ranges is None:
         yield prefix
@@ -90,7 +48,7 @@ def _hosts(part: str) -> Iterator[str]:
     for item in ranges.split(","):
         first, *last = item.split("-")
         if len(last) > 1:
-            raise ValueError(f"{item[:100]!r} is no range, such as 1-3")
+            raise ValueError(f"{item[:100]!r} is not a range, such as 1-3")
         numbers = range(int(first), int(last[0] if last else first) + 1)
         if len(numbers) > _MOST_ENTRIES:
             raise ValueError(f"{item[:100]!r} has {len(numbers)} hosts")

@@ -1,4 +1,4 @@
-"""SlurmClusterResolver: the tasks of a job step that ``srun`` started."""
+"""SlurmClusterResolver: the tasks of a job step started by ``srun``."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from ringlet.cluster.resolvers.slurm_lists import expand_hostlist, expand_tasks_
 
 __all__ = ["SlurmClusterResolver"]
 
-# Variables of the environment that are read. Slurm sets those of the step in every task of it.
+# Slurm sets these variables in every task of a step.
 _RANK = "SLURM_PROCID"  # of this task in the step
 _NUM_TASKS = "SLURM_STEP_NUM_TASKS"
 _HOSTS = "SLURM_STEP_NODELIST"  # such as n[1-3]
 _TASKS_PER_HOST = "SLURM_STEP_TASKS_PER_NODE"  # such as 2(x3)
-# Read where the program does not say how many GPUs a node has, and written for this task.
+# Read if gpus_per_node is not given, and written for this task.
 _GPUS = "CUDA_VISIBLE_DEVICES"
 
 
 class SlurmClusterResolver(ClusterResolver):
     """The tasks of a job step of Slurm (``tf.distribute.cluster_resolver.SlurmClusterResolver``).
 
-    Hosts and jobs are taken in the order of their names, so that all tasks see one cluster. Which of its tasks this
-    process is, is known once `cluster_spec` was called.
+    Hosts and jobs are sorted by name, so that the cluster is equal in all tasks. `cluster_spec` determines the task of
+    this process.
 
     Parameters
     ----------
@@ -35,25 +35,25 @@ class SlurmClusterResolver(ClusterResolver):
     port_base : int
         Port of the first task of each host; the others follow.
     gpus_per_node : int, optional
-        By default counted: ``CUDA_VISIBLE_DEVICES``, else ``nvidia-smi``, else none.
+        By default determined by ``CUDA_VISIBLE_DEVICES``, else ``nvidia-smi``, else none.
     gpus_per_task : int, optional
-        By default as many for each task of the fullest host as there are.
+        By default the GPUs of a node, divided by the largest number of tasks of a host.
     tasks_per_node : int or dict of str to int, optional
-        Tasks of every host, or of each by name; by default what Slurm says.
+        Number of tasks of every host, or of each by name; by default that of Slurm.
     auto_set_gpu : bool
-        Whether `cluster_spec` writes the GPUs of this task to ``CUDA_VISIBLE_DEVICES``; not done where there are none.
+        Whether `cluster_spec` writes the GPUs of this task to ``CUDA_VISIBLE_DEVICES``; not without GPUs.
     rpc_layer : str, optional
-        Protocol to write in front of addresses.
+        Protocol prefix of addresses.
     environ : mutable mapping of str to str, optional
-        Environment to read and to write to, by default that of the process.
+        The environment, which is read and changed; by default that of the process.
 
     Raises
     ------
     RuntimeError
-        If a variable of Slurm's is missing; if tasks need more GPUs than there are; if `jobs` has another number of
-        tasks than the step.
+        If a variable of Slurm is missing; if tasks need more GPUs than exist; if `jobs` has another number of tasks
+        than the step.
     ValueError
-        If a variable of Slurm's cannot be read.
+        If a variable of Slurm is invalid.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class SlurmClusterResolver(ClusterResolver):
     ('worker', 2)
     """
 
-    def __init__(  # noqa: PLR0917 - as TensorFlow has them
+    def __init__(  # noqa: PLR0917 - TensorFlow's arguments
         self,
         jobs: dict[str, int] | None = None,
         port_base: int = 8888,
@@ -107,7 +107,7 @@ class SlurmClusterResolver(ClusterResolver):
             )
 
     def cluster_spec(self) -> ClusterSpec:
-        """Return the cluster, and find out which of its tasks this process is.
+        """Return the cluster, and determine the task of this process.
 
         Returns
         -------
@@ -133,12 +133,12 @@ class SlurmClusterResolver(ClusterResolver):
         return ClusterSpec(self._shared_out(addresses))
 
     def get_task_info(self) -> tuple[str | None, int | None]:
-        """Give job and index of this process.
+        """Return job and index of this process.
 
         Returns
         -------
         tuple
-            ``(None, None)`` before `cluster_spec` was called.
+            ``(None, None)`` before `cluster_spec` is called.
         """
         return self.task_type, self.task_id
 
@@ -150,24 +150,24 @@ class SlurmClusterResolver(ClusterResolver):
         task_type, task_id : optional
             Which task.
         rpc_layer : str, optional
-            Protocol to write in front of it.
+            Protocol prefix.
 
         Returns
         -------
         str
-            Empty if it is not known which task this is: call `cluster_spec` first.
+            Empty if the task is unknown: call `cluster_spec` first.
         """
         return self._master_of(task_type, task_id, rpc_layer)
 
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Return the number of GPUs each task has. They are Slurm's to give; devices are CPUs here all the same.
+        """Return the number of GPUs that Slurm assigns to each task; devices are CPUs nevertheless.
 
         Parameters
         ----------
         task_type, task_id, config_proto : optional
-            Make no difference.
+            Ignored.
 
         Returns
         -------
@@ -176,11 +176,11 @@ class SlurmClusterResolver(ClusterResolver):
         return {"GPU": self._gpus_per_task}
 
     def _places(self) -> list[tuple[str, int]]:
-        """Give host, and place among the tasks of that host, of each rank."""
+        """Return the host of each rank, and its index among the tasks of that host."""
         return [(host, place) for host, tasks in sorted(self._tasks_on.items()) for place in range(tasks)]
 
     def _shared_out(self, addresses: list[str]) -> dict[str, list[str]]:
-        """Return each job its tasks, and note which of them this process is."""
+        """Return the tasks of each job, and set the task of this process."""
         shares, begin = {}, 0
         for job, num_tasks in sorted(self._jobs.items()):
             shares[job] = addresses[begin : begin + num_tasks]
@@ -205,7 +205,7 @@ def _number(environ: Mapping[str, str], name: str) -> int:
     try:
         number = int(text)
     except ValueError as error:
-        raise ValueError(f"{name} is no number: {str(error)[:200]}") from None
+        raise ValueError(f"{name} is not a number: {str(error)[:200]}") from None
     if number < 0:
         raise ValueError(f"{name} is {number}: expected 0 or more")
     return number

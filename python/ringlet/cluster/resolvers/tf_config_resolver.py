@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ringlet.cluster.resolvers.config_resolver import ConfigClusterResolver, environ_or_own
+from ringlet.cluster.resolvers.tf_config_base_resolver import TFConfigBaseResolver, environ_or_own
 from ringlet.cluster.tf_config_parser import TFConfig
 
 __all__ = ["TFConfigClusterResolver"]
 
-# The variable of the environment that is read: JSON, with the cluster and with the task that this process is.
+# JSON with the cluster and the task of this process.
 _VARIABLE = "TF_CONFIG"
 
 
-class TFConfigClusterResolver(ConfigClusterResolver):
+class TFConfigClusterResolver(TFConfigBaseResolver):
     """Reads ``TF_CONFIG`` from the environment (``tf.distribute.cluster_resolver.TFConfigClusterResolver``).
 
-    The variable is read whenever something is asked, not when the resolver is made. Without it there is one process:
-    the cluster is empty.
+    The variable is read at each call, not when the resolver is created. Without it the cluster is empty: there is one
+    process.
 
     Parameters
     ----------
     task_type : str, optional
-        In place of the one in ``TF_CONFIG``.
+        Replaces the one in ``TF_CONFIG``.
     task_id : int, optional
-        In place of the one in ``TF_CONFIG``.
+        Replaces the one in ``TF_CONFIG``.
     rpc_layer : str, optional
-        In place of the one in ``TF_CONFIG``.
+        Replaces the one in ``TF_CONFIG``.
     environment : str, optional
-        What `environment` gives.
+        The value of `environment`.
     environ : mapping of str to str, optional
-        Environment to read, by default that of the process.
+        The environment; by default that of the process.
 
     Examples
     --------

@@ -9,7 +9,7 @@ from typing import Any
 from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.cluster.connecting import experimental_connect_to_cluster
 from ringlet.cluster.resolvers.base_resolver import ClusterResolver, master_url
-from ringlet.cluster.resolvers.config_resolver import environ_or_own
+from ringlet.cluster.resolvers.tf_config_base_resolver import environ_or_own
 from ringlet.errors import ClusterConfigError
 from ringlet.tpu.topology.hardware_feature import HardwareFeatureMessage
 from ringlet.tpu.topology.system_metadata import TPUSystemMetadata, cores_by_host, cores_per_host, metadata_of
@@ -28,30 +28,29 @@ _PORT = 8470
 
 
 class TPUClusterResolver(ClusterResolver):
-    """Tells which hosts and devices a TPU slice has (``tf.distribute.cluster_resolver.TPUClusterResolver``).
+    """The hosts and devices of a TPU slice (``tf.distribute.cluster_resolver.TPUClusterResolver``).
 
-    On a TPU machine the slice is the one that the machine's variables describe; elsewhere it is a model, of the type
-    that `accelerator_type` or the variable ``TPU_ACCELERATOR_TYPE`` names, by default ``v4-16``. Either way no TPU is
-    touched: addresses are names, which nobody connects to.
+    On a TPU machine the slice is described by the variables of the machine; elsewhere it is a model of the type
+    `accelerator_type` or ``TPU_ACCELERATOR_TYPE``, by default ``v4-16``. No TPU is used, and addresses are names only.
 
     Parameters
     ----------
     tpu : str, optional
-        Name of the slice, ``"grpc://host:port"`` with one or more addresses of its hosts, or ``"local"`` for one that
-        is in this process. Without one or with ``""``: the variables ``KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS`` and
-        ``TPU_NAME``, if they are set.
+        Name of the slice, ``"grpc://host:port"`` with one or more addresses of its hosts, or ``"local"`` for one in
+        this process. By default, or with ``""``: the variables ``KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS`` and
+        ``TPU_NAME``, if set.
     zone, project : str, optional
         Accepted as TensorFlow accepts them.
     job_name : str
         The job of the hosts in the cluster.
     coordinator_name, coordinator_address : str, optional
-        Job and address of this process, to be part of the cluster.
+        Job and address of this process, added to the cluster.
     credentials, service, discovery_url : optional
         Accepted as TensorFlow accepts them.
     accelerator_type : str, optional
-        Which slice to model, such as ``"v5p-128"``; only by its name.
+        The slice to model, such as ``"v5p-128"``; keyword only.
     environ : mapping of str to str, optional
-        Environment to read, by default that of the process; only by its name.
+        Environment to read, by default that of the process; keyword only.
 
     Raises
     ------
@@ -97,7 +96,7 @@ class TPUClusterResolver(ClusterResolver):
 
     @staticmethod
     def connect(tpu: Any = None, zone: str | None = None, project: str | None = None) -> TPUClusterResolver:
-        """Make a resolver, connect to its cluster and begin with its TPUs.
+        """Create a resolver, connect to its cluster and initialize its TPUs.
 
         Parameters
         ----------
@@ -125,17 +124,17 @@ class TPUClusterResolver(ClusterResolver):
 
     @property
     def tpu_name(self) -> str:
-        """What the slice is called; empty if it has no name."""
+        """The name of the slice, or an empty string."""
         return self._name
 
     @cached_property
     def topology(self) -> Topology:
-        """The slice: where each device sits.
+        """The slice: the coordinates of each device.
 
         Raises
         ------
         ValueError
-            If there is no such slice, or it has another number of hosts than there are addresses.
+            If the slice does not exist, or has another number of hosts than addresses are given.
         """
         addresses = self._given_addresses()
         topology = slice_topology(
@@ -151,7 +150,7 @@ class TPUClusterResolver(ClusterResolver):
         return topology
 
     def get_tpu_system_metadata(self) -> TPUSystemMetadata:
-        """Return which devices the slice has.
+        """Return the devices of the slice.
 
         Returns
         -------
@@ -166,12 +165,12 @@ class TPUClusterResolver(ClusterResolver):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Return the number of TPU devices each host has: none before ``initialize_tpu_system``.
+        """Return the number of TPU devices of each host: none before ``initialize_tpu_system``.
 
         Parameters
         ----------
         task_type, task_id, config_proto : optional
-            Make no difference.
+            Ignored.
 
         Returns
         -------
@@ -181,7 +180,7 @@ class TPUClusterResolver(ClusterResolver):
         return {"TPU": cores_per_host(cores.device_map) if cores.total_cores else 0}
 
     def set_tpu_topology(self, serialized_tpu_topology: bytes) -> None:
-        """Keep a serialized ``TopologyProto``, which `tpu_hardware_feature` is read from.
+        """Set the serialized ``TopologyProto`` of `tpu_hardware_feature`.
 
         Parameters
         ----------
@@ -190,20 +189,20 @@ class TPUClusterResolver(ClusterResolver):
         Raises
         ------
         ValueError
-            If the bytes are no such message.
+            If the bytes are not a TopologyProto.
         """
         HardwareFeatureMessage.of_topology(serialized_tpu_topology)
         self._serialized = bytes(serialized_tpu_topology)
 
     @property
     def tpu_hardware_feature(self) -> HardwareFeatureMessage | None:
-        """What the topology says of the hardware, for :class:`HardwareFeature`; None before there is one."""
+        """The hardware described by the topology, for :class:`HardwareFeature`; None without a topology."""
         return None if self._serialized is None else HardwareFeatureMessage.of_topology(self._serialized)
 
     # The cluster
 
     def cluster_spec(self) -> ClusterSpec:
-        """Return the hosts of the slice, and the coordinator if there is one; an empty cluster for ``"local"``."""
+        """Return the hosts of the slice, and the coordinator if given; an empty cluster for ``"local"``."""
         if self._name == _LOCAL:
             return ClusterSpec({})
         addresses = self._given_addresses() or [f"localhost:{_PORT + host}" for host in range(self.topology.num_tasks)]
@@ -213,7 +212,7 @@ class TPUClusterResolver(ClusterResolver):
         return ClusterSpec(jobs)
 
     def _given_addresses(self) -> list[str]:
-        """The addresses of the hosts, where somebody said them."""
+        """Return the given addresses of the hosts; empty for a modelled slice."""
         hosts = environ_or_own(self._environ).get(_HOSTS_VARIABLE, "")
         if self._name.startswith(f"{_PROTOCOL}://"):
             hosts = self._name
@@ -230,7 +229,7 @@ class TPUClusterResolver(ClusterResolver):
         task_type, task_id : optional
             Which host.
         rpc_layer : str, optional
-            Makes no difference.
+            Ignored.
 
         Returns
         -------
@@ -239,7 +238,7 @@ class TPUClusterResolver(ClusterResolver):
         Raises
         ------
         ValueError
-            If there is no such host.
+            If the host does not exist.
         """
         if self._name == _LOCAL:
             return ""
@@ -260,7 +259,7 @@ class TPUClusterResolver(ClusterResolver):
         return f"/job:{self.task_type}/task:0"
 
     def __enter__(self) -> None:
-        """Do nothing: there is no connection to open."""
+        """Do nothing: no connection is opened."""
 
     def __exit__(self, *_: object) -> None:
         """Do nothing."""

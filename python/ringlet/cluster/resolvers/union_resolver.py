@@ -1,4 +1,4 @@
-"""UnionResolver: the clusters of several resolvers as one."""
+"""UnionResolver: several clusters combined into one."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ __all__ = ["UnionResolver"]
 
 
 class UnionResolver(ClusterResolver):
-    """The clusters of several resolvers as one (``tf.distribute.cluster_resolver.UnionResolver``).
+    """Combines the clusters of several resolvers (``tf.distribute.cluster_resolver.UnionResolver``).
 
-    The first resolver answers for everything but the cluster.
+    All other properties are those of the first resolver.
 
     Parameters
     ----------
     *args : ClusterResolver
         The resolvers, at least one.
     **kwargs
-        ``task_type``, ``task_id`` and ``rpc_layer``, in place of those of the first resolver. As in TensorFlow, 0 and
-        the empty text count as not given here; set the attribute instead.
+        ``task_type``, ``task_id`` and ``rpc_layer``, which replace those of the first resolver. As in TensorFlow, 0
+        and the empty string count as not given; set the attribute instead.
 
     Raises
     ------
     ValueError
-        If there is no resolver, or another name in `kwargs`.
+        If no resolver is given, or `kwargs` has another name.
     TypeError
-        If one of `args` is no resolver.
+        If one of `args` is not a resolver.
 
     Examples
     --------
@@ -59,12 +59,12 @@ class UnionResolver(ClusterResolver):
         Returns
         -------
         ClusterSpec
-            The lists of a job that several have stand behind each other; where one has a sparse job, indices count.
+            The lists of a job are concatenated; if one of them is sparse, indices are kept.
 
         Raises
         ------
         KeyError
-            If two resolvers have a task of one index in a job that is sparse in one of them.
+            If two resolvers have the same index in a job that is sparse in one of them.
         """
         clusters = [resolver.cluster_spec().as_dict() for resolver in self._resolvers]
         merged: dict[Any, Any] = {}
@@ -75,14 +75,14 @@ class UnionResolver(ClusterResolver):
         return ClusterSpec(merged)
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Return the address of a task, or what the first resolver gives.
+        """Return the address of a task, or the result of the first resolver.
 
         Parameters
         ----------
         task_type, task_id : optional
-            Which task; both, or neither counts.
+            Which task; ignored unless both are given.
         rpc_layer : str, optional
-            Protocol to write in front of it.
+            Protocol prefix.
 
         Returns
         -------
@@ -96,12 +96,12 @@ class UnionResolver(ClusterResolver):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Return what the first resolver gives.
+        """Return the result of the first resolver.
 
         Parameters
         ----------
         task_type, task_id, config_proto : optional
-            Handed on to it.
+            Passed to it.
 
         Returns
         -------
@@ -111,12 +111,12 @@ class UnionResolver(ClusterResolver):
 
     @property
     def environment(self) -> str | None:
-        """Return what the first resolver gives."""
+        """Return the result of the first resolver."""
         return self._resolvers[0].environment
 
     @property
     def task_type(self) -> str | None:
-        """Return the job of this process, by default what the first resolver gives."""
+        """Return the job of this process, by default that of the first resolver."""
         return self._resolvers[0].task_type if self._task_type is None else self._task_type
 
     @task_type.setter
@@ -125,7 +125,7 @@ class UnionResolver(ClusterResolver):
 
     @property
     def task_id(self) -> int | None:
-        """Return the index of this process, by default what the first resolver gives."""
+        """Return the index of this process, by default that of the first resolver."""
         return self._resolvers[0].task_id if self._task_id is None else self._task_id
 
     @task_id.setter
@@ -134,7 +134,7 @@ class UnionResolver(ClusterResolver):
 
     @property
     def rpc_layer(self) -> str | None:
-        """Return the protocol to write in front of addresses, by default what the first resolver gives."""
+        """Return the protocol to write in front of addresses, by default that of the first resolver."""
         return self._resolvers[0].rpc_layer if self._rpc_layer is None else self._rpc_layer
 
     @rpc_layer.setter

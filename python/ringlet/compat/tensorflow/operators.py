@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 
 from ringlet.compat.tensorflow.dtypes import dtype_name
 from ringlet.errors import InvalidArgumentError
+from ringlet.errors.documented_names import shown_as
 
 __all__ = ["BINARY", "REFLECTED", "UNARY", "DtypeError", "check_kind", "compute"]
 
 Array = NDArray[Any]
 
 
+@shown_as(InvalidArgumentError)
 class DtypeError(InvalidArgumentError, TypeError):
     """A value of an unsupported dtype; TensorFlow raises either of its bases, depending on the operation."""
 

@@ -14,6 +14,7 @@ from ringlet.compat.tensorflow.dtypes import as_dtype, dtype_name
 from ringlet.compat.tensorflow.operators import BINARY, REFLECTED, UNARY, DtypeError, compute
 from ringlet.devices import canonicalize
 from ringlet.errors import InvalidArgumentError
+from ringlet.errors.documented_names import shown_as
 from ringlet.sharding import ShardedArray
 from ringlet.values import DistributedValues
 from ringlet.values.ndarray_protocol import NDArrayProtocol
@@ -125,6 +126,7 @@ def _not_equal(self: Tensor, other: Any) -> Any:
     return tensor_of(np.logical_not(result.view(np.ndarray)))
 
 
+@shown_as(InvalidArgumentError)
 class _OutOfRange(InvalidArgumentError, IndexError, TypeError):
     """An index out of range: TensorFlow raises the first or the last of its bases, NumPy the other."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from ringlet import context, nest
 from ringlet.cluster import ClusterResolver, TFConfigClusterResolver
 from ringlet.cluster.cluster_queries import check_workers, id_in_cluster, is_chief, worker_count, worker_tasks
+from ringlet.cluster.environment import default_resolver, warn_if_alone
 from ringlet.cluster.worker_job_key import task_name
 from ringlet.collectives import CommunicationImplementation, CommunicationOptions, ReduceOp
 from ringlet.devices import requested_devices, short_name
@@ -40,13 +41,14 @@ class MultiWorkerMirroredStrategy(Strategy):
     """Runs each step on the replicas of several processes and keeps them equal.
 
     (``tf.distribute.MultiWorkerMirroredStrategy``.) Each process runs the same program and is one worker of the cluster
-    that ``TF_CONFIG`` describes. The rendezvous of the workers takes place at the first call that needs all of them,
-    such as the first variable, not when the strategy is created. Without a cluster, this process is the only worker.
+    that the environment describes: ``ringlet run``, ``TF_CONFIG``, torchrun, mpirun or srun. The rendezvous of
+    the workers takes place at the first call that needs all of them, such as the first variable, not when the strategy
+    is created. Without a cluster, this process is the only worker.
 
     Parameters
     ----------
     cluster_resolver : ClusterResolver, optional
-        Describes the workers and the task of this process; by default read from ``TF_CONFIG``.
+        Describes the workers and the task of this process; by default read from the environment.
     communication_options : CommunicationOptions, optional
         ``timeout_seconds`` limits the wait for other workers, in the rendezvous and in each call (0: no limit; by
         default 600, or ``RINGLET_TIMEOUT_SECONDS``); the other fields are the defaults of all calls.
@@ -130,13 +132,18 @@ class MultiWorkerMirroredExtended(MirroredExtended):
                 "communication_options must be an instance of tf.distribute.experimental.CommunicationOptions, which "
                 f"is ringlet.experimental.CommunicationOptions, got {options!r} of type {type(options).__name__}"
             )
-        resolver = TFConfigClusterResolver() if cluster_resolver is None else cluster_resolver
+        resolver = default_resolver() if cluster_resolver is None else cluster_resolver
         if not isinstance(resolver, ClusterResolver):
             raise ValueError(
                 "cluster_resolver must be an instance of tf.distribute.cluster_resolver.ClusterResolver, which is "
                 f"ringlet.cluster_resolver.ClusterResolver, got {resolver!r} of type {type(resolver).__name__}"
             )
         spec = resolver.cluster_spec()
+        if not spec and cluster_resolver is not None and type(resolver) is TFConfigClusterResolver:
+            warn_if_alone(
+                "MultiWorkerMirroredStrategy(TFConfigClusterResolver())",
+                "To join the others, leave the resolver out: this one reads TF_CONFIG only",
+            )
         job: Any = "localhost"
         index: Any = 0
         if spec.as_dict():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import hashlib
@@ -9,7 +10,7 @@ import itertools
 import os
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,10 +24,10 @@ from ringlet.errors.exception_notes import add_note
 from ringlet.ipc.byte_framing import join_frames, split_frames
 from ringlet.strategy.calls.call_options import CallOptions, check_options, read_options
 from ringlet.strategy.calls.structure_agreement import LEAF, describe_shape
-from ringlet.strategy.multi_worker.crash_broadcast import abort_on_crash
+from ringlet.strategy.multi_worker.lost_worker_report import abort_on_crash
 from ringlet.strategy.multi_worker.thread_exclusion import ThreadExclusion
 from ringlet.strategy.multi_worker.worker_handshake import Cluster, join, script_of_process
-from ringlet.strategy.replica.parallel_call import call_on_replicas
+from ringlet.strategy.replica.call_on_replicas import call_on_replicas
 from ringlet.strategy.replica.replica_threads import ReplicaThreadPool
 
 __all__ = ["WorkerGroup"]
@@ -36,8 +37,13 @@ T = TypeVar("T")
 
 _RESUME = "resuming after an exception left the strategy"
 _NOTHING = np.empty(0, np.uint8)
-# Patterns of ranks and series in error texts of the core, which are translated for users.
+# Patterns of ranks, numbers of calls and series in error texts of the core, which are translated for users.
 _RANK = re.compile(r"\b(rank) (\d+)\b|\brank(?=s?\b)")
+# A text is translated once: afterwards it has no ranks.
+_CALL = re.compile(
+    r"(\bthe ranks did not make the same call \(their call number |, call (?=\d+ of rank)"
+    r"|\brank \d+ \((?:[^()]* )?after (?=\d+ calls?\)))(\d+)( calls?\))?"
+)
 _LOST = re.compile(r"^ranks? [^(]*\(pid")
 _SERIES = {"outside of a series": "outside of strategy.run", "of a series": "of its strategy.run"}
 _OF_THE_CORE = (CollectiveMismatchError, DeadlineExceededError, WorkerLostError)
@@ -74,6 +80,8 @@ class WorkerGroup:
         self._last_error: BaseException | None = None
         # The structures of each replica that were compared with those of the other workers.
         self._compared: list[dict[Any, None]] = [{} for _ in range(cluster.num_local)]
+        # Of each replica: number of its calls that are not the user's, such as those of the handshake.
+        self._num_uncounted = [0] * cluster.num_local
         # Replicas that must synchronize with all others before their next call.
         self._to_resume: set[int] = set()
 
@@ -91,19 +99,19 @@ class WorkerGroup:
 
     def barrier(self, name: str) -> None:
         """Wait until all workers have called this with the same name."""
-        self.call_on_ranks(lambda _, member: member.barrier(name))
+        self._call_uncounted(lambda _, member: member.barrier(name))
 
     def sum(self, number: int) -> int:
         """Return the sum of an integer over all workers."""
         mine = np.array(number, np.int64)
         none = np.array(0, np.int64)
-        return int(self.call_on_ranks(lambda local, member: member.all_reduce(none if local else mine))[0])
+        return int(self._call_uncounted(lambda local, member: member.all_reduce(none if local else mine))[0])
 
     def broadcast(self, array: Any, root: int = 0) -> Array:
         """Return the array of the worker `root` on all workers, read-only; the others' arrays are ignored."""
         rank = root * self.num_local
         value = np.asarray(array) if self.worker_index == root else None
-        result: Array = self.call_on_ranks(lambda local, member: member.broadcast(None if local else value, rank))[0]
+        result: Array = self._call_uncounted(lambda local, member: member.broadcast(None if local else value, rank))[0]
         return result
 
     def exchange(self, data: bytes, what: str = "") -> list[bytes]:
@@ -116,7 +124,7 @@ class WorkerGroup:
             gathered: Array = member.all_gather(_NOTHING if local else mine)
             return gathered
 
-        return split_frames(self.call_on_ranks(call)[0])
+        return split_frames(self._call_uncounted(call)[0])
 
     def call_on_ranks(self, call: Callable[[int, Member], T]) -> list[T]:
         """Make one call of each rank of this process in parallel, while all workers do; return the results.
@@ -133,6 +141,22 @@ class WorkerGroup:
                 self.annotate(error)
                 raise
 
+    def _call_uncounted(self, call: Callable[[int, Member], T]) -> list[T]:
+        """Make a call as `call_on_ranks`, which messages do not number: they number the calls of the user."""
+
+        def uncounted(local: int, member: Member) -> T:
+            with self._not_counting(local):
+                return call(local, member)
+
+        return self.call_on_ranks(uncounted)
+
+    @contextlib.contextmanager
+    def _not_counting(self, local: int) -> Iterator[None]:
+        core = self.members()[local]._core
+        before = core.calls
+        yield
+        self._num_uncounted[local] += core.calls - before
+
     def check_structures(self, shapes: Sequence[Any]) -> None:
         """Check that all workers combine the same structures, if some were not compared before."""
         if not self._is_compared(0, tuple(shapes)):
@@ -147,7 +171,8 @@ class WorkerGroup:
         compared = self._compared[local]
         if text not in compared:
             digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-            self.members()[local].barrier(f"combining {text} (structure {digest})")
+            with self._not_counting(local):
+                self.members()[local].barrier(f"combining {text} (structure {digest})")
             compared[text] = None
         compared[key] = None
 
@@ -180,7 +205,9 @@ class WorkerGroup:
         if self._attempts != before and self._last_error is not None:
             raise copy.copy(self._last_error)
         try:
-            self._members = join(self.cluster, self._number, resolve_timeout(self.options.timeout_seconds))
+            members = join(self.cluster, self._number, resolve_timeout(self.options.timeout_seconds))
+            self._num_uncounted = [member._core.calls for member in members]
+            self._members = members
         except BaseException as error:
             self._last_error = error.with_traceback(None)
             raise
@@ -196,7 +223,8 @@ class WorkerGroup:
         """
         members = self.members()
         if self._to_resume and local in self._to_resume:
-            members[local].barrier(_RESUME)
+            with self._not_counting(local):
+                members[local].barrier(_RESUME)
             self._to_resume.discard(local)
         return members[local]
 
@@ -239,7 +267,13 @@ class WorkerGroup:
             text = _LOST.sub(f"{self.cluster.names[error.rank // self.num_local]} (pid", text, count=1)
         for core_term, term in _SERIES.items():
             text = text.replace(core_term, term)
+        text = _CALL.sub(self._renumbered, text)
         return _RANK.sub(self._name_of_rank, text)
+
+    def _renumbered(self, match: re.Match[str]) -> str:
+        number = max(int(match[2]) - self._num_uncounted[0], 0)
+        unit = "" if match[3] is None else " call)" if number == 1 else " calls)"
+        return f"{match[1]}{number}{unit}"
 
     def _name_of_rank(self, match: re.Match[str]) -> str:
         if match[1] is None:

@@ -24,9 +24,11 @@ class CoordinateError(ValueError, IndexError):
     >>> import ringlet
     >>> ringlet.tpu.Topology(mesh_shape=[2, 1, 1, 1], device_coordinates=[[[5, 0, 0, 0]]])
     Traceback (most recent call last):
-    ringlet.tpu.topology.coordinates.CoordinateError: device_coordinates[0, 0] is (5, 0, 0, 0), which is outside of the
+    ringlet.tpu.CoordinateError: device_coordinates[0, 0] is (5, 0, 0, 0), which is outside of the
     mesh [2 1 1 1]: index 5 is out of bounds for axis 0 with size 2. Coordinates are x, y, z and core, counted from 0.
     """
+
+    __module__ = "ringlet.tpu"  # where users import it from, which tracebacks and pickles say
 
 
 def as_int32(name: str, values: Any) -> IntArray:

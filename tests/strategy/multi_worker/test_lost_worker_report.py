@@ -1,4 +1,4 @@
-"""Broadcast of an uncaught exception."""
+"""Report of a lost worker to the others: the uncaught exception that ends it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from ringlet.strategy.multi_worker import crash_broadcast
-from ringlet.strategy.multi_worker.crash_broadcast import abort_on_crash, broadcast_crash, describe_crash
+from ringlet.strategy.multi_worker import lost_worker_report
+from ringlet.strategy.multi_worker.lost_worker_report import abort_on_crash, broadcast_crash, describe_crash
 from ringlet.strategy.multi_worker.worker_handshake import run_command
 
 
@@ -24,7 +24,7 @@ def shown(monkeypatch):
     """The exceptions that the previous hook received."""
     found = []
     monkeypatch.setattr(sys, "excepthook", lambda kind, error, trace: found.append(error))
-    monkeypatch.setattr(crash_broadcast, "_previous", [])
+    monkeypatch.setattr(lost_worker_report, "_previous", [])
     return found
 
 

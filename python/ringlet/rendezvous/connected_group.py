@@ -1,4 +1,4 @@
-"""Membership: the result of a rendezvous, with a connection to every other process."""
+"""Connected group: the result of a rendezvous, with a connection to every other process."""
 
 from __future__ import annotations
 
@@ -9,22 +9,14 @@ from dataclasses import dataclass, field
 from ringlet.rendezvous.late_arrivals import LateArrivals
 from ringlet.rendezvous.process_identity import ProcessIdentity
 
-__all__ = ["Membership", "Peer"]
+__all__ = ["ConnectedGroup", "Peer"]
 
 
 @dataclass
 class Peer:
-    """One process of a group.
+    """One process of a group, which drives `ranks`, in ascending order.
 
-    Attributes
-    ----------
-    ranks : tuple of int
-        Ranks that it drives, in ascending order.
-    identity : ProcessIdentity
-    connection : socket or None
-        None for the calling process.
-    pidfd : int
-        -1 for the calling process, and where the system has no pidfds.
+    For the calling process `connection` is None and `pidfd` -1; so is `pidfd` where the system has no pidfds.
     """
 
     ranks: tuple[int, ...]
@@ -50,19 +42,11 @@ class Peer:
 
 
 @dataclass
-class Membership:
-    """All processes of a group.
+class ConnectedGroup:
+    """All processes of a group: this one is ``peers[index]``.
 
-    Attributes
-    ----------
-    index : int
-        Index of this process in `peers`.
-    peers : list of Peer
-        In the order of their lowest ranks, equal in every process.
-    token : bytes
-        Random, equal in every process.
-    late_arrivals : LateArrivals or None
-        Refuses other processes while the group lives; None except in the process of rank 0.
+    `peers` are in the order of their lowest ranks; they and the random `token` are equal in every process.
+    `late_arrivals` refuses other processes while the group lives; None except in the process of rank 0.
     """
 
     index: int

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from ringlet.cluster.resolvers.config_resolver import ConfigClusterResolver, environ_or_own
+from ringlet.cluster.resolvers.tf_config_base_resolver import TFConfigBaseResolver, environ_or_own
 from ringlet.cluster.tf_config_parser import TFConfig
 from ringlet.errors import ClusterConfigError
 from tests.cluster.contract import ResolverContract
@@ -14,7 +14,7 @@ from tests.cluster.contract import ResolverContract
 CONFIG = '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}}'
 
 
-class FileResolver(ConfigClusterResolver):
+class FileResolver(TFConfigBaseResolver):
     """Reads the text from another place."""
 
     text = CONFIG

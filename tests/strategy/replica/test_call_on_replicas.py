@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from ringlet.strategy.replica.parallel_call import call_on_replicas
+from ringlet.strategy.replica.call_on_replicas import call_on_replicas
 from ringlet.strategy.replica.replica_threads import ReplicaThreadPool
 from tests.strategy.replicas import SECONDS
 

@@ -1,4 +1,4 @@
-"""What resolvers share that read a configuration of the form of ``TF_CONFIG``."""
+"""TFConfigBaseResolver: base class of resolvers of a configuration in the format of ``TF_CONFIG``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ringlet.cluster.resolvers.base_resolver import ClusterResolver, master_url
 from ringlet.cluster.tf_config_parser import TFConfig
 from ringlet.errors import ClusterConfigError
 
-__all__ = ["ConfigClusterResolver", "environ_or_own"]
+__all__ = ["TFConfigBaseResolver", "environ_or_own"]
 
 
 def environ_or_own(environ: Mapping[str, str] | None) -> Mapping[str, str]:
@@ -20,17 +20,17 @@ def environ_or_own(environ: Mapping[str, str] | None) -> Mapping[str, str]:
     return os.environ if environ is None else environ
 
 
-class ConfigClusterResolver(ClusterResolver):
-    """A resolver whose answers stand in a configuration, which is read whenever something is asked.
+class TFConfigBaseResolver(ClusterResolver):
+    """Base class of resolvers of a configuration in the format of ``TF_CONFIG``, which is read at each call.
 
     Parameters
     ----------
     task_type, task_id, rpc_layer : optional
-        In place of those in the configuration.
+        Replace those of the configuration.
     environment : str, optional
-        What `environment` gives.
+        The value of `environment`.
     environ : mapping of str to str, optional
-        Environment to read, by default that of the process.
+        The environment; by default that of the process.
     """
 
     def __init__(
@@ -57,18 +57,18 @@ class ConfigClusterResolver(ClusterResolver):
         Returns
         -------
         ClusterSpec
-            Empty if there is none.
+            Empty if the configuration has none.
 
         Raises
         ------
         ClusterConfigError
-            If it cannot be read. Properties and other methods raise it alike.
+            If it is invalid; properties and other methods raise it, too.
         """
         return self._config().cluster_spec
 
     @property
     def task_type(self) -> str | None:
-        """Return the job that this process belongs to; None if neither was told."""
+        """Return the job of this process; None if unknown."""
         return self._config().task_type if self._task_type is None else str(self._task_type)
 
     @task_type.setter
@@ -77,7 +77,7 @@ class ConfigClusterResolver(ClusterResolver):
 
     @property
     def task_id(self) -> int | None:
-        """Return the index of this process in its job; None if neither was told."""
+        """Return the index of this process in its job; None if unknown."""
         return self._config().task_id if self._task_id is None else int(self._task_id)
 
     @task_id.setter
@@ -86,7 +86,7 @@ class ConfigClusterResolver(ClusterResolver):
 
     @property
     def rpc_layer(self) -> str | None:
-        """Return the protocol to write in front of addresses; None for none."""
+        """Return the protocol prefix of addresses, or None."""
         return self._config().text_of("rpc_layer") if self._rpc_layer is None else self._rpc_layer
 
     @rpc_layer.setter
@@ -95,7 +95,7 @@ class ConfigClusterResolver(ClusterResolver):
 
     @property
     def environment(self) -> str | None:
-        """Return the environment that was given; None for none."""
+        """Return the given environment, or None."""
         return self._environment
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
@@ -106,17 +106,17 @@ class ConfigClusterResolver(ClusterResolver):
         task_type, task_id : optional
             Which task.
         rpc_layer : str, optional
-            Protocol to write in front of it.
+            Protocol prefix.
 
         Returns
         -------
         str
-            ``session_master`` of the configuration if there is one; an empty text if the cluster has one task or none.
+            ``session_master`` of the configuration, if given; empty if the cluster has at most one task.
 
         Raises
         ------
         ClusterConfigError
-            If the cluster has no such task.
+            If the task does not exist.
         """
         config = self._config()
         session_master = config.text_of("session_master")
@@ -130,14 +130,14 @@ class ConfigClusterResolver(ClusterResolver):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Return the number of accelerators a task has, by kind: none, for devices are CPUs here.
+        """Return the number of accelerators of a task by kind: empty, as devices are CPUs.
 
         Parameters
         ----------
         task_type, task_id : optional
             Which task, by default this one.
         config_proto : optional
-            Makes no difference.
+            Ignored.
 
         Returns
         -------

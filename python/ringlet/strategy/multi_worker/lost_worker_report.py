@@ -1,4 +1,4 @@
-"""Broadcast of an uncaught exception: the other workers raise an error that names it and its line."""
+"""Lost-worker report: a worker that an uncaught exception ends reports it; the others raise an error that names it."""
 
 from __future__ import annotations
 

@@ -1,0 +1,217 @@
+"""The environment: which process of how many this is, as read from the variables that launchers and schedulers set.
+
+Strategies, process groups, `ringlet.rank` and the helpers of rank zero read the environment here, in one order: the
+first row of the table below whose variables are set decides.
+
+    TF_CONFIG                                            `ringlet run`, TensorFlow's tools
+    RINGLET_RANK, RINGLET_NUM_RANKS                      set by hand
+    RANK, WORLD_SIZE                                     torchrun
+    OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE           mpirun of Open MPI
+    PMI_RANK, PMI_SIZE                                   mpiexec of MPICH and of Intel MPI, srun --mpi=pmi2
+    SLURM_PROCID, SLURM_STEP_NUM_TASKS                   srun
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ringlet.cluster.cluster_queries import worker_tasks
+from ringlet.cluster.cluster_spec import ClusterSpec
+from ringlet.cluster.config_errors import Fault
+from ringlet.cluster.local_addresses import foreign_addresses
+from ringlet.cluster.resolvers.base_resolver import ClusterResolver
+from ringlet.cluster.resolvers.simple_resolver import SimpleClusterResolver
+from ringlet.cluster.resolvers.tf_config_resolver import TFConfigClusterResolver
+from ringlet.cluster.tf_config_parser import TFConfig
+from ringlet.errors import ClusterConfigError
+
+__all__ = [
+    "VARIABLES",
+    "Placement",
+    "check_one_machine",
+    "default_resolver",
+    "job_id_of",
+    "local_workers",
+    "placement",
+    "warn_if_alone",
+]
+
+_log = logging.getLogger(__name__)
+
+TF_CONFIG, JOB_ID = "TF_CONFIG", "RINGLET_JOB_ID"
+_TO_RUN_ALONE = "to run one process alone, set RINGLET_RANK=0 and RINGLET_NUM_RANKS=1"
+
+# A strategy needs an address for each worker. No process listens on the ports, as the rendezvous uses a name made of
+# cluster and job; so equal ports of two jobs do not collide.
+_FIRST_PORT = 20000
+
+
+class _Dialect(NamedTuple):
+    """Variables of one launcher; `job` differ between concurrent jobs."""
+
+    rank: str
+    size: str
+    local_rank: str = ""
+    local_size: str = ""
+    job: tuple[str, ...] = ()
+
+
+_DIALECTS = (
+    _Dialect("RINGLET_RANK", "RINGLET_NUM_RANKS"),
+    _Dialect("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", ("TORCHELASTIC_RUN_ID", "MASTER_PORT")),
+    _Dialect(
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_SIZE",
+        "OMPI_COMM_WORLD_LOCAL_RANK",
+        "OMPI_COMM_WORLD_LOCAL_SIZE",
+        ("PMIX_NAMESPACE",),
+    ),
+    _Dialect("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", ("PMI_JOBID",)),
+    _Dialect("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "", ("SLURM_JOB_ID", "SLURM_STEP_ID")),
+    _Dialect("PMIX_RANK", ""),  # its processes ask a server for their number
+)
+_MASTER, _STEP_NODES, _NUM_TASKS = "MASTER_ADDR", "SLURM_STEP_NUM_NODES", "SLURM_NTASKS"
+VARIABLES = (
+    TF_CONFIG,
+    JOB_ID,
+    *dict.fromkeys(name for dialect in _DIALECTS for name in (*dialect[:4], *dialect.job) if name),
+    _MASTER,
+    _STEP_NODES,
+    _NUM_TASKS,
+)
+
+
+class Placement(NamedTuple):
+    """Which process of how many this is.
+
+    `source` names the variables that decided, with their values; it is empty for a process that none describes.
+    `local_rank` and `local_size` count the processes of this machine. `note` names variables that suggest other
+    processes but do not suffice to find them. `config` is given if the source is ``TF_CONFIG``, which alone decides
+    then: the other fields have their defaults.
+    """
+
+    source: str = ""
+    rank: int = 0
+    size: int = 1
+    local_rank: int = 0
+    local_size: int = 1
+    job_id: str = ""
+    note: str = ""
+    config: TFConfig | None = None
+
+
+def placement(environ: Mapping[str, str] | None = None) -> Placement:
+    """Return the place that an environment gives a process, by default that of this process."""
+    environ = os.environ if environ is None else environ
+    return _placement(tuple(environ.get(name) for name in VARIABLES))
+
+
+@functools.lru_cache(maxsize=8)
+def _placement(values: tuple[str | None, ...]) -> Placement:
+    environ = {name: value for name, value in zip(VARIABLES, values, strict=True) if value is not None}
+    job_id = environ.get(JOB_ID, "")
+    if TF_CONFIG in environ:
+        config = TFConfig.of(environ[TF_CONFIG])
+        if not config.cluster_spec and not config.has_cluster and config.task_type is not None:
+            raise config.error_of(
+                Fault("a task is given without its cluster", "the addresses of all tasks", ["cluster"])
+            )
+        return Placement(TF_CONFIG, job_id=job_id, config=config)
+    notes = []
+    for dialect in _DIALECTS:
+        found = _read(dialect, environ)
+        if isinstance(found, Placement):
+            return found._replace(job_id=job_id or found.job_id)
+        if found:
+            notes.append(found)
+    return Placement(job_id=job_id, note=notes[0] if notes else "")
+
+
+def _read(dialect: _Dialect, environ: Mapping[str, str]) -> Placement | str:
+    """Return what the variables of a dialect say; a sentence if they do not suffice, empty if they are not set."""
+    seen = " ".join(f"{name}={environ[name]}" for name in dialect[:2] if name in environ)
+    if dialect.rank == "SLURM_PROCID" and dialect.size not in environ:
+        # A batch script has a rank, too, but is not in a step.
+        num_tasks = _number(environ, _NUM_TASKS) or 1
+        return f"{seen} {_NUM_TASKS}={num_tasks} outside of an srun step" if seen and num_tasks > 1 else ""
+    rank, size = _number(environ, dialect.rank), _number(environ, dialect.size)
+    if rank is None or size is None or rank >= size:
+        # RANK and WORLD_SIZE are common words: alone they are noticed only if they count processes.
+        is_meant = seen and (rank is not None or (size or 0) > 1 or dialect is _DIALECTS[0])
+        expected = (
+            f"(expected {dialect.rank} below {dialect.size})" if dialect.size else "without a number of processes"
+        )
+        return f"{seen} {expected}" if is_meant else ""
+    local_rank = _number(environ, dialect.local_rank)
+    local_size = _number(environ, dialect.local_size)
+    if local_size is None:
+        local_size = 1 if _has_other_machines(dialect, environ, rank, local_rank) else size
+    job = " ".join(environ[name] for name in dialect.job if name in environ) if size > 1 else ""
+    local_rank = rank % max(local_size, 1) if local_rank is None else local_rank
+    return Placement(seen, rank, size, local_rank, local_size, job and f"{dialect.rank} {job}")
+
+
+def _has_other_machines(dialect: _Dialect, environ: Mapping[str, str], rank: int, local_rank: int | None) -> bool:
+    """Return whether variables other than the local size show that the job has other machines."""
+    if local_rank is not None and local_rank != rank:
+        return True
+    if dialect.rank == "RANK" and foreign_addresses([environ.get(_MASTER, "localhost")], own="localhost"):
+        return True
+    return dialect.rank in ("PMI_RANK", "SLURM_PROCID") and environ.get(_STEP_NODES, "1") != "1"
+
+
+def _number(environ: Mapping[str, str], name: str) -> int | None:
+    text = environ.get(name, "").strip()
+    return int(text) if text.isdecimal() else None
+
+
+def job_id_of(environ: Mapping[str, str]) -> str:
+    """Return the text that separates concurrent jobs: ``RINGLET_JOB_ID``, else what the launcher gives."""
+    return environ.get(JOB_ID, "") or ("" if TF_CONFIG in environ else placement(environ).job_id)
+
+
+def default_resolver() -> ClusterResolver:
+    """Return the resolver of the environment's cluster, for strategies that are given none."""
+    place = placement()
+    if place.config is not None or not place.source:
+        warn_if_alone("MultiWorkerMirroredStrategy")
+        return TFConfigClusterResolver()
+    check_one_machine(place)
+    spec = local_workers(place.size) if place.size > 1 else ClusterSpec({})
+    return SimpleClusterResolver(spec, task_type="worker", task_id=place.rank, rpc_layer="grpc")
+
+
+def local_workers(count: int) -> ClusterSpec:
+    """Return a cluster of workers on this machine."""
+    return ClusterSpec({"worker": [f"localhost:{_FIRST_PORT + worker}" for worker in range(count)]})
+
+
+def check_one_machine(place: Placement) -> None:
+    """Raise an error if some processes of a job are on other machines."""
+    has_others, alone = place.local_size < place.size, _TO_RUN_ALONE
+    if place.config is not None:
+        addresses = [str(address) for _, _, address in worker_tasks(place.config.cluster_spec)]
+        has_others, alone = bool(foreign_addresses(addresses, own="localhost")), "to run one process alone, unset it"
+    if has_others:
+        raise ClusterConfigError(
+            f"{place.source} describes processes on several machines: groups connect processes of one machine in this "
+            f"version. Start all of them on one machine, such as with `ringlet run`; {alone}",
+            "$",
+        )
+
+
+_warned: set[str] = set()
+
+
+def warn_if_alone(what: str, remedy: str = "") -> None:
+    """Log once that `what` has one process although the environment suggests others."""
+    place = placement()
+    others = place.note or (place.source if place.size > 1 else "")
+    if others and others not in _warned:
+        _warned.add(others)
+        remedy = remedy or "To run several, start them with `ringlet run -n N script.py`, mpirun, torchrun or srun"
+        _log.warning("found %s: %s runs as a single process. %s; %s", others, what, remedy, _TO_RUN_ALONE)

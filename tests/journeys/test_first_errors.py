@@ -1,0 +1,74 @@
+"""Errors of small programs on several workers: the right worker, the right number of the call, the documented name."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ringlet.cluster.environment import VARIABLES
+
+HEAD = """
+import numpy as np
+import ringlet
+
+strategy = ringlet.MultiWorkerMirroredStrategy()
+with strategy.scope():
+    weight = ringlet.Variable(1.0)
+
+def step(x):
+    return ringlet.get_replica_context().all_reduce(ringlet.ReduceOp.SUM, x)
+
+"""
+LEAVES = (
+    HEAD
+    + """
+for i in range(4):
+    if i == 2 and ringlet.rank() == 1:
+        break
+    strategy.run(step, args=(1.0,))
+"""
+)
+LEAVES_GROUP = """
+import numpy as np
+import ringlet
+
+with ringlet.collectives.init_process_group() as member:
+    for i in range(4):
+        if i == 2 and member.rank == 1:
+            break
+        member.all_reduce(np.ones(2))
+"""
+DIFFERS = HEAD + "strategy.run(step, args=(np.ones(2 + ringlet.rank()),))\n"
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Runs a program with ``ringlet run``, and returns what it writes to standard error."""
+
+    def start(program, *options):
+        script = tmp_path / "step.py"
+        script.write_text(program, encoding="utf-8")
+        kept = {name: value for name, value in os.environ.items() if name not in VARIABLES}
+        command = [sys.executable, "-m", "ringlet", "run", *options, str(script)]
+        ended = subprocess.run(command, env=kept, capture_output=True, text=True, timeout=60, check=False)
+        assert ended.returncode == 1
+        return ended.stderr
+
+    return start
+
+
+@pytest.mark.parametrize("program", [LEAVES, LEAVES_GROUP], ids=["strategy", "group"])
+def test_a_worker_that_leaves_its_loop_early_is_named(run, program):
+    lines = [line for line in run(program, "-n", "3").splitlines() if line.startswith("ringlet run: ")]
+    assert lines[0] == "ringlet run: worker 1 of 3 exited with status 0 while others waited for a call of it"
+    assert "look for a loop that it leaves early" in lines[1]
+    assert "failed because of it: " in lines[2]
+    assert ", call 3 of " in lines[2]
+
+
+@pytest.mark.parametrize("replicas", ["1", "2"])
+def test_calls_are_numbered_as_the_program_makes_them(run, replicas):
+    assert "did not make the same call (their call number 1):" in run(DIFFERS, "-n", "2", "--replicas", replicas)
