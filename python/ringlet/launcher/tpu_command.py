@@ -38,19 +38,7 @@ of the links; docs/tpu.md says how it counts.
 
 @dataclass(frozen=True)
 class Report:
-    """What the command has found out.
-
-    Attributes
-    ----------
-    topology : Topology
-    assignment : DeviceAssignment
-    order : str
-        How the assignment was ordered, in words.
-    costs : tuple of CollectiveCost
-        Of each collective that was asked for, as if it were alone.
-    step : StepCost or None
-        All of it together, where there is more than one collective.
-    """
+    """Result of the command: the cost of each collective alone, and of all of it together if there is more than one."""
 
     topology: Topology
     assignment: DeviceAssignment

@@ -29,19 +29,7 @@ _STEP_TIMES = (*_TIMES, "compute_seconds", "memory_seconds", "communication_seco
 
 
 def as_json(report: Report, busiest: int) -> dict[str, Any]:
-    """Return the report as what JSON can hold.
-
-    Parameters
-    ----------
-    report : Report
-    busiest : int
-        How many links to list for each collective.
-
-    Returns
-    -------
-    dict
-        ``slice``, ``assignment``, ``collectives``, and ``step`` or None.
-    """
+    """Return the report as JSON data, with the `busiest` links of each collective."""
     topology, assignment = report.topology, report.assignment
     return {
         "slice": {
@@ -84,18 +72,7 @@ def _links_json(cost: CollectiveCost | StepCost, busiest: int) -> list[dict[str,
 
 
 def as_text(report: Report, busiest: int) -> list[str]:
-    """Return the report as lines that fit the terminal.
-
-    Parameters
-    ----------
-    report : Report
-    busiest : int
-        How many links to list for each collective.
-
-    Returns
-    -------
-    list of str
-    """
+    """Return the report as lines that fit the terminal, with the `busiest` links of each collective."""
     lines = repr(report.topology).splitlines()
     lines += ["", *_assignment_lines(report)]
     for cost in report.costs:

@@ -14,13 +14,7 @@ __all__ = ["topology_of"]
 
 
 def topology_of(placed: DeviceAssignment | Topology | CollectiveCost | StepCost) -> Topology:
-    """Return the slice of an assignment or of a cost; a topology is returned unchanged.
-
-    Raises
-    ------
-    TypeError
-        If it is none of these.
-    """
+    """Return the slice of an assignment or of a cost; a topology is returned unchanged."""
     topology = getattr(placed, "topology", placed)
     if not isinstance(topology, Topology):
         raise TypeError(f"expected a DeviceAssignment or a Topology, got {placed!r}")

@@ -43,29 +43,13 @@ _MOST_IN_TREE = 4096
 
 
 def name_of(path: Path) -> str:
-    """Return the name of a path; as in TensorFlow's files ``/`` separates keys, and is escaped as ``.S``.
-
-    Examples
-    --------
-    >>> name_of(("model", "a/b", 0, "c.d"))
-    'model/a.Sb/0/c.d'
-    """
+    """Return the name of a path; as in TensorFlow's files ``/`` separates keys, and is escaped as ``.S``."""
     parts = [str(part).replace("/", ".S") for part in path]
     return "/".join(parts).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def refuse_depth(path: Path) -> None:
-    """Raise if a path is nested too deeply, as in an object that contains itself.
-
-    Raises
-    ------
-    ValueError
-        If it is nested too deeply; the message names its beginning.
-
-    Examples
-    --------
-    >>> refuse_depth(("model", 3))
-    """
+    """Raise a ValueError if a path is nested too deeply, as in an object that contains itself."""
     if len(path) > MOST_LEVELS:
         raise ValueError(
             f"{name_of(path[:3])}/... is nested more than {MOST_LEVELS} levels deep; does it contain itself? "
@@ -74,35 +58,10 @@ def refuse_depth(path: Path) -> None:
 
 
 def encode(value: Any, prefix: str = "") -> tuple[Node, list[Tensor]]:
-    """Return the tree and the tensors of an object.
+    """Return the tree (serializable as JSON) and the tensors of an object.
 
-    Parameters
-    ----------
-    value : object
-    prefix : str
-        Prefix of the names of tensors.
-
-    Returns
-    -------
-    tree : object
-        Serializable as JSON.
-    tensors : list of Tensor
-        Views of the memory of variables and arrays where their layout is the file's.
-
-    Raises
-    ------
-    ValueError
-        If a part of it cannot be saved, or is nested too deeply; the message names it.
-    TypeError
-        If the dtype of an array holds Python objects or fields.
-
-    Examples
-    --------
-    >>> tree, tensors = encode({"w": Variable([1.0]), "step": 3})
-    >>> tree
-    ['dict', [['w', ['variable', 'plain', 'NONE', ['w']]], ['step', 3]]]
-    >>> tensors[0].array
-    array([1.])
+    Tensors are views of the memory of variables and arrays where their layout is the file's. A ValueError or a
+    TypeError names the part that cannot be saved.
     """
     encoder = _Encoder(prefix)
     tree = encoder.node(value, ())

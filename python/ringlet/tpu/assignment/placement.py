@@ -58,25 +58,7 @@ def _room(mesh: Sequence[int], shape: Sequence[int], stride: Sequence[int], num_
 def place(
     topology: Topology, shape: Sequence[int], stride: Sequence[int], num_replicas: int, order_mode: str
 ) -> IntArray:
-    """Return the cores of all replicas on a slice.
-
-    Parameters
-    ----------
-    topology : Topology
-    shape, stride : sequence of 4 ints
-        From :func:`computation`.
-    num_replicas : int
-    order_mode : {"AUTO", "RING", "MESH"}
-
-    Returns
-    -------
-    ndarray of int32, shape (num_replicas, cores per replica, 4)
-
-    Raises
-    ------
-    ValueError
-        If the replicas do not fit, or if rings are requested but not possible.
-    """
+    """Return the cores [replica, logical core, coordinate] of all replicas on a slice."""
     mesh = tuple(topology.mesh_shape.tolist())
     room = _room(mesh, shape, stride, num_replicas)
     if topology.num_devices < math.prod(mesh):

@@ -116,16 +116,7 @@ class Collective:
 
 @dataclass(frozen=True, eq=False)
 class StageCost:
-    """Cost of one stage.
-
-    Attributes
-    ----------
-    loads : ndarray, [resource]
-        Bytes, as in :class:`~ringlet.tpu.cost.cost_fabric.Fabric`.
-    latency_seconds, transfer_seconds : float
-    kind : str
-        The resource that limits the transfer: ``"ICI"``, ``"core link"`` or ``"DCN"``.
-    """
+    """Bytes on each resource of a fabric in one stage, and the kind of resource that limits the transfer."""
 
     loads: FloatArray
     latency_seconds: float
@@ -195,13 +186,7 @@ def collective_cost(
 
 
 def options_of(speeds: dict[str, Any]) -> FabricOptions:
-    """Return keyword arguments as options.
-
-    Raises
-    ------
-    TypeError
-        If one of them is unknown.
-    """
+    """Return keyword arguments as options; a TypeError names an unknown one."""
     known = FabricOptions.__dataclass_fields__
     for name in speeds:
         if name not in known:
@@ -226,24 +211,7 @@ def fabric_of(assignment: DeviceAssignment | Topology, options: FabricOptions) -
 def evaluate(
     assignment: DeviceAssignment | Topology, wanted: Collective, fabric: Fabric, model: str = "exact"
 ) -> ActiveCollective:
-    """Compute a collective's cost: every applicable algorithm, the fastest in detail.
-
-    Parameters
-    ----------
-    assignment : DeviceAssignment or Topology
-    wanted : Collective
-    fabric : Fabric
-    model : {"exact", "asymptotic"}
-
-    Returns
-    -------
-    ActiveCollective
-
-    Raises
-    ------
-    ValueError
-        If the algorithm does not apply to these groups, or a member is not in them.
-    """
+    """Compute a collective's cost: every applicable algorithm, the fastest in detail."""
     if model not in ("exact", "asymptotic"):
         raise ValueError(f"model must be 'exact' or 'asymptotic', got {model!r}")
     plan = _plan(assignment, wanted, fabric)
@@ -286,19 +254,7 @@ def _plan(assignment: DeviceAssignment | Topology, wanted: Collective, fabric: F
 
 
 def stage_costs(stages: Iterable[Stage], fabric: Fabric, *, is_asymptotic: bool = False) -> list[StageCost]:
-    """Route the messages of each stage; return its link loads and duration.
-
-    Parameters
-    ----------
-    stages : iterable of Stage
-    fabric : Fabric
-    is_asymptotic : bool
-        Whether bytes are those of the asymptotic form.
-
-    Returns
-    -------
-    list of StageCost
-    """
+    """Route the messages of each stage; return its link loads and duration."""
     costs = []
     for stage in stages:
         loads, hops = fabric.no_load(), dict.fromkeys((traffic.part for traffic in stage), 0)

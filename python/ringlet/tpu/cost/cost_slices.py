@@ -22,37 +22,14 @@ __all__ = ["between_slices", "within_slice"]
 
 
 def within_slice(collective: str, algorithm: str, plan: Plan, slices: int) -> list[Stage]:
-    """Return the stages of a collective, including those between slices.
-
-    Parameters
-    ----------
-    collective, algorithm : str
-    plan : Plan
-        Of one slice; its `nbytes` is ``V``.
-    slices : int
-
-    Returns
-    -------
-    list of Stage
-
-    Raises
-    ------
-    UnfitError
-        If the algorithm does not apply to these groups.
-    """
+    """Return the stages of a collective, including those between slices; `plan` is that of one slice."""
     if slices == 1:
         return schedule(collective, algorithm, plan)
     return between_slices(collective)(algorithm, plan, slices)
 
 
 def between_slices(collective: str) -> Callable[[str, Plan, int], list[Stage]]:
-    """Return the schedule of a collective over several slices.
-
-    Raises
-    ------
-    ValueError
-        If there is none.
-    """
+    """Return the schedule of a collective over several slices; a ValueError if there is none."""
     if collective not in _OVER_SLICES:
         raise ValueError(
             f"{collective} has no schedule over several slices. Leave slices at 1, or use one of "

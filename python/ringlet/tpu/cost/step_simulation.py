@@ -174,7 +174,6 @@ class _RunningCollective:
         return self.stage == len(self.collective.stages)
 
     def advance(self, part: float) -> None:
-        """Complete a fraction of the current stage."""
         self.left -= part
         if self.left <= 1e-12:
             self.stage, self.left = self.stage + 1, 1.0
@@ -182,8 +181,6 @@ class _RunningCollective:
 
 @dataclass(frozen=True)
 class _ConcurrentTimes:
-    """Times of concurrent collectives."""
-
     seconds: float
     by_bound: dict[str, float]
 

@@ -108,18 +108,7 @@ def _ring_rows(subject: Subject, layout: Layout, hops: Sequence[Sequence[Hop]]) 
 
 
 def ring_in_words(subject: Subject, hops: Sequence[Sequence[Hop]]) -> str:
-    """Return a description of the rings and the length of their hops.
-
-    Parameters
-    ----------
-    subject : Subject
-    hops : sequence of sequence of Hop
-        Of each ring.
-
-    Returns
-    -------
-    str
-    """
+    """Return a description of the rings and the length of their hops."""
     core = "" if subject.num_logical_cores == 1 else ", logical core 0"
     over_cores = len(hops) > 1 or subject.num_replicas == 1
     what = "path: the ring over the cores of each replica" if over_cores else f"path: the ring over the replicas{core}"
@@ -160,17 +149,7 @@ def _load_rows(subject: Subject, layout: Layout) -> Iterator[LegendRow]:
 
 
 def loads_in_words(subject: Subject) -> str:
-    """Return a description of the busiest link.
-
-    Parameters
-    ----------
-    subject : Subject
-        With loads.
-
-    Returns
-    -------
-    str
-    """
+    """Return a description of the busiest link."""
     link = None if subject.loads is None else busiest(subject.loads)
     if link is None:
         return "no link carries anything"

@@ -26,16 +26,7 @@ class BusyLink:
 
 
 def load_classes(loads: Loads) -> Integers:
-    """Return the class of each link: 0 without load, else 1 to 5 for fifths of the highest load.
-
-    Parameters
-    ----------
-    loads : Loads
-
-    Returns
-    -------
-    ndarray of int, shape (links,)
-    """
+    """Return the class of each link: 0 without load, else 1 to 5 for fifths of the highest load."""
     if loads.highest == 0:
         return np.zeros(len(loads.amount), np.int64)
     return np.ceil(loads.amount / loads.highest * len(LOADS) - 1e-9).astype(np.int64)

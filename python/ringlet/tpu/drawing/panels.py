@@ -41,12 +41,8 @@ class Panel(Protocol):
 class LoadDigits:
     """Link loads as digits from 0 to 9, of the busier direction.
 
-    Attributes
-    ----------
-    inside : dict
-        By chip and axis, of the link to the next chip along the axis; without wrap links.
-    edge : dict
-        By chip, axis and direction, of wrap links at that chip.
+    `inside` has by chip and axis those of links to the next chip along the axis, without wrap links; `edge` by chip,
+    axis and direction those of wrap links at that chip.
     """
 
     inside: dict[tuple[Chip, int], int]
@@ -54,17 +50,7 @@ class LoadDigits:
 
 
 def load_digits(subject: Subject) -> LoadDigits:
-    """Return the loads in ninths of the highest, rounded up.
-
-    Parameters
-    ----------
-    subject : Subject
-
-    Returns
-    -------
-    LoadDigits
-        Empty for a subject without loads.
-    """
+    """Return the loads in ninths of the highest, rounded up; empty for a subject without loads."""
     found = LoadDigits({}, {})
     loads = subject.loads
     if loads is None or loads.highest == 0:
@@ -151,7 +137,6 @@ class WidePanel(_Labelled):
         return canvas
 
     def _at(self, x: int, y: int) -> tuple[int, int]:
-        """Return the start of a chip's label."""
         return self.margin + 2 + x * self.pitch, self.top + 1 + 2 * y
 
     def _middle(self, x: int) -> int:

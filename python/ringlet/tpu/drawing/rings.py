@@ -83,7 +83,6 @@ class _Paths:
         self.panel_of = {z: panel for panel, z in enumerate(self.layout.slices)}
 
     def add(self, ring: Sequence[Hop]) -> None:
-        """Add the hops of one ring."""
         if ring:
             self.starts += [point for point in [self.node(ring[0].source)] if point]
         end: Coordinate | None = None

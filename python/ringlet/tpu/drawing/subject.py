@@ -30,16 +30,7 @@ _RING_CHOICES = ("auto", "cores", "replicas", "none")
 
 @dataclass(frozen=True, eq=False)
 class Loads:
-    """Bytes over each directed link between chips.
-
-    Attributes
-    ----------
-    source, target : ndarray of int, shape (n, 3)
-        Coordinates of the chips.
-    axis : ndarray of int, shape (n,)
-    is_wrap : ndarray of bool, shape (n,)
-    amount : ndarray of float, shape (n,)
-    """
+    """Bytes over each directed link between chips."""
 
     source: Integers
     target: Integers
@@ -60,25 +51,10 @@ class Loads:
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A slice, and the replicas on it.
+    """A slice, and the replicas on it; arrays by mesh coordinate have -1 where there is no device or replica.
 
-    Attributes
-    ----------
-    title : str
-    shape : tuple of 3 int
-        Chips along x, y and z.
-    wrap : tuple of 3 bool
-        Whether each axis wraps.
-    periods : tuple of 3-tuples of int
-        For each wrapped axis, steps along x, y and z that lead back to the same chip; along that axis only unless the
-        torus is twisted.
-    task, device : ndarray of int, shape ``shape + (cores,)``
-        Host of a core, and its device number there; -1 without a device.
-    replica, logical_core : ndarray of int, shape ``shape + (cores,)``
-        Replica and logical core on a core; -1 if it is unused.
-    core_assignment : ndarray of int, shape (replicas, logical cores, 4)
-        Empty without an assignment.
-    loads : Loads or None
+    `periods` has for each wrapped axis the steps along x, y and z that lead back to the same chip; along that axis only
+    unless the torus is twisted.
     """
 
     title: str
@@ -115,23 +91,7 @@ class Subject:
 
 
 def subject_of(drawn: Drawn, loads: ArrayLike | None = None) -> Subject:
-    """Return the subject of a topology, an assignment with its topology, or a cost with its link loads.
-
-    Parameters
-    ----------
-    drawn : Topology, DeviceAssignment, CollectiveCost or StepCost
-    loads : array_like, optional
-        One number per directed link, in the order of ``topology.links()``; default: those of a cost.
-
-    Returns
-    -------
-    Subject
-
-    Raises
-    ------
-    ValueError
-        If the number of loads is not that of links, or one is negative or not finite.
-    """
+    """Return the subject of a topology, an assignment with its topology, or a cost with its link loads."""
     topology = topology_of(drawn)
     loads = getattr(drawn, "link_bytes", None) if loads is None else loads
     assigned = getattr(getattr(drawn, "assignment", drawn), "core_assignment", np.zeros((0, 0, 4)))
@@ -156,24 +116,7 @@ def subject_of(drawn: Drawn, loads: ArrayLike | None = None) -> Subject:
 
 
 def rings_of(subject: Subject, rings: str) -> list[Integers]:
-    """Return the rings to draw, each as the coordinates of its cores in order.
-
-    Parameters
-    ----------
-    subject : Subject
-    rings : {"auto", "cores", "replicas", "none"}
-        Over the cores of each replica, or over the first core of all replicas. "auto" is "replicas" if replicas have
-        one core, else "cores", and "none" if there are loads.
-
-    Returns
-    -------
-    list of ndarray, each of shape (n, 4)
-
-    Raises
-    ------
-    ValueError
-        If `rings` is none of these.
-    """
+    """Return the rings to draw, each as the coordinates of its cores in order; a ValueError for another kind."""
     if rings not in _RING_CHOICES:
         choices = ", ".join(map(repr, _RING_CHOICES))
         raise ValueError(f"rings must be one of {choices}, got {rings!r}")

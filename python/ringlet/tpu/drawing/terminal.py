@@ -23,17 +23,7 @@ def terminal_width() -> int:
 
 
 def has_colours(file: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
-    """Return whether to use colours: only on terminals, unless ``NO_COLOR`` is set or ``TERM`` is "dumb".
-
-    Parameters
-    ----------
-    file : text file
-    environ : mapping, optional
-
-    Returns
-    -------
-    bool
-    """
+    """Return whether to use colours: only on terminals, unless ``NO_COLOR`` is set or ``TERM`` is "dumb"."""
     is_terminal = getattr(file, "isatty", None)
     return bool(is_terminal and is_terminal()) and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
@@ -50,18 +40,9 @@ def can_write(file: TextIO, text: str) -> bool:
 def print_drawing(
     lines: Callable[[int, bool], Iterable[str]], width: int | None, color: bool | None, file: TextIO | None
 ) -> None:
-    """Print the lines of a drawing, limited to what the terminal or the file can show.
+    """Print the lines of a drawing, a function of the width and of whether there are colours.
 
-    Parameters
-    ----------
-    lines : callable
-        Function of the line width and whether there are colours.
-    width : int, optional
-        Default: the terminal's.
-    color : bool, optional
-        Default: from `has_colours`.
-    file : text file, optional
-        Default: standard output. If its encoding has no box characters, ASCII is used.
+    If the encoding of the file has no box characters, ASCII is used.
     """
     file = sys.stdout if file is None else file
     width = max(20, terminal_width()) if width is None else width
@@ -70,16 +51,7 @@ def print_drawing(
 
 
 def paint_of(styles: Iterable[Style]) -> dict[int, str]:
-    """Return the escape sequence of each style by number: black on its colour.
-
-    Parameters
-    ----------
-    styles : iterable of Style
-
-    Returns
-    -------
-    dict of int to str
-    """
+    """Return the escape sequence of each style by number: black on its colour."""
     fills = (style.fill[0] for style in styles if style.fill)
     return {number: f"\033[{_BLACK};48;5;{_nearest(colour)}m" for number, colour in enumerate(fills)}
 

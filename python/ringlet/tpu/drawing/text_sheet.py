@@ -42,13 +42,7 @@ def text_lines(
     width: int = 80,
     in_colours: bool = False,
 ) -> list[str]:
-    """Return the lines of a drawing; the other parameters are those of `ringlet.tpu.drawing.text`.
-
-    Parameters
-    ----------
-    in_colours : bool
-        Whether to include escape sequences of colours.
-    """
+    """Return the lines of a drawing; the other parameters are those of `ringlet.tpu.drawing.text`."""
     if width < _NARROWEST:
         raise ValueError(f"width must be at least {_NARROWEST} characters, got width={width}")
     subject = subject_of(drawn, loads)

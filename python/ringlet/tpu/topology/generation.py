@@ -180,7 +180,6 @@ class Generation:
 
 
 def _flat(*sizes: tuple[int, int]) -> tuple[ChipShape, ...]:
-    """Return shapes of one layer of chips."""
     return tuple((x, y, 1) for x, y in sizes)
 
 

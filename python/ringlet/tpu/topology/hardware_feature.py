@@ -17,36 +17,14 @@ _EMBEDDING, _DEVICES_PER_CHIP = 1, 2
 
 @dataclass(frozen=True)
 class HardwareFeatureMessage:
-    """The field ``tpu_hardware_feature`` of a ``TopologyProto``.
-
-    Attributes
-    ----------
-    embedding_feature : int
-        Number of a :class:`HardwareFeature.EmbeddingFeature`: 0, 1 or 2.
-    num_embedding_devices_per_chip : int
-    """
+    """The field ``tpu_hardware_feature`` of a ``TopologyProto``."""
 
     embedding_feature: int = 0
     num_embedding_devices_per_chip: int = 0
 
     @classmethod
     def of_topology(cls, serialized: bytes) -> HardwareFeatureMessage:
-        """Parse it from a serialized topology; zeros if absent.
-
-        Parameters
-        ----------
-        serialized : bytes
-
-        Raises
-        ------
-        ValueError
-            If the bytes are not a valid message.
-
-        Examples
-        --------
-        >>> HardwareFeatureMessage.of_topology(bytes([0x2A, 2, 8, 2]))
-        HardwareFeatureMessage(embedding_feature=2, num_embedding_devices_per_chip=0)
-        """
+        """Parse it from a serialized topology; zeros if absent."""
         numbers = single_numbers(serialized, _FEATURE)
         return cls(numbers.get(_EMBEDDING, 0), numbers.get(_DEVICES_PER_CHIP, 0))
 

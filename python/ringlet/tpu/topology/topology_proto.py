@@ -31,13 +31,7 @@ _DEEPEST = 100
 
 @dataclass(frozen=True, eq=False)
 class TopologyMessage:
-    """The fields of a message, not validated.
-
-    Attributes
-    ----------
-    mesh_shape, device_coordinates : ndarray of int32, one dimension
-    num_tasks, num_devices_per_task : int
-    """
+    """The fields of a message, not validated."""
 
     mesh_shape: IntArray
     num_tasks: int
@@ -46,14 +40,7 @@ class TopologyMessage:
 
 
 def serialize(message: TopologyMessage) -> bytes:
-    """Serialize a message, byte for byte as protobuf does.
-
-    Examples
-    --------
-    >>> shape, coordinates = np.array([1, 1, 1, 1], np.int32), np.zeros(4, np.int32)
-    >>> serialize(TopologyMessage(shape, 1, 1, coordinates)).hex(" ")
-    '0a 04 01 01 01 01 10 01 18 01 22 04 00 00 00 00'
-    """
+    """Serialize a message, byte for byte as protobuf does."""
     return b"".join(
         (
             _packed(_MESH_SHAPE, message.mesh_shape),
@@ -90,13 +77,7 @@ def _varints(values: np.ndarray[Any, np.dtype[Any]]) -> bytes:
 
 
 def parse(data: bytes) -> TopologyMessage:
-    """Parse a message.
-
-    Raises
-    ------
-    ValueError
-        If the bytes are not a valid message; the text names the position.
-    """
+    """Parse a message."""
     lists: dict[int, list[IntArray]] = {_MESH_SHAPE: [], _COORDINATES: []}
     numbers = {_NUM_TASKS: 0, _NUM_DEVICES: 0}
     reader = _Reader(data)
@@ -117,29 +98,7 @@ def parse(data: bytes) -> TopologyMessage:
 
 
 def single_numbers(data: bytes, field: int) -> dict[int, int]:
-    """Parse the single numbers of a nested message; none if the field is absent.
-
-    Parameters
-    ----------
-    data : bytes
-    field : int
-        Field number of the nested message.
-
-    Returns
-    -------
-    dict of int to int
-        Field of the nested message -> number.
-
-    Raises
-    ------
-    ValueError
-        If the bytes are not a valid message.
-
-    Examples
-    --------
-    >>> single_numbers(bytes([0x2A, 2, 8, 2]), 5)
-    {1: 2}
-    """
+    """Parse the single numbers of a nested message, by field; none if the message is absent."""
     numbers: dict[int, int] = {}
     reader = _Reader(data)
     while reader.position < len(data):
@@ -164,8 +123,6 @@ def _signed(value: int) -> int:
 
 
 class _Reader:
-    """Bytes and a read position."""
-
     def __init__(self, data: bytes) -> None:
         self._data = data
         self.position = 0
@@ -225,7 +182,6 @@ class _Reader:
         return np.bitwise_or.reduceat(parts, starts).astype(np.uint32).view(np.int32)
 
     def pass_over(self) -> None:
-        """Skip all fields."""
         while self.position < len(self._data):
             self.skip(*self.tag(), depth=2)
 
