@@ -6,12 +6,11 @@ import enum
 from dataclasses import dataclass
 from typing import Any
 
-from ringlet.tpu.topology.topology_proto import single_numbers
+from ringlet.tpu.topology import topology_proto
 
 __all__ = ["HardwareFeature", "HardwareFeatureMessage"]
 
-# Field numbers in TopologyProto, and in its nested message.
-_FEATURE = 5
+# Field numbers of the message.
 _EMBEDDING, _DEVICES_PER_CHIP = 1, 2
 
 
@@ -25,7 +24,7 @@ class HardwareFeatureMessage:
     @classmethod
     def of_topology(cls, serialized: bytes) -> HardwareFeatureMessage:
         """Parse it from a serialized topology; zeros if absent."""
-        numbers = single_numbers(serialized, _FEATURE)
+        numbers = topology_proto.parse(serialized).hardware_feature
         return cls(numbers.get(_EMBEDDING, 0), numbers.get(_DEVICES_PER_CHIP, 0))
 
 
