@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ringlet.tpu import drawing as drawing
     from ringlet.tpu.assignment.device_assignment import SINGLE_CORE_ASSIGNMENT as SINGLE_CORE_ASSIGNMENT
     from ringlet.tpu.assignment.device_assignment import DeviceAssignment as DeviceAssignment
     from ringlet.tpu.assignment.device_assignment import DeviceOrderMode as DeviceOrderMode
@@ -61,9 +62,12 @@ _PUBLIC = {
 }
 
 __all__ = list(_PUBLIC)
+__all__ += ["drawing"]
 
 
 def __getattr__(name: str) -> object:
+    if name == "drawing":
+        return importlib.import_module(f"{__name__}.drawing")
     if name not in _PUBLIC:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f"{__name__}.{_PUBLIC[name]}"), name)
@@ -72,4 +76,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted(_PUBLIC)
+    return sorted(__all__)

@@ -22,10 +22,9 @@ from ringlet.tpu.cost.cost_results import CollectiveCost
 from ringlet.tpu.cost.cost_schedules import ALGORITHMS, Plan, Stage, UnfitError
 from ringlet.tpu.cost.cost_slices import between_slices, within_slice
 from ringlet.tpu.cost.link_traffic import FloatArray, IntArray
-from ringlet.tpu.topology_of import topology_of
+from ringlet.tpu.topology.topology_of import Placed, topology_of
 
 if TYPE_CHECKING:
-    from ringlet.tpu.assignment.device_assignment import DeviceAssignment
     from ringlet.tpu.topology.topology import Topology
 
 __all__ = [
@@ -134,7 +133,7 @@ class ActiveCollective:
 
 
 def collective_cost(
-    assignment: DeviceAssignment | Topology,
+    assignment: Placed | Topology,
     collective: str,
     nbytes: float,
     axis: str = "replica",
@@ -196,20 +195,20 @@ def options_of(speeds: dict[str, Any]) -> FabricOptions:
     return FabricOptions(**speeds)
 
 
-def _cores(assignment: DeviceAssignment | Topology) -> IntArray:
+def _cores(assignment: Placed | Topology) -> IntArray:
     """Return the coordinates [replica, logical core, axis]."""
     topology = topology_of(assignment)
     cores = getattr(assignment, "core_assignment", topology.device_coordinates.reshape(-1, 1, 4))
     return np.asarray(cores, np.int64)
 
 
-def fabric_of(assignment: DeviceAssignment | Topology, options: FabricOptions) -> Fabric:
+def fabric_of(assignment: Placed | Topology, options: FabricOptions) -> Fabric:
     """Return the network under the devices of an assignment."""
     return Fabric.of(topology_of(assignment), _cores(assignment).reshape(-1, 4), options)
 
 
 def evaluate(
-    assignment: DeviceAssignment | Topology, wanted: Collective, fabric: Fabric, model: str = "exact"
+    assignment: Placed | Topology, wanted: Collective, fabric: Fabric, model: str = "exact"
 ) -> ActiveCollective:
     """Compute a collective's cost: every applicable algorithm, the fastest in detail."""
     if model not in ("exact", "asymptotic"):
@@ -232,7 +231,7 @@ def evaluate(
     return ActiveCollective(cost, tuple(found[best]), fabric)
 
 
-def _plan(assignment: DeviceAssignment | Topology, wanted: Collective, fabric: Fabric) -> Plan:
+def _plan(assignment: Placed | Topology, wanted: Collective, fabric: Fabric) -> Plan:
     cores = _cores(assignment)
     groups = groups_of(cores.shape[0], cores.shape[1], wanted.axis, wanted.groups)
     if groups.size == 0:
@@ -276,7 +275,7 @@ def _seconds(costs: list[StageCost], model: str) -> float:
 
 
 def _result(
-    assignment: DeviceAssignment | Topology,
+    assignment: Placed | Topology,
     wanted: Collective,
     plan: Plan,
     costs: list[StageCost],

@@ -14,10 +14,9 @@ from ringlet.tpu.cost.collective_cost import ActiveCollective, Collective, evalu
 from ringlet.tpu.cost.cost_fabric import Fabric
 from ringlet.tpu.cost.cost_results import StepCost
 from ringlet.tpu.cost.link_traffic import FloatArray
-from ringlet.tpu.topology_of import topology_of
+from ringlet.tpu.topology.topology_of import Placed, topology_of
 
 if TYPE_CHECKING:
-    from ringlet.tpu.assignment.device_assignment import DeviceAssignment
     from ringlet.tpu.topology.topology import Topology
 
 __all__ = ["simulate"]
@@ -26,7 +25,7 @@ Schedule = Collective | Sequence[Collective | Sequence[Collective]]
 
 
 def simulate(
-    assignment: DeviceAssignment | Topology,
+    assignment: Placed | Topology,
     collectives: Schedule = (),
     *,
     flops: float = 0.0,
@@ -134,7 +133,7 @@ def _no_step(item: object) -> TypeError:
     return TypeError(f"a step must consist of Collective(...) and lists of them, got {item!r}")
 
 
-def _device_seconds(assignment: DeviceAssignment | Topology, name: str, amount: float, given: float | None) -> float:
+def _device_seconds(assignment: Placed | Topology, name: str, amount: float, given: float | None) -> float:
     """Return the time in which one device computes, or transfers bytes to and from its memory."""
     if not isinstance(amount, Real) or not 0 <= amount < math.inf:
         raise ValueError(f"{name} must be per device and step, finite and not negative, got {amount!r}")

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ringlet.tpu.topology.accelerator_type import shape_text
 from ringlet.tpu.topology.links import twist_of
-from ringlet.tpu.topology_of import topology_of
+from ringlet.tpu.topology.topology_of import topology_of
 
 if TYPE_CHECKING:
     from ringlet.tpu.assignment.device_assignment import DeviceAssignment

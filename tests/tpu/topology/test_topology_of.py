@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ringlet.tpu import DeviceAssignment, drawing, simulate
-from ringlet.tpu.topology_of import topology_of
+from ringlet.tpu.topology.topology_of import topology_of
 from tests.tpu.meshes import mesh
 
 
