@@ -161,18 +161,15 @@ def _link_speed(topology: Topology, bandwidth: str | float) -> float:
     if bandwidth not in ("usable", "published"):
         raise ValueError(f"bandwidth must be 'usable', 'published' or bytes per second, got {bandwidth!r}")
     if topology.generation is None:
+        shape = "x".join(map(str, topology.mesh_shape))
         raise ValueError(
-            f"the speed of the links is unknown, because the topology {_shape_text(topology)} names no generation. "
+            f"the speed of the links is unknown, because the topology {shape} names no generation. "
             "Pass bandwidth=4.5e10 (bytes per second, one way), or create the topology with "
             "Topology.from_accelerator_type"
         )
     if bandwidth == "usable":
         return topology.generation.ici_bandwidth_usable
     return topology.generation.ici_bandwidth
-
-
-def _shape_text(topology: Topology) -> str:
-    return "x".join(str(size) for size in topology.mesh_shape)
 
 
 def _positive(name: str, value: float) -> float:

@@ -68,11 +68,10 @@ class Canvas:
         """Yield the lines, without trailing spaces; `paint` has the escape sequence of each colour."""
         for cells in self._cells:
             used = len("".join(letter for letter, _ in cells).rstrip())
-            runs = ((colour, "".join(letter for letter, _ in run)) for colour, run in groupby(cells[:used], _colour))
+            runs = (
+                (colour, "".join(letter for letter, _ in run))
+                for colour, run in groupby(cells[:used], lambda cell: cell[1])
+            )
             yield "".join(
                 f"{paint[colour]}{text}\033[0m" if paint and colour is not None else text for colour, text in runs
             )
-
-
-def _colour(cell: Cell) -> int | None:
-    return cell[1]

@@ -76,20 +76,11 @@ def ring_hops(ring: ArrayLike, periods: Sequence[Period]) -> list[Hop]:
         return []
     source, target = cores[:count], np.roll(cores, -1, axis=0)[:count]
     way = shortest_ways(source, target, periods)
-    return [_hop(_coordinate(a), _coordinate(b), step) for a, b, step in zip(source, target, way, strict=True)]
+    ends = zip(source.tolist(), target.tolist(), way.tolist(), strict=True)
+    return [Hop(tuple(a), tuple(b), _kind(a, b, step), tuple(step)) for a, b, step in ends]
 
 
-def _coordinate(core: NDArray[np.int64]) -> Coordinate:
-    x, y, z, number = core.tolist()
-    return x, y, z, number
-
-
-def _hop(source: Coordinate, target: Coordinate, way: NDArray[np.int64]) -> Hop:
-    x, y, z = way.tolist()
-    return Hop(source, target, _kind(source, target, (x, y, z)), (x, y, z))
-
-
-def _kind(source: Coordinate, target: Coordinate, way: tuple[int, int, int]) -> HopKind:
+def _kind(source: Sequence[int], target: Sequence[int], way: Sequence[int]) -> HopKind:
     links = sum(map(abs, way))
     if links == 0:
         return HopKind.STAY

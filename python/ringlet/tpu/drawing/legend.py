@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from ringlet.tpu.drawing.chips import label_size
 from ringlet.tpu.drawing.colours import CATEGORIES, colour_styles, is_gradient
 from ringlet.tpu.drawing.hops import Hop, HopKind
-from ringlet.tpu.drawing.link_loads import busiest, chip_styles
+from ringlet.tpu.drawing.link_loads import chip_styles
 from ringlet.tpu.drawing.panel_layout import Layout
 from ringlet.tpu.drawing.rings import shows_rings
 from ringlet.tpu.drawing.scene import (
@@ -66,7 +68,8 @@ def legend_rows(subject: Subject, layout: Layout, hops: Sequence[Sequence[Hop]])
     yield from _ring_rows(subject, layout, hops)
     if subject.loads is not None:
         yield from _load_rows(subject, layout)
-    yield from map(LegendRow, left_out(subject, layout))
+    shown = len(layout.columns), len(layout.rows), len(layout.slices)
+    yield from map(LegendRow, left_out(subject.shape, shown))
 
 
 def _chip_rows(subject: Subject, layout: Layout) -> Iterator[LegendRow]:
@@ -150,22 +153,22 @@ def _load_rows(subject: Subject, layout: Layout) -> Iterator[LegendRow]:
 
 def loads_in_words(subject: Subject) -> str:
     """Return a description of the busiest link."""
-    link = None if subject.loads is None else busiest(subject.loads)
-    if link is None:
+    loads = subject.loads
+    if loads is None or loads.highest == 0:
         return "no link carries anything"
-    source, target = (f"({', '.join(map(str, chip))})" for chip in (link.source, link.target))
-    words = f"busiest: {source} to {target} with {format_bytes(link.amount)}"
-    return words if link.count == 1 else f"{words}, and {link.count - 1:,} more with as much"
+    # Loads that differ by rounding only are equal: sums depend on the order of their terms.
+    at, *others = np.flatnonzero(loads.amount >= loads.highest * (1 - 1e-9)).tolist()
+    source, target = (f"({', '.join(map(str, chips[at].tolist()))})" for chips in (loads.source, loads.target))
+    words = f"busiest: {source} to {target} with {format_bytes(loads.highest)}"
+    return f"{words}, and {len(others):,} more with as much" if others else words
 
 
-def left_out(subject: Subject, layout: Layout) -> Iterator[str]:
-    """Yield descriptions of the omitted parts of the slice."""
-    columns, rows = len(layout.columns), len(layout.rows)
-    if (columns, rows) != subject.shape[:2]:
-        yield f"left out: all chips but those with x below {columns} and y below {rows}"
-    missing = subject.shape[2] - len(layout.slices)
-    if missing:
-        yield f"{missing:,} of {subject.shape[2]:,} slices are not shown; slices=[...] chooses them"
+def left_out(shape: tuple[int, int, int], shown: tuple[int, int, int]) -> Iterator[str]:
+    """Yield descriptions of the omitted parts of a slice, by the number of shown columns, rows and layers."""
+    if shown[:2] != shape[:2]:
+        yield f"left out: all chips but those with x below {shown[0]} and y below {shown[1]}"
+    if shown[2] < shape[2]:
+        yield f"{shape[2] - shown[2]:,} of {shape[2]:,} slices are not shown; slices=[...] chooses them"
 
 
 def draw_legend(rows: Sequence[LegendRow], top: int) -> Iterator[Item]:

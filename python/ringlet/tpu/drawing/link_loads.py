@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,17 +11,7 @@ from ringlet.tpu.drawing.panel_layout import Layout
 from ringlet.tpu.drawing.scene import LOADS, Boxes, Item, Lines, Point, Style
 from ringlet.tpu.drawing.subject import Integers, Loads, Subject
 
-__all__ = ["BusyLink", "busiest", "chip_styles", "draw_chip_loads", "draw_link_loads", "load_classes"]
-
-
-@dataclass(frozen=True)
-class BusyLink:
-    """Highest link load, its first link, and the number of links that have it."""
-
-    source: tuple[int, ...]
-    target: tuple[int, ...]
-    amount: float
-    count: int
+__all__ = ["chip_styles", "draw_chip_loads", "draw_link_loads", "load_classes"]
 
 
 def load_classes(loads: Loads) -> Integers:
@@ -30,16 +19,6 @@ def load_classes(loads: Loads) -> Integers:
     if loads.highest == 0:
         return np.zeros(len(loads.amount), np.int64)
     return np.ceil(loads.amount / loads.highest * len(LOADS) - 1e-9).astype(np.int64)
-
-
-def busiest(loads: Loads) -> BusyLink | None:
-    """Return the first link with the highest load; None if there are no loads."""
-    if loads.highest == 0:
-        return None
-    # Loads that differ by rounding only are equal: sums depend on the order of their terms.
-    at, *others = np.flatnonzero(loads.amount >= loads.highest * (1 - 1e-9)).tolist()
-    source, target = loads.source[at].tolist(), loads.target[at].tolist()
-    return BusyLink(tuple(source), tuple(target), loads.highest, 1 + len(others))
 
 
 def draw_link_loads(layout: Layout, loads: Loads) -> Iterator[Item]:

@@ -11,15 +11,10 @@ from typing import TextIO
 from ringlet.tpu.drawing.canvas import ASCII
 from ringlet.tpu.drawing.scene import Style
 
-__all__ = ["can_write", "has_colours", "paint_of", "print_drawing", "terminal_width"]
+__all__ = ["can_write", "has_colours", "paint_of", "print_drawing"]
 
 _SHADES = (0, 95, 135, 175, 215, 255)  # levels of red, green and blue in the 256-colour palette of terminals
 _BLACK = "38;5;16"
-
-
-def terminal_width() -> int:
-    """Return the columns of the terminal, from ``COLUMNS`` or the terminal itself; 80 if unknown."""
-    return shutil.get_terminal_size().columns
 
 
 def has_colours(file: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
@@ -45,7 +40,7 @@ def print_drawing(
     If the encoding of the file has no box characters, ASCII is used.
     """
     file = sys.stdout if file is None else file
-    width = max(20, terminal_width()) if width is None else width
+    width = max(20, shutil.get_terminal_size().columns) if width is None else width
     printed = "\n".join(lines(width, has_colours(file) if color is None else color))
     print(printed if can_write(file, printed) else printed.translate(ASCII), file=file)
 

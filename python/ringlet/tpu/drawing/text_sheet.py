@@ -15,11 +15,10 @@ from numpy.typing import ArrayLike
 
 from ringlet.tpu.drawing.canvas import Canvas
 from ringlet.tpu.drawing.colours import CATEGORIES, colour_styles, is_gradient
-from ringlet.tpu.drawing.hops import Hop, HopKind
-from ringlet.tpu.drawing.legend import loads_in_words, ring_in_words, wraps_in_words
+from ringlet.tpu.drawing.hops import Hop, HopKind, ring_hops
+from ringlet.tpu.drawing.legend import left_out, loads_in_words, ring_in_words, wraps_in_words
 from ringlet.tpu.drawing.panel_layout import chosen_slices
 from ringlet.tpu.drawing.panels import ClosePanel, Panel, TinyPanel, WidePanel
-from ringlet.tpu.drawing.rings import hops_of
 from ringlet.tpu.drawing.subject import Drawn, Subject, rings_of, subject_of
 from ringlet.tpu.drawing.terminal import paint_of
 from ringlet.tpu.units import format_bytes
@@ -46,7 +45,7 @@ def text_lines(
     if width < _NARROWEST:
         raise ValueError(f"width must be at least {_NARROWEST} characters, got width={width}")
     subject = subject_of(drawn, loads)
-    hops = hops_of(subject, rings_of(subject, rings))
+    hops = [ring_hops(ring, subject.periods) for ring in rings_of(subject, rings)]
     sheet = _sheet(subject, hops, chosen_slices(subject, slices), width, slices is None)
     lines = textwrap.wrap(subject.title, width)
     lines += sheet.canvas().lines(paint_of(colour_styles(subject)) if in_colours else None)
@@ -86,13 +85,9 @@ class _Sheet:
         for number, group in enumerate(self.groups):
             left, top = number % self.across * step, number // self.across * self.block_height
             if self.has_titles:
-                canvas.write(left, top, _title(group))
+                canvas.write(left, top, f"z = {group[0]}" + (f" to {group[-1]}" if len(group) > 1 else ""))
             canvas.paste(self.panel.draw(group[0]), left, top + self.has_titles)
         return canvas
-
-
-def _title(group: Sequence[int]) -> str:
-    return f"z = {group[0]}" if len(group) == 1 else f"z = {group[0]} to {group[-1]}"
 
 
 def _sheet(
@@ -152,7 +147,9 @@ def _legend(subject: Subject, hops: Sequence[Sequence[Hop]], sheet: _Sheet) -> I
         yield words
     if subject.loads is not None:
         yield from _loads(subject, is_wide, is_tiny)
-    yield from _left_out(subject, sheet)
+    panel = sheet.panel
+    columns, rows = (panel.columns, panel.rows) if isinstance(panel, TinyPanel) else subject.shape[:2]
+    yield from left_out(subject.shape, (columns, rows, sheet.num_slices))
 
 
 def _labels(subject: Subject) -> str:
@@ -186,12 +183,3 @@ def _loads(subject: Subject, is_wide: bool, is_tiny: bool) -> Iterator[str]:
         what = "1 to 9 between chips: the busier direction of a link" if is_wide else "1 to 9"
         yield f"{what}, in ninths of {format_bytes(loads.highest)}{along_z}"
     yield loads_in_words(subject)
-
-
-def _left_out(subject: Subject, sheet: _Sheet) -> Iterator[str]:
-    panel = sheet.panel
-    if isinstance(panel, TinyPanel) and (panel.columns, panel.rows) != subject.shape[:2]:
-        yield f"left out: all chips but those with x below {panel.columns} and y below {panel.rows}"
-    missing = subject.shape[2] - sheet.num_slices
-    if missing:
-        yield f"{missing:,} of {subject.shape[2]:,} slices are not shown; slices=[...] chooses them"
