@@ -111,14 +111,8 @@ class _Encoder:
 
     # Leaves
 
-    def plain(self, value: Any, path: Path) -> Node:
-        return value
-
     def whole(self, value: int, path: Path) -> Node:
         return value if -(1 << 63) <= value < 1 << 64 else ["int", hex(value)]
-
-    def complex_number(self, value: complex, path: Path) -> Node:
-        return ["complex", value.real, value.imag]
 
     def text(self, value: str, path: Path) -> Node:
         if len(value) <= _MOST_IN_TREE:
@@ -214,8 +208,8 @@ def _ordered(values: Any) -> list[Any]:
 
 _KEYS = {Kind.NONE, Kind.BOOL, Kind.INT, Kind.FLOAT, Kind.COMPLEX}
 _LEAVES: dict[Kind, Any] = {
-    Kind.NONE: _Encoder.plain, Kind.BOOL: _Encoder.plain, Kind.FLOAT: _Encoder.plain, Kind.INT: _Encoder.whole,
-    Kind.COMPLEX: _Encoder.complex_number, Kind.STR: _Encoder.text, Kind.BYTES: _Encoder.binary,
-    Kind.BYTEARRAY: _Encoder.binary, Kind.ARRAY: _Encoder.array, Kind.SCALAR: _Encoder.scalar,
-    Kind.TENSOR: _Encoder.tensor,
+    **dict.fromkeys((Kind.NONE, Kind.BOOL, Kind.FLOAT), lambda _, value, path: value),
+    Kind.COMPLEX: lambda _, value, path: ["complex", value.real, value.imag],
+    Kind.INT: _Encoder.whole, Kind.STR: _Encoder.text, Kind.BYTES: _Encoder.binary, Kind.BYTEARRAY: _Encoder.binary,
+    Kind.ARRAY: _Encoder.array, Kind.SCALAR: _Encoder.scalar, Kind.TENSOR: _Encoder.tensor,
 }  # fmt: skip

@@ -29,7 +29,7 @@ from ringlet.train.per_worker_state import SavedParts
 from ringlet.train.saved_variables import SavedVariable, Sort
 from ringlet.train.trackable_types import Group, Kind, children_of, holds_state, is_state, kind_name, kind_of_object
 from ringlet.values import Variable
-from ringlet.values.variables.atomic_snapshot import NewValue, write_atomically
+from ringlet.values.variables.atomic_snapshot import write_atomically
 
 __all__ = ["Restoration", "leaf_names"]
 
@@ -205,23 +205,17 @@ class Restoration:
     def read(self, maker: Maker) -> Maker:
         """Read everything, and return the function that then changes the objects, as :meth:`apply` does."""
         values = [saved.new_value(variable, self._file) for variable, saved, _ in self._variables.values()]
-        states = [(value, kind, make(), name) for value, kind, make, name in self._read_states()]
+        states = [(value, kind, check_tree(self._file, make), name) for value, kind, make, name in self._states]
         result = check_tree(self._file, maker)
 
         def change() -> Any:
             self._set_states(states)
-            self._write(values)
+            write_atomically(values)
             for commit in self._commits:
                 commit()
             return result
 
         return change
-
-    def _read_states(self) -> list[tuple[Any, Kind, Maker, str]]:
-        def reading(make: Maker) -> Maker:
-            return lambda: check_tree(self._file, make)
-
-        return [(value, kind, reading(make), name) for value, kind, make, name in self._states]
 
     def _set_states(self, states: list[tuple[Any, Kind, Any, str]]) -> None:
         before: list[tuple[Any, Kind, Any]] = []
@@ -237,9 +231,6 @@ class Restoration:
             for value, kind, state in reversed(before):
                 _set_state(value, kind, state)
             raise
-
-    def _write(self, values: list[NewValue]) -> None:
-        write_atomically(values)
 
     def _replaced(self, value: Any, new: Any) -> Any:
         """Return the replacement of a plain value: the same list or dictionary, whose items are set later."""

@@ -20,7 +20,7 @@ from ringlet.tpu.cost.cost_fabric import KINDS, Fabric, FabricOptions
 from ringlet.tpu.cost.cost_groups import AXES, box_of, groups_of
 from ringlet.tpu.cost.cost_results import CollectiveCost
 from ringlet.tpu.cost.cost_schedules import ALGORITHMS, Plan, Stage, UnfitError
-from ringlet.tpu.cost.cost_slices import between_slices, within_slice
+from ringlet.tpu.cost.cost_slices import refuse_slices, within_slice
 from ringlet.tpu.cost.link_traffic import FloatArray, IntArray
 from ringlet.tpu.topology.topology_of import Placed, topology_of
 
@@ -242,7 +242,7 @@ def _plan(assignment: Placed | Topology, wanted: Collective, fabric: Fabric) -> 
         if is_used and not 0 <= member < size:
             raise ValueError(f"{name} is member {member}, but the groups have members 0 to {size - 1}")
     if wanted.slices > 1:
-        between_slices(wanted.kind)  # raises if the collective has no schedule over several slices
+        refuse_slices(wanted.kind)
         if np.isnan(fabric.bytes_per_second[fabric.first_host :]).any():
             raise ValueError(
                 "the speed of the data-centre network is unknown, because the topology names no generation. Pass "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -14,30 +13,6 @@ __all__ = ["Exchange", "HostTraffic", "Messages", "Multicast", "Traffic"]
 
 # Groups with at most this many pairs are routed pair by pair.
 _MAX_PAIRS = 1 << 16
-
-
-class Traffic(Protocol):
-    """Base class of messages that are in flight together."""
-
-    @property
-    def unit_bytes(self) -> float:
-        """Bytes of one unit of load."""
-
-    @property
-    def steps(self) -> int:
-        """Number of dependent messages in sequence, each of which adds latency."""
-
-    @property
-    def part(self) -> int:
-        """Part of the array: parts are transferred concurrently; traffic of the same part is sequential."""
-
-    @property
-    def growth(self) -> float:
-        """Ratio of asymptotic bytes (without ``(N-1)/N``) to exact bytes."""
-
-    def crossings(self, fabric: Fabric) -> tuple[FloatArray, int]:
-        """Return the units on every resource and the longest path in hops."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,3 +179,9 @@ class HostTraffic:
         for first, place in ((fabric.first_bus, fabric.chip), (fabric.first_host, fabric.host)):
             loads += np.bincount(first + place[self.devices], minlength=len(loads))
         return loads, 0
+
+
+# Messages that are in flight together. A unit of load has `unit_bytes`; `steps` dependent messages in sequence add
+# latency each; parts of an array are transferred concurrently, traffic of the same part in sequence; `growth` is the
+# ratio of asymptotic bytes (without ``(N-1)/N``) to exact bytes.
+Traffic = Messages | Exchange | Multicast | HostTraffic

@@ -88,7 +88,7 @@ def simulate(
     parts = [_run_concurrently(round_, fabric) for round_ in rounds]
     compute = _device_seconds(assignment, "flops", flops, peak)
     hbm = _device_seconds(assignment, "hbm_bytes", hbm_bytes, memory)
-    communication = sum(part.seconds for part in parts)
+    communication = sum(time for time, _ in parts)
     roofline = max(compute, hbm)
     loads = sum((stage.loads for round_ in rounds for c in round_ for stage in c.stages), start=fabric.no_load())
     links, seconds = fabric.link_bytes(loads), fabric.link_bytes(fabric.seconds(loads))
@@ -102,7 +102,7 @@ def simulate(
         compute_seconds=compute,
         memory_seconds=hbm,
         communication_seconds=communication,
-        **{f"{name}_seconds": sum(part.by_bound[name] for part in parts) for name in _BOUNDS},
+        **{f"{name}_seconds": sum(by_bound[name] for _, by_bound in parts) for name in _BOUNDS},
         is_overlapped=is_overlapped,
         collectives=tuple(c.cost for round_ in rounds for c in round_),
     )
@@ -178,14 +178,8 @@ class _RunningCollective:
             self.stage, self.left = self.stage + 1, 1.0
 
 
-@dataclass(frozen=True)
-class _ConcurrentTimes:
-    seconds: float
-    by_bound: dict[str, float]
-
-
-def _run_concurrently(collectives: list[ActiveCollective], fabric: Fabric) -> _ConcurrentTimes:
-    """Simulate concurrent collectives until the last one ends.
+def _run_concurrently(collectives: list[ActiveCollective], fabric: Fabric) -> tuple[float, dict[str, float]]:
+    """Simulate concurrent collectives until the last one ends; return the time and that of each bound.
 
     At any time each is in one stage, and needs a fraction of every link's time: the link's busy time in that stage by
     the stage's duration alone. If the fractions of a link exceed one, all collectives that use it slow down by that
@@ -193,26 +187,22 @@ def _run_concurrently(collectives: list[ActiveCollective], fabric: Fabric) -> _C
     """
     if len(collectives) == 1:
         cost = collectives[0].cost
-        return _ConcurrentTimes(cost.seconds, {name: getattr(cost, f"{name}_seconds") for name in _BOUNDS})
+        return cost.seconds, {name: getattr(cost, f"{name}_seconds") for name in _BOUNDS}
     running = [_RunningCollective(each) for each in collectives]
     seconds = 0.0
     while running := [each for each in running if not each.is_over]:
         if (idle := next((each for each in running if each.alone_seconds == 0), None)) is not None:
             idle.advance(1.0)
             continue
-        slowdowns = _slowdowns([_use(each, fabric) for each in running])
+        # The fraction of its time that each resource is used by the current stage of each.
+        uses = [fabric.seconds(each.collective.stages[each.stage].loads) / each.alone_seconds for each in running]
+        slowdowns = _slowdowns(uses)
         needed = [each.left * each.alone_seconds * slow for each, slow in zip(running, slowdowns, strict=True)]
         span = min(needed)
         for each, slow in zip(running, slowdowns, strict=True):
             each.advance(span / (each.alone_seconds * slow))
         seconds += span
-    return _ConcurrentTimes(seconds, _concurrent_bounds(collectives, fabric))
-
-
-def _use(each: _RunningCollective, fabric: Fabric) -> FloatArray:
-    """Return the fraction of its time that each resource is used by a collective's current stage."""
-    use: FloatArray = fabric.seconds(each.collective.stages[each.stage].loads) / each.alone_seconds
-    return use
+    return seconds, _concurrent_bounds(collectives, fabric)
 
 
 def _slowdowns(uses: list[FloatArray]) -> list[float]:
