@@ -11,6 +11,7 @@ import numpy as np
 from ringlet.tpu.assignment.device_order import mesh_assignment, replica_grid, ring_assignment
 from ringlet.tpu.topology.coordinates import as_int32
 from ringlet.tpu.topology.topology import Topology
+from ringlet.tpu.topology.topology_text import counted, unit_of
 
 __all__ = ["computation", "place"]
 
@@ -41,7 +42,7 @@ def _room(mesh: Sequence[int], shape: Sequence[int], stride: Sequence[int], num_
     if any(a > b for a, b in zip(footprint, mesh, strict=True)):
         raise ValueError(
             f"computation footprint {_text(footprint)} does not fit in TPU topology shape {_text(mesh)}. The footprint "
-            "is computation_shape * computation_stride along x, y, z and the cores of a chip."
+            "is computation_shape * computation_stride along x, y, z and the devices of a chip."
         )
     room = [length // size * step for length, size, step in zip(mesh, footprint, stride, strict=True)]
     most = math.prod(room)
@@ -88,8 +89,8 @@ def _in_task_order(topology: Topology, shape: Sequence[int], stride: Sequence[in
     each = math.prod(shape)
     if num_replicas * each > there:
         raise ValueError(
-            f"requested {num_replicas} replicas of {each} cores, {num_replicas * each} in all, but only {there} "
-            f"devices exist ({missing} are missing): at most {there // each} replicas."
+            f"requested {num_replicas} replicas of {counted(each, unit_of(topology))}, {num_replicas * each} in all, "
+            f"but only {there} devices exist ({missing} are missing): at most {there // each} replicas."
         )
     coordinates: IntArray = topology.device_coordinates.reshape(-1, 4)[: num_replicas * each]
     taken: IntArray = coordinates.reshape(num_replicas, each, 4).copy()

@@ -266,10 +266,11 @@ def _described(subject: Subject, chip: tuple[int, int, int]) -> str:
     words = [f"chip ({', '.join(map(str, chip))})"]
     for core in range(subject.cores):
         place = (*chip, core)
+        begin = f"core {core}: " if subject.unit == "core" else ""
         if subject.task[place] < 0:
-            words.append(f"core {core}: no device")
+            words.append(f"{begin}no device")
             continue
-        what = f"core {core}: /task:{subject.task[place]}/device:TPU:{subject.device[place]}"
+        what = f"{begin}/task:{subject.task[place]}/device:TPU:{subject.device[place]}"
         if subject.replica[place] >= 0:
             what += f", replica {subject.replica[place]}, logical core {subject.logical_core[place]}"
         words.append(what)

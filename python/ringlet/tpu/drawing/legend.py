@@ -79,7 +79,7 @@ def _chip_rows(subject: Subject, layout: Layout) -> Iterator[LegendRow]:
         words = "a.b: logical core b of replica a" if subject.num_logical_cores > 1 else "number: the replica"
         yield LegendRow("a:b: device b of host a" if subject.num_replicas == 0 else words)
     if subject.num_replicas and ((subject.replica < 0) & (subject.task >= 0)).any():
-        yield LegendRow("a core without a replica", fills=(CHIP,))
+        yield LegendRow(f"a {subject.unit} without a replica", fills=(CHIP,))
     if (subject.task < 0).any():
         yield LegendRow("missing: no device there", stroke=MISSING)
 
@@ -114,7 +114,7 @@ def ring_in_words(subject: Subject, hops: Sequence[Sequence[Hop]]) -> str:
     """Return a description of the rings and the length of their hops."""
     core = "" if subject.num_logical_cores == 1 else ", logical core 0"
     over_cores = len(hops) > 1 or subject.num_replicas == 1
-    what = "path: the ring over the cores of each replica" if over_cores else f"path: the ring over the replicas{core}"
+    what = f"path: the ring over the {f'{subject.unit}s of each replica' if over_cores else f'replicas{core}'}"
     links = Counter(hop.links for ring in hops for hop in ring if hop.links)
     if not links:
         return what

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ringlet.tpu.topology.accelerator_type import shape_text
 from ringlet.tpu.topology.links import twist_of
 from ringlet.tpu.topology.topology_of import topology_of
+from ringlet.tpu.topology.topology_text import counted, unit_of
 
 if TYPE_CHECKING:
     from ringlet.tpu.assignment.device_assignment import DeviceAssignment
@@ -54,7 +55,7 @@ class Subject:
     """A slice, and the replicas on it; arrays by mesh coordinate have -1 where there is no device or replica.
 
     `periods` has for each wrapped axis the steps along x, y and z that lead back to the same chip; along that axis only
-    unless the torus is twisted.
+    unless the torus is twisted. `unit` is what a device is, a chip or a core.
     """
 
     title: str
@@ -67,6 +68,7 @@ class Subject:
     logical_core: Integers
     core_assignment: Integers
     loads: Loads | None
+    unit: str
 
     @property
     def cores(self) -> int:
@@ -112,6 +114,7 @@ def subject_of(drawn: Drawn, loads: ArrayLike | None = None) -> Subject:
         logical_core=logical_core,
         core_assignment=core_assignment,
         loads=None if loads is None else _loads(topology, mesh, loads),
+        unit=unit_of(topology),
     )
 
 
@@ -163,12 +166,8 @@ def _title(topology: Topology, core_assignment: Integers) -> str:
     name = topology.accelerator_type or (f"TPU {generation.name}" if generation else "TPU")
     shape = shape_text(topology.chip_shape, generation.torus_rank if generation else 3)
     counts = [(topology.num_chips, "chip"), (topology.num_tasks, "host"), (topology.num_devices, "device")]
-    title = f"{name}, {shape}: {', '.join(_count(*count) for count in counts)}"
+    title = f"{name}, {shape}: {', '.join(counted(*count) for count in counts)}"
     if core_assignment.size:
         replicas, cores, _ = core_assignment.shape
-        title += f"; {_count(replicas, 'replica')} of {_count(cores, 'core')}"
+        title += f"; {counted(replicas, 'replica')} of {counted(cores, unit_of(topology))}"
     return title
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -156,7 +156,7 @@ def _labels(subject: Subject) -> str:
     if subject.num_replicas == 0:
         return "a:b is device b of host a"
     what = "a.b is logical core b of replica a" if subject.num_logical_cores > 1 else "numbers: replicas"
-    return what + ("; · is a core without a replica" if _has_unused(subject) else "")
+    return what + _unused(subject)
 
 
 def _letters(subject: Subject) -> str:
@@ -164,7 +164,7 @@ def _letters(subject: Subject) -> str:
         return "digits: load of the busiest link of a chip"
     if subject.num_replicas == 0:
         return "letters: hosts, from a to z and again from a"
-    unused = "; · is a core without a replica" if _has_unused(subject) else ""
+    unused = _unused(subject)
     if is_gradient(subject):
         return f"digits: tenths of the replicas, from 0 for the first{unused}"
     if subject.num_replicas <= len(CATEGORIES):
@@ -172,8 +172,9 @@ def _letters(subject: Subject) -> str:
     return f"letters: replicas; those that touch differ{unused}"
 
 
-def _has_unused(subject: Subject) -> bool:
-    return bool(((subject.replica < 0) & (subject.task >= 0)).any())
+def _unused(subject: Subject) -> str:
+    is_one_unused = ((subject.replica < 0) & (subject.task >= 0)).any()
+    return f"; · is a {subject.unit} without a replica" if is_one_unused else ""
 
 
 def _loads(subject: Subject, is_wide: bool, is_tiny: bool) -> Iterator[str]:
