@@ -59,7 +59,7 @@ def test_a_legend_says_what_colours_mean(replicas, shape, said):
 
 def test_a_legend_explains_only_what_is_there():
     assert legend(topology("v5e-16")) == [
-        "a:b: device b of host a",
+        "a:b is device b of host a",
         "outline: the chips of one host",
         "x goes right, y down; no axis wraps round",
     ]

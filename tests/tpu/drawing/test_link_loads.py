@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from ringlet.tpu import drawing
-from ringlet.tpu.drawing.link_loads import load_classes
 from ringlet.tpu.drawing.subject import subject_of
 from tests.tpu.drawing.slices import SVG, classes, parsed, some_loads, topology, words
 
@@ -23,7 +22,7 @@ def strokes(svg):
 
 def test_loads_fall_into_fifths_of_the_highest():
     loads = subject_of(topology("v5e-4"), [0, 1, 20, 21, 40, 60, 80, 100]).loads
-    assert load_classes(loads).tolist() == [0, 1, 1, 2, 2, 3, 4, 5]
+    assert loads.classes(5).tolist() == [0, 1, 1, 2, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("name", ["v5e-4", "v5e-16", "v5e-256"])

@@ -34,6 +34,7 @@ from ringlet.tpu.units import format_bytes
 
 __all__ = [
     "draw_legend",
+    "labels_in_words",
     "left_out",
     "legend_height",
     "legend_rows",
@@ -76,12 +77,18 @@ def _chip_rows(subject: Subject, layout: Layout) -> Iterator[LegendRow]:
     if subject.num_replicas and subject.loads is None:
         yield _replica_row(subject)
     if label_size(subject, layout):
-        words = "a.b: logical core b of replica a" if subject.num_logical_cores > 1 else "number: the replica"
-        yield LegendRow("a:b: device b of host a" if subject.num_replicas == 0 else words)
+        yield LegendRow(labels_in_words(subject))
     if subject.num_replicas and ((subject.replica < 0) & (subject.task >= 0)).any():
         yield LegendRow(f"a {subject.unit} without a replica", fills=(CHIP,))
     if (subject.task < 0).any():
         yield LegendRow("missing: no device there", stroke=MISSING)
+
+
+def labels_in_words(subject: Subject) -> str:
+    """Return a description of the labels of chips and cores."""
+    if subject.num_replicas == 0:
+        return "a:b is device b of host a"
+    return "a.b is logical core b of replica a" if subject.num_logical_cores > 1 else "numbers: replicas"
 
 
 def _replica_row(subject: Subject) -> LegendRow:

@@ -11,7 +11,7 @@ from ringlet.tpu.drawing.canvas import Canvas
 from ringlet.tpu.drawing.chips import label, rectangles
 from ringlet.tpu.drawing.colours import CATEGORIES, is_gradient, replica_colours
 from ringlet.tpu.drawing.hops import Coordinate, Hop, HopKind
-from ringlet.tpu.drawing.subject import Integers, Subject
+from ringlet.tpu.drawing.subject import Subject
 
 __all__ = ["ClosePanel", "Panel", "TinyPanel", "WidePanel", "load_digits"]
 
@@ -31,7 +31,7 @@ def load_digits(subject: Subject) -> tuple[dict[tuple[Chip, int], int], dict[tup
     loads = subject.loads
     if loads is None or loads.highest == 0:
         return inside, edges
-    digits = np.ceil(loads.amount / loads.highest * 9 - 1e-9).astype(int).tolist()
+    digits = loads.classes(9).tolist()
     columns = (loads.source.tolist(), loads.target.tolist(), loads.axis.tolist(), loads.is_wrap.tolist())
     for digit, (sx, sy, sz), (tx, ty, tz), axis, is_wrap in zip(digits, *columns, strict=True):
         source, target = (sx, sy, sz), (tx, ty, tz)
@@ -230,7 +230,8 @@ class TinyPanel:
         self.subject, self.columns, self.rows = subject, columns, rows
         self.cores = 1 if subject.loads is not None else subject.cores
         self.colours = replica_colours(subject)
-        self.busy = self._busy()
+        # Load of the busiest link that leaves each chip, from 0 to 9.
+        self.busy = None if subject.loads is None else subject.loads.classes_of_chips(9, subject.shape)
 
     @property
     def width(self) -> int:
@@ -265,17 +266,6 @@ class TinyPanel:
         if is_gradient(self.subject):
             return str(replica * 10 // self.subject.num_replicas), colour
         return str(replica) if self.subject.num_replicas <= len(CATEGORIES) else chr(ord("A") + colour), colour
-
-    def _busy(self) -> Integers | None:
-        """Load of the busiest link that leaves each chip, from 0 to 9."""
-        loads = self.subject.loads
-        if loads is None:
-            return None
-        busy = np.zeros(self.subject.shape, np.int64)
-        if loads.highest:
-            digits = np.ceil(loads.amount / loads.highest * 9 - 1e-9).astype(np.int64)
-            np.maximum.at(busy, tuple(loads.source.T), digits)
-        return busy
 
 
 Panel = WidePanel | ClosePanel | TinyPanel

@@ -49,6 +49,16 @@ class Loads:
         """Whether a link along z has a load."""
         return bool((self.amount[self.axis == 2] > 0).any())
 
+    def classes(self, count: int) -> Integers:
+        """Return the class of each link: 0 without load, else 1 to `count` for equal parts of the highest load."""
+        return np.ceil(self.amount / (self.highest or 1.0) * count - 1e-9).astype(np.int64)
+
+    def classes_of_chips(self, count: int, shape: tuple[int, int, int]) -> Integers:
+        """Return the class of the busiest link that leaves each chip."""
+        found = np.zeros(shape, np.int64)
+        np.maximum.at(found, tuple(self.source.T), self.classes(count))
+        return found
+
 
 @dataclass(frozen=True, eq=False)
 class Subject:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from ringlet.tpu.drawing.canvas import Canvas
 from ringlet.tpu.drawing.colours import CATEGORIES, colour_styles, is_gradient
 from ringlet.tpu.drawing.hops import Hop, HopKind, ring_hops
-from ringlet.tpu.drawing.legend import left_out, loads_in_words, ring_in_words, wraps_in_words
+from ringlet.tpu.drawing.legend import labels_in_words, left_out, loads_in_words, ring_in_words, wraps_in_words
 from ringlet.tpu.drawing.panel_layout import chosen_slices
 from ringlet.tpu.drawing.panels import ClosePanel, Panel, TinyPanel, WidePanel
 from ringlet.tpu.drawing.subject import Drawn, Subject, rings_of, subject_of
@@ -131,7 +131,7 @@ def _identical_slices(panel: Panel, slices: Sequence[int]) -> tuple[tuple[int, .
 
 def _legend(subject: Subject, hops: Sequence[Sequence[Hop]], sheet: _Sheet) -> Iterator[str]:
     is_wide, is_tiny = isinstance(sheet.panel, WidePanel), isinstance(sheet.panel, TinyPanel)
-    yield _letters(subject) if is_tiny else _labels(subject)
+    yield _letters(subject) if is_tiny else labels_in_words(subject) + _unused(subject)
     notes = ["x: no device there"] if (subject.task < 0).any() else []
     notes += ["boxes: hosts"] if is_wide else []
     yield "; ".join([*notes, wraps_in_words(subject)])
@@ -152,13 +152,6 @@ def _legend(subject: Subject, hops: Sequence[Sequence[Hop]], sheet: _Sheet) -> I
     yield from left_out(subject.shape, (columns, rows, sheet.num_slices))
 
 
-def _labels(subject: Subject) -> str:
-    if subject.num_replicas == 0:
-        return "a:b is device b of host a"
-    what = "a.b is logical core b of replica a" if subject.num_logical_cores > 1 else "numbers: replicas"
-    return what + _unused(subject)
-
-
 def _letters(subject: Subject) -> str:
     if subject.loads is not None:
         return "digits: load of the busiest link of a chip"
@@ -173,7 +166,7 @@ def _letters(subject: Subject) -> str:
 
 
 def _unused(subject: Subject) -> str:
-    is_one_unused = ((subject.replica < 0) & (subject.task >= 0)).any()
+    is_one_unused = subject.num_replicas and ((subject.replica < 0) & (subject.task >= 0)).any()
     return f"; · is a {subject.unit} without a replica" if is_one_unused else ""
 
 
