@@ -346,7 +346,7 @@ class _DeferredRestore:
             restoration = Restoration(file)
             make = restoration.match(value, self._node, self._place)
             restoration.check(False)
-            result = restoration.apply(make)
+            result = restoration.read(make)()
         self._matches.found_place(restoration.matched)
         _defer(restoration, self._path, self._saved_ns, self._matches)
         return result

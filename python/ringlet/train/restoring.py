@@ -66,7 +66,7 @@ def _holds_nothing(value: Any) -> bool:
 
 
 class Restoration:
-    """The match between one file and the program's objects. First :meth:`match`, then :meth:`apply`.
+    """The match between one file and the program's objects. First :meth:`match`, then :meth:`read`.
 
     `matched`, `missing` and `unexpected` are names in both, only in the program, and only in the file.
     """
@@ -197,13 +197,8 @@ class Restoration:
 
     # Changing
 
-    def apply(self, maker: Maker) -> Any:
-        """Read everything; then change variables and objects: all of them, or none if an object raises."""
-        change = self.read(maker)
-        return change()
-
     def read(self, maker: Maker) -> Maker:
-        """Read everything, and return the function that then changes the objects, as :meth:`apply` does."""
+        """Read everything; return the function that changes all variables and objects, or none if an object raises."""
         values = [saved.new_value(variable, self._file) for variable, saved, _ in self._variables.values()]
         states = [(value, kind, check_tree(self._file, make), name) for value, kind, make, name in self._states]
         result = check_tree(self._file, maker)

@@ -13,8 +13,8 @@ __all__ = ["counted", "describe", "unit_of"]
 
 
 def counted(number: int, noun: str) -> str:
-    """Return ``1 chip``, ``2 chips``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    """Return ``1 chip``, ``2 chips``, ``3 processes``."""
+    return f"{number:,} {noun}{'' if number == 1 else 'es' if noun.endswith('s') else 's'}"
 
 
 def unit_of(topology: Topology) -> str:
