@@ -177,8 +177,6 @@ def make_folder(folder: str) -> None:
 
 
 class _LockedFolders(threading.local):
-    """The folders that this thread has locked."""
-
     def __init__(self) -> None:
         self.folders: list[str] = []
 

@@ -124,6 +124,5 @@ def _place_of(variable: Variable) -> slice:
 
 
 def _shares(variable: Variable, total: Array) -> list[Array]:
-    """Return the component values of an assigned total."""
     assert isinstance(variable, SyncOnReadVariable)
     return variable._split_total(total)

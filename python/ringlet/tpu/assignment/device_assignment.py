@@ -325,7 +325,6 @@ class DeviceAssignment(Drawable):
 
 
 def _check_cores(topology: Topology, cores: IntArray) -> None:
-    """Raise unless every core exists, has a device, and is assigned once."""
     cells = cells_of("core_assignment", cores, topology.mesh_shape.tolist())
     if (absent := np.flatnonzero(topology._device_at[cells] < 0)).size:
         replica, logical_core = divmod(int(absent[0]), cores.shape[1])

@@ -90,7 +90,6 @@ class _RingJoiner:
         self.leader = list(range(len(places)))
 
     def step(self, index: int, axis: int, way: int) -> int | None:
-        """Return the position one step along an axis, or None."""
         place = list(self.places[index])
         place[axis] += way
         if self.wrap[axis] and self.sizes[axis] > 2:

@@ -203,8 +203,6 @@ class _Load:
 
 @dataclass(frozen=True)
 class _CallableObjective:
-    """Objective given as a function of a DeviceAssignment."""
-
     function: Callable[[DeviceAssignment], float]
     assignment: DeviceAssignment
 

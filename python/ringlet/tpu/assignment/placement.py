@@ -37,7 +37,6 @@ def _text(numbers: Sequence[int]) -> str:
 
 
 def _room(mesh: Sequence[int], shape: Sequence[int], stride: Sequence[int], num_replicas: int) -> list[int]:
-    """Return the number of replicas that fit along each axis."""
     footprint = [a * b for a, b in zip(shape, stride, strict=True)]
     if any(a > b for a, b in zip(footprint, mesh, strict=True)):
         raise ValueError(

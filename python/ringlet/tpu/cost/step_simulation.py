@@ -156,15 +156,12 @@ def _device_seconds(assignment: Placed | Topology, name: str, amount: float, giv
 
 @dataclass
 class _RunningCollective:
-    """A collective in progress: its stage and the remaining fraction of it."""
-
     collective: ActiveCollective
     stage: int = 0
     left: float = 1.0
 
     @property
     def alone_seconds(self) -> float:
-        """Return the duration of the current stage with unshared links."""
         stage = self.collective.stages[self.stage]
         return stage.latency_seconds + stage.transfer_seconds
 
@@ -206,7 +203,6 @@ def _run_concurrently(collectives: list[ActiveCollective], fabric: Fabric) -> tu
 
 
 def _slowdowns(uses: list[FloatArray]) -> list[float]:
-    """Return the slowdown of each collective relative to running alone."""
     total = np.sum(uses, axis=0)
     return [max(1.0, float(total[use > 0].max(initial=0.0))) for use in uses]
 

@@ -87,7 +87,6 @@ def draw_chips(subject: Subject, layout: Layout) -> Iterator[Item]:
 
 
 def _core_borders(subject: Subject, layout: Layout) -> Iterator[Item]:
-    """Draw lines between the cores of a chip, and a cross on cores without a device."""
     part = layout.size / subject.cores
     borders, crosses = [], []
     for (x, y, z, _), (left, top) in places(subject, layout):

@@ -46,8 +46,6 @@ def load_digits(subject: Subject) -> tuple[dict[tuple[Chip, int], int], dict[tup
 
 
 class _Labelled:
-    """Base class of panels with labels on chips."""
-
     def __init__(self, subject: Subject, columns: int) -> None:
         self.subject, self.columns, self.rows = subject, columns, subject.shape[1]
         self.colours = None if subject.loads is not None else replica_colours(subject)
@@ -66,7 +64,6 @@ class _Labelled:
 
     @cached_property
     def longest(self) -> int:
-        """Return the length of the longest label of a chip."""
         x, y, z, _ = self.subject.task.shape
         return max(
             sum(len(text) + 1 for text, _ in self.parts(i, j, k)) - 1

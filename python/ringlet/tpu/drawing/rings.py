@@ -97,14 +97,12 @@ class _Paths:
         return chips.node(self.subject, self.layout, core, self.panel_of[core[2]])
 
     def extend_line(self, start: Point, stop: Point, joins: bool) -> None:
-        """Draw a line, extending the last one if it ends at `start`."""
         if joins and self.lines:
             self.lines[-1].append(stop)
         else:
             self.lines.append([start, stop])
 
     def draw_wrap_end(self, core: Coordinate, axis: int, outwards: int) -> None:
-        """Draw the visible end of a wrap hop."""
         point = self.node(core)
         if point is None:
             return
@@ -113,7 +111,6 @@ class _Paths:
         self.lines.append([point, tip])
 
     def draw_exit(self, point: Point | None, direction: int, lines: list[list[Point]], knobs: list[Point]) -> None:
-        """Draw a stroke to the next or previous slice."""
         if point is None:
             return
         length = direction * max(2.0, 0.24 * self.layout.size)

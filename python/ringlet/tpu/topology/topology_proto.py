@@ -77,6 +77,5 @@ def parse(data: bytes) -> TopologyMessage:
 
 
 def _int32(value: Any) -> int:
-    """Return the low 32 bits of a number."""
     value &= 0xFFFFFFFF
     return int(value - (value >> 31 << 32))

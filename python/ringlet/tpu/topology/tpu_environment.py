@@ -136,8 +136,6 @@ class TPUEnvironment:
 
 @dataclass(frozen=True)
 class _ShapeVariable:
-    """Shape of the slice according to one variable."""
-
     name: str
     kind: AcceleratorType | None
     shape: ChipShape | None
@@ -247,7 +245,6 @@ def _half_or_all(shape: ChipShape) -> ChipShape:
 
 
 def _with_processes(found: Variables, slice_: TPUEnvironment, source: str) -> TPUEnvironment:
-    """Return the slice with its hosts and processes, and the indices of this one."""
     hostnames = found.texts(HOSTNAMES)
     kind = AcceleratorType.parse(slice_.accelerator_type) if slice_.accelerator_type else None
     is_part = kind is not None and math.prod(slice_.shape) < math.prod(kind.shape)
@@ -336,7 +333,6 @@ def _visible_chips(found: Variables, slice_: TPUEnvironment) -> tuple[int, ...] 
 
 
 def _with_slices(found: Variables, slice_: TPUEnvironment) -> TPUEnvironment:
-    """Return the slice with the number of slices, its index and its name."""
     number, many = found.number(SLICE_ID) or 0, found.number(NUM_SLICES)
     if many == 0:
         raise ValueError(f"{NUM_SLICES} is '0': expected the number of slices, at least 1.")
