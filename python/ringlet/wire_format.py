@@ -48,7 +48,9 @@ def bytes_field(number: int, content: bytes) -> bytes:
 
 def packed_field(number: int, values: Iterable[int]) -> bytes:
     """Encode a list of integers; an empty one is not written."""
-    data = b"".join(map(_varint, values))
+    numbers = list(values)
+    is_short = bool(numbers) and min(numbers) >= 0 and max(numbers) < 0x80  # one byte each
+    data = bytes(numbers) if is_short else b"".join(map(_varint, numbers))
     return bytes_field(number, data) if data else b""
 
 
