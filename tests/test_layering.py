@@ -43,6 +43,7 @@ PYTHON_LAYERS = {
     "nest": 1,
     "devices": 1,
     "context": 1,
+    "wire_format": 1,
     "observe": 2,
     "ipc": 2,
     "tpu": 2,
@@ -67,6 +68,10 @@ PYTHON_LAYERS = {
     "__init__": 11,
     "__main__": 11,
 }
+
+# Folder or module below python/ringlet/tpu: its layer. The methods `draw` and `plot` load drawings when called.
+TPU_LAYERS = {"units": 0, "draw_mixin": 0, "topology": 1, "cost": 2, "assignment": 3, "drawing": 4, "__init__": 5}
+TPU_UPWARD = {("draw_mixin", "__init__")}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 # The C++ standard library's own headers have neither a folder nor a suffix; nothing else may enter the core.
@@ -183,6 +188,17 @@ def python_violations(root: Path) -> Iterator[Violation]:
                 rule = points_down(PYTHON_LAYERS, python_unit(module), python_unit(target))
                 if rule:
                     yield Violation(str(path.relative_to(root)), line, rule)
+
+
+def test_every_import_within_tpu_points_down():
+    for path in sorted((ROOT / "python" / "ringlet" / "tpu").rglob("*.py")):
+        module = dotted_name(path.relative_to(ROOT / "python"))
+        package = module if path.stem == "__init__" else module[:-1]
+        for line, target in imported_names(ast.parse(path.read_text(encoding="utf-8")), package):
+            if target[:2] == ("ringlet", "tpu"):
+                units = [name[2] if len(name) > 2 else "__init__" for name in (module, target)]
+                rule = None if tuple(units) in TPU_UPWARD else points_down(TPU_LAYERS, *units)
+                assert rule is None, f"{path}:{line}: {rule}"
 
 
 # --- The tree -------------------------------------------------------------------------------------------------------

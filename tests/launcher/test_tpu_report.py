@@ -13,6 +13,7 @@ LONG = [
     "v4-512",
     "--computation-shape",
     "2,2,2,2",
+    "--no-megacore",
     "--all-reduce",
     "1GiB",
     "--all-to-all",
@@ -64,7 +65,7 @@ def test_long_assignments_are_cut_in_the_middle_and_say_so(capsys):
 
 
 def test_a_replica_says_which_hosts_chips_and_cores_it_has(capsys):
-    found = lines(capsys, "tpu", "v4-16", "--computation-shape", "1,1,2,2")
+    found = lines(capsys, "tpu", "v4-16", "--computation-shape", "1,1,2,2", "--no-megacore")
     assert "  replica 0  hosts 0-1: 0,0,0 cores 0+1; 0,0,1 cores 0+1" in found
 
 

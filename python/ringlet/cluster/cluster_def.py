@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["ClusterDef", "JobDef", "field_of_bytes", "field_of_number"]
+from ringlet.wire_format import bytes_field, fields, number_field
 
-# Wire types of protocol buffers: the three lowest bits of a field's tag.
-_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
-_BITS_64 = 2**64 - 1
+__all__ = ["ClusterDef", "JobDef"]
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ class ClusterDef:
         -------
         bytes
         """
-        return b"".join(field_of_bytes(1, _job_bytes(job)) for job in self.job)
+        return b"".join(bytes_field(1, _job_bytes(job)) for job in self.job)
 
     @classmethod
     def FromString(cls, data: bytes) -> ClusterDef:  # noqa: N802 - the name that protocol buffers give it
@@ -81,7 +79,7 @@ class ClusterDef:
             If the bytes are not a ClusterDef.
         """
         try:
-            return cls(tuple(_read_job(content) for number, content in _fields(data) if number == 1))
+            return cls(tuple(_read_job(content) for number, _, content, _ in fields(data) if number == 1))
         except (IndexError, KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"{len(data)} bytes are not a ClusterDef: {error}. Pass the result of SerializeToString()"
@@ -90,81 +88,31 @@ class ClusterDef:
 
 def _job_bytes(job: JobDef) -> bytes:
     tasks = b"".join(
-        field_of_bytes(2, field_of_number(1, index) + field_of_bytes(2, address.encode()))
+        # An entry of a map has both fields, even a zero.
+        bytes_field(2, (number_field(1, index) or b"\x08\x00") + bytes_field(2, address.encode()))
         for index, address in sorted(job.tasks.items(), reverse=True)  # as TensorFlow writes them
     )
-    return (field_of_bytes(1, job.name.encode()) if job.name else b"") + tasks
-
-
-def field_of_bytes(number: int, content: bytes) -> bytes:
-    """Encode a field that is a string or a message."""
-    return _varint(number << 3 | _LENGTH) + _varint(len(content)) + content
-
-
-def field_of_number(number: int, content: int) -> bytes:
-    """Encode a field that is an integer."""
-    return _varint(number << 3 | _VARINT) + _varint(content)
-
-
-def _varint(number: int) -> bytes:
-    """Encode an integer of at most 64 bits: seven bits in each byte, the lowest first."""
-    data = bytearray()
-    number &= _BITS_64
-    while number >= 0x80:
-        data.append(number & 0x7F | 0x80)
-        number >>= 7
-    data.append(number)
-    return bytes(data)
+    return (bytes_field(1, job.name.encode()) if job.name else b"") + tasks
 
 
 def _read_job(data: bytes | int) -> JobDef:
     name, tasks = "", {}
-    for number, content in _fields(data):
+    for number, _, content, _ in fields(_bytes(data)):
         if number == 1:
-            name = _text(content)
+            name = _bytes(content).decode()
         elif number == 2:
-            entry = dict(_fields(content))
-            tasks[_signed(entry.get(1, 0))] = _text(entry.get(2, b""))
+            entry = {item.number: item.value for item in fields(_bytes(content))}
+            tasks[_number(entry.get(1, 0))] = _bytes(entry.get(2, b"")).decode()
     return JobDef(name, tasks)
 
 
-def _signed(content: bytes | int) -> int:
+def _number(content: bytes | int) -> int:
     if isinstance(content, bytes):
         raise TypeError("a text in place of a number")
-    return content - 2**64 if content >= 2**63 else content
+    return content
 
 
-def _text(content: bytes | int) -> str:
+def _bytes(content: bytes | int) -> bytes:
     if isinstance(content, int):
-        raise TypeError("a number in place of a text")
-    return content.decode()
-
-
-def _fields(data: bytes | int) -> Iterator[tuple[int, bytes | int]]:
-    """Yield number and content of each field of a message."""
-    if isinstance(data, int):
-        raise TypeError("a number in place of a message")
-    at = 0
-    while at < len(data):
-        tag, at = _read_varint(data, at)
-        kind, content = tag & 7, b""
-        if kind == _VARINT:
-            content, at = _read_varint(data, at)  # type: ignore[assignment]
-        else:
-            size, at = _read_varint(data, at) if kind == _LENGTH else ({_FIXED64: 8, _FIXED32: 4}[kind], at)
-            content, at = data[at : at + size], at + size
-            if at > len(data):
-                raise ValueError("it ends within a field")
-        yield tag >> 3, content
-
-
-def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    number = shift = 0
-    while True:
-        byte = data[at]
-        number |= (byte & 0x7F) << shift
-        shift, at = shift + 7, at + 1
-        if byte < 0x80:
-            return number, at
-        if shift >= 64:
-            raise ValueError("a number of more than 64 bits")
+        raise TypeError("a number in place of a text or a message")
+    return content

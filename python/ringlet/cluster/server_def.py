@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ringlet.cluster.cluster_def import ClusterDef, field_of_bytes, field_of_number
+from ringlet.cluster.cluster_def import ClusterDef
+from ringlet.wire_format import bytes_field, number_field
 
 __all__ = ["ServerDef"]
 
@@ -45,8 +46,8 @@ class ServerDef:
         bytes
         """
         return (
-            (field_of_bytes(1, self.cluster.SerializeToString()) if self.cluster.job else b"")
-            + (field_of_bytes(2, self.job_name.encode()) if self.job_name else b"")
-            + (field_of_number(3, self.task_index) if self.task_index else b"")
-            + (field_of_bytes(5, self.protocol.encode()) if self.protocol else b"")
+            (bytes_field(1, self.cluster.SerializeToString()) if self.cluster.job else b"")
+            + (bytes_field(2, self.job_name.encode()) if self.job_name else b"")
+            + number_field(3, self.task_index)
+            + (bytes_field(5, self.protocol.encode()) if self.protocol else b"")
         )

@@ -1,4 +1,4 @@
-"""What ``ringlet tpu`` prints: text for people, JSON for programs."""
+"""Report of ``ringlet tpu``, as text or as JSON."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ringlet.tpu.topology.topology_text import counted, unit_of
 from ringlet.tpu.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["as_json", "as_text"]
 
-# Replicas that are listed before the last one; and the least width that lines are folded to.
+# Replicas listed before the last one, and the least width of folded lines.
 _MOST_LISTED = 8
 _LEAST_WIDTH = 24
 
@@ -29,19 +30,7 @@ _STEP_TIMES = (*_TIMES, "compute_seconds", "memory_seconds", "communication_seco
 
 
 def as_json(report: Report, busiest: int) -> dict[str, Any]:
-    """Return the report as what JSON can hold.
-
-    Parameters
-    ----------
-    report : Report
-    busiest : int
-        How many links to list for each collective.
-
-    Returns
-    -------
-    dict
-        ``slice``, ``assignment``, ``collectives``, and ``step`` or None.
-    """
+    """Return the report as JSON data, with the `busiest` links of each collective."""
     topology, assignment = report.topology, report.assignment
     return {
         "slice": {
@@ -84,18 +73,7 @@ def _links_json(cost: CollectiveCost | StepCost, busiest: int) -> list[dict[str,
 
 
 def as_text(report: Report, busiest: int) -> list[str]:
-    """Return the report as lines that fit the terminal.
-
-    Parameters
-    ----------
-    report : Report
-    busiest : int
-        How many links to list for each collective.
-
-    Returns
-    -------
-    list of str
-    """
+    """Return the report as lines that fit the terminal, with the `busiest` links of each collective."""
     lines = repr(report.topology).splitlines()
     lines += ["", *_assignment_lines(report)]
     for cost in report.costs:
@@ -107,7 +85,7 @@ def as_text(report: Report, busiest: int) -> list[str]:
 
 
 def _folded(line: str, width: int) -> list[str]:
-    """Fold a line; what follows is indented. Headings are bold on a terminal."""
+    """Fold a line and indent its continuation. Headings are bold on a terminal."""
     indent = len(line) - len(line.lstrip())
     parts = textwrap.wrap(
         line,
@@ -128,7 +106,8 @@ def _has_colour() -> bool:
 def _assignment_lines(report: Report) -> Iterator[str]:
     assignment = report.assignment
     count, each = assignment.num_replicas, assignment.num_cores_per_replica
-    yield f"Assignment of {_number(count, 'replica')} of {_number(each, 'core')}, {report.order}"
+    unit = unit_of(report.topology)
+    yield f"Assignment of {counted(count, 'replica')} of {counted(each, unit)}, {report.order}"
     listed = list(range(count)) if count <= _MOST_LISTED + 1 else [*range(_MOST_LISTED), count - 1]
     digits = len(str(count - 1))
     for replica in listed:
@@ -138,7 +117,7 @@ def _assignment_lines(report: Report) -> Iterator[str]:
 
 
 def _place(report: Report, replica: int) -> str:
-    """Where the cores of a replica are: hosts, then chips with their cores."""
+    """Return the hosts of a replica, and its chips with their cores."""
     cores = report.assignment.core_assignment[replica]
     hosts = sorted(set(report.topology.hosts[tuple(cores[:, :3].T)].tolist()))
     chips: dict[str, list[int]] = {}
@@ -151,20 +130,16 @@ def _place(report: Report, replica: int) -> str:
 
 
 def _ranges(numbers: list[int]) -> str:
-    """``0-3,8`` for 0, 1, 2, 3, 8."""
+    """Return ``0-3,8`` for 0, 1, 2, 3, 8."""
     array = np.array(numbers)
     runs = np.split(array, np.flatnonzero(np.diff(array) != 1) + 1)
     return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
-
-
 def _cost_lines(cost: CollectiveCost, busiest: int) -> Iterator[str]:
     groups = f" in each of {cost.num_groups} groups" if cost.num_groups > 1 else ""
     slices = f" of each of {cost.slices} slices" if cost.slices > 1 else ""
-    yield f"{cost.collective} of {format_bytes(cost.nbytes)} over {_number(cost.group_size, 'device')}{groups}{slices}"
+    yield f"{cost.collective} of {format_bytes(cost.nbytes)} over {counted(cost.group_size, 'device')}{groups}{slices}"
     if cost.seconds == 0:
         yield "  nothing to do"
         return
@@ -177,7 +152,7 @@ def _cost_lines(cost: CollectiveCost, busiest: int) -> Iterator[str]:
     yield from _link_lines(cost, busiest)
 
 
-# As reports call the parts of a cost, by the field that holds their seconds.
+# Names of the parts of a cost, by the field that has their seconds.
 _PARTS = {
     "ici_seconds": "ICI",
     "core_link_seconds": "core link",
@@ -204,7 +179,7 @@ def _link_lines(cost: CollectiveCost | StepCost, busiest: int) -> Iterator[str]:
 
 
 def _step_lines(step: StepCost, busiest: int) -> Iterator[str]:
-    how = "overlapped" if step.is_overlapped else "computing first"
+    how = "overlapped" if step.is_overlapped else "computation first"
     yield f"Step of {format_seconds(step.seconds)}, {how}: bound by {step.bound}"
     rows = {"compute": step.compute_seconds, "memory": step.memory_seconds, "communication": step.communication_seconds}
     for name, seconds in rows.items():

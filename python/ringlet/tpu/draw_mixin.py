@@ -8,10 +8,10 @@ __all__ = ["Drawable"]
 
 
 class Drawable:
-    """Base class of objects that can be drawn: :class:`Topology` and :class:`DeviceAssignment`."""
+    """Base class of objects that can be drawn: slices, assignments, and costs with the loads of their links."""
 
     def draw(self, **options: Any) -> None:
-        """Print the slice as text: chips, hosts and wraps, and the replicas and rings of an assignment.
+        """Print the slice as text: chips, hosts and wraps, the rings of an assignment, and the link loads of a cost.
 
         Parameters
         ----------

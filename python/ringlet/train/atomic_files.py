@@ -34,34 +34,9 @@ _POLL_SECONDS = 0.005
 
 
 def write_durably(folder: str, name: str, write: Callable[[str], Any]) -> str:
-    """Write a file atomically: it is on the disk when this returns, and until then the old file stays in place.
+    """Write a file atomically with a function of a path, and return its path: it is on the disk then.
 
-    Parameters
-    ----------
-    folder : str
-        An existing folder.
-    name : str
-        Name of the file in the folder.
-    write : callable
-        Function of a path that writes the file there.
-
-    Returns
-    -------
-    str
-        The path of the file.
-
-    Raises
-    ------
-    OSError
-        If the system refuses, for example because the disk is full; names the target. The old file is unchanged.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = write_durably(folder, "a.txt", lambda path: pathlib.Path(path).write_text("text"))
-    ...     pathlib.Path(path).read_text(), os.listdir(folder)
-    ('text', ['a.txt'])
+    Until then the old file stays in place; it does so too if an OSError is raised, which names the target.
     """
     target = os.path.join(folder, name)
     try:
@@ -105,16 +80,7 @@ def _flush(path: str, permissions: int | None = None) -> None:
 def open_to_read(path: str) -> int:
     """Open a regular file for reading and return its descriptor.
 
-    Parameters
-    ----------
-    path : str
-
-    Raises
-    ------
-    CheckpointCorruptError
-        If it is a folder, a pipe or a device (a read of a pipe could block forever).
-    OSError
-        If the system refuses.
+    A folder, a pipe or a device is a CheckpointCorruptError: a read of a pipe could block forever.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
     mode = os.fstat(descriptor).st_mode
@@ -180,17 +146,7 @@ def _remove(path: str) -> None:
 
 
 def clean(folder: str) -> None:
-    """Remove the staging folders that killed programs left in a folder.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     os.mkdir(os.path.join(folder, ".ringlet-0123456789abcdef.saving"))
-    ...     clean(folder)
-    ...     os.listdir(folder)
-    []
-    """
+    """Remove the staging folders that killed programs left in a folder."""
     try:
         names = os.listdir(folder)
     except OSError:
@@ -221,8 +177,6 @@ def make_folder(folder: str) -> None:
 
 
 class _LockedFolders(threading.local):
-    """The folders that this thread has locked."""
-
     def __init__(self) -> None:
         self.folders: list[str] = []
 
@@ -232,19 +186,9 @@ _held = _LockedFolders()
 
 @contextmanager
 def locked(folder: str, timeout_seconds: float = _LOCK_SECONDS) -> Iterator[None]:
-    """Hold the lock of a folder, exclusive among threads and processes.
+    """Hold the lock of a folder, exclusive among threads and processes; DeadlineExceededError after the timeout.
 
     The lock is reentrant within a thread, so that a signal handler that saves does not deadlock.
-
-    Parameters
-    ----------
-    folder : str
-    timeout_seconds : float
-
-    Raises
-    ------
-    DeadlineExceededError
-        If the lock is taken for longer.
     """
     place = os.path.realpath(folder)
     if place in _held.folders:

@@ -329,8 +329,6 @@ class Checkpoint(Group):
 
 
 class _DeferredRestore:
-    """Restores the saved value of an attribute when the attribute is set."""
-
     def __init__(self, path: str, saved_ns: int, node: Node, place: Path, matches: Matches) -> None:
         self._path, self._saved_ns = os.path.abspath(path), saved_ns
         self._node, self._place, self._matches = node, place, matches
@@ -346,7 +344,7 @@ class _DeferredRestore:
             restoration = Restoration(file)
             make = restoration.match(value, self._node, self._place)
             restoration.check(False)
-            result = restoration.apply(make)
+            result = restoration.read(make)()
         self._matches.found_place(restoration.matched)
         _defer(restoration, self._path, self._saved_ns, self._matches)
         return result
@@ -366,7 +364,6 @@ def _prefix_of(path: Any) -> str:
 
 
 def _with_advice(error: CheckpointCorruptError, path: str) -> CheckpointCorruptError:
-    """Return the error with the newest intact checkpoint of the folder added."""
     folder, name = os.path.split(path)
     good = newest_intact(folder or os.curdir, file_of(path), name.rpartition("-")[0])
     advice = "its folder holds no intact one" if good is None else f"the newest intact one in its folder is {good}"

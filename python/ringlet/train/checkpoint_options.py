@@ -83,13 +83,7 @@ class CheckpointOptions:
 
 
 def writes(options: CheckpointOptions | None) -> bool:
-    """Return whether this process writes the file.
-
-    Examples
-    --------
-    >>> writes(None), writes(CheckpointOptions(is_chief=False))
-    (True, False)
-    """
+    """Return whether this process writes the file."""
     if options is not None and options.is_chief is not None:
         return options.is_chief
     workers = current_workers()
@@ -100,25 +94,13 @@ def writes(options: CheckpointOptions | None) -> bool:
 
 
 def wait_for_chief(options: CheckpointOptions | None, path: str) -> None:
-    """Call the barrier, if there is one.
-
-    Examples
-    --------
-    >>> wait_for_chief(CheckpointOptions(barrier=print), "runs/ckpt-3")
-    checkpoint runs/ckpt-3
-    """
+    """Call the barrier, if there is one."""
     if options is not None and options.barrier is not None:
         options.barrier(f"checkpoint {path}")
 
 
 def call_back(options: CheckpointOptions | None, path: str) -> None:
-    """Call the write callbacks.
-
-    Examples
-    --------
-    >>> call_back(CheckpointOptions(experimental_write_callbacks=[lambda path: print(path)]), "runs/ckpt-3")
-    runs/ckpt-3
-    """
+    """Call the write callbacks."""
     callbacks = None if options is None else options.experimental_write_callbacks
     for callback in callbacks or ():
         callback(*[path][: len(inspect.signature(callback).parameters)])

@@ -29,19 +29,7 @@ _HEADER_AT = 8
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """One tensor of a file.
-
-    Attributes
-    ----------
-    name : str
-    form : Form
-    shape : tuple of int
-        In memory.
-    offset, size_bytes : int
-        Position and length of its bytes in the file.
-    crc32c : int
-        Checksum of its bytes.
-    """
+    """One tensor of a file: shape in memory, position and length of its bytes in the file and their checksum."""
 
     name: str
     form: Form
@@ -52,18 +40,7 @@ class Entry:
 
 
 class CheckpointFile:
-    """A checkpoint file that is open for reading. Created by :func:`open_file`.
-
-    Attributes
-    ----------
-    path : str
-    saved_ns : int
-        Time of writing.
-    tree : object
-        The `tree` passed to :func:`~ringlet.train.checkpoint_writer.write_file`.
-    entries : dict of str to Entry
-        The tensors by name.
-    """
+    """A checkpoint file that is open for reading. Created by :func:`open_file`."""
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path
@@ -134,18 +111,9 @@ class CheckpointFile:
     # Tensors
 
     def read_into(self, entry: Entry, array: Array) -> None:
-        """Read a tensor into an array and verify its checksum.
+        """Read a tensor into a contiguous array of its shape and dtype, in native byte order, and verify its checksum.
 
-        Parameters
-        ----------
-        entry : Entry
-        array : ndarray
-            Contiguous, of the tensor's shape and dtype in native byte order.
-
-        Raises
-        ------
-        CheckpointCorruptError
-            If the bytes differ from those written; the contents of the array are undefined then.
+        After a CheckpointCorruptError the contents of the array are undefined.
         """
         memory = bytes_of(array)
         if len(memory) != entry.size_bytes:
@@ -178,13 +146,7 @@ class CheckpointFile:
         return array.astype(entry.form.dtype, copy=False)
 
     def verify(self) -> None:
-        """Read and verify the whole file, keeping nothing in memory.
-
-        Raises
-        ------
-        CheckpointCorruptError
-            If any byte differs from what was written.
-        """
+        """Read and verify the whole file, keeping nothing in memory; CheckpointCorruptError if a byte differs."""
         for entry in self.entries.values():
             self.read(entry)
 
@@ -211,14 +173,6 @@ def _entry(name: str, form: Form, shape: tuple[int, ...], offset: int, crc32c: i
 def open_file(path: str) -> Iterator[CheckpointFile]:
     """Open a checkpoint file.
 
-    Parameters
-    ----------
-    path : str
-
-    Yields
-    ------
-    CheckpointFile
-
     Raises
     ------
     NotFoundError
@@ -227,8 +181,6 @@ def open_file(path: str) -> Iterator[CheckpointFile]:
         If it is not a regular file, or its header is damaged.
     InvalidArgumentError
         If a later version of ringlet wrote it in another format.
-    OSError
-        If the system refuses.
     """
     while True:
         descriptor = _opened(path)

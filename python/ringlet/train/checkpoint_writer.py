@@ -32,25 +32,7 @@ _SPEC_NAMES = {"U8": "uint8"}
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
-    """An array to be written.
-
-    Attributes
-    ----------
-    name : str
-        Name in the file.
-    array : ndarray
-        In file layout.
-    form : Form
-        Layout of the original dtype.
-    is_steady : bool
-        Whether the array cannot change during the write.
-
-    Examples
-    --------
-    >>> Tensor.of("w", np.array([1, 2], ">i4"), True)
-    Tensor(name='w', array=array([1, 2], dtype=int32), form=Form(dtype=dtype('>i4'), text='>i4', code='I32'),
-        is_steady=True)
-    """
+    """An array to be written, in file layout; `is_steady` if it cannot change during the write."""
 
     name: str
     array: Array
@@ -71,17 +53,7 @@ class Tensor:
 def checksum_of(texts: Mapping[str, str], shapes: Mapping[str, tuple[str, Sequence[int]]]) -> str:
     """Return the checksum of everything in a file except the bytes of the tensors.
 
-    Parameters
-    ----------
-    texts : mapping of str to str
-        The metadata; its entry ``checksum`` is ignored.
-    shapes : mapping of str to (str, sequence of int)
-        Dtype and shape in the file by tensor name.
-
-    Examples
-    --------
-    >>> checksum_of({"format": "1", "checksum": "?"}, {"w": ("F32", [2])})
-    '87e47230'
+    The entry ``checksum`` of the metadata is ignored; shapes are dtype and shape in the file by tensor name.
     """
     covered = [
         sorted((name, text) for name, text in texts.items() if name != "checksum"),
@@ -93,27 +65,7 @@ def checksum_of(texts: Mapping[str, str], shapes: Mapping[str, tuple[str, Sequen
 def write_file(path: str, tree: Any, tensors: Sequence[Tensor], saved_ns: int) -> None:
     """Write a checkpoint to a file, neither durably nor atomically: see :mod:`ringlet.train.atomic_files`.
 
-    Parameters
-    ----------
-    path : str
-        Of a file that no process reads yet.
-    tree : object
-        Serializable as JSON.
-    tensors : sequence of Tensor
-        With distinct names.
-    saved_ns : int
-        The current time.
-
-    Raises
-    ------
-    ValueError
-        If the data outside of arrays exceeds the header's limit.
-    OSError
-        If the system refuses.
-    RuntimeError
-        If an array was modified during the write.
-    ModuleNotFoundError
-        If the library safetensors is not installed.
+    The tree is serializable as JSON. A RuntimeError means that an array was modified during the write.
     """
     library = safetensors()
     sums = {tensor.name: tensor.crc32c() for tensor in tensors}

@@ -55,13 +55,7 @@ def check_tree(file: CheckpointFile, action: Callable[[], Any]) -> Any:
 
 
 def kind_of_node(node: Node) -> Kind:
-    """Return the kind of object that a node encodes.
-
-    Examples
-    --------
-    >>> kind_of_node(3), kind_of_node(["list", []])
-    (<Kind.INT: 'int'>, <Kind.LIST: 'list'>)
-    """
+    """Return the kind of object that a node encodes."""
     if type(node) in _SCALARS:
         return _SCALARS[type(node)]
     try:
@@ -71,13 +65,7 @@ def kind_of_node(node: Node) -> Kind:
 
 
 def children_of_node(node: Node, kind: Kind) -> list[tuple[Any, Node]]:
-    """Return the keys and nodes in a container; keys that are names are texts.
-
-    Examples
-    --------
-    >>> children_of_node(["dict", [[1, 2.5]]], Kind.DICT), children_of_node(["list", ["a"]], Kind.LIST)
-    ([(1, 2.5)], [(0, 'a')])
-    """
+    """Return the keys and nodes in a container; keys that are names are texts."""
     try:
         if kind in _PAIRS:
             pairs = [(_key(key), child) for key, child in node[1]]
@@ -162,24 +150,9 @@ def saved_variable(file: CheckpointFile, node: Node) -> SavedVariable:
 
 
 def decode(file: CheckpointFile, node: Node, like: Any = None) -> Any:
-    """Return the value that a node encodes, in new memory.
+    """Return the value that a node, without variables and groups, encodes, in new memory.
 
-    Parameters
-    ----------
-    file : CheckpointFile
-    node : object
-        Without variables and groups.
-    like : object
-        The present value, which determines the class of a dataclass, namedtuple or array.
-
-    Raises
-    ------
-    Malformed
-        If the node is not one that the encoder writes.
-    CheckpointCorruptError
-        If a tensor fails its checksum.
-    ValueError
-        If the class cannot be determined.
+    The present value `like` determines the class of a dataclass, namedtuple or array; a ValueError if it cannot.
     """
     kind = kind_of_node(node)
     if kind in _LEAVES:
@@ -237,20 +210,7 @@ def _container(file: CheckpointFile, node: Node, kind: Kind, like: Any) -> Any:
 
 
 def rebuilt(like: Any, fields: dict[str, Any], kind: Kind) -> Any:
-    """Return a copy of a dataclass or namedtuple with other values in its fields.
-
-    Raises
-    ------
-    ValueError
-        If `like` is of another kind, or its fields differ.
-
-    Examples
-    --------
-    >>> import collections
-    >>> Point = collections.namedtuple("Point", ["x", "y"])
-    >>> rebuilt(Point(0, 0), {"x": 1, "y": 2}, Kind.NAMEDTUPLE)
-    Point(x=1, y=2)
-    """
+    """Return a copy of a dataclass or namedtuple with other values; a ValueError if its kind or its fields differ."""
     own = [name for name, _ in children_of(like, kind)] if kind_of_object(like) is kind else None
     if own is None or set(own) != set(fields):
         raise ValueError(

@@ -43,29 +43,13 @@ _MOST_IN_TREE = 4096
 
 
 def name_of(path: Path) -> str:
-    """Return the name of a path; as in TensorFlow's files ``/`` separates keys, and is escaped as ``.S``.
-
-    Examples
-    --------
-    >>> name_of(("model", "a/b", 0, "c.d"))
-    'model/a.Sb/0/c.d'
-    """
+    """Return the name of a path; as in TensorFlow's files ``/`` separates keys, and is escaped as ``.S``."""
     parts = [str(part).replace("/", ".S") for part in path]
     return "/".join(parts).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def refuse_depth(path: Path) -> None:
-    """Raise if a path is nested too deeply, as in an object that contains itself.
-
-    Raises
-    ------
-    ValueError
-        If it is nested too deeply; the message names its beginning.
-
-    Examples
-    --------
-    >>> refuse_depth(("model", 3))
-    """
+    """Raise a ValueError if a path is nested too deeply, as in an object that contains itself."""
     if len(path) > MOST_LEVELS:
         raise ValueError(
             f"{name_of(path[:3])}/... is nested more than {MOST_LEVELS} levels deep; does it contain itself? "
@@ -74,35 +58,10 @@ def refuse_depth(path: Path) -> None:
 
 
 def encode(value: Any, prefix: str = "") -> tuple[Node, list[Tensor]]:
-    """Return the tree and the tensors of an object.
+    """Return the tree (serializable as JSON) and the tensors of an object.
 
-    Parameters
-    ----------
-    value : object
-    prefix : str
-        Prefix of the names of tensors.
-
-    Returns
-    -------
-    tree : object
-        Serializable as JSON.
-    tensors : list of Tensor
-        Views of the memory of variables and arrays where their layout is the file's.
-
-    Raises
-    ------
-    ValueError
-        If a part of it cannot be saved, or is nested too deeply; the message names it.
-    TypeError
-        If the dtype of an array holds Python objects or fields.
-
-    Examples
-    --------
-    >>> tree, tensors = encode({"w": Variable([1.0]), "step": 3})
-    >>> tree
-    ['dict', [['w', ['variable', 'plain', 'NONE', ['w']]], ['step', 3]]]
-    >>> tensors[0].array
-    array([1.])
+    Tensors are views of the memory of variables and arrays where their layout is the file's. A ValueError or a
+    TypeError names the part that cannot be saved.
     """
     encoder = _Encoder(prefix)
     tree = encoder.node(value, ())
@@ -152,14 +111,8 @@ class _Encoder:
 
     # Leaves
 
-    def plain(self, value: Any, path: Path) -> Node:
-        return value
-
     def whole(self, value: int, path: Path) -> Node:
         return value if -(1 << 63) <= value < 1 << 64 else ["int", hex(value)]
-
-    def complex_number(self, value: complex, path: Path) -> Node:
-        return ["complex", value.real, value.imag]
 
     def text(self, value: str, path: Path) -> Node:
         if len(value) <= _MOST_IN_TREE:
@@ -255,8 +208,8 @@ def _ordered(values: Any) -> list[Any]:
 
 _KEYS = {Kind.NONE, Kind.BOOL, Kind.INT, Kind.FLOAT, Kind.COMPLEX}
 _LEAVES: dict[Kind, Any] = {
-    Kind.NONE: _Encoder.plain, Kind.BOOL: _Encoder.plain, Kind.FLOAT: _Encoder.plain, Kind.INT: _Encoder.whole,
-    Kind.COMPLEX: _Encoder.complex_number, Kind.STR: _Encoder.text, Kind.BYTES: _Encoder.binary,
-    Kind.BYTEARRAY: _Encoder.binary, Kind.ARRAY: _Encoder.array, Kind.SCALAR: _Encoder.scalar,
-    Kind.TENSOR: _Encoder.tensor,
+    **dict.fromkeys((Kind.NONE, Kind.BOOL, Kind.FLOAT), lambda _, value, path: value),
+    Kind.COMPLEX: lambda _, value, path: ["complex", value.real, value.imag],
+    Kind.INT: _Encoder.whole, Kind.STR: _Encoder.text, Kind.BYTES: _Encoder.binary, Kind.BYTEARRAY: _Encoder.binary,
+    Kind.ARRAY: _Encoder.array, Kind.SCALAR: _Encoder.scalar, Kind.TENSOR: _Encoder.tensor,
 }  # fmt: skip

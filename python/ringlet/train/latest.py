@@ -19,13 +19,7 @@ SUFFIX = ".safetensors"
 
 
 def file_of(path: Any) -> str:
-    """Return the file of a checkpoint; the suffix of the path is optional.
-
-    Examples
-    --------
-    >>> file_of("runs/ckpt-3")
-    'runs/ckpt-3.safetensors'
-    """
+    """Return the file of a checkpoint; the suffix of the path is optional."""
     text = os.fspath(path)
     text = os.fsdecode(text) if isinstance(text, bytes) else text
     return text if text.endswith(SUFFIX) else text + SUFFIX
@@ -33,17 +27,7 @@ def file_of(path: Any) -> str:
 
 @dataclasses.dataclass(frozen=True, order=True)
 class FolderEntry:
-    """A checkpoint in a folder; the newest one compares greatest.
-
-    Attributes
-    ----------
-    saved_ns : int
-        Time of writing, in nanoseconds since the epoch.
-    number : int
-        Number at the end of its name; -1 if there is none.
-    path : str
-        Without the suffix.
-    """
+    """A checkpoint in a folder; the newest one compares greatest. `number` ends its name; -1 if there is none."""
 
     saved_ns: int
     number: int
@@ -51,19 +35,7 @@ class FolderEntry:
 
 
 def checkpoints_in(folder: str, prefix: str = "") -> list[FolderEntry]:
-    """Return the checkpoints of a folder with an intact header, from the oldest to the newest.
-
-    Parameters
-    ----------
-    folder : str
-    prefix : str
-        Prefix of their names.
-
-    Examples
-    --------
-    >>> checkpoints_in("no/such/folder")
-    []
-    """
+    """Return the checkpoints of a folder with an intact header, from the oldest to the newest."""
     try:
         names = [name for name in os.listdir(folder) if name.endswith(SUFFIX) and name.startswith(prefix)]
     except OSError:
@@ -82,20 +54,7 @@ def checkpoints_in(folder: str, prefix: str = "") -> list[FolderEntry]:
 
 
 def newest_intact(folder: str, besides: str, prefix: str = "") -> str | None:
-    """Return the newest intact checkpoint of a folder, excluding one; its whole contents are verified.
-
-    Parameters
-    ----------
-    folder : str
-    besides : str
-        The file to exclude.
-    prefix : str
-        Prefix of the names.
-
-    Returns
-    -------
-    str or None
-    """
+    """Return the newest checkpoint of a folder, except `besides`, whose whole contents are intact."""
     for found in reversed(checkpoints_in(folder, prefix)):
         file = file_of(found.path)
         try:
@@ -109,22 +68,9 @@ def newest_intact(folder: str, besides: str, prefix: str = "") -> str | None:
 
 
 def known_state(folder: str, prefix: str = "", latest_filename: str = STATE_NAME) -> tuple[FolderState | None, bool]:
-    """Return the state of a folder from its state file, or else from its checkpoint files.
+    """Return the state of a folder and whether it comes from the state file.
 
-    Parameters
-    ----------
-    folder : str
-    prefix : str
-        Prefix of the names of checkpoints to consider if the state file is missing or damaged.
-    latest_filename : str
-        Name of the state file.
-
-    Returns
-    -------
-    state : FolderState or None
-        None if there is no checkpoint.
-    is_from_file : bool
-        Whether it comes from the state file.
+    If that file is missing or damaged, the checkpoints whose names begin with `prefix` are considered.
     """
     last: FolderState | None = None
     try:

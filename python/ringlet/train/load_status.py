@@ -17,11 +17,6 @@ class Matches:
     """Matched and unmatched names of one restore; logs a warning of the unmatched ones when it is deleted.
 
     The status and each attribute that waits to be set refer to it. It refers to neither, so there is no cycle.
-
-    Parameters
-    ----------
-    path : str
-    matched, unexpected : set of str
     """
 
     def __init__(self, path: str, matched: set[str], unexpected: set[str]) -> None:

@@ -31,16 +31,9 @@ __all__ = ["Part", "SavedParts", "pack", "parts_of", "unpack", "with_parts"]
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """One object that differs between workers, encoded.
+    """One object that differs between workers, encoded; the names of its tensors contain the worker.
 
-    Attributes
-    ----------
-    node : object
-        Node of the tree.
-    tensors : list of Tensor
-        Their names contain the worker.
-    digest : str
-        Equal for equal objects on any worker; includes the CRC32C that the file stores for each array.
+    Digests are equal for equal objects on any worker, and include the CRC32C that the file stores for each array.
     """
 
     node: Node
@@ -49,29 +42,7 @@ class Part:
 
 
 def parts_of(value: Any, worker: int) -> dict[str, Part]:
-    """Return the parts of one worker by name.
-
-    Parameters
-    ----------
-    value : Checkpoint
-    worker : int
-
-    Returns
-    -------
-    dict of str to Part
-        By name.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As :func:`encode` does.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> list(parts_of({"data": iter(Dataset.range(3)), "step": 3}, 1))
-    ['data']
-    """
+    """Return the parts of one worker by name."""
     return {name: _encoded(name, each, f"/worker_{worker}/") for name, each in _own(value, ())}
 
 
@@ -96,15 +67,7 @@ def _encoded(name: str, value: Any, prefix: str) -> Part:
 
 
 def pack(parts: dict[str, Part]) -> bytes:
-    """Serialize parts.
-
-    Examples
-    --------
-    >>> from ringlet.data import Dataset
-    >>> nodes, tensors = unpack(pack(parts_of({"data": iter(Dataset.range(3))}, 1)))
-    >>> nodes[0][0]
-    'data'
-    """
+    """Serialize parts."""
     tensors = [tensor for part in parts.values() for tensor in part.tensors]
     head = {
         "nodes": [[name, part.node] for name, part in parts.items()],
@@ -131,45 +94,13 @@ def unpack(data: bytes) -> tuple[list[Any], list[Tensor]]:
 
 
 def with_parts(tree: Node, worker: int, num_workers: int, parts: dict[int, list[Any]]) -> Node:
-    """Return the root node of a file with the parts of the other workers added.
-
-    Parameters
-    ----------
-    tree : object
-        The root node of the writing worker.
-    worker, num_workers : int
-        Index of the writing worker, and number of workers.
-    parts : dict of int to list
-        The (name, node) pairs of each other worker.
-
-    Examples
-    --------
-    >>> with_parts(["group", []], 0, 2, {1: [["data", 3]]})
-    ['group', [], {'workers': 2, 'worker': 0, 'parts': {'1': [['data', 3]]}}]
-    """
+    """Return the root node of the writing worker with the (name, node) pairs of other workers added."""
     texts = {str(number): pairs for number, pairs in parts.items()}
     return [*tree[:2], {"workers": num_workers, "worker": worker, "parts": texts}]
 
 
 class SavedParts:
-    """The parts stored in a file.
-
-    Parameters
-    ----------
-    tree : object
-        Its root node.
-
-    Attributes
-    ----------
-    num_workers : int
-        Number of workers that saved it.
-
-    Examples
-    --------
-    >>> saved = SavedParts(["group", [], {"workers": 2, "worker": 0, "parts": {"1": [["data", 3]]}}])
-    >>> saved.node_for(1, "data", 5), saved.node_for(0, "data", 5), saved.nodes("data", 5)
-    (3, 5, [5, 3])
-    """
+    """The parts stored in a file, given by its root node."""
 
     def __init__(self, tree: Node) -> None:
         told = tree[2] if isinstance(tree, list) and len(tree) > 2 and isinstance(tree[2], dict) else {}

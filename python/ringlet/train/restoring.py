@@ -29,7 +29,7 @@ from ringlet.train.per_worker_state import SavedParts
 from ringlet.train.saved_variables import SavedVariable, Sort
 from ringlet.train.trackable_types import Group, Kind, children_of, holds_state, is_state, kind_name, kind_of_object
 from ringlet.values import Variable
-from ringlet.values.variables.atomic_snapshot import NewValue, write_atomically
+from ringlet.values.variables.atomic_snapshot import write_atomically
 
 __all__ = ["Restoration", "leaf_names"]
 
@@ -41,15 +41,7 @@ _SAME_FAMILY = {Kind.LIST, Kind.TUPLE}
 
 
 def leaf_names(value: Any, path: Path = ()) -> list[str]:
-    """Return the names of everything in an object that is restored separately: stateful objects and plain values.
-
-    Examples
-    --------
-    >>> leaf_names({"a": {"v": Variable(1.5), "n": 3}, "b": [1, 2]})
-    ['a/v', 'a/n', 'b']
-    >>> leaf_names({"empty": [], "nested": {"empty": {}}})
-    []
-    """
+    """Return the names of everything in an object that is restored separately: stateful objects and plain values."""
     refuse_depth(path)
     kind = kind_of_object(value)
     is_inner = kind is Kind.GROUP or (kind is not None and not is_state(kind) and holds_state(value))
@@ -74,18 +66,9 @@ def _holds_nothing(value: Any) -> bool:
 
 
 class Restoration:
-    """The match between one file and the program's objects. First :meth:`match`, then :meth:`apply`.
+    """The match between one file and the program's objects. First :meth:`match`, then :meth:`read`.
 
-    Parameters
-    ----------
-    file : CheckpointFile
-
-    Attributes
-    ----------
-    problems : list of str
-        Reasons why it cannot be restored.
-    matched, missing, unexpected : list of str
-        Names in both; only in the program; only in the file.
+    `matched`, `missing` and `unexpected` are names in both, only in the program, and only in the file.
     """
 
     def __init__(self, file: CheckpointFile) -> None:
@@ -107,10 +90,7 @@ class Restoration:
     def match(self, value: Any, node: Node, path: Path = ()) -> Maker:
         """Compare an object with a node of the file, recording actions and problems.
 
-        Returns
-        -------
-        callable
-            Returns the restored object: a new one if its kind is replaced, not changed in place.
+        The result returns the restored object: a new one if its kind is replaced, not changed in place.
         """
         maker: Maker = check_tree(self._file, lambda: self._match(value, node, path))
         return maker
@@ -203,13 +183,7 @@ class Restoration:
         return lambda: self._with_children(value, kind, {key: make() for key, make in makers.items()})
 
     def check(self, is_strict: bool) -> None:
-        """Raise if a mismatch was found.
-
-        Raises
-        ------
-        InvalidArgumentError
-            Lists every mismatch.
-        """
+        """Raise an InvalidArgumentError that lists every mismatch, if one was found."""
         if not self.problems and not (is_strict and (self.missing or self.unexpected)):
             return
         lines = [*self.problems, *(f"{name}: is not in the file" for name in self.missing)]
@@ -223,42 +197,20 @@ class Restoration:
 
     # Changing
 
-    def apply(self, maker: Maker) -> Any:
-        """Read everything; then change variables and objects: all of them, or none if an object raises.
-
-        Parameters
-        ----------
-        maker : callable
-            From :meth:`match`.
-
-        Returns
-        -------
-        object
-            The result of `maker`.
-        """
-        change = self.read(maker)
-        return change()
-
     def read(self, maker: Maker) -> Maker:
-        """Read everything, and return the function that then changes the objects, as :meth:`apply` does."""
+        """Read everything; return the function that changes all variables and objects, or none if an object raises."""
         values = [saved.new_value(variable, self._file) for variable, saved, _ in self._variables.values()]
-        states = [(value, kind, make(), name) for value, kind, make, name in self._read_states()]
+        states = [(value, kind, check_tree(self._file, make), name) for value, kind, make, name in self._states]
         result = check_tree(self._file, maker)
 
         def change() -> Any:
             self._set_states(states)
-            self._write(values)
+            write_atomically(values)
             for commit in self._commits:
                 commit()
             return result
 
         return change
-
-    def _read_states(self) -> list[tuple[Any, Kind, Maker, str]]:
-        def reading(make: Maker) -> Maker:
-            return lambda: check_tree(self._file, make)
-
-        return [(value, kind, reading(make), name) for value, kind, make, name in self._states]
 
     def _set_states(self, states: list[tuple[Any, Kind, Any, str]]) -> None:
         before: list[tuple[Any, Kind, Any]] = []
@@ -274,9 +226,6 @@ class Restoration:
             for value, kind, state in reversed(before):
                 _set_state(value, kind, state)
             raise
-
-    def _write(self, values: list[NewValue]) -> None:
-        write_atomically(values)
 
     def _replaced(self, value: Any, new: Any) -> Any:
         """Return the replacement of a plain value: the same list or dictionary, whose items are set later."""

@@ -11,15 +11,7 @@ __all__ = ["safetensors"]
 def safetensors() -> Any:
     """Return the module safetensors.
 
-    Raises
-    ------
-    ModuleNotFoundError
-        If it is not installed, or its version still copies everything that it writes; says how to install it.
-
-    Examples
-    --------
-    >>> safetensors().__name__
-    'safetensors'
+    A ModuleNotFoundError says how to install it if it is missing, or if its version copies everything that it writes.
     """
     try:
         library = importlib.import_module("safetensors")

@@ -32,15 +32,7 @@ _SAME_CLASS = {
 def saving_workers(options: CheckpointOptions | None = None) -> Workers | None:
     """Return the workers that save together; None for a process that saves alone.
 
-    Parameters
-    ----------
-    options : CheckpointOptions, optional
-        A process that gives `is_chief` or `barrier` saves alone.
-
-    Examples
-    --------
-    >>> saving_workers() is None
-    True
+    A process whose options have `is_chief` or `barrier` saves alone.
     """
     if options is not None and (options.is_chief is not None or options.barrier is not None):
         return None
@@ -49,46 +41,18 @@ def saving_workers(options: CheckpointOptions | None = None) -> Workers | None:
 
 
 def folder_of(path: str) -> str:
-    """Return the canonical path of a checkpoint's folder.
-
-    Examples
-    --------
-    >>> folder_of("/tmp/../tmp/ckpt-3")
-    '/tmp'
-    """
+    """Return the canonical path of a checkpoint's folder."""
     return os.path.realpath(os.path.dirname(path) or os.curdir)
 
 
 def exchange_messages(
     workers: Workers, what: str, message: Message, error: BaseException | None = None, data: bytes = b""
 ) -> list[tuple[Message, bytes]]:
-    """Exchange messages among all workers; an error on one worker is raised on all.
+    """Exchange JSON messages and bytes among all workers; an error on one worker is raised on all.
 
-    Parameters
-    ----------
-    workers : Workers
-    what : str
-        The action, as in "save ckpt-3"; the same on all workers.
-    message : dict
-        Serializable as JSON.
-    error : BaseException, optional
-        The error of this worker, raised here once the others have received it.
-    data : bytes
-        Binary payload.
-
-    Returns
-    -------
-    list of (dict, bytes)
-        Of each worker.
-
-    Raises
-    ------
-    BaseException
-        `error`; for another worker's error, one of the same class if that is a builtin, which names the worker.
-    CollectiveAborted
-        For errors of other classes.
-    CollectiveMismatchError
-        If the workers perform different actions.
+    `what` is the action, as in "save ckpt-3"; a CollectiveMismatchError if it differs between the workers. `error` is
+    raised here once the others have received it; they raise one of the same class if that is a builtin, else
+    CollectiveAborted, which names the worker.
     """
     described = message if error is None else {"error": _described(error)}
     head = json.dumps(described).encode("ascii")
@@ -116,25 +80,8 @@ def restore_together(
 ) -> tuple[T, int]:
     """Read on all workers, then, if all of them succeeded, change their objects.
 
-    Parameters
-    ----------
-    workers : Workers
-    path : str
-        Of the checkpoint.
-    read : callable
-        Returns an object, the time at which the file was written, and the function that changes objects.
-
-    Returns
-    -------
-    object, int
-        The first two of these.
-
-    Raises
-    ------
-    FailedPreconditionError
-        If workers with the same folder read files of different times.
-    BaseException
-        As :func:`exchange_messages` does.
+    `read` returns an object, the time at which the file was written, and the function that changes objects. A
+    FailedPreconditionError if workers with the same folder read files of different times.
     """
     name, found, error = os.path.basename(path), None, None
     try:
@@ -159,21 +106,7 @@ def restore_together(
 
 
 def chief_choice(workers: Workers, path: str | None, folder: str) -> str | None:
-    """Return the chief's checkpoint for the workers with the same folder.
-
-    Parameters
-    ----------
-    workers : Workers
-    path : str or None
-        The choice of this worker.
-    folder : str
-        Its folder.
-
-    Returns
-    -------
-    str or None
-        The chief's choice as a path of this worker; its own if its folder differs.
-    """
+    """Return the chief's checkpoint as a path of this worker; its own if its folder differs from the chief's."""
     mine = {"folder": os.path.realpath(folder), "name": None if path is None else os.path.relpath(path, folder)}
     chief = exchange_messages(workers, "choose a checkpoint", mine)[0][0]
     if chief["folder"] != mine["folder"]:

@@ -37,29 +37,14 @@ class Sort(enum.Enum):
 
 
 def sort_of(variable: Variable) -> Sort:
-    """Return how the components of a variable relate to each other.
-
-    Examples
-    --------
-    >>> sort_of(Variable(1.5))
-    <Sort.PLAIN: 'plain'>
-    """
+    """Return how the components of a variable relate to each other."""
     if isinstance(variable, SyncOnReadVariable):
         return Sort.ON_READ
     return Sort.PLAIN if len(components_of(variable)) == 1 else Sort.MIRRORED
 
 
 class SavedVariable:
-    """A variable as saved in a file.
-
-    Parameters
-    ----------
-    sort : Sort
-    aggregation : str
-        Name of a VariableAggregation.
-    entries : sequence of Entry
-        One per component; one in total if the components share memory.
-    """
+    """A variable as saved in a file: one entry per component; one in total if the components share memory."""
 
     def __init__(self, sort: Sort, aggregation: str, entries: Sequence[Entry]) -> None:
         self.sort = sort
@@ -139,6 +124,5 @@ def _place_of(variable: Variable) -> slice:
 
 
 def _shares(variable: Variable, total: Array) -> list[Array]:
-    """Return the component values of an assigned total."""
     assert isinstance(variable, SyncOnReadVariable)
     return variable._split_total(total)

@@ -24,18 +24,6 @@ class Saving:
 
     One worker writes for all workers with the same folder. Workers with another folder write for themselves, as in
     TensorFlow.
-
-    Parameters
-    ----------
-    value : Checkpoint
-    path : str
-        Without the suffix.
-    options : CheckpointOptions or None
-
-    Attributes
-    ----------
-    writes : bool
-        Whether this process writes.
     """
 
     def __init__(self, value: Any, path: str, options: CheckpointOptions | None) -> None:

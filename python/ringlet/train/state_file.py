@@ -27,23 +27,10 @@ _MOST_BYTES = 64 << 20
 
 @dataclasses.dataclass(frozen=True)
 class FolderState:
-    """Contents of a state file.
+    """Contents of a state file: the newest checkpoint, relative to the folder, and those of a manager, oldest first.
 
-    Attributes
-    ----------
-    latest : str
-        Path of the newest checkpoint, relative to the folder.
-    paths : tuple of str
-        Paths of a manager's checkpoints, from the oldest to the newest.
-    timestamps : tuple of float
-        Time of each save, in seconds since the epoch; empty without a manager.
-    last_preserved : float or None
-        Time of the last checkpoint that a manager keeps permanently.
-
-    Examples
-    --------
-    >>> FolderState.of_text(FolderState("ckpt-2", ("ckpt-1", "ckpt-2")).as_text()).latest
-    'ckpt-2'
+    Times are seconds since the epoch; `timestamps` is empty without a manager; `last_preserved` is that of the last
+    checkpoint that a manager keeps permanently.
     """
 
     latest: str
@@ -63,13 +50,7 @@ class FolderState:
 
     @classmethod
     def of_text(cls, text: str) -> FolderState:
-        """Parse the text of :meth:`as_text`.
-
-        Raises
-        ------
-        ValueError
-            If the text is not valid.
-        """
+        """Parse the text of :meth:`as_text`; a ValueError if it is not valid."""
         body, mark, _ = text.rpartition("# crc32c: ")
         checksum = _CHECKSUM.fullmatch(text[len(body) :])
         if not mark or checksum is None or int(checksum[1], 16) != _core.crc32c(body.encode()):
@@ -96,27 +77,7 @@ def _text(value: str) -> str:
 
 
 def read_state(folder: str, name: str = STATE_NAME) -> FolderState | None:
-    """Read the state file of a folder.
-
-    Returns
-    -------
-    FolderState or None
-        None if there is no such file.
-
-    Raises
-    ------
-    CheckpointCorruptError
-        If it is damaged.
-    OSError
-        If the system refuses.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     print(read_state(folder))
-    None
-    """
+    """Read the state file of a folder; None if there is none, CheckpointCorruptError if it is damaged."""
     path = os.path.join(folder, name)
     try:
         descriptor = open_to_read(path)

@@ -30,21 +30,9 @@ _ML_TEXT = re.compile(r"(b?float|u?int|b?complex)\d+(_[a-z0-9]+)?")
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """The layout in a file of arrays of one dtype.
+    """The layout in a file of arrays of one dtype, in either byte order.
 
-    Attributes
-    ----------
-    dtype : dtype
-        In memory, in either byte order.
-    text : str
-        Parsed by :func:`form_of_text`.
-    code : str
-        The file format's name of the elements. Other dtypes are stored as bytes, with one more dimension.
-
-    Examples
-    --------
-    >>> form_of(np.dtype("float32")), form_of(np.dtype("<U2")).shape_in_file((3,))
-    (Form(dtype=dtype('float32'), text='<f4', code='F32'), (3, 8))
+    `code` is the file format's name of the elements; dtypes without one are stored as bytes, with one more dimension.
     """
 
     dtype: np.dtype[Any]
@@ -69,18 +57,7 @@ class Form:
 
 @functools.lru_cache(maxsize=256)  # programs have few dtypes and many arrays
 def form_of(dtype: np.dtype[Any]) -> Form:
-    """Return the layout in files of arrays of a dtype.
-
-    Raises
-    ------
-    TypeError
-        If the dtype holds Python objects or fields.
-
-    Examples
-    --------
-    >>> form_of(np.dtype(">i2")).text
-    '>i2'
-    """
+    """Return the layout in files of arrays of a dtype; a TypeError if it holds Python objects or fields."""
     if dtype.hasobject or dtype.names is not None or (dtype.kind == "V" and dtype.type is np.void):
         what = "Python objects" if dtype.hasobject else "fields"
         raise TypeError(
@@ -93,19 +70,9 @@ def form_of(dtype: np.dtype[Any]) -> Form:
 
 @functools.lru_cache(maxsize=256)
 def form_of_text(text: str) -> Form:
-    """Parse the text of a :class:`Form`.
+    """Parse the text of a :class:`Form`; a ValueError if it is not valid.
 
-    Raises
-    ------
-    ValueError
-        If the text is not valid.
-    TypeError
-        If it is a dtype of ml_dtypes, which is not installed.
-
-    Examples
-    --------
-    >>> form_of_text("<i4").dtype
-    dtype('int32')
+    A TypeError if it is a dtype of ml_dtypes, which is not installed.
     """
     if _ML_TEXT.fullmatch(text):
         form = form_of(as_dtype(text))
@@ -119,13 +86,7 @@ def form_of_text(text: str) -> Form:
 
 
 def in_file_order(array: Array) -> Array:
-    """Return an array in file layout: contiguous and little-endian, without a copy if it is already.
-
-    Examples
-    --------
-    >>> in_file_order(np.arange(4, dtype=">i2").reshape(2, 2).T).dtype.str
-    '<i2'
-    """
+    """Return an array in file layout: contiguous and little-endian, without a copy if it is already."""
     plain = array if type(array) is np.ndarray else array.view(np.ndarray)
     if plain.dtype.str.startswith(">"):
         return plain.astype(plain.dtype.newbyteorder("<"), order="C")
@@ -133,13 +94,7 @@ def in_file_order(array: Array) -> Array:
 
 
 def bytes_of(array: Array) -> memoryview:
-    """Return the memory of a contiguous array.
-
-    Examples
-    --------
-    >>> list(bytes_of(np.array(258, dtype="<i2")))
-    [2, 1]
-    """
+    """Return the memory of a contiguous array."""
     flat = array.reshape(-1)
     if not flat.nbytes:
         return memoryview(b"")

@@ -86,13 +86,7 @@ _TESTS: list[tuple[Kind, Callable[[Any], bool]]] = [
 
 
 def kind_of_object(value: Any) -> Kind | None:
-    """Return how a checkpoint treats an object; None if it cannot be saved.
-
-    Examples
-    --------
-    >>> kind_of_object([1]), kind_of_object(np.float32(1)), kind_of_object(object())
-    (<Kind.LIST: 'list'>, <Kind.SCALAR: 'scalar'>, None)
-    """
+    """Return how a checkpoint treats an object; None if it cannot be saved."""
     exact = _EXACT.get(type(value))
     if exact is not None:
         return exact
@@ -116,13 +110,7 @@ def is_state(kind: Kind | None) -> bool:
 
 
 def children_of(value: Any, kind: Kind) -> Iterator[tuple[Any, Any]]:
-    """Yield the keys and values in a container; nothing for other objects.
-
-    Examples
-    --------
-    >>> list(children_of(["a"], Kind.LIST)), list(children_of(3, Kind.INT))
-    ([(0, 'a')], [])
-    """
+    """Yield the keys and values in a container; nothing for other objects."""
     if kind is Kind.GROUP:
         yield from value._children().items()
     elif kind is Kind.DICT:
@@ -136,13 +124,7 @@ def children_of(value: Any, kind: Kind) -> Iterator[tuple[Any, Any]]:
 
 
 def holds_state(value: Any) -> bool:
-    """Return whether an object is, or contains, one that keeps its identity.
-
-    Examples
-    --------
-    >>> holds_state({"a": [1, 2]}), holds_state({"a": [Variable(1.5)]})
-    (False, True)
-    """
+    """Return whether an object is, or contains, one that keeps its identity."""
     seen: set[int] = set()  # a container may be reachable by several paths
     waiting = [value]
     while waiting:

@@ -251,6 +251,14 @@ def test_an_assignment_says_what_it_is(shape, replicas, text):
     assert repr(DeviceAssignment.build(Topology.from_accelerator_type("v2-8"), shape, num_replicas=replicas)) == text
 
 
+def test_devices_of_whole_chips_are_called_chips():
+    slice_ = Topology.from_accelerator_type("v5p-128", megacore=True)
+    assignment = DeviceAssignment.build(slice_, [2, 2, 2, 1], num_replicas=8)
+    assert repr(assignment).startswith("<DeviceAssignment: 8 replicas of 8 chips on a v5p-128 slice")
+    with pytest.raises(IndexError, match="has 8 replicas of 8 chips"):
+        assignment.coordinates(8, 0)
+
+
 def test_a_slice_beyond_any_pod_takes_little_memory_and_no_loops():
     mesh = (32, 32, 32, 2)
     topology = Topology(mesh_shape=mesh, device_coordinates=coordinates_of_slice(mesh[:3], (2, 2, 1), 2))

@@ -56,6 +56,9 @@ def test_who_points_at_a_chip_reads_what_it_is():
     hints = [title.text for title in parsed(picture).iter(f"{SVG}title")]
     said = "chip (1, 0, 0)\ncore 0: /task:0/device:TPU:2, replica 1, logical core 0\n"
     assert said + "core 1: /task:0/device:TPU:3, replica 1, logical core 1" in hints
+    picture = drawing.svg(assignment("v4-8", (1, 1, 1, 1), 4, DeviceOrderMode.MESH, megacore=True))
+    hints = [title.text for title in parsed(picture).iter(f"{SVG}title")]
+    assert "chip (1, 0, 0)\n/task:0/device:TPU:1, replica 1, logical core 0" in hints
 
 
 def test_axes_that_wrap_stick_out_of_the_edges():

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ringlet import tpu
 from ringlet.tpu import Collective, DeviceAssignment, DeviceOrderMode, Topology, drawing, simulate
 from tests.tpu.drawing.slices import SVG, assignment, classes, degraded, parsed, some_loads, topology, words
 from tests.tpu.meshes import mesh
@@ -195,3 +196,10 @@ def test_every_slice_can_be_drawn(drawn, rings, loads):
     for width in (20, 80):
         lines = drawing.text(drawn, rings=rings, loads=given_loads, width=width).splitlines()
         assert max(map(len, lines)) <= width
+
+
+def test_the_module_is_an_attribute_of_tpu_without_a_further_import():
+    program = "from ringlet import tpu; print(tpu.drawing.svg(tpu.Topology.from_accelerator_type('v4-8'))[:5])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "<svg \n"
+    assert "drawing" in dir(tpu)

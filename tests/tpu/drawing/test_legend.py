@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ringlet.tpu import DeviceOrderMode
+from ringlet.tpu.drawing.hops import ring_hops
 from ringlet.tpu.drawing.legend import legend_rows, ring_in_words, wraps_in_words
 from ringlet.tpu.drawing.panel_layout import lay_out
-from ringlet.tpu.drawing.rings import hops_of
 from ringlet.tpu.drawing.subject import rings_of, subject_of
 from tests.tpu.drawing.slices import assignment, degraded, some_loads, topology
 
@@ -15,7 +15,8 @@ from tests.tpu.drawing.slices import assignment, degraded, some_loads, topology
 def legend(drawn, rings="auto", loads=None):
     subject = subject_of(drawn, loads)
     layout = lay_out(subject, range(subject.shape[2]), 960)
-    return [row.words for row in legend_rows(subject, layout, hops_of(subject, rings_of(subject, rings)))]
+    hops = [ring_hops(ring, subject.periods) for ring in rings_of(subject, rings)]
+    return [row.words for row in legend_rows(subject, layout, hops)]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,7 @@ def test_a_legend_says_which_axes_wrap(name, twisted, said):
 )
 def test_a_legend_says_how_far_hops_are(mode, said):
     subject = subject_of(assignment("v5e-16", (1, 1, 1, 1), 16, mode))
-    hops = hops_of(subject, rings_of(subject, "auto"))
+    hops = [ring_hops(ring, subject.periods) for ring in rings_of(subject, "auto")]
     assert ring_in_words(subject, hops) == f"path: the ring over the replicas; {said}"
 
 
@@ -58,7 +59,7 @@ def test_a_legend_says_what_colours_mean(replicas, shape, said):
 
 def test_a_legend_explains_only_what_is_there():
     assert legend(topology("v5e-16")) == [
-        "a:b: device b of host a",
+        "a:b is device b of host a",
         "outline: the chips of one host",
         "x goes right, y down; no axis wraps round",
     ]

@@ -43,14 +43,14 @@ def test_a_tiny_panel_shows_only_the_columns_and_rows_that_it_is_given():
 
 def test_digits_are_ninths_of_the_highest_load_of_either_direction():
     slice_ = topology("v5e-4")
-    digits = load_digits(subject_of(slice_, [9, 1, 2, 8, 0, 0, 0, 0]))
-    assert digits.inside == {((0, 0, 0), 0): 9, ((0, 1, 0), 0): 8, ((0, 0, 0), 1): 0, ((1, 0, 0), 1): 0}
-    assert digits.edge == {}
+    inside, edges = load_digits(subject_of(slice_, [9, 1, 2, 8, 0, 0, 0, 0]))
+    assert inside == {((0, 0, 0), 0): 9, ((0, 1, 0), 0): 8, ((0, 0, 0), 1): 0, ((1, 0, 0), 1): 0}
+    assert edges == {}
 
 
 def test_a_link_that_wraps_has_its_digit_at_both_edges():
     slice_ = topology("v5e-256")
     links = slice_.links()
-    digits = load_digits(subject_of(slice_, np.where(links.is_wrap & (links.axis == 0), 1.0, 0.0)))
-    ends = {key for key, digit in digits.edge.items() if digit}
+    _, edges = load_digits(subject_of(slice_, np.where(links.is_wrap & (links.axis == 0), 1.0, 0.0)))
+    ends = {key for key, digit in edges.items() if digit}
     assert ends == {((x, y, 0), 0, way) for y in range(16) for x, way in ((0, -1), (15, 1))}

@@ -31,4 +31,4 @@ def test_many_chips_have_no_hints():
 def test_the_card_is_as_wide_as_its_longest_words():
     scene = scene_of(topology("v3-8"))
     assert scene.width > len(scene.title) * 6
-    assert scene.description.startswith("a:b: device b of host a; outline: the chips of one host")
+    assert scene.description.startswith("a:b is device b of host a; outline: the chips of one host")

@@ -41,8 +41,8 @@ def test_hops_along_z_leave_the_slice_at_both_ends():
 @pytest.mark.parametrize(
     ("rings", "said"),
     [
-        ("cores", "path: the ring over the cores of each replica; every hop is one link"),
-        ("auto", "path: the ring over the cores of each replica; every hop is one link"),
+        ("cores", "path: the ring over the chips of each replica; every hop is one link"),
+        ("auto", "path: the ring over the chips of each replica; every hop is one link"),
         ("replicas", "path: the ring over the replicas, logical core 0; 8 of 8 hops are over more than one link"),
     ],
 )

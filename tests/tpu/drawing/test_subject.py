@@ -43,6 +43,10 @@ def test_missing_devices_have_no_task():
             lambda: assignment("v3-8", (1, 1, 1, 2), 1),
             "v3-8, 2x2: 4 chips, 1 host, 8 devices; 1 replica of 2 cores",
         ),
+        (
+            lambda: assignment("v5p-128", (2, 2, 2, 1), 8, megacore=True),
+            "v5p-128, 4x4x4: 64 chips, 16 hosts, 64 devices; 8 replicas of 8 chips",
+        ),
     ],
 )
 def test_a_title_counts_chips_hosts_devices_and_replicas(drawn, title):

@@ -39,7 +39,7 @@ def test_rings_are_thick_lines_with_arrows_where_they_leave_the_slice():
         "",
         "a.b is logical core b of replica a",
         "boxes: hosts; x goes right, y down; no axis wraps round",
-        "path: the ring over the cores of each replica; every hop is one link; ↗ leads to",
+        "path: the ring over the chips of each replica; every hop is one link; ↗ leads to",
         "  z + 1, ↙ to z - 1, ↕ both",
     ]
 
@@ -100,7 +100,7 @@ def test_chips_stand_closer_the_less_room_there_is():
     ("name", "replicas", "words"),
     [
         ("v5p-16x20x28", 0, "letters: hosts, from a to z and again from a"),
-        ("v5p-16x20x28", 1, "digits: replicas; · is a core without a replica"),
+        ("v5p-16x20x28", 1, "digits: replicas; · is a chip without a replica"),
         ("v5p-16x20x28", 8960, "digits: tenths of the replicas, from 0 for the first"),
     ],
 )

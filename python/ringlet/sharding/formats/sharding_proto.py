@@ -21,14 +21,16 @@ fields are preserved.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Literal, cast
 
 from ringlet.errors import ShardingError
 from ringlet.sharding.formats.iota import Iota
 from ringlet.sharding.layout.sharding import TYPES, Sharding
 from ringlet.sharding.layout.tile_assignment import MOST_DEVICES, Subgroup
+from ringlet.wire_format import BYTES, WireError, bytes_field, fields, number_field, packed_field, unpacked
 
 __all__ = ["parse", "serialize"]
 
@@ -38,59 +40,33 @@ _IS_SHARD_GROUP, _SHARD_GROUP_ID, _SHARD_GROUP_TYPE = 11, 12, 13
 _SHARD_GROUP = (_IS_SHARD_GROUP, _SHARD_GROUP_ID, _SHARD_GROUP_TYPE)
 _NUMBERS = (_TYPE, _DIMENSIONS, _DEVICES, _REPLICATE, _GROUPS, _RESHAPE, _TRANSPOSE, *_SHARD_GROUP)
 _SHARD_GROUP_TYPES: tuple[Literal["as"], Literal["like"]] = ("as", "like")
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_LONGEST_VARINT = 10
 
 
 def serialize(sharding: Sharding) -> bytes:
     """Serialize a sharding with the bytes of protobuf; see :meth:`Sharding.serialized`."""
-    unknown = ((number, written) for number, _, _, written in _fields(sharding.unknown_fields))
-    return b"".join(written for _, written in sorted([*_known_fields(sharding), *unknown], key=lambda item: item[0]))
+    written = b"".join(_known_fields(sharding)) + sharding.unknown_fields
+    return b"".join(item.written for item in sorted(fields(written), key=attrgetter("number")))
 
 
-def _known_fields(sharding: Sharding) -> Iterator[tuple[int, bytes]]:
-    yield _single(_TYPE, _KINDS.index(sharding.kind))
+def _known_fields(sharding: Sharding) -> Iterator[bytes]:
+    yield number_field(_TYPE, _KINDS.index(sharding.kind))
     if sharding.kind == "maximal":
-        yield _packed(_DEVICES, sharding.tile_assignment_devices)
+        yield packed_field(_DEVICES, sharding.tile_assignment_devices)
     elif sharding.kind == "tiled":
         is_replicated = sharding.last_tile_dims == ("replicated",)
         iota = None if sharding.lists_devices else sharding.iota
-        yield _packed(_DIMENSIONS, sharding.tile_assignment_dimensions)
-        yield _packed(_DEVICES, () if iota else sharding.tile_assignment_devices)
-        yield _single(_REPLICATE, is_replicated)
-        yield _packed(_GROUPS, () if is_replicated else map(_KINDS.index, sharding.last_tile_dims))
-        yield _packed(_RESHAPE, iota.reshape_dims if iota else ())
-        yield _packed(_TRANSPOSE, iota.transpose_perm if iota else ())
-    for element in sharding.elements:
-        inner = serialize(element)
-        yield _TUPLE, _tag(_TUPLE, _BYTES) + _varint(len(inner)) + inner
+        yield packed_field(_DIMENSIONS, sharding.tile_assignment_dimensions)
+        yield packed_field(_DEVICES, () if iota else sharding.tile_assignment_devices)
+        yield number_field(_REPLICATE, is_replicated)
+        yield packed_field(_GROUPS, () if is_replicated else map(_KINDS.index, sharding.last_tile_dims))
+        yield packed_field(_RESHAPE, iota.reshape_dims if iota else ())
+        yield packed_field(_TRANSPOSE, iota.transpose_perm if iota else ())
+    yield from (bytes_field(_TUPLE, serialize(element)) for element in sharding.elements)
     if sharding.shard_group is not None:
         kind, number = sharding.shard_group
-        yield _single(_IS_SHARD_GROUP, True)
-        yield _single(_SHARD_GROUP_ID, number)
-        yield _single(_SHARD_GROUP_TYPE, _SHARD_GROUP_TYPES.index(kind))
-
-
-def _single(number: int, value: int) -> tuple[int, bytes]:
-    return number, _tag(number, _VARINT) + _varint(value) if value else b""
-
-
-def _packed(number: int, values: Iterable[int]) -> tuple[int, bytes]:
-    data = b"".join(map(_varint, values))
-    return number, _tag(number, _BYTES) + _varint(len(data)) + data if data else b""
-
-
-def _tag(number: int, wire: int) -> bytes:
-    return _varint(number << 3 | wire)
-
-
-def _varint(value: int) -> bytes:
-    """Encode a number, seven bits a byte, the lowest first; all bytes but the last have the top bit set."""
-    octets = bytearray()
-    while value >= 0x80:
-        octets.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*octets, value])
+        yield number_field(_IS_SHARD_GROUP, True)
+        yield number_field(_SHARD_GROUP_ID, number)
+        yield number_field(_SHARD_GROUP_TYPE, _SHARD_GROUP_TYPES.index(kind))
 
 
 @dataclass
@@ -107,13 +83,18 @@ def parse(data: bytes, num_devices: int | None = None) -> Sharding:
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise TypeError(f"an OpSharding message is bytes, got {data!r} of type {type(data).__name__}")
     message = _Message()
-    for number, wire, value, written in _fields(bytes(data)):
-        if number in message.numbers and wire in (_VARINT, _BYTES):
-            message.numbers[number] += [cast(int, value)] if wire == _VARINT else _unpacked(cast(bytes, value))
-        elif number == _TUPLE and wire == _BYTES:
-            message.elements.append(cast(bytes, value))
-        else:
-            message.unknown += written
+    try:
+        for number, wire, value, written in fields(bytes(data)):
+            if isinstance(value, bytes) and wire != BYTES:
+                message.unknown += written
+            elif number in message.numbers:
+                message.numbers[number] += [value] if isinstance(value, int) else unpacked(value)
+            elif number == _TUPLE and isinstance(value, bytes):
+                message.elements.append(value)
+            else:
+                message.unknown += written
+    except WireError as error:
+        raise ShardingError(f"these {len(data)} bytes are not a serialized OpSharding: {error}") from None
     found, group = _sharding(message, num_devices), _shard_group(message.numbers)
     return replace(found, shard_group=group, unknown_fields=message.unknown)
 
@@ -163,50 +144,3 @@ def _tiled(numbers: dict[int, list[int]]) -> Sharding:
 def _groups(numbers: Sequence[int]) -> list[Subgroup]:
     kinds = [_KINDS[number] if 0 <= number < len(_KINDS) else number for number in numbers]
     return cast("list[Subgroup]", kinds)  # validated by the constructor
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, int, int | bytes, bytes]]:
-    position = 0
-    while position < len(data):
-        start = position
-        tag, position = _read_varint(data, position)
-        number, wire = tag >> 3, tag & 7
-        value: int | bytes = b""
-        if wire == _VARINT:
-            value, position = _read_varint(data, position)
-        elif wire in (_BYTES, _FIXED64, _FIXED32):
-            size = {_FIXED64: 8, _FIXED32: 4}.get(wire)
-            if size is None:
-                size, position = _read_varint(data, position)
-            value = data[position : position + size]
-            position += size
-        if number < 1 or wire not in (_VARINT, _BYTES, _FIXED64, _FIXED32) or position > len(data):
-            raise _no_message(data, start, f"is a field {number} of wire type {wire}, which is unknown or truncated")
-        yield number, wire, value, data[start:position]
-
-
-def _read_varint(data: bytes, position: int) -> tuple[int, int]:
-    value = 0
-    for i, byte in enumerate(data[position : position + _LONGEST_VARINT]):
-        value |= (byte & 0x7F) << 7 * i
-        if byte < 0x80:
-            return _signed(value), position + i + 1
-    raise _no_message(data, position, "a number is truncated")
-
-
-def _signed(value: int) -> int:
-    """Return the int64 in the low 64 bits."""
-    value &= 0xFFFFFFFFFFFFFFFF
-    return value - (value >> 63 << 64)
-
-
-def _unpacked(data: bytes) -> list[int]:
-    numbers, position = [], 0
-    while position < len(data):
-        value, position = _read_varint(data, position)
-        numbers.append(value)
-    return numbers
-
-
-def _no_message(data: bytes, position: int, reason: str) -> ShardingError:
-    return ShardingError(f"these {len(data)} bytes are not a serialized OpSharding: at byte {position} {reason}")

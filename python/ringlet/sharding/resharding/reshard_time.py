@@ -14,7 +14,7 @@ from ringlet.tpu import DeviceAssignment
 from ringlet.tpu.cost.collective_cost import collective_cost, fabric_of, stage_costs
 from ringlet.tpu.cost.cost_fabric import Fabric, FabricOptions
 from ringlet.tpu.cost.cost_messages import Messages
-from ringlet.tpu.topology_of import topology_of
+from ringlet.tpu.topology.topology_of import topology_of
 
 __all__ = ["hops_of", "timed"]
 

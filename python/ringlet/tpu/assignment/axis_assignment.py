@@ -20,38 +20,11 @@ AxisMatrix = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def assign_axes(physical_shape: Sequence[int], mesh_shape: Sequence[int], *, allow_split: bool = False) -> AxisMatrix:
-    """Return the physical axes of each logical axis, assigned from the last (busiest) logical axis to the first.
+    """Return the factors [physical axis, logical axis] of each logical axis, from the last (busiest) axis to the first.
 
     A logical axis takes as many whole physical axes as possible whose product is its length. If that fails for an axis
-    and splitting is allowed, physical axes are split for all logical axes.
-
-    Parameters
-    ----------
-    physical_shape : sequence of int
-    mesh_shape : sequence of int
-        Its product equals that of `physical_shape`.
-    allow_split : bool
-        Whether several logical axes may share a physical axis.
-
-    Returns
-    -------
-    ndarray of int64, shape (physical axes, logical axes)
-
-    Raises
-    ------
-    NotImplementedError
-        If an axis cannot be assigned, as in ``jax.experimental.mesh_utils``.
-
-    References
-    ----------
-    jax-ml/jax, ``jax/_src/mesh_utils.py``: the same choices.
-
-    Examples
-    --------
-    >>> assign_axes((4, 4, 8), (8, 16)).tolist()
-    [[1, 4], [1, 4], [8, 1]]
-    >>> assign_axes((4, 4, 4), (8, 8), allow_split=True).tolist()
-    [[1, 4], [2, 2], [4, 1]]
+    and splitting is allowed, physical axes are split for all logical axes. The choices and the NotImplementedError are
+    those of jax-ml/jax, ``jax/_src/mesh_utils.py``.
     """
     matrix = np.ones((len(physical_shape), len(mesh_shape)), np.int64)
     free = set(range(len(physical_shape)))
@@ -75,7 +48,6 @@ def assign_axes(physical_shape: Sequence[int], mesh_shape: Sequence[int], *, all
 
 
 def _whole_axes(physical_shape: Sequence[int], free: set[int], size: int) -> tuple[int, ...] | None:
-    """Return the largest set of free axes whose product is `size`; the first of equally large ones."""
     for count in range(len(physical_shape), 0, -1):
         for axes in combinations(sorted(free), count):
             if math.prod(physical_shape[axis] for axis in axes) == size:
@@ -120,19 +92,9 @@ def _factorings(size: int, lengths: Sequence[int]) -> Iterator[tuple[int, ...]]:
 def lay_out(
     physical: np.ndarray[Any, np.dtype[Any]], matrix: AxisMatrix, mesh_shape: Sequence[int]
 ) -> np.ndarray[Any, np.dtype[Any]]:
-    """Rearrange an array over the physical axes into a logical mesh.
+    """Rearrange an array [physical axes..., item] into a logical mesh [logical axes..., item].
 
-    Parameters
-    ----------
-    physical : ndarray, shape (..., items)
-        An entry of `items` values per physical position.
-    matrix : ndarray, shape (physical axes, logical axes)
-        An axis assignment. If logical axes share a physical axis, the later one has neighbouring positions.
-    mesh_shape : sequence of int
-
-    Returns
-    -------
-    ndarray, shape (*mesh_shape, items)
+    If logical axes share a physical axis, the later one has neighbouring positions.
     """
     rows, columns = matrix.shape
     parts = physical.reshape(*matrix.ravel().tolist(), physical.shape[-1])

@@ -17,6 +17,7 @@ from ringlet.tpu.draw_mixin import Drawable
 from ringlet.tpu.topology.coordinates import CoordinateError, as_int32, cells_of, first_repeated
 from ringlet.tpu.topology.device_names import device_name, host_name
 from ringlet.tpu.topology.topology import Topology
+from ringlet.tpu.topology.topology_text import counted, unit_of
 
 if TYPE_CHECKING:
     from ringlet.tpu.cost.cost_results import CollectiveCost
@@ -269,10 +270,7 @@ class DeviceAssignment(Drawable):
             raise self._no_core(replica, logical_core) from None
 
     def _no_core(self, replica: object, logical_core: object) -> IndexError:
-        return IndexError(
-            f"replica {replica}, logical core {logical_core}: this assignment has {self.num_replicas} replicas of "
-            f"{self.num_cores_per_replica} cores."
-        )
+        return IndexError(f"replica {replica}, logical core {logical_core}: this assignment has {self._size}.")
 
     @cached_property
     def _devices(self) -> IntArray:
@@ -317,15 +315,16 @@ class DeviceAssignment(Drawable):
 
     def __repr__(self) -> str:
         name = self._topology.accelerator_type
-        cores, replicas = self.num_cores_per_replica, self.num_replicas
-        return (
-            f"<DeviceAssignment: {replicas} replica{'s' * (replicas != 1)} of {cores} core{'s' * (cores != 1)} on "
-            f"{f'a {name} slice, ' if name else ''}mesh_shape {self._topology.mesh_shape}>"
-        )
+        slice_ = f"a {name} slice, " if name else ""
+        return f"<DeviceAssignment: {self._size} on {slice_}mesh_shape {self._topology.mesh_shape}>"
+
+    @property
+    def _size(self) -> str:
+        each = counted(self._num_cores_per_replica, unit_of(self._topology))
+        return f"{counted(self._num_replicas, 'replica')} of {each}"
 
 
 def _check_cores(topology: Topology, cores: IntArray) -> None:
-    """Raise unless every core exists, has a device, and is assigned once."""
     cells = cells_of("core_assignment", cores, topology.mesh_shape.tolist())
     if (absent := np.flatnonzero(topology._device_at[cells] < 0)).size:
         replica, logical_core = divmod(int(absent[0]), cores.shape[1])

@@ -186,7 +186,6 @@ def _mesh(
     contiguous: bool = False,
     allow_split: bool = False,
 ) -> IntArray:
-    """Return the mesh of these devices, given by their coordinates."""
     if math.prod(mesh_shape) != len(devices):
         raise ValueError(f"Number of devices {len(devices)} must equal the product of mesh_shape {mesh_shape}.")
     ordered = _small_slice(mesh_shape, devices, generation.name if generation else "")

@@ -23,24 +23,7 @@ _log = logging.getLogger(__name__)
 def replica_grid(capacity: Sequence[int], num_replicas: int) -> tuple[int, ...]:
     """Return the number of replicas along each axis: as equal as possible, chosen for the tightest axis first.
 
-    Of axes with equal capacity the last one (cores) comes first, then x, y, z.
-
-    Parameters
-    ----------
-    capacity : sequence of int
-        Number of replicas that fit along each axis.
-    num_replicas : int
-        At most the product of `capacity`.
-
-    Returns
-    -------
-    tuple of int
-        All zeros for no replicas. The product may exceed `num_replicas`.
-
-    Examples
-    --------
-    >>> replica_grid((2, 2, 1, 2), 4)
-    (2, 1, 1, 2)
+    Of axes with equal capacity the last one (cores) comes first, then x, y, z. The product may exceed `num_replicas`.
     """
     grid = [0] * len(capacity)
     if num_replicas == 0:
@@ -89,29 +72,11 @@ def _layered_ring(x_size: int, y_size: int, z_size: int) -> IntArray:
 
 
 def ring(shape: Sequence[int]) -> IntArray:
-    """Return an order of the chips of a box that forms a ring.
+    """Return the positions [chip, axis] of a box in an order that forms a ring.
 
     A line of chips is ordered from end to end, which closes where the axis wraps. For a box with an odd side longer
-    than 1 the order is row by row, x fastest, with a warning.
-
-    Parameters
-    ----------
-    shape : sequence of 3 ints
-        Chips along x, y and z.
-
-    Returns
-    -------
-    ndarray of int32, shape (chips, 3)
-        Every position of the box, once.
-
-    References
-    ----------
-    tensorflow/tensorflow, ``tensorflow/python/tpu/device_assignment.py``: the same orders.
-
-    Examples
-    --------
-    >>> ring((2, 2, 1)).tolist()
-    [[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]]
+    than 1 the order is row by row, x fastest, with a warning. The orders are those of tensorflow/tensorflow,
+    ``tensorflow/python/tpu/device_assignment.py``.
     """
     lengths = [int(length) for length in shape]
     longer = [axis for axis in range(3) if lengths[axis] > 1]
@@ -130,24 +95,7 @@ def ring(shape: Sequence[int]) -> IntArray:
 
 
 def grid_order(shape: Sequence[int], fastest_first: Sequence[int]) -> IntArray:
-    """Return the positions of a box, one axis inside the other.
-
-    Parameters
-    ----------
-    shape : sequence of int
-        Of at least 1.
-    fastest_first : sequence of int
-        Axes, the one that changes with every step first.
-
-    Returns
-    -------
-    ndarray of int32, shape (places, axes)
-
-    Examples
-    --------
-    >>> grid_order((2, 2), (0, 1)).tolist()
-    [[0, 0], [1, 0], [0, 1], [1, 1]]
-    """
+    """Return the positions [place, axis] of a box, one axis inside the other."""
     places = np.empty((math.prod(shape), len(shape)), np.int32)
     inner, total = 1, len(places)
     for axis in fastest_first:
@@ -161,19 +109,9 @@ def grid_order(shape: Sequence[int], fastest_first: Sequence[int]) -> IntArray:
 def mesh_assignment(
     num_replicas: int, grid: Sequence[int], computation_shape: Sequence[int], computation_stride: Sequence[int]
 ) -> IntArray:
-    """Return replicas in mesh order: across replicas the core is fastest, then x, y, z; within one, x is slowest.
+    """Return the cores [replica, logical core, coordinate] in mesh order.
 
-    Parameters
-    ----------
-    num_replicas : int
-    grid : sequence of 4 ints
-        Replicas along each axis, from :func:`replica_grid`.
-    computation_shape, computation_stride : sequence of 4 ints
-        Cores of a replica along each axis, and the distance between them; replicas fill the gaps.
-
-    Returns
-    -------
-    ndarray of int32, shape (num_replicas, cores per replica, 4)
+    Across replicas the core is fastest, then x, y, z; within one, x is slowest.
     """
     inside = grid_order(computation_shape, (3, 2, 1, 0))
     if num_replicas == 0:
@@ -191,18 +129,9 @@ def mesh_assignment(
 
 
 def ring_assignment(grid: Sequence[int], computation_shape: Sequence[int]) -> IntArray:
-    """Return replicas along a ring of blocks, with the chips of each block along an inner ring, core by core.
+    """Return the cores [replica, logical core, coordinate] of replicas along a ring of blocks.
 
-    Parameters
-    ----------
-    grid : sequence of 4 ints
-        Blocks along each axis.
-    computation_shape : sequence of 4 ints
-        Chips of a block along x, y, z, and the cores of a chip.
-
-    Returns
-    -------
-    ndarray of int32, shape (replicas, cores per replica, 4)
+    The chips of each block lie along an inner ring, core by core.
     """
     *chips, cores = computation_shape
     inner, outer = ring(chips), ring(grid[:3])

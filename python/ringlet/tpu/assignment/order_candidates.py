@@ -20,18 +20,9 @@ _MOST_REVERSALS = 400
 
 
 def walks(places: IntArray, network: Network) -> Iterator[IntArray]:
-    """Yield orders of positions that may make good rings or grids, with the devices of a chip adjacent.
+    """Yield orders (indices of places) that may make good rings or grids, with the devices of a chip adjacent.
 
-    Parameters
-    ----------
-    places : ndarray of int, shape (places, 3 or 4)
-        x, y, z of chips, and optionally the core.
-    network : Network
-
-    Returns
-    -------
-    iterator of ndarray of int64, shape (places,)
-        Position indices.
+    Places are coordinates x, y, z and optionally the core.
     """
     chips, inverse, counts = np.unique(places[:, :3], axis=0, return_inverse=True, return_counts=True)
     sides = np.argsort(inverse.reshape(-1), kind="stable")
@@ -59,22 +50,7 @@ def walks(places: IntArray, network: Network) -> Iterator[IntArray]:
 
 
 def sweeps(places: IntArray) -> Iterator[IntArray]:
-    """Yield orders axis by axis, straight (each line from its start) and alternating (every other line reversed).
-
-    Parameters
-    ----------
-    places : ndarray of int, shape (places, axes)
-
-    Returns
-    -------
-    iterator of ndarray of int64, shape (places,)
-        Position indices; for each permutation of the axes longer than 1, both orders.
-
-    Examples
-    --------
-    >>> [order.tolist() for order in sweeps(np.array([[0, 0], [0, 1], [1, 0], [1, 1]]))]
-    [[0, 1, 2, 3], [0, 1, 3, 2], [0, 2, 1, 3], [0, 2, 3, 1]]
-    """
+    """Yield, for each order of the axes, a straight order (each line from its start) and an alternating one."""
     ranks = np.stack([np.unique(column, return_inverse=True)[1].reshape(-1) for column in places.T], -1)
     long = [axis for axis in range(ranks.shape[1]) if ranks[:, axis].any()]
     for axes in permutations(long):
@@ -93,22 +69,6 @@ def closed_walk(places: IntArray, sizes: Sequence[int], wrap: Sequence[bool]) ->
     Positions are covered by 2 x 2 squares, each a ring of four; adjacent rings are joined without longer steps.
     Uncovered positions are inserted afterwards, in pairs of neighbours if possible. Any connected set of whole squares,
     even with holes, thus gets a ring of one-step hops.
-
-    Parameters
-    ----------
-    places : ndarray of int, shape (places, 3)
-    sizes, wrap : sequences of 3
-        Length of each axis, and whether it wraps.
-
-    Returns
-    -------
-    ndarray of int64, shape (places,)
-        Position indices.
-
-    Examples
-    --------
-    >>> closed_walk(np.array([[0, 0, 0], [0, 1, 0], [1, 0, 0], [1, 1, 0]]), (2, 2, 1), (False, False, False)).tolist()
-    [0, 2, 3, 1]
     """
     board = _RingJoiner([tuple(place) for place in places.tolist()], tuple(sizes), tuple(wrap))
     board.lay_squares()
@@ -130,7 +90,6 @@ class _RingJoiner:
         self.leader = list(range(len(places)))
 
     def step(self, index: int, axis: int, way: int) -> int | None:
-        """Return the position one step along an axis, or None."""
         place = list(self.places[index])
         place[axis] += way
         if self.wrap[axis] and self.sizes[axis] > 2:
@@ -138,7 +97,6 @@ class _RingJoiner:
         return self.number.get(tuple(place))
 
     def neighbours(self, index: int) -> Iterator[tuple[int, int, int]]:
-        """Yield the positions one step away, with axis and direction."""
         for axis in range(3):
             for way in (1, -1):
                 if (found := self.step(index, axis, way)) is not None:
@@ -246,16 +204,7 @@ class _RingJoiner:
 def shorten(order: IntArray, distance: IntArray) -> IntArray:
     """Reverse sections of a closed walk while that shortens its steps (2-opt; long steps weigh most).
 
-    Parameters
-    ----------
-    order : ndarray of int, shape (places,)
-    distance : ndarray of int, shape (places, places)
-        Hops between positions.
-
-    Returns
-    -------
-    ndarray of int64, shape (places,)
-        Starts where `order` does.
+    `distance` has the hops between every two places; the walk starts where `order` does.
     """
     if len(order) < 4 or len(order) > _MOST_SHORTENED:
         return order

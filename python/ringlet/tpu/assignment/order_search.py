@@ -43,15 +43,7 @@ _SWAP_WORK = 60_000
 
 @dataclass(frozen=True)
 class Rating:
-    """The rating of an order.
-
-    Attributes
-    ----------
-    score : float
-        Minimized by the search.
-    parts : tuple of float
-        No component may be worse than TensorFlow's.
-    """
+    """The score of an order, which the search minimizes, and parts of which none may be worse than TensorFlow's."""
 
     score: float
     parts: tuple[float, ...]
@@ -192,14 +184,8 @@ class HaloObjective:
 class _Load:
     """Link load of a set of messages.
 
-    Attributes
-    ----------
-    seconds : float
-        Duration.
-    parts : tuple of float
-        Seconds of the busiest link between chips and of the busiest one within them; hops of the longest path.
-    crossings : float
-        Number of link crossings between chips.
+    The parts are seconds of the busiest link between chips and of the busiest one within them, and hops of the longest
+    path; `crossings` counts link crossings between chips.
     """
 
     seconds: float
@@ -208,7 +194,6 @@ class _Load:
 
     @classmethod
     def of(cls, messages: Messages, fabric: Fabric) -> _Load:
-        """Route messages and return their load."""
         units, hops = messages.crossings(fabric)
         busy = np.round(fabric.seconds(units) * messages.unit_bytes, 15)
         between, within = (float(part.max()) for part in np.split(busy, [fabric.num_links]))
@@ -218,13 +203,10 @@ class _Load:
 
 @dataclass(frozen=True)
 class _CallableObjective:
-    """Objective given as a function of a DeviceAssignment."""
-
     function: Callable[[DeviceAssignment], float]
     assignment: DeviceAssignment
 
     def rating(self, order: IntArray, fabric: Fabric) -> Rating:
-        """Return the function's value for an order."""
         score = float(self.function(self._ordered(order)))
         if math.isnan(score):
             raise ValueError(f"the objective {self.function!r} returned NaN: return a number, lower for a better order")
@@ -238,27 +220,10 @@ def improve(
     assignment: DeviceAssignment,
     objective: str | Objective | Callable[[DeviceAssignment], float],
 ) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """Search for an order of the same cores that costs less.
+    """Search for an order of the same cores that costs less; TensorFlow's cores if there is no better one.
 
     Cores stay in their replica unless devices are missing. The number of attempts depends on the number of devices
-    only; a slow callable is stopped after some seconds.
-
-    Parameters
-    ----------
-    assignment : DeviceAssignment
-        TensorFlow's assignment.
-    objective : {"ring", "halo"}, RingObjective, HaloObjective or callable
-        A callable maps a DeviceAssignment to a number, smaller for a better one.
-
-    Returns
-    -------
-    ndarray of int32, shape (replicas, cores per replica, 4)
-        TensorFlow's assignment if no better one was found.
-
-    Raises
-    ------
-    ValueError
-        If there is no objective of that name.
+    only; a slow callable, which maps a DeviceAssignment to a number, is stopped after some seconds.
     """
     rate = _objective(assignment, objective)
     if assignment.core_assignment.size == 0:
@@ -296,7 +261,6 @@ def _objective(assignment: DeviceAssignment, objective: Any) -> Objective:
 
 
 def _cores_in(assignment: DeviceAssignment, order: IntArray) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """Return the cores of an assignment in another order."""
     cores: np.ndarray[Any, np.dtype[np.int32]] = assignment.core_assignment.reshape(-1, 4)[order]
     return cores
 

@@ -11,6 +11,7 @@ import numpy as np
 from ringlet.tpu.assignment.device_order import mesh_assignment, replica_grid, ring_assignment
 from ringlet.tpu.topology.coordinates import as_int32
 from ringlet.tpu.topology.topology import Topology
+from ringlet.tpu.topology.topology_text import counted, unit_of
 
 __all__ = ["computation", "place"]
 
@@ -36,12 +37,11 @@ def _text(numbers: Sequence[int]) -> str:
 
 
 def _room(mesh: Sequence[int], shape: Sequence[int], stride: Sequence[int], num_replicas: int) -> list[int]:
-    """Return the number of replicas that fit along each axis."""
     footprint = [a * b for a, b in zip(shape, stride, strict=True)]
     if any(a > b for a, b in zip(footprint, mesh, strict=True)):
         raise ValueError(
             f"computation footprint {_text(footprint)} does not fit in TPU topology shape {_text(mesh)}. The footprint "
-            "is computation_shape * computation_stride along x, y, z and the cores of a chip."
+            "is computation_shape * computation_stride along x, y, z and the devices of a chip."
         )
     room = [length // size * step for length, size, step in zip(mesh, footprint, stride, strict=True)]
     most = math.prod(room)
@@ -58,25 +58,7 @@ def _room(mesh: Sequence[int], shape: Sequence[int], stride: Sequence[int], num_
 def place(
     topology: Topology, shape: Sequence[int], stride: Sequence[int], num_replicas: int, order_mode: str
 ) -> IntArray:
-    """Return the cores of all replicas on a slice.
-
-    Parameters
-    ----------
-    topology : Topology
-    shape, stride : sequence of 4 ints
-        From :func:`computation`.
-    num_replicas : int
-    order_mode : {"AUTO", "RING", "MESH"}
-
-    Returns
-    -------
-    ndarray of int32, shape (num_replicas, cores per replica, 4)
-
-    Raises
-    ------
-    ValueError
-        If the replicas do not fit, or if rings are requested but not possible.
-    """
+    """Return the cores [replica, logical core, coordinate] of all replicas on a slice."""
     mesh = tuple(topology.mesh_shape.tolist())
     room = _room(mesh, shape, stride, num_replicas)
     if topology.num_devices < math.prod(mesh):
@@ -106,8 +88,8 @@ def _in_task_order(topology: Topology, shape: Sequence[int], stride: Sequence[in
     each = math.prod(shape)
     if num_replicas * each > there:
         raise ValueError(
-            f"requested {num_replicas} replicas of {each} cores, {num_replicas * each} in all, but only {there} "
-            f"devices exist ({missing} are missing): at most {there // each} replicas."
+            f"requested {num_replicas} replicas of {counted(each, unit_of(topology))}, {num_replicas * each} in all, "
+            f"but only {there} devices exist ({missing} are missing): at most {there // each} replicas."
         )
     coordinates: IntArray = topology.device_coordinates.reshape(-1, 4)[: num_replicas * each]
     taken: IntArray = coordinates.reshape(num_replicas, each, 4).copy()

@@ -20,12 +20,11 @@ from ringlet.tpu.cost.cost_fabric import KINDS, Fabric, FabricOptions
 from ringlet.tpu.cost.cost_groups import AXES, box_of, groups_of
 from ringlet.tpu.cost.cost_results import CollectiveCost
 from ringlet.tpu.cost.cost_schedules import ALGORITHMS, Plan, Stage, UnfitError
-from ringlet.tpu.cost.cost_slices import between_slices, within_slice
+from ringlet.tpu.cost.cost_slices import refuse_slices, within_slice
 from ringlet.tpu.cost.link_traffic import FloatArray, IntArray
-from ringlet.tpu.topology_of import topology_of
+from ringlet.tpu.topology.topology_of import Placed, topology_of
 
 if TYPE_CHECKING:
-    from ringlet.tpu.assignment.device_assignment import DeviceAssignment
     from ringlet.tpu.topology.topology import Topology
 
 __all__ = [
@@ -116,16 +115,7 @@ class Collective:
 
 @dataclass(frozen=True, eq=False)
 class StageCost:
-    """Cost of one stage.
-
-    Attributes
-    ----------
-    loads : ndarray, [resource]
-        Bytes, as in :class:`~ringlet.tpu.cost.cost_fabric.Fabric`.
-    latency_seconds, transfer_seconds : float
-    kind : str
-        The resource that limits the transfer: ``"ICI"``, ``"core link"`` or ``"DCN"``.
-    """
+    """Bytes on each resource of a fabric in one stage, and the kind of resource that limits the transfer."""
 
     loads: FloatArray
     latency_seconds: float
@@ -143,7 +133,7 @@ class ActiveCollective:
 
 
 def collective_cost(
-    assignment: DeviceAssignment | Topology,
+    assignment: Placed | Topology,
     collective: str,
     nbytes: float,
     axis: str = "replica",
@@ -195,13 +185,7 @@ def collective_cost(
 
 
 def options_of(speeds: dict[str, Any]) -> FabricOptions:
-    """Return keyword arguments as options.
-
-    Raises
-    ------
-    TypeError
-        If one of them is unknown.
-    """
+    """Return keyword arguments as options; a TypeError names an unknown one."""
     known = FabricOptions.__dataclass_fields__
     for name in speeds:
         if name not in known:
@@ -211,39 +195,22 @@ def options_of(speeds: dict[str, Any]) -> FabricOptions:
     return FabricOptions(**speeds)
 
 
-def _cores(assignment: DeviceAssignment | Topology) -> IntArray:
+def _cores(assignment: Placed | Topology) -> IntArray:
     """Return the coordinates [replica, logical core, axis]."""
     topology = topology_of(assignment)
     cores = getattr(assignment, "core_assignment", topology.device_coordinates.reshape(-1, 1, 4))
     return np.asarray(cores, np.int64)
 
 
-def fabric_of(assignment: DeviceAssignment | Topology, options: FabricOptions) -> Fabric:
+def fabric_of(assignment: Placed | Topology, options: FabricOptions) -> Fabric:
     """Return the network under the devices of an assignment."""
     return Fabric.of(topology_of(assignment), _cores(assignment).reshape(-1, 4), options)
 
 
 def evaluate(
-    assignment: DeviceAssignment | Topology, wanted: Collective, fabric: Fabric, model: str = "exact"
+    assignment: Placed | Topology, wanted: Collective, fabric: Fabric, model: str = "exact"
 ) -> ActiveCollective:
-    """Compute a collective's cost: every applicable algorithm, the fastest in detail.
-
-    Parameters
-    ----------
-    assignment : DeviceAssignment or Topology
-    wanted : Collective
-    fabric : Fabric
-    model : {"exact", "asymptotic"}
-
-    Returns
-    -------
-    ActiveCollective
-
-    Raises
-    ------
-    ValueError
-        If the algorithm does not apply to these groups, or a member is not in them.
-    """
+    """Compute a collective's cost: every applicable algorithm, the fastest in detail."""
     if model not in ("exact", "asymptotic"):
         raise ValueError(f"model must be 'exact' or 'asymptotic', got {model!r}")
     plan = _plan(assignment, wanted, fabric)
@@ -264,7 +231,7 @@ def evaluate(
     return ActiveCollective(cost, tuple(found[best]), fabric)
 
 
-def _plan(assignment: DeviceAssignment | Topology, wanted: Collective, fabric: Fabric) -> Plan:
+def _plan(assignment: Placed | Topology, wanted: Collective, fabric: Fabric) -> Plan:
     cores = _cores(assignment)
     groups = groups_of(cores.shape[0], cores.shape[1], wanted.axis, wanted.groups)
     if groups.size == 0:
@@ -275,7 +242,7 @@ def _plan(assignment: DeviceAssignment | Topology, wanted: Collective, fabric: F
         if is_used and not 0 <= member < size:
             raise ValueError(f"{name} is member {member}, but the groups have members 0 to {size - 1}")
     if wanted.slices > 1:
-        between_slices(wanted.kind)  # raises if the collective has no schedule over several slices
+        refuse_slices(wanted.kind)
         if np.isnan(fabric.bytes_per_second[fabric.first_host :]).any():
             raise ValueError(
                 "the speed of the data-centre network is unknown, because the topology names no generation. Pass "
@@ -286,19 +253,7 @@ def _plan(assignment: DeviceAssignment | Topology, wanted: Collective, fabric: F
 
 
 def stage_costs(stages: Iterable[Stage], fabric: Fabric, *, is_asymptotic: bool = False) -> list[StageCost]:
-    """Route the messages of each stage; return its link loads and duration.
-
-    Parameters
-    ----------
-    stages : iterable of Stage
-    fabric : Fabric
-    is_asymptotic : bool
-        Whether bytes are those of the asymptotic form.
-
-    Returns
-    -------
-    list of StageCost
-    """
+    """Route the messages of each stage; return its link loads and duration."""
     costs = []
     for stage in stages:
         loads, hops = fabric.no_load(), dict.fromkeys((traffic.part for traffic in stage), 0)
@@ -320,7 +275,7 @@ def _seconds(costs: list[StageCost], model: str) -> float:
 
 
 def _result(
-    assignment: DeviceAssignment | Topology,
+    assignment: Placed | Topology,
     wanted: Collective,
     plan: Plan,
     costs: list[StageCost],

@@ -17,23 +17,8 @@ def lower_bound_seconds(
 
     Of ``M`` chips in a group each sends at least ``2 (M-1)/M V`` in an all-reduce (Patarasuk and Yuan, 2009), half of
     that in an all-gather or a reduce-scatter, the data for devices of other chips in an all-to-all, the shards that
-    leave it in a collective-permute, and ``V`` as root of a broadcast or a message. The devices of a chip share its
-    links, so the groups of a chip add up.
-
-    Parameters
-    ----------
-    collective : str
-    nbytes : float
-        ``V``.
-    groups : ndarray, [group, member]
-    fabric : Fabric
-    shift, root, target : int
-        As in a :class:`~ringlet.tpu.cost.cost_schedules.Plan`.
-
-    Returns
-    -------
-    float
-        Seconds.
+    leave it in a collective-permute, and ``V`` = `nbytes` as root of a broadcast or a message. The devices of a chip
+    share its links, so the groups of a chip add up.
     """
     if groups.shape[1] == 1:
         return 0.0

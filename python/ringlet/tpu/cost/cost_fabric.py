@@ -55,20 +55,11 @@ class FabricOptions:
 
 @dataclass(frozen=True, eq=False)
 class Fabric:
-    """The network of a slice with speeds, and the positions of devices in it.
+    """The network of a slice with speeds, and the chip, core and host of each device in it.
 
     Loads are arrays of bytes, one entry per *resource*: the links of ``network`` (``[axis, direction, chip]``,
     flattened), then for each chip the path from its first device to its second and back, then each chip's path to its
-    host, then each host's network card.
-
-    Attributes
-    ----------
-    network : Network
-    chip, core, host : ndarray, [device]
-        Position of each device.
-    bytes_per_second : ndarray, [resource]
-        One way; 0 if there is no link.
-    hop_seconds : float
+    host, then each host's network card. The speed of a resource is one way; 0 if there is no link.
     """
 
     network: Network
@@ -80,24 +71,7 @@ class Fabric:
 
     @classmethod
     def of(cls, topology: Topology, coordinates: IntArray, options: FabricOptions) -> Fabric:
-        """Return the fabric under devices.
-
-        Parameters
-        ----------
-        topology : Topology
-        coordinates : ndarray of int, shape (devices, 4)
-            Position of each device.
-        options : FabricOptions
-
-        Returns
-        -------
-        Fabric
-
-        Raises
-        ------
-        ValueError
-            If a speed is neither given nor known, not positive, or given for links that do not exist.
-        """
+        """Return the fabric under devices at coordinates [device, axis]."""
         network = _network(topology, options.twisted)
         link = _link_speed(topology, options.bandwidth)
         scale = _scale(network, options.bandwidth_scale)
@@ -187,18 +161,15 @@ def _link_speed(topology: Topology, bandwidth: str | float) -> float:
     if bandwidth not in ("usable", "published"):
         raise ValueError(f"bandwidth must be 'usable', 'published' or bytes per second, got {bandwidth!r}")
     if topology.generation is None:
+        shape = "x".join(map(str, topology.mesh_shape))
         raise ValueError(
-            f"the speed of the links is unknown, because the topology {_shape_text(topology)} names no generation. "
+            f"the speed of the links is unknown, because the topology {shape} names no generation. "
             "Pass bandwidth=4.5e10 (bytes per second, one way), or create the topology with "
             "Topology.from_accelerator_type"
         )
     if bandwidth == "usable":
         return topology.generation.ici_bandwidth_usable
     return topology.generation.ici_bandwidth
-
-
-def _shape_text(topology: Topology) -> str:
-    return "x".join(str(size) for size in topology.mesh_shape)
 
 
 def _positive(name: str, value: float) -> float:

@@ -17,29 +17,9 @@ AXES = ("replica", "core", "all")
 
 
 def groups_of(num_replicas: int, num_cores: int, axis: str, groups: Any = None) -> IntArray:
-    """Return the devices of each group; device ``replica * num_cores + logical_core`` is that logical core.
+    """Return the devices [group, member]; device ``replica * num_cores + logical_core`` is that logical core.
 
-    Parameters
-    ----------
-    num_replicas, num_cores : int
-    axis : {"replica", "core", "all"}
-        The replicas of each logical core, the logical cores of each replica, or all devices.
-    groups : array of int, shape (groups, members), optional
-        Explicit groups, instead of `axis`.
-
-    Returns
-    -------
-    ndarray of int64, shape (groups, members)
-
-    Raises
-    ------
-    ValueError
-        If the axis is unknown, or the groups differ in length, name a device that does not exist, or name one twice.
-
-    Examples
-    --------
-    >>> groups_of(3, 2, "replica").tolist()
-    [[0, 2, 4], [1, 3, 5]]
+    `groups`, if any, replaces `axis` and is checked.
     """
     devices = np.arange(num_replicas * num_cores, dtype=np.int64).reshape(num_replicas, num_cores)
     if groups is not None:
@@ -71,14 +51,9 @@ def _checked(groups: Sequence[Sequence[int]], num_devices: int) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Box:
-    """Groups whose devices are all combinations of some coordinates along x, y, z and core.
+    """Groups whose devices are all combinations of some coordinates: `devices` [group, x, y, z, core], in order.
 
-    Attributes
-    ----------
-    devices : ndarray, [group, x, y, z, core]
-        Ordered by coordinate along each axis.
-    closed : tuple of 4 bools
-        Whether the members along an axis form a ring: they are evenly spaced on a wrapped axis of the slice.
+    An axis is closed if its members form a ring: they are evenly spaced on a wrapped axis of the slice.
     """
 
     devices: IntArray
@@ -97,19 +72,7 @@ class Box:
 
 
 def box_of(groups: IntArray, coordinates: IntArray, network: Network) -> Box | None:
-    """Return the groups as boxes of equal size, or None if one of them is not a box.
-
-    Parameters
-    ----------
-    groups : ndarray, [group, member]
-    coordinates : ndarray, [device, axis]
-        x, y, z and core.
-    network : Network
-
-    Returns
-    -------
-    Box or None
-    """
+    """Return groups [group, member] as boxes of equal size, or None if one of them is not a box."""
     count, size = groups.shape
     where = coordinates[groups]  # [group, member, axis]
     ordered = np.sort(where, axis=1)

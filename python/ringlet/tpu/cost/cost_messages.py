@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -16,56 +15,11 @@ __all__ = ["Exchange", "HostTraffic", "Messages", "Multicast", "Traffic"]
 _MAX_PAIRS = 1 << 16
 
 
-class Traffic(Protocol):
-    """Base class of messages that are in flight together.
-
-    Attributes
-    ----------
-    unit_bytes : float
-        Bytes of one unit of load.
-    steps : int
-        Number of dependent messages in sequence, each of which adds latency.
-    part : int
-        Parts of an array are transferred concurrently; traffic of the same part is sequential.
-    growth : float
-        Ratio of asymptotic bytes (without ``(N-1)/N``) to exact bytes.
-    """
-
-    @property
-    def unit_bytes(self) -> float:
-        """Bytes of one unit."""
-
-    @property
-    def steps(self) -> int:
-        """Number of messages in sequence."""
-
-    @property
-    def part(self) -> int:
-        """Part of the array."""
-
-    @property
-    def growth(self) -> float:
-        """Ratio of asymptotic to exact bytes."""
-
-    def crossings(self, fabric: Fabric) -> tuple[FloatArray, int]:
-        """Return the units on every resource and the longest path in hops."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class Messages:
-    """Messages between pairs of devices.
+    """Messages between pairs of devices, by default of one unit each, routed in the `order` of the axes.
 
-    Attributes
-    ----------
-    source, target : ndarray, [message]
-        Devices.
-    weight : ndarray, [message], optional
-        Units of each message; default one.
-    order : tuple of int
-        Order of the axes in routing.
-    is_plain : bool
-        Whether wrap links are routed without the twist: rings use the same links in a twisted torus, in another order.
+    `is_plain` routes wrap links without the twist: rings use the same links in a twisted torus, in another order.
     """
 
     source: IntArray
@@ -90,13 +44,7 @@ class Messages:
 
 @dataclass(frozen=True, eq=False)
 class Exchange:
-    """One unit from every device of a group to each other one.
-
-    Attributes
-    ----------
-    groups : ndarray, [group, member]
-        Devices.
-    """
+    """One unit from every device of a group to each other one."""
 
     groups: IntArray
     unit_bytes: float
@@ -179,15 +127,7 @@ def _all_pairs_twisted(network: Network, chips: IntArray, count: IntArray) -> tu
 
 @dataclass(frozen=True, eq=False)
 class Multicast:
-    """One unit from the root of each group to all its members, along a tree: each link carries it once.
-
-    Attributes
-    ----------
-    groups : ndarray, [group, member]
-        Devices.
-    root : int
-        Member that it starts from.
-    """
+    """One unit from the root of each group to all its members, along a tree: each link carries it once."""
 
     groups: IntArray
     root: int
@@ -225,13 +165,7 @@ def _tree(network: Network, root: int, chips: IntArray) -> tuple[FloatArray, int
 
 @dataclass(frozen=True, eq=False)
 class HostTraffic:
-    """A unit for every device from its chip to the host and through its network card.
-
-    Attributes
-    ----------
-    devices : ndarray, [device]
-        Devices; one entry per group of a device.
-    """
+    """A unit for every device from its chip to the host and through its network card."""
 
     devices: IntArray
     unit_bytes: float
@@ -245,3 +179,9 @@ class HostTraffic:
         for first, place in ((fabric.first_bus, fabric.chip), (fabric.first_host, fabric.host)):
             loads += np.bincount(first + place[self.devices], minlength=len(loads))
         return loads, 0
+
+
+# Messages that are in flight together. A unit of load has `unit_bytes`; `steps` dependent messages in sequence add
+# latency each; parts of an array are transferred concurrently, traffic of the same part in sequence; `growth` is the
+# ratio of asymptotic bytes (without ``(N-1)/N``) to exact bytes.
+Traffic = Messages | Exchange | Multicast | HostTraffic

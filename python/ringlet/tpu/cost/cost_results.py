@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringlet.tpu.cost.link_traffic import FloatArray
-from ringlet.tpu.topology_of import topology_of
+from ringlet.tpu.draw_mixin import Drawable
+from ringlet.tpu.topology.topology_of import Placed, topology_of
 from ringlet.tpu.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
-    from ringlet.tpu.assignment.device_assignment import DeviceAssignment
     from ringlet.tpu.topology.topology import Topology
 
 __all__ = ["BusyLink", "CollectiveCost", "StepCost"]
@@ -59,10 +59,10 @@ class BusyLink:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Loaded:
+class _Loaded(Drawable):
     """Base class of costs with loads of links."""
 
-    assignment: DeviceAssignment | Topology = field(repr=False)
+    assignment: Placed | Topology = field(repr=False)
     link_bytes: FloatArray = field(repr=False)
     link_seconds: FloatArray = field(repr=False)
 
@@ -95,44 +95,6 @@ class _Loaded:
             for a, b, i in zip(source, target, order, strict=True)
             if self.link_bytes[i] > 0
         ]
-
-    def draw(self, **options: Any) -> None:
-        """Print the slice as text, with the load of each link.
-
-        Parameters
-        ----------
-        **options
-            As for ``ringlet.tpu.drawing.draw``: ``rings``, ``slices``, ``width``, ``color``, ``file``.
-        """
-        from ringlet.tpu import drawing
-
-        drawing.draw(self.assignment, loads=self.link_bytes, **options)
-
-    def plot(self, **options: Any) -> Any:
-        """Draw the slice with matplotlib, with the load of each link.
-
-        Parameters
-        ----------
-        **options
-            As for ``ringlet.tpu.drawing.plot``: ``rings``, ``slices``, ``width``, ``axes``.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-        """
-        from ringlet.tpu import drawing
-
-        return drawing.plot(self.assignment, loads=self.link_bytes, **options)
-
-    def _repr_svg_(self) -> str:
-        from ringlet.tpu import drawing
-
-        return drawing.svg(self.assignment, loads=self.link_bytes)
-
-    def _repr_html_(self) -> str:
-        from ringlet.tpu import drawing
-
-        return drawing.html(self.assignment, loads=self.link_bytes)
 
 
 def _largest(times: Any, fields: Sequence[str]) -> str:

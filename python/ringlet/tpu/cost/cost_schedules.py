@@ -31,19 +31,7 @@ class UnfitError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Input of a schedule.
-
-    Attributes
-    ----------
-    groups : ndarray, [group, member]
-    box : Box or None
-        The groups as boxes of the torus, if they are boxes.
-    nbytes : float
-        ``V``.
-    fabric : Fabric
-    shift, root, target : int
-        Shift of a collective-permute; sender of a broadcast or message; receiver of a message.
-    """
+    """Input of a schedule: groups of devices, as boxes too if they are boxes, and ``V`` = `nbytes`."""
 
     groups: IntArray
     box: Box | None
@@ -60,24 +48,7 @@ class Plan:
 
 
 def schedule(collective: str, algorithm: str, plan: Plan) -> list[Stage]:
-    """Return the stages of a collective.
-
-    Parameters
-    ----------
-    collective, algorithm : str
-        From the table :data:`ALGORITHMS`.
-    plan : Plan
-
-    Returns
-    -------
-    list of Stage
-        Empty for a group of one.
-
-    Raises
-    ------
-    UnfitError
-        If the algorithm does not apply to these groups.
-    """
+    """Return the stages of a collective, none for a group of one; UnfitError if the algorithm does not apply."""
     if plan.size == 1:
         return []
     if collective == "all_reduce" and algorithm in _BY_SHARDS:
@@ -240,13 +211,7 @@ def _steps(size: int) -> int:
 
 
 def doubling_partners(size: int) -> list[IntArray]:
-    """Return each member's partner in each step of recursive doubling: the member whose number differs in one bit.
-
-    Examples
-    --------
-    >>> [partner.tolist() for partner in doubling_partners(4)]
-    [[1, 0, 3, 2], [2, 3, 0, 1]]
-    """
+    """Return each member's partner in each step of recursive doubling: the member whose number differs in one bit."""
     return [np.arange(size) ^ (1 << step) for step in range(_steps(size))]
 
 
@@ -256,11 +221,6 @@ def swing_partners(size: int) -> list[IntArray]:
     In step ``s`` the partner of member ``r`` is ``r + (-1)^r d(s)`` modulo ``N``, with ``d(s) = (1 - (-2)^(s+1)) / 3``
     = 1, -1, 3, -5, 11 ...: about two thirds of the distance of recursive doubling (De Sensi et al., "Swing:
     Short-cutting Rings for Higher Bandwidth Allreduce", NSDI 2024, arXiv 2401.09356).
-
-    Examples
-    --------
-    >>> [partner.tolist() for partner in swing_partners(4)]
-    [[1, 0, 3, 2], [3, 2, 1, 0]]
     """
     member = np.arange(size)
     sign = 1 - 2 * (member % 2)

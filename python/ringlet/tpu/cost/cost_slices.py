@@ -12,90 +12,43 @@ host that sends most:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from ringlet.tpu.cost.cost_messages import HostTraffic
 from ringlet.tpu.cost.cost_schedules import Plan, Stage, schedule
 
-__all__ = ["between_slices", "within_slice"]
+__all__ = ["refuse_slices", "within_slice"]
+
+
+# What happens inside the slice before and after the exchange between slices, whose bytes are that many times
+# ``(S-1)/S`` of the bytes of a device.
+_OVER_SLICES: dict[str, tuple[str | None, int, str | None]] = {
+    "all_reduce": ("reduce_scatter", 2, "all_gather"),
+    "all_gather": (None, 1, "all_gather"),
+    "reduce_scatter": ("reduce_scatter", 1, None),
+    "all_to_all": ("all_to_all", 1, None),
+}
 
 
 def within_slice(collective: str, algorithm: str, plan: Plan, slices: int) -> list[Stage]:
-    """Return the stages of a collective, including those between slices.
-
-    Parameters
-    ----------
-    collective, algorithm : str
-    plan : Plan
-        Of one slice; its `nbytes` is ``V``.
-    slices : int
-
-    Returns
-    -------
-    list of Stage
-
-    Raises
-    ------
-    UnfitError
-        If the algorithm does not apply to these groups.
-    """
+    """Return the stages of a collective, including those between slices; `plan` is that of one slice."""
     if slices == 1:
         return schedule(collective, algorithm, plan)
-    return between_slices(collective)(algorithm, plan, slices)
+    before, times, after = _OVER_SLICES[collective]
+    if collective == "all_to_all":
+        plan = replace(plan, nbytes=plan.nbytes / slices)
+    nbytes = times * (slices - 1) / slices * (plan.nbytes / plan.size)
+    return [
+        *(schedule(before, algorithm, plan) if before else ()),
+        (HostTraffic(plan.groups.ravel(), nbytes),),
+        *(schedule(after, algorithm, plan) if after else ()),
+    ]
 
 
-def between_slices(collective: str) -> Callable[[str, Plan, int], list[Stage]]:
-    """Return the schedule of a collective over several slices.
-
-    Raises
-    ------
-    ValueError
-        If there is none.
-    """
+def refuse_slices(collective: str) -> None:
+    """Raise a ValueError for a collective without a schedule over several slices."""
     if collective not in _OVER_SLICES:
         raise ValueError(
             f"{collective} has no schedule over several slices. Leave slices at 1, or use one of "
             f"{', '.join(_OVER_SLICES)}"
         )
-    return _OVER_SLICES[collective]
-
-
-def _exchange(plan: Plan, nbytes: float) -> Stage:
-    """Send `nbytes` from every device into the network, once for each of its groups."""
-    return (HostTraffic(plan.groups.ravel(), nbytes),)
-
-
-def _all_reduce(algorithm: str, plan: Plan, slices: int) -> list[Stage]:
-    shard = plan.nbytes / plan.size
-    return [
-        *schedule("reduce_scatter", algorithm, plan),
-        _exchange(plan, 2 * (slices - 1) / slices * shard),
-        *schedule("all_gather", algorithm, plan),
-    ]
-
-
-def _all_gather(algorithm: str, plan: Plan, slices: int) -> list[Stage]:
-    shard = plan.nbytes / plan.size
-    return [_exchange(plan, (slices - 1) / slices * shard), *schedule("all_gather", algorithm, plan)]
-
-
-def _reduce_scatter(algorithm: str, plan: Plan, slices: int) -> list[Stage]:
-    shard = plan.nbytes / plan.size
-    return [*schedule("reduce_scatter", algorithm, plan), _exchange(plan, (slices - 1) / slices * shard)]
-
-
-def _all_to_all(algorithm: str, plan: Plan, slices: int) -> list[Stage]:
-    inner = replace(plan, nbytes=plan.nbytes / slices)
-    return [
-        *schedule("all_to_all", algorithm, inner),
-        _exchange(plan, (slices - 1) / slices * inner.nbytes / plan.size),
-    ]
-
-
-_OVER_SLICES: dict[str, Callable[[str, Plan, int], list[Stage]]] = {
-    "all_reduce": _all_reduce,
-    "all_gather": _all_gather,
-    "reduce_scatter": _reduce_scatter,
-    "all_to_all": _all_to_all,
-}

@@ -34,15 +34,7 @@ _ROUNDS = np.array(list(product((-2, -1, 0, 1, 2), repeat=3)), np.int64)
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """The lines of one axis.
-
-    Attributes
-    ----------
-    chip_at : ndarray, [line, position]
-        Every chip once.
-    line, position : ndarray, [chip]
-        Position of each chip.
-    """
+    """The lines of one axis: the chips [line, position], and line and position of each chip."""
 
     chip_at: IntArray
     line: IntArray
@@ -79,28 +71,7 @@ def _joined(chip_at: IntArray, shifted: IntArray) -> IntArray:
 
 @dataclass(frozen=True)
 class Network:
-    """The chips of a slice and their links.
-
-    Parameters
-    ----------
-    shape : tuple of 3 ints
-        Chips along x, y, z.
-    wrap : tuple of 3 bools
-        Whether each axis is a ring.
-    twist : tuple of 3 tuples, optional
-        By axis, the shift of its wrap links along x, y, z. All axes must be rings then.
-
-    Examples
-    --------
-    Both directions between neighbours of a row-major ring, on four by four chips without wrap links: some links carry
-    two messages, and one neighbour is six hops away.
-
-    >>> chips = np.arange(16)
-    >>> ring = np.concatenate([chips, np.roll(chips, -1)]), np.concatenate([np.roll(chips, -1), chips])
-    >>> loads, hops = Network((4, 4, 1), (False, False, False)).route(*ring)
-    >>> loads.max(), hops.max(), hops.sum()
-    (np.float64(2.0), np.int64(6), np.int64(60))
-    """
+    """The chips of a slice and their links; `twist` is, by axis, the shift of its wrap links along x, y, z."""
 
     shape: Shape
     wrap: tuple[bool, bool, bool]
@@ -155,23 +126,7 @@ class Network:
         weight: FloatArray | IntArray | None = None,
         order: Sequence[int] = (0, 1, 2),
     ) -> tuple[FloatArray, IntArray]:
-        """Route messages.
-
-        Parameters
-        ----------
-        source, target : ndarray, shape (messages,)
-            Chips.
-        weight : ndarray, shape (messages,), optional
-            Load of each message on the links that it crosses; default one.
-        order : sequence of int
-            Order of the axes in routing.
-
-        Returns
-        -------
-        loads : ndarray of float64, [axis, way, chip]
-        hops : ndarray of int64, shape (messages,)
-            Number of links that each message crosses.
-        """
+        """Route messages of `weight` each; return loads [axis, way, chip] and the number of links that each crosses."""
         loads = np.zeros((3, 2, self.num_chips))
         hops = np.zeros(len(source), np.int64)
         for start in range(0, len(source), _BLOCK):

@@ -14,10 +14,9 @@ from ringlet.tpu.cost.collective_cost import ActiveCollective, Collective, evalu
 from ringlet.tpu.cost.cost_fabric import Fabric
 from ringlet.tpu.cost.cost_results import StepCost
 from ringlet.tpu.cost.link_traffic import FloatArray
-from ringlet.tpu.topology_of import topology_of
+from ringlet.tpu.topology.topology_of import Placed, topology_of
 
 if TYPE_CHECKING:
-    from ringlet.tpu.assignment.device_assignment import DeviceAssignment
     from ringlet.tpu.topology.topology import Topology
 
 __all__ = ["simulate"]
@@ -26,7 +25,7 @@ Schedule = Collective | Sequence[Collective | Sequence[Collective]]
 
 
 def simulate(
-    assignment: DeviceAssignment | Topology,
+    assignment: Placed | Topology,
     collectives: Schedule = (),
     *,
     flops: float = 0.0,
@@ -89,7 +88,7 @@ def simulate(
     parts = [_run_concurrently(round_, fabric) for round_ in rounds]
     compute = _device_seconds(assignment, "flops", flops, peak)
     hbm = _device_seconds(assignment, "hbm_bytes", hbm_bytes, memory)
-    communication = sum(part.seconds for part in parts)
+    communication = sum(time for time, _ in parts)
     roofline = max(compute, hbm)
     loads = sum((stage.loads for round_ in rounds for c in round_ for stage in c.stages), start=fabric.no_load())
     links, seconds = fabric.link_bytes(loads), fabric.link_bytes(fabric.seconds(loads))
@@ -103,7 +102,7 @@ def simulate(
         compute_seconds=compute,
         memory_seconds=hbm,
         communication_seconds=communication,
-        **{f"{name}_seconds": sum(part.by_bound[name] for part in parts) for name in _BOUNDS},
+        **{f"{name}_seconds": sum(by_bound[name] for _, by_bound in parts) for name in _BOUNDS},
         is_overlapped=is_overlapped,
         collectives=tuple(c.cost for round_ in rounds for c in round_),
     )
@@ -134,7 +133,7 @@ def _no_step(item: object) -> TypeError:
     return TypeError(f"a step must consist of Collective(...) and lists of them, got {item!r}")
 
 
-def _device_seconds(assignment: DeviceAssignment | Topology, name: str, amount: float, given: float | None) -> float:
+def _device_seconds(assignment: Placed | Topology, name: str, amount: float, given: float | None) -> float:
     """Return the time in which one device computes, or transfers bytes to and from its memory."""
     if not isinstance(amount, Real) or not 0 <= amount < math.inf:
         raise ValueError(f"{name} must be per device and step, finite and not negative, got {amount!r}")
@@ -157,15 +156,12 @@ def _device_seconds(assignment: DeviceAssignment | Topology, name: str, amount: 
 
 @dataclass
 class _RunningCollective:
-    """A collective in progress: its stage and the remaining fraction of it."""
-
     collective: ActiveCollective
     stage: int = 0
     left: float = 1.0
 
     @property
     def alone_seconds(self) -> float:
-        """Return the duration of the current stage with unshared links."""
         stage = self.collective.stages[self.stage]
         return stage.latency_seconds + stage.transfer_seconds
 
@@ -174,22 +170,13 @@ class _RunningCollective:
         return self.stage == len(self.collective.stages)
 
     def advance(self, part: float) -> None:
-        """Complete a fraction of the current stage."""
         self.left -= part
         if self.left <= 1e-12:
             self.stage, self.left = self.stage + 1, 1.0
 
 
-@dataclass(frozen=True)
-class _ConcurrentTimes:
-    """Times of concurrent collectives."""
-
-    seconds: float
-    by_bound: dict[str, float]
-
-
-def _run_concurrently(collectives: list[ActiveCollective], fabric: Fabric) -> _ConcurrentTimes:
-    """Simulate concurrent collectives until the last one ends.
+def _run_concurrently(collectives: list[ActiveCollective], fabric: Fabric) -> tuple[float, dict[str, float]]:
+    """Simulate concurrent collectives until the last one ends; return the time and that of each bound.
 
     At any time each is in one stage, and needs a fraction of every link's time: the link's busy time in that stage by
     the stage's duration alone. If the fractions of a link exceed one, all collectives that use it slow down by that
@@ -197,30 +184,25 @@ def _run_concurrently(collectives: list[ActiveCollective], fabric: Fabric) -> _C
     """
     if len(collectives) == 1:
         cost = collectives[0].cost
-        return _ConcurrentTimes(cost.seconds, {name: getattr(cost, f"{name}_seconds") for name in _BOUNDS})
+        return cost.seconds, {name: getattr(cost, f"{name}_seconds") for name in _BOUNDS}
     running = [_RunningCollective(each) for each in collectives]
     seconds = 0.0
     while running := [each for each in running if not each.is_over]:
         if (idle := next((each for each in running if each.alone_seconds == 0), None)) is not None:
             idle.advance(1.0)
             continue
-        slowdowns = _slowdowns([_use(each, fabric) for each in running])
+        # The fraction of its time that each resource is used by the current stage of each.
+        uses = [fabric.seconds(each.collective.stages[each.stage].loads) / each.alone_seconds for each in running]
+        slowdowns = _slowdowns(uses)
         needed = [each.left * each.alone_seconds * slow for each, slow in zip(running, slowdowns, strict=True)]
         span = min(needed)
         for each, slow in zip(running, slowdowns, strict=True):
             each.advance(span / (each.alone_seconds * slow))
         seconds += span
-    return _ConcurrentTimes(seconds, _concurrent_bounds(collectives, fabric))
-
-
-def _use(each: _RunningCollective, fabric: Fabric) -> FloatArray:
-    """Return the fraction of its time that each resource is used by a collective's current stage."""
-    use: FloatArray = fabric.seconds(each.collective.stages[each.stage].loads) / each.alone_seconds
-    return use
+    return seconds, _concurrent_bounds(collectives, fabric)
 
 
 def _slowdowns(uses: list[FloatArray]) -> list[float]:
-    """Return the slowdown of each collective relative to running alone."""
     total = np.sum(uses, axis=0)
     return [max(1.0, float(total[use > 0].max(initial=0.0))) for use in uses]
 

@@ -22,7 +22,7 @@ from ringlet.tpu.drawing.subject import Drawn
 from ringlet.tpu.drawing.svg_writer import escape, scene_to_svg
 from ringlet.tpu.drawing.terminal import print_drawing
 from ringlet.tpu.drawing.text_sheet import text_lines
-from ringlet.tpu.topology_of import topology_of
+from ringlet.tpu.topology.topology_of import topology_of
 
 __all__ = ["draw", "html", "plot", "svg", "text"]
 

@@ -22,22 +22,7 @@ Cell = tuple[str, int | None]
 
 
 class Canvas:
-    r"""A canvas of `width` times `height` characters, each with a colour number or None.
-
-    Parameters
-    ----------
-    width, height : int
-
-    Examples
-    --------
-    >>> canvas = Canvas(5, 3)
-    >>> canvas.box(0, 0, 4, 2)
-    >>> canvas.write(2, 1, "7")
-    >>> print("\n".join(canvas.lines()))
-    ┌───┐
-    │ 7 │
-    └───┘
-    """
+    """A canvas of `width` times `height` characters, each with a colour number or None."""
 
     def __init__(self, width: int, height: int) -> None:
         self.width, self.height = width, height
@@ -80,20 +65,13 @@ class Canvas:
             self._cells[y + row][x : x + other.width] = cells
 
     def lines(self, paint: dict[int, str] | None = None) -> Iterator[str]:
-        """Yield the lines, without trailing spaces.
-
-        Parameters
-        ----------
-        paint : dict of int to str, optional
-            Escape sequence that precedes a character of each colour; default: no colours.
-        """
+        """Yield the lines, without trailing spaces; `paint` has the escape sequence of each colour."""
         for cells in self._cells:
             used = len("".join(letter for letter, _ in cells).rstrip())
-            runs = ((colour, "".join(letter for letter, _ in run)) for colour, run in groupby(cells[:used], _colour))
+            runs = (
+                (colour, "".join(letter for letter, _ in run))
+                for colour, run in groupby(cells[:used], lambda cell: cell[1])
+            )
             yield "".join(
                 f"{paint[colour]}{text}\033[0m" if paint and colour is not None else text for colour, text in runs
             )
-
-
-def _colour(cell: Cell) -> int | None:
-    return cell[1]

@@ -87,7 +87,6 @@ def draw_chips(subject: Subject, layout: Layout) -> Iterator[Item]:
 
 
 def _core_borders(subject: Subject, layout: Layout) -> Iterator[Item]:
-    """Draw lines between the cores of a chip, and a cross on cores without a device."""
     part = layout.size / subject.cores
     borders, crosses = [], []
     for (x, y, z, _), (left, top) in places(subject, layout):
@@ -266,10 +265,11 @@ def _described(subject: Subject, chip: tuple[int, int, int]) -> str:
     words = [f"chip ({', '.join(map(str, chip))})"]
     for core in range(subject.cores):
         place = (*chip, core)
+        begin = f"core {core}: " if subject.unit == "core" else ""
         if subject.task[place] < 0:
-            words.append(f"core {core}: no device")
+            words.append(f"{begin}no device")
             continue
-        what = f"core {core}: /task:{subject.task[place]}/device:TPU:{subject.device[place]}"
+        what = f"{begin}/task:{subject.task[place]}/device:TPU:{subject.device[place]}"
         if subject.replica[place] >= 0:
             what += f", replica {subject.replica[place]}, logical core {subject.logical_core[place]}"
         words.append(what)

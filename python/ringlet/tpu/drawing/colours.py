@@ -53,14 +53,6 @@ def replica_colours(subject: Subject) -> Integers:
 
     Up to eight replicas have distinct colours. Of more, adjacent ones differ (greedy graph colouring): each takes the
     first colour, counted from its own number, that no earlier neighbour has.
-
-    Parameters
-    ----------
-    subject : Subject
-
-    Returns
-    -------
-    ndarray of int, shape (replicas,)
     """
     count = subject.num_replicas
     if is_gradient(subject):

@@ -13,23 +13,7 @@ _POINTS = 72 / _DPI  # per pixel
 
 
 def scene_to_axes(scene: Scene, axes: Any = None) -> Any:
-    """Draw a scene on axes; default: new axes of its size.
-
-    Parameters
-    ----------
-    scene : Scene
-    axes : matplotlib.axes.Axes, optional
-        Existing content stays.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If matplotlib is not installed.
-    """
+    """Draw a scene on axes, whose content stays; default: new axes of its size."""
     if axes is None:
         axes = _new_axes(scene)
     theme = _theme(axes.figure)

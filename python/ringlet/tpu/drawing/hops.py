@@ -28,16 +28,7 @@ class HopKind(enum.Enum):
 
 @dataclass(frozen=True)
 class Hop:
-    """One hop of a ring.
-
-    Attributes
-    ----------
-    source, target : tuple of 4 int
-        Coordinates x, y, z and core.
-    kind : HopKind
-    way : tuple of 3 int
-        Signed number of links along each axis.
-    """
+    """One hop of a ring between cores; `way` is the signed number of links along each axis."""
 
     source: Coordinate
     target: Coordinate
@@ -63,21 +54,7 @@ class Hop:
 def shortest_ways(source: ArrayLike, target: ArrayLike, periods: Sequence[Period]) -> NDArray[np.int64]:
     """Return the shortest paths between chips as signed steps along each axis, wrap links included.
 
-    Parameters
-    ----------
-    source, target : array_like, shape (n, 3) or (n, 4)
-        Coordinates; the core is ignored.
-    periods : sequence of 3-tuples of int
-        For each wrapped axis, steps along x, y and z that lead back to the same chip.
-
-    Returns
-    -------
-    ndarray, shape (n, 3)
-
-    Examples
-    --------
-    >>> shortest_ways([[0, 0, 0]], [[3, 1, 0]], [(4, 0, 0)]).tolist()
-    [[-1, 1, 0]]
+    Each of the `periods` leads, as steps along x, y and z, back to the same chip; the core of a coordinate is ignored.
     """
     way = np.asarray(target, np.int64)[:, :3] - np.asarray(source, np.int64)[:, :3]
     # A period along several axes may need twice another one as compensation. The direct path comes first and thus wins
@@ -92,45 +69,18 @@ def shortest_ways(source: ArrayLike, target: ArrayLike, periods: Sequence[Period
 
 
 def ring_hops(ring: ArrayLike, periods: Sequence[Period]) -> list[Hop]:
-    """Return the hops of a closed ring, the last of them back to the start.
-
-    Parameters
-    ----------
-    ring : array_like of int, shape (n, 4)
-        Coordinates of the cores, in order.
-    periods : sequence of 3-tuples of int
-        As for :func:`shortest_ways`.
-
-    Returns
-    -------
-    list of Hop
-        One per core; a ring of two has one hop, and a ring of one has none.
-
-    Examples
-    --------
-    >>> [hop.kind.name for hop in ring_hops([[0, 0, 0, 0], [1, 0, 0, 0], [3, 0, 0, 0]], [(4, 0, 0)])]
-    ['STEP', 'LONG', 'WRAP']
-    """
+    """Return the hops of a closed ring of cores, one per core; a ring of two has one hop, a ring of one has none."""
     cores = np.asarray(ring, np.int64).reshape(-1, 4)
     count = len(cores) if len(cores) > 2 else len(cores) - 1
     if count < 1:
         return []
     source, target = cores[:count], np.roll(cores, -1, axis=0)[:count]
     way = shortest_ways(source, target, periods)
-    return [_hop(_coordinate(a), _coordinate(b), step) for a, b, step in zip(source, target, way, strict=True)]
+    ends = zip(source.tolist(), target.tolist(), way.tolist(), strict=True)
+    return [Hop(tuple(a), tuple(b), _kind(a, b, step), tuple(step)) for a, b, step in ends]
 
 
-def _coordinate(core: NDArray[np.int64]) -> Coordinate:
-    x, y, z, number = core.tolist()
-    return x, y, z, number
-
-
-def _hop(source: Coordinate, target: Coordinate, way: NDArray[np.int64]) -> Hop:
-    x, y, z = way.tolist()
-    return Hop(source, target, _kind(source, target, (x, y, z)), (x, y, z))
-
-
-def _kind(source: Coordinate, target: Coordinate, way: tuple[int, int, int]) -> HopKind:
+def _kind(source: Sequence[int], target: Sequence[int], way: Sequence[int]) -> HopKind:
     links = sum(map(abs, way))
     if links == 0:
         return HopKind.STAY

@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from ringlet.tpu.drawing.chips import label_size
 from ringlet.tpu.drawing.colours import CATEGORIES, colour_styles, is_gradient
 from ringlet.tpu.drawing.hops import Hop, HopKind
-from ringlet.tpu.drawing.link_loads import busiest, chip_styles
+from ringlet.tpu.drawing.link_loads import chip_styles
 from ringlet.tpu.drawing.panel_layout import Layout
 from ringlet.tpu.drawing.rings import shows_rings
 from ringlet.tpu.drawing.scene import (
@@ -32,6 +34,7 @@ from ringlet.tpu.units import format_bytes
 
 __all__ = [
     "draw_legend",
+    "labels_in_words",
     "left_out",
     "legend_height",
     "legend_rows",
@@ -66,19 +69,26 @@ def legend_rows(subject: Subject, layout: Layout, hops: Sequence[Sequence[Hop]])
     yield from _ring_rows(subject, layout, hops)
     if subject.loads is not None:
         yield from _load_rows(subject, layout)
-    yield from map(LegendRow, left_out(subject, layout))
+    shown = len(layout.columns), len(layout.rows), len(layout.slices)
+    yield from map(LegendRow, left_out(subject.shape, shown))
 
 
 def _chip_rows(subject: Subject, layout: Layout) -> Iterator[LegendRow]:
     if subject.num_replicas and subject.loads is None:
         yield _replica_row(subject)
     if label_size(subject, layout):
-        words = "a.b: logical core b of replica a" if subject.num_logical_cores > 1 else "number: the replica"
-        yield LegendRow("a:b: device b of host a" if subject.num_replicas == 0 else words)
+        yield LegendRow(labels_in_words(subject))
     if subject.num_replicas and ((subject.replica < 0) & (subject.task >= 0)).any():
-        yield LegendRow("a core without a replica", fills=(CHIP,))
+        yield LegendRow(f"a {subject.unit} without a replica", fills=(CHIP,))
     if (subject.task < 0).any():
         yield LegendRow("missing: no device there", stroke=MISSING)
+
+
+def labels_in_words(subject: Subject) -> str:
+    """Return a description of the labels of chips and cores."""
+    if subject.num_replicas == 0:
+        return "a:b is device b of host a"
+    return "a.b is logical core b of replica a" if subject.num_logical_cores > 1 else "numbers: replicas"
 
 
 def _replica_row(subject: Subject) -> LegendRow:
@@ -108,21 +118,10 @@ def _ring_rows(subject: Subject, layout: Layout, hops: Sequence[Sequence[Hop]]) 
 
 
 def ring_in_words(subject: Subject, hops: Sequence[Sequence[Hop]]) -> str:
-    """Return a description of the rings and the length of their hops.
-
-    Parameters
-    ----------
-    subject : Subject
-    hops : sequence of sequence of Hop
-        Of each ring.
-
-    Returns
-    -------
-    str
-    """
+    """Return a description of the rings and the length of their hops."""
     core = "" if subject.num_logical_cores == 1 else ", logical core 0"
     over_cores = len(hops) > 1 or subject.num_replicas == 1
-    what = "path: the ring over the cores of each replica" if over_cores else f"path: the ring over the replicas{core}"
+    what = f"path: the ring over the {f'{subject.unit}s of each replica' if over_cores else f'replicas{core}'}"
     links = Counter(hop.links for ring in hops for hop in ring if hop.links)
     if not links:
         return what
@@ -160,33 +159,23 @@ def _load_rows(subject: Subject, layout: Layout) -> Iterator[LegendRow]:
 
 
 def loads_in_words(subject: Subject) -> str:
-    """Return a description of the busiest link.
-
-    Parameters
-    ----------
-    subject : Subject
-        With loads.
-
-    Returns
-    -------
-    str
-    """
-    link = None if subject.loads is None else busiest(subject.loads)
-    if link is None:
+    """Return a description of the busiest link."""
+    loads = subject.loads
+    if loads is None or loads.highest == 0:
         return "no link carries anything"
-    source, target = (f"({', '.join(map(str, chip))})" for chip in (link.source, link.target))
-    words = f"busiest: {source} to {target} with {format_bytes(link.amount)}"
-    return words if link.count == 1 else f"{words}, and {link.count - 1:,} more with as much"
+    # Loads that differ by rounding only are equal: sums depend on the order of their terms.
+    at, *others = np.flatnonzero(loads.amount >= loads.highest * (1 - 1e-9)).tolist()
+    source, target = (f"({', '.join(map(str, chips[at].tolist()))})" for chips in (loads.source, loads.target))
+    words = f"busiest: {source} to {target} with {format_bytes(loads.highest)}"
+    return f"{words}, and {len(others):,} more with as much" if others else words
 
 
-def left_out(subject: Subject, layout: Layout) -> Iterator[str]:
-    """Yield descriptions of the omitted parts of the slice."""
-    columns, rows = len(layout.columns), len(layout.rows)
-    if (columns, rows) != subject.shape[:2]:
-        yield f"left out: all chips but those with x below {columns} and y below {rows}"
-    missing = subject.shape[2] - len(layout.slices)
-    if missing:
-        yield f"{missing:,} of {subject.shape[2]:,} slices are not shown; slices=[...] chooses them"
+def left_out(shape: tuple[int, int, int], shown: tuple[int, int, int]) -> Iterator[str]:
+    """Yield descriptions of the omitted parts of a slice, by the number of shown columns, rows and layers."""
+    if shown[:2] != shape[:2]:
+        yield f"left out: all chips but those with x below {shown[0]} and y below {shown[1]}"
+    if shown[2] < shape[2]:
+        yield f"{shape[2] - shown[2]:,} of {shape[2]:,} slices are not shown; slices=[...] chooses them"
 
 
 def draw_legend(rows: Sequence[LegendRow], top: int) -> Iterator[Item]:

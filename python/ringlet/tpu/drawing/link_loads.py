@@ -3,52 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-
-import numpy as np
 
 from ringlet.tpu.drawing.chips import places, stub
 from ringlet.tpu.drawing.panel_layout import Layout
 from ringlet.tpu.drawing.scene import LOADS, Boxes, Item, Lines, Point, Style
-from ringlet.tpu.drawing.subject import Integers, Loads, Subject
+from ringlet.tpu.drawing.subject import Loads, Subject
 
-__all__ = ["BusyLink", "busiest", "chip_styles", "draw_chip_loads", "draw_link_loads", "load_classes"]
-
-
-@dataclass(frozen=True)
-class BusyLink:
-    """Highest link load, its first link, and the number of links that have it."""
-
-    source: tuple[int, ...]
-    target: tuple[int, ...]
-    amount: float
-    count: int
-
-
-def load_classes(loads: Loads) -> Integers:
-    """Return the class of each link: 0 without load, else 1 to 5 for fifths of the highest load.
-
-    Parameters
-    ----------
-    loads : Loads
-
-    Returns
-    -------
-    ndarray of int, shape (links,)
-    """
-    if loads.highest == 0:
-        return np.zeros(len(loads.amount), np.int64)
-    return np.ceil(loads.amount / loads.highest * len(LOADS) - 1e-9).astype(np.int64)
-
-
-def busiest(loads: Loads) -> BusyLink | None:
-    """Return the first link with the highest load; None if there are no loads."""
-    if loads.highest == 0:
-        return None
-    # Loads that differ by rounding only are equal: sums depend on the order of their terms.
-    at, *others = np.flatnonzero(loads.amount >= loads.highest * (1 - 1e-9)).tolist()
-    source, target = loads.source[at].tolist(), loads.target[at].tolist()
-    return BusyLink(tuple(source), tuple(target), loads.highest, 1 + len(others))
+__all__ = ["chip_styles", "draw_chip_loads", "draw_link_loads"]
 
 
 def draw_link_loads(layout: Layout, loads: Loads) -> Iterator[Item]:
@@ -59,7 +20,7 @@ def draw_link_loads(layout: Layout, loads: Loads) -> Iterator[Item]:
     panel_of = {z: panel for panel, z in enumerate(layout.slices)}
     strokes: dict[int, list[list[Point]]] = {}
     along_z: dict[tuple[int, int, int], int] = {}
-    classes = load_classes(loads)
+    classes = loads.classes(len(LOADS))
     columns = (loads.source.tolist(), loads.target.tolist(), loads.axis.tolist(), loads.is_wrap.tolist())
     for level, source, target, axis, is_wrap in zip(classes.tolist(), *columns, strict=True):
         if axis == 2:
@@ -121,8 +82,7 @@ def _corner_stroke(layout: Layout, chip: tuple[int, int, int], panel: int) -> li
 
 def draw_chip_loads(subject: Subject, layout: Layout, loads: Loads) -> Iterator[Item]:
     """Colour each chip by the busiest link that leaves it."""
-    level = np.zeros(subject.shape, np.int64)
-    np.maximum.at(level, tuple(loads.source.T), load_classes(loads))
+    level = loads.classes_of_chips(len(LOADS), subject.shape)
     boxes: dict[int, list[tuple[float, float, float, float]]] = {}
     for (x, y, z, _), (left, top) in places(subject, layout):
         if level[x, y, z]:

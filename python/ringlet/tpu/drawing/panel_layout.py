@@ -29,20 +29,9 @@ _LOWEST = 1.4  # times the width
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Positions in pixels.
+    """Positions in pixels: side of a chip, gap within a host, left of columns, top of rows, z and first chip of panels.
 
-    Attributes
-    ----------
-    size, gap : int
-        Side of a chip, and gap to the next chip of the same host.
-    columns, rows : ndarray of int
-        Left of each column and top of each row of chips, in a panel.
-    slices : tuple of int
-        z of each panel.
-    origins : ndarray of int, shape (panels, 2)
-        Left and top of each panel's first chip.
-    width, bottom : int
-        Width of the whole, and bottom of the panels.
+    `width` is that of the whole, `bottom` that of the panels.
     """
 
     size: int
@@ -75,13 +64,7 @@ class Layout:
 
 
 def chosen_slices(subject: Subject, slices: Iterable[int] | None) -> tuple[int, ...]:
-    """Return the slices to draw; default: all.
-
-    Raises
-    ------
-    ValueError
-        If a slice does not exist, or none is given.
-    """
+    """Return the slices to draw; default: all. A ValueError names those that do not exist."""
     depth = subject.shape[2]
     if slices is None:
         return tuple(range(depth))
@@ -94,20 +77,7 @@ def chosen_slices(subject: Subject, slices: Iterable[int] | None) -> tuple[int, 
 
 
 def lay_out(subject: Subject, slices: Sequence[int], width: int) -> Layout:
-    """Return the layout: the size of chips and the number of rows of panels.
-
-    Parameters
-    ----------
-    subject : Subject
-    slices : sequence of int
-        z of each panel.
-    width : int
-        Width in pixels; the drawing is narrower if it fits, and wider only if the smallest chips do not fit.
-
-    Returns
-    -------
-    Layout
-    """
+    """Return the layout, at most `width` pixels wide unless the smallest chips do not fit."""
     shape = _cropped(subject.shape[:2])
     slices = tuple(slices)[: max(1, MOST_CHIPS // (shape[0] * shape[1]))]
     for size, gap in _SIZES:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
@@ -13,79 +11,41 @@ from ringlet.tpu.drawing.canvas import Canvas
 from ringlet.tpu.drawing.chips import label, rectangles
 from ringlet.tpu.drawing.colours import CATEGORIES, is_gradient, replica_colours
 from ringlet.tpu.drawing.hops import Coordinate, Hop, HopKind
-from ringlet.tpu.drawing.subject import Integers, Subject
+from ringlet.tpu.drawing.subject import Subject
 
-__all__ = ["ClosePanel", "LoadDigits", "Panel", "TinyPanel", "WidePanel", "load_digits"]
+__all__ = ["ClosePanel", "Panel", "TinyPanel", "WidePanel", "load_digits"]
 
 MISSING, UNUSED = "x", "·"
 
 Chip = tuple[int, int, int]
 
 
-class Panel(Protocol):
-    """A text rendering of one slice, of fixed size."""
+def load_digits(subject: Subject) -> tuple[dict[tuple[Chip, int], int], dict[tuple[Chip, int, int], int]]:
+    """Return the loads in ninths of the highest, rounded up, of the busier direction; empty without loads.
 
-    @property
-    def width(self) -> int:
-        """Characters."""
-
-    @property
-    def height(self) -> int:
-        """Lines."""
-
-    def draw(self, z: int) -> Canvas:
-        """Draw the slice."""
-
-
-@dataclass(frozen=True, eq=False)
-class LoadDigits:
-    """Link loads as digits from 0 to 9, of the busier direction.
-
-    Attributes
-    ----------
-    inside : dict
-        By chip and axis, of the link to the next chip along the axis; without wrap links.
-    edge : dict
-        By chip, axis and direction, of wrap links at that chip.
+    The first table has by chip and axis those of links to the next chip along the axis, without wrap links; the second
+    by chip, axis and direction those of wrap links at that chip.
     """
-
-    inside: dict[tuple[Chip, int], int]
-    edge: dict[tuple[Chip, int, int], int]
-
-
-def load_digits(subject: Subject) -> LoadDigits:
-    """Return the loads in ninths of the highest, rounded up.
-
-    Parameters
-    ----------
-    subject : Subject
-
-    Returns
-    -------
-    LoadDigits
-        Empty for a subject without loads.
-    """
-    found = LoadDigits({}, {})
+    inside: dict[tuple[Chip, int], int] = {}
+    edges: dict[tuple[Chip, int, int], int] = {}
     loads = subject.loads
     if loads is None or loads.highest == 0:
-        return found
-    digits = np.ceil(loads.amount / loads.highest * 9 - 1e-9).astype(int).tolist()
+        return inside, edges
+    digits = loads.classes(9).tolist()
     columns = (loads.source.tolist(), loads.target.tolist(), loads.axis.tolist(), loads.is_wrap.tolist())
     for digit, (sx, sy, sz), (tx, ty, tz), axis, is_wrap in zip(digits, *columns, strict=True):
         source, target = (sx, sy, sz), (tx, ty, tz)
         if is_wrap and axis < 2:
             way = 1 if source[axis] > target[axis] else -1
             for edge in ((source, axis, way), (target, axis, -way)):
-                found.edge[edge] = max(digit, found.edge.get(edge, 0))
+                edges[edge] = max(digit, edges.get(edge, 0))
         else:
             lower = source if (target[axis] > source[axis]) != is_wrap else target
-            found.inside[lower, axis] = max(digit, found.inside.get((lower, axis), 0))
-    return found
+            inside[lower, axis] = max(digit, inside.get((lower, axis), 0))
+    return inside, edges
 
 
 class _Labelled:
-    """Base class of panels with labels on chips."""
-
     def __init__(self, subject: Subject, columns: int) -> None:
         self.subject, self.columns, self.rows = subject, columns, subject.shape[1]
         self.colours = None if subject.loads is not None else replica_colours(subject)
@@ -104,7 +64,6 @@ class _Labelled:
 
     @cached_property
     def longest(self) -> int:
-        """Return the length of the longest label of a chip."""
         x, y, z, _ = self.subject.task.shape
         return max(
             sum(len(text) + 1 for text, _ in self.parts(i, j, k)) - 1
@@ -118,11 +77,11 @@ class WidePanel(_Labelled):
     def __init__(self, subject: Subject, hops: Sequence[Sequence[Hop]], columns: int) -> None:
         super().__init__(subject, columns)
         self.hops = [hop for ring in hops for hop in ring]
-        self.digits = load_digits(subject)
+        self.inside, self.edges = load_digits(subject)
         self.marks = self._marks()
         self.label_width = self.longest + max(map(len, self.marks.values()), default=0)
         wraps = {hop.axis for hop in self.hops if hop.kind is HopKind.WRAP}
-        wraps |= {axis for (_, axis, _), digit in self.digits.edge.items() if digit}
+        wraps |= {axis for (_, axis, _), digit in self.edges.items() if digit}
         self.margin, self.top = int(0 in wraps), int(1 in wraps)
 
     @property
@@ -151,7 +110,6 @@ class WidePanel(_Labelled):
         return canvas
 
     def _at(self, x: int, y: int) -> tuple[int, int]:
-        """Return the start of a chip's label."""
         return self.margin + 2 + x * self.pitch, self.top + 1 + 2 * y
 
     def _middle(self, x: int) -> int:
@@ -191,16 +149,16 @@ class WidePanel(_Labelled):
                     far.add(chip)
         arrows = {chip: "↕" if len(ways) > 1 else "↗" if 1 in ways else "↙" for chip, ways in leaves.items()}
         marks = {chip: arrows.get(chip, "") + ("!" if chip in far else "") for chip in leaves.keys() | far}
-        marks |= {chip: f"↗{digit}" for (chip, axis), digit in self.digits.inside.items() if axis == 2 and digit}
+        marks |= {chip: f"↗{digit}" for (chip, axis), digit in self.inside.items() if axis == 2 and digit}
         return marks
 
     def _loads(self, canvas: Canvas, z: int) -> None:
-        for ((x, y, layer), axis), digit in self.digits.inside.items():
+        for ((x, y, layer), axis), digit in self.inside.items():
             if layer == z and digit and axis < 2 and x + (axis == 0) < self.columns:
                 left, row = self._at(x + 1, y + 1)
                 place = (left - 2, row - 2) if axis == 0 else (self._middle(x), row - 1)
                 canvas.write(*place, str(digit))
-        for ((x, y, layer), axis, way), digit in self.digits.edge.items():
+        for ((x, y, layer), axis, way), digit in self.edges.items():
             if layer == z and digit and x < self.columns:
                 across = (self.width - 1 if way > 0 else 0, self._at(x, y)[1])
                 down = (self._middle(x), self.height - 1 if way > 0 else 0)
@@ -269,7 +227,8 @@ class TinyPanel:
         self.subject, self.columns, self.rows = subject, columns, rows
         self.cores = 1 if subject.loads is not None else subject.cores
         self.colours = replica_colours(subject)
-        self.busy = self._busy()
+        # Load of the busiest link that leaves each chip, from 0 to 9.
+        self.busy = None if subject.loads is None else subject.loads.classes_of_chips(9, subject.shape)
 
     @property
     def width(self) -> int:
@@ -305,13 +264,5 @@ class TinyPanel:
             return str(replica * 10 // self.subject.num_replicas), colour
         return str(replica) if self.subject.num_replicas <= len(CATEGORIES) else chr(ord("A") + colour), colour
 
-    def _busy(self) -> Integers | None:
-        """Load of the busiest link that leaves each chip, from 0 to 9."""
-        loads = self.subject.loads
-        if loads is None:
-            return None
-        busy = np.zeros(self.subject.shape, np.int64)
-        if loads.highest:
-            digits = np.ceil(loads.amount / loads.highest * 9 - 1e-9).astype(np.int64)
-            np.maximum.at(busy, tuple(loads.source.T), digits)
-        return busy
+
+Panel = WidePanel | ClosePanel | TinyPanel

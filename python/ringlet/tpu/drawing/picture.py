@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 from numpy.typing import ArrayLike
 
 from ringlet.tpu.drawing import chips
+from ringlet.tpu.drawing.hops import ring_hops
 from ringlet.tpu.drawing.legend import draw_legend, legend_height, legend_rows
 from ringlet.tpu.drawing.link_loads import draw_chip_loads, draw_link_loads
 from ringlet.tpu.drawing.panel_layout import Layout, chosen_slices, lay_out
-from ringlet.tpu.drawing.rings import draw_rings, hops_of
+from ringlet.tpu.drawing.rings import draw_rings
 from ringlet.tpu.drawing.scene import INK, Item, Scene, Words
 from ringlet.tpu.drawing.subject import Drawn, Subject, rings_of, subject_of
 
@@ -34,7 +35,7 @@ def scene_of(
     if width < _NARROWEST:
         raise ValueError(f"width must be at least {_NARROWEST} pixels, got width={width}")
     subject = subject_of(drawn, loads)
-    hops = hops_of(subject, rings_of(subject, rings))
+    hops = [ring_hops(ring, subject.periods) for ring in rings_of(subject, rings)]
     layout = lay_out(subject, chosen_slices(subject, slices), width)
     rows = list(legend_rows(subject, layout, hops))
     longest = max(len(subject.title) * 1.2, *(len(row.words) + 6 + 2 * len(row.fills) for row in rows))

@@ -13,34 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.tpu.drawing import chips
-from ringlet.tpu.drawing.hops import Coordinate, Hop, HopKind, ring_hops
+from ringlet.tpu.drawing.hops import Coordinate, Hop, HopKind
 from ringlet.tpu.drawing.panel_layout import Layout
-from ringlet.tpu.drawing.scene import LONG, RING, Curves, Discs, Item, Lines, Point
-from ringlet.tpu.drawing.subject import Integers, Subject
+from ringlet.tpu.drawing.scene import LONG, RING, Curves, Discs, Item, Lines, Point, Style
+from ringlet.tpu.drawing.subject import Subject
 
-__all__ = ["draw_rings", "hops_of", "shows_rings"]
+__all__ = ["draw_rings", "shows_rings"]
 
 _SMALLEST = 6  # size of chips in pixels below which paths are illegible
-_BENDS = (
-    0.18,
-    0.1,
-    -0.1,
-    0.04,
-    -0.04,
-    -0.18,
-    0.3,
-    -0.3,
-)  # bends of an arc, in multiples of its length: the first clear one is used
+# Bends of an arc, in multiples of its length: the first clear one is used.
+_BENDS = (0.18, 0.1, -0.1, 0.04, -0.04, -0.18, 0.3, -0.3)
 
 
 def shows_rings(layout: Layout) -> bool:
     """Return whether chips are large enough for paths over them."""
     return layout.size >= _SMALLEST
-
-
-def hops_of(subject: Subject, rings: Sequence[Integers]) -> list[list[Hop]]:
-    """Return the hops of each ring."""
-    return [ring_hops(ring, subject.periods) for ring in rings]
 
 
 def draw_rings(subject: Subject, layout: Layout, hops: Sequence[Sequence[Hop]]) -> Iterator[Item]:
@@ -51,9 +38,9 @@ def draw_rings(subject: Subject, layout: Layout, hops: Sequence[Sequence[Hop]]) 
     for ring in hops:
         paths.add(ring)
     width = 2.0 if layout.size >= 18 else 1.2 if layout.size >= 8 else 0.8
-    style = type(RING)(f"ring{int(width * 10)}", stroke=RING.stroke, width=width)
-    knob = type(RING)("knob", fill=RING.stroke)
-    far_knob = type(LONG)("far", fill=LONG.stroke)
+    style = Style(f"ring{int(width * 10)}", stroke=RING.stroke, width=width)
+    knob = Style("knob", fill=RING.stroke)
+    far_knob = Style("far", fill=LONG.stroke)
     yield Lines(style, paths.lines)
     if paths.arcs:
         yield Curves(LONG, paths.arcs)
@@ -83,7 +70,6 @@ class _Paths:
         self.panel_of = {z: panel for panel, z in enumerate(self.layout.slices)}
 
     def add(self, ring: Sequence[Hop]) -> None:
-        """Add the hops of one ring."""
         if ring:
             self.starts += [point for point in [self.node(ring[0].source)] if point]
         end: Coordinate | None = None
@@ -111,14 +97,12 @@ class _Paths:
         return chips.node(self.subject, self.layout, core, self.panel_of[core[2]])
 
     def extend_line(self, start: Point, stop: Point, joins: bool) -> None:
-        """Draw a line, extending the last one if it ends at `start`."""
         if joins and self.lines:
             self.lines[-1].append(stop)
         else:
             self.lines.append([start, stop])
 
     def draw_wrap_end(self, core: Coordinate, axis: int, outwards: int) -> None:
-        """Draw the visible end of a wrap hop."""
         point = self.node(core)
         if point is None:
             return
@@ -127,7 +111,6 @@ class _Paths:
         self.lines.append([point, tip])
 
     def draw_exit(self, point: Point | None, direction: int, lines: list[list[Point]], knobs: list[Point]) -> None:
-        """Draw a stroke to the next or previous slice."""
         if point is None:
             return
         length = direction * max(2.0, 0.24 * self.layout.size)
@@ -141,16 +124,12 @@ class _Paths:
             direction = 1 if hop.target[2] > hop.source[2] else -1
             self.draw_exit(start, direction, self.far_lines, self.far_knobs)
             self.draw_exit(stop, -direction, self.far_lines, self.far_knobs)
-        elif (
-            start
-            and stop
-            and any(
-                abs(there - here) != abs(way) for here, there, way in zip(hop.source, hop.target, hop.way, strict=False)
-            )
-        ):
-            self.far_lines += self.wrapped_path(hop, start, stop)
         elif start and stop:
-            self.arcs.append(self.clear_arc(start, stop, self.panel_of[hop.source[2]]))
+            moves = zip(hop.source, hop.target, hop.way, strict=False)
+            if any(abs(there - here) != abs(way) for here, there, way in moves):
+                self.far_lines += self.wrapped_path(hop, start, stop)
+            else:
+                self.arcs.append(self.clear_arc(start, stop, self.panel_of[hop.source[2]]))
 
     def clear_arc(self, start: Point, stop: Point, panel: int) -> tuple[Point, Point, Point]:
         """Return the arc, of several with different bends, that overlaps labels least."""

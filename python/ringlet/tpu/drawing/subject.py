@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ringlet.tpu.topology.accelerator_type import shape_text
 from ringlet.tpu.topology.links import twist_of
-from ringlet.tpu.topology_of import topology_of
+from ringlet.tpu.topology.topology_of import topology_of
+from ringlet.tpu.topology.topology_text import counted, unit_of
 
 if TYPE_CHECKING:
     from ringlet.tpu.assignment.device_assignment import DeviceAssignment
@@ -30,16 +31,7 @@ _RING_CHOICES = ("auto", "cores", "replicas", "none")
 
 @dataclass(frozen=True, eq=False)
 class Loads:
-    """Bytes over each directed link between chips.
-
-    Attributes
-    ----------
-    source, target : ndarray of int, shape (n, 3)
-        Coordinates of the chips.
-    axis : ndarray of int, shape (n,)
-    is_wrap : ndarray of bool, shape (n,)
-    amount : ndarray of float, shape (n,)
-    """
+    """Bytes over each directed link between chips."""
 
     source: Integers
     target: Integers
@@ -57,28 +49,23 @@ class Loads:
         """Whether a link along z has a load."""
         return bool((self.amount[self.axis == 2] > 0).any())
 
+    def classes(self, count: int) -> Integers:
+        """Return the class of each link: 0 without load, else 1 to `count` for equal parts of the highest load."""
+        return np.ceil(self.amount / (self.highest or 1.0) * count - 1e-9).astype(np.int64)
+
+    def classes_of_chips(self, count: int, shape: tuple[int, int, int]) -> Integers:
+        """Return the class of the busiest link that leaves each chip."""
+        found = np.zeros(shape, np.int64)
+        np.maximum.at(found, tuple(self.source.T), self.classes(count))
+        return found
+
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A slice, and the replicas on it.
+    """A slice, and the replicas on it; arrays by mesh coordinate have -1 where there is no device or replica.
 
-    Attributes
-    ----------
-    title : str
-    shape : tuple of 3 int
-        Chips along x, y and z.
-    wrap : tuple of 3 bool
-        Whether each axis wraps.
-    periods : tuple of 3-tuples of int
-        For each wrapped axis, steps along x, y and z that lead back to the same chip; along that axis only unless the
-        torus is twisted.
-    task, device : ndarray of int, shape ``shape + (cores,)``
-        Host of a core, and its device number there; -1 without a device.
-    replica, logical_core : ndarray of int, shape ``shape + (cores,)``
-        Replica and logical core on a core; -1 if it is unused.
-    core_assignment : ndarray of int, shape (replicas, logical cores, 4)
-        Empty without an assignment.
-    loads : Loads or None
+    `periods` has for each wrapped axis the steps along x, y and z that lead back to the same chip; along that axis only
+    unless the torus is twisted. `unit` is what a device is, a chip or a core.
     """
 
     title: str
@@ -91,6 +78,7 @@ class Subject:
     logical_core: Integers
     core_assignment: Integers
     loads: Loads | None
+    unit: str
 
     @property
     def cores(self) -> int:
@@ -115,23 +103,7 @@ class Subject:
 
 
 def subject_of(drawn: Drawn, loads: ArrayLike | None = None) -> Subject:
-    """Return the subject of a topology, an assignment with its topology, or a cost with its link loads.
-
-    Parameters
-    ----------
-    drawn : Topology, DeviceAssignment, CollectiveCost or StepCost
-    loads : array_like, optional
-        One number per directed link, in the order of ``topology.links()``; default: those of a cost.
-
-    Returns
-    -------
-    Subject
-
-    Raises
-    ------
-    ValueError
-        If the number of loads is not that of links, or one is negative or not finite.
-    """
+    """Return the subject of a topology, an assignment with its topology, or a cost with its link loads."""
     topology = topology_of(drawn)
     loads = getattr(drawn, "link_bytes", None) if loads is None else loads
     assigned = getattr(getattr(drawn, "assignment", drawn), "core_assignment", np.zeros((0, 0, 4)))
@@ -152,28 +124,12 @@ def subject_of(drawn: Drawn, loads: ArrayLike | None = None) -> Subject:
         logical_core=logical_core,
         core_assignment=core_assignment,
         loads=None if loads is None else _loads(topology, mesh, loads),
+        unit=unit_of(topology),
     )
 
 
 def rings_of(subject: Subject, rings: str) -> list[Integers]:
-    """Return the rings to draw, each as the coordinates of its cores in order.
-
-    Parameters
-    ----------
-    subject : Subject
-    rings : {"auto", "cores", "replicas", "none"}
-        Over the cores of each replica, or over the first core of all replicas. "auto" is "replicas" if replicas have
-        one core, else "cores", and "none" if there are loads.
-
-    Returns
-    -------
-    list of ndarray, each of shape (n, 4)
-
-    Raises
-    ------
-    ValueError
-        If `rings` is none of these.
-    """
+    """Return the rings to draw, each as the coordinates of its cores in order; a ValueError for another kind."""
     if rings not in _RING_CHOICES:
         choices = ", ".join(map(repr, _RING_CHOICES))
         raise ValueError(f"rings must be one of {choices}, got {rings!r}")
@@ -220,12 +176,8 @@ def _title(topology: Topology, core_assignment: Integers) -> str:
     name = topology.accelerator_type or (f"TPU {generation.name}" if generation else "TPU")
     shape = shape_text(topology.chip_shape, generation.torus_rank if generation else 3)
     counts = [(topology.num_chips, "chip"), (topology.num_tasks, "host"), (topology.num_devices, "device")]
-    title = f"{name}, {shape}: {', '.join(_count(*count) for count in counts)}"
+    title = f"{name}, {shape}: {', '.join(counted(*count) for count in counts)}"
     if core_assignment.size:
         replicas, cores, _ = core_assignment.shape
-        title += f"; {_count(replicas, 'replica')} of {_count(cores, 'core')}"
+        title += f"; {counted(replicas, 'replica')} of {counted(cores, unit_of(topology))}"
     return title
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

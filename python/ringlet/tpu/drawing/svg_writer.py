@@ -21,45 +21,18 @@ _UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 
 
 def escape(text: str) -> str:
-    r"""Return a text escaped for an XML element or quoted attribute.
-
-    Examples
-    --------
-    >>> escape("a<b & 'c' \x00")
-    'a&lt;b &amp; &#x27;c&#x27; \ufffd'
-    """
+    """Return a text escaped for an XML element or quoted attribute; control characters become U+FFFD."""
     return html.escape(_UNWRITABLE.sub("\ufffd", text))
 
 
 def number(value: float) -> str:
-    """Return a coordinate in tenths of a pixel, as short as possible.
-
-    Examples
-    --------
-    >>> number(12.0), number(0.25), number(-0.04)
-    ('12', '0.2', '0')
-    """
+    """Return a coordinate in tenths of a pixel, as short as possible."""
     text = f"{value:.1f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
 
 
 def scene_to_svg(scene: Scene) -> str:
-    """Return a scene as one ``<svg>`` element.
-
-    Parameters
-    ----------
-    scene : Scene
-
-    Returns
-    -------
-    str
-        Well-formed and deterministic XML.
-
-    Examples
-    --------
-    >>> scene_to_svg(Scene(20, 10, "empty", "nothing is there"))[:51]
-    '<svg xmlns="http://www.w3.org/2000/svg" class="ring'
-    """
+    """Return a scene as one ``<svg>`` element: well-formed and deterministic XML."""
     width, height = number(scene.width), number(scene.height)
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="{_CLASS}" role="img" width="{width}" height="{height}" '

@@ -11,29 +11,14 @@ from typing import TextIO
 from ringlet.tpu.drawing.canvas import ASCII
 from ringlet.tpu.drawing.scene import Style
 
-__all__ = ["can_write", "has_colours", "paint_of", "print_drawing", "terminal_width"]
+__all__ = ["can_write", "has_colours", "paint_of", "print_drawing"]
 
 _SHADES = (0, 95, 135, 175, 215, 255)  # levels of red, green and blue in the 256-colour palette of terminals
 _BLACK = "38;5;16"
 
 
-def terminal_width() -> int:
-    """Return the columns of the terminal, from ``COLUMNS`` or the terminal itself; 80 if unknown."""
-    return shutil.get_terminal_size().columns
-
-
 def has_colours(file: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
-    """Return whether to use colours: only on terminals, unless ``NO_COLOR`` is set or ``TERM`` is "dumb".
-
-    Parameters
-    ----------
-    file : text file
-    environ : mapping, optional
-
-    Returns
-    -------
-    bool
-    """
+    """Return whether to use colours: only on terminals, unless ``NO_COLOR`` is set or ``TERM`` is "dumb"."""
     is_terminal = getattr(file, "isatty", None)
     return bool(is_terminal and is_terminal()) and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
@@ -50,36 +35,18 @@ def can_write(file: TextIO, text: str) -> bool:
 def print_drawing(
     lines: Callable[[int, bool], Iterable[str]], width: int | None, color: bool | None, file: TextIO | None
 ) -> None:
-    """Print the lines of a drawing, limited to what the terminal or the file can show.
+    """Print the lines of a drawing, a function of the width and of whether there are colours.
 
-    Parameters
-    ----------
-    lines : callable
-        Function of the line width and whether there are colours.
-    width : int, optional
-        Default: the terminal's.
-    color : bool, optional
-        Default: from `has_colours`.
-    file : text file, optional
-        Default: standard output. If its encoding has no box characters, ASCII is used.
+    If the encoding of the file has no box characters, ASCII is used.
     """
     file = sys.stdout if file is None else file
-    width = max(20, terminal_width()) if width is None else width
+    width = max(20, shutil.get_terminal_size().columns) if width is None else width
     printed = "\n".join(lines(width, has_colours(file) if color is None else color))
     print(printed if can_write(file, printed) else printed.translate(ASCII), file=file)
 
 
 def paint_of(styles: Iterable[Style]) -> dict[int, str]:
-    """Return the escape sequence of each style by number: black on its colour.
-
-    Parameters
-    ----------
-    styles : iterable of Style
-
-    Returns
-    -------
-    dict of int to str
-    """
+    """Return the escape sequence of each style by number: black on its colour."""
     fills = (style.fill[0] for style in styles if style.fill)
     return {number: f"\033[{_BLACK};48;5;{_nearest(colour)}m" for number, colour in enumerate(fills)}
 

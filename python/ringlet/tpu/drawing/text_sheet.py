@@ -15,11 +15,10 @@ from numpy.typing import ArrayLike
 
 from ringlet.tpu.drawing.canvas import Canvas
 from ringlet.tpu.drawing.colours import CATEGORIES, colour_styles, is_gradient
-from ringlet.tpu.drawing.hops import Hop, HopKind
-from ringlet.tpu.drawing.legend import loads_in_words, ring_in_words, wraps_in_words
+from ringlet.tpu.drawing.hops import Hop, HopKind, ring_hops
+from ringlet.tpu.drawing.legend import labels_in_words, left_out, loads_in_words, ring_in_words, wraps_in_words
 from ringlet.tpu.drawing.panel_layout import chosen_slices
 from ringlet.tpu.drawing.panels import ClosePanel, Panel, TinyPanel, WidePanel
-from ringlet.tpu.drawing.rings import hops_of
 from ringlet.tpu.drawing.subject import Drawn, Subject, rings_of, subject_of
 from ringlet.tpu.drawing.terminal import paint_of
 from ringlet.tpu.units import format_bytes
@@ -42,17 +41,11 @@ def text_lines(
     width: int = 80,
     in_colours: bool = False,
 ) -> list[str]:
-    """Return the lines of a drawing; the other parameters are those of `ringlet.tpu.drawing.text`.
-
-    Parameters
-    ----------
-    in_colours : bool
-        Whether to include escape sequences of colours.
-    """
+    """Return the lines of a drawing; the other parameters are those of `ringlet.tpu.drawing.text`."""
     if width < _NARROWEST:
         raise ValueError(f"width must be at least {_NARROWEST} characters, got width={width}")
     subject = subject_of(drawn, loads)
-    hops = hops_of(subject, rings_of(subject, rings))
+    hops = [ring_hops(ring, subject.periods) for ring in rings_of(subject, rings)]
     sheet = _sheet(subject, hops, chosen_slices(subject, slices), width, slices is None)
     lines = textwrap.wrap(subject.title, width)
     lines += sheet.canvas().lines(paint_of(colour_styles(subject)) if in_colours else None)
@@ -92,13 +85,9 @@ class _Sheet:
         for number, group in enumerate(self.groups):
             left, top = number % self.across * step, number // self.across * self.block_height
             if self.has_titles:
-                canvas.write(left, top, _title(group))
+                canvas.write(left, top, f"z = {group[0]}" + (f" to {group[-1]}" if len(group) > 1 else ""))
             canvas.paste(self.panel.draw(group[0]), left, top + self.has_titles)
         return canvas
-
-
-def _title(group: Sequence[int]) -> str:
-    return f"z = {group[0]}" if len(group) == 1 else f"z = {group[0]} to {group[-1]}"
 
 
 def _sheet(
@@ -142,7 +131,7 @@ def _identical_slices(panel: Panel, slices: Sequence[int]) -> tuple[tuple[int, .
 
 def _legend(subject: Subject, hops: Sequence[Sequence[Hop]], sheet: _Sheet) -> Iterator[str]:
     is_wide, is_tiny = isinstance(sheet.panel, WidePanel), isinstance(sheet.panel, TinyPanel)
-    yield _letters(subject) if is_tiny else _labels(subject)
+    yield _letters(subject) if is_tiny else labels_in_words(subject) + _unused(subject)
     notes = ["x: no device there"] if (subject.task < 0).any() else []
     notes += ["boxes: hosts"] if is_wide else []
     yield "; ".join([*notes, wraps_in_words(subject)])
@@ -158,14 +147,9 @@ def _legend(subject: Subject, hops: Sequence[Sequence[Hop]], sheet: _Sheet) -> I
         yield words
     if subject.loads is not None:
         yield from _loads(subject, is_wide, is_tiny)
-    yield from _left_out(subject, sheet)
-
-
-def _labels(subject: Subject) -> str:
-    if subject.num_replicas == 0:
-        return "a:b is device b of host a"
-    what = "a.b is logical core b of replica a" if subject.num_logical_cores > 1 else "numbers: replicas"
-    return what + ("; · is a core without a replica" if _has_unused(subject) else "")
+    panel = sheet.panel
+    columns, rows = (panel.columns, panel.rows) if isinstance(panel, TinyPanel) else subject.shape[:2]
+    yield from left_out(subject.shape, (columns, rows, sheet.num_slices))
 
 
 def _letters(subject: Subject) -> str:
@@ -173,7 +157,7 @@ def _letters(subject: Subject) -> str:
         return "digits: load of the busiest link of a chip"
     if subject.num_replicas == 0:
         return "letters: hosts, from a to z and again from a"
-    unused = "; · is a core without a replica" if _has_unused(subject) else ""
+    unused = _unused(subject)
     if is_gradient(subject):
         return f"digits: tenths of the replicas, from 0 for the first{unused}"
     if subject.num_replicas <= len(CATEGORIES):
@@ -181,8 +165,9 @@ def _letters(subject: Subject) -> str:
     return f"letters: replicas; those that touch differ{unused}"
 
 
-def _has_unused(subject: Subject) -> bool:
-    return bool(((subject.replica < 0) & (subject.task >= 0)).any())
+def _unused(subject: Subject) -> str:
+    is_one_unused = subject.num_replicas and ((subject.replica < 0) & (subject.task >= 0)).any()
+    return f"; · is a {subject.unit} without a replica" if is_one_unused else ""
 
 
 def _loads(subject: Subject, is_wide: bool, is_tiny: bool) -> Iterator[str]:
@@ -192,12 +177,3 @@ def _loads(subject: Subject, is_wide: bool, is_tiny: bool) -> Iterator[str]:
         what = "1 to 9 between chips: the busier direction of a link" if is_wide else "1 to 9"
         yield f"{what}, in ninths of {format_bytes(loads.highest)}{along_z}"
     yield loads_in_words(subject)
-
-
-def _left_out(subject: Subject, sheet: _Sheet) -> Iterator[str]:
-    panel = sheet.panel
-    if isinstance(panel, TinyPanel) and (panel.columns, panel.rows) != subject.shape[:2]:
-        yield f"left out: all chips but those with x below {panel.columns} and y below {panel.rows}"
-    missing = subject.shape[2] - sheet.num_slices
-    if missing:
-        yield f"{missing:,} of {subject.shape[2]:,} slices are not shown; slices=[...] chooses them"

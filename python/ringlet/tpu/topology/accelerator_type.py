@@ -193,8 +193,9 @@ def _reason(text: str) -> str:
     prefix = re.split(r"[-:]", text)[0]
     if prefix in _BY_PREFIX:
         generation = _BY_PREFIX[prefix]
-        return f"behind {prefix}- stands a number of {generation.number_counts}, or a shape such as " + _sample_shape(
-            generation
+        return (
+            f"{prefix}- must be followed by a number of {generation.number_counts}, or by a shape such as "
+            + _sample_shape(generation)
         )
     return f"names begin with {', '.join(_BY_PREFIX)}, followed by a number or by a shape"
 

@@ -32,15 +32,7 @@ class CoordinateError(ValueError, IndexError):
 
 
 def as_int32(name: str, values: Any) -> IntArray:
-    """Return an argument as a new array of int32.
-
-    Raises
-    ------
-    ValueError
-        If a number is not an integer or exceeds 32 bits, or if rows differ in length.
-    TypeError
-        If the values are not numbers.
-    """
+    """Return an argument as a new array of int32; a ValueError or a TypeError names the argument."""
     try:
         given = np.asarray(values)
     except ValueError:
@@ -65,24 +57,7 @@ def _check_whole(name: str, given: np.ndarray[Any, Any]) -> None:
 
 
 def cells_of(name: str, coordinates: IntArray, mesh_shape: Sequence[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return the cell number of each core, in row-major order over the mesh.
-
-    Parameters
-    ----------
-    name : str
-        Name of the array in messages.
-    coordinates : ndarray of int32, shape (groups, members, 4)
-    mesh_shape : sequence of 4 ints
-
-    Returns
-    -------
-    ndarray of int64, shape (groups * members,)
-
-    Raises
-    ------
-    CoordinateError
-        If a coordinate is negative or outside the mesh.
-    """
+    """Return the cell number of each core in [group, member, coordinate], in row-major order over the mesh."""
     flat: IntArray = coordinates.reshape(-1, len(mesh_shape))
     bounds = np.array(mesh_shape, np.int32)
     # Negative numbers are the largest when read as unsigned.

@@ -28,12 +28,7 @@ NUMBER = re.compile(r"\d{1,6}", re.ASCII)
 
 
 class Variables:
-    """Variables by name; an empty one counts as unset.
-
-    Parameters
-    ----------
-    environ : mapping of str to str
-    """
+    """Variables by name; an empty one counts as unset."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ

@@ -3,7 +3,8 @@
 Sources, by the keys in the rows:
 
 - GC: Google Cloud's pages, ``docs.cloud.google.com/tpu/docs/{v3,v4,v5e,v5p,v6e,tpu7x}``.
-- JAX: ``jax-ml/jax``, ``jax/_src/tpu_info.py`` (cores, memory) and ``jax/_src/mesh_utils.py`` (device kinds).
+- JAX: ``jax-ml/jax``, ``jax/_src/tpu_info.py`` (cores, memory) and ``jax/_src/mesh_utils.py`` (device kinds);
+  docs.jax.dev, ``jax.experimental.pallas.tpu.ChipVersion`` (a table of the chips with two cores that support megacore).
 - HSM: *How to Scale Your Model*, parts 2 and 3, ``jax-ml/scaling-book``: measured links and networks.
 - MT: ``AI-Hypercomputer/maxtext``, ``MaxText/accelerator_to_spec_map.py``; XPK: ``AI-Hypercomputer/xpk``,
   ``src/xpk/core/system_characteristics.py``; PTX: ``pytorch/xla``, ``torch_xla/_internal/tpu.py`` (shapes, hosts).
@@ -56,7 +57,7 @@ class Generation:
     devices_per_chip : int
         Devices that frameworks show for a chip by default.
     has_megacore : bool
-        Whether the two cores of a chip can form one device.
+        Whether the two cores of a chip can form one device, as by default on real slices.
     torus_rank : int
         Axes of the network between chips, 2 or 3.
     pod_shape : tuple of int
@@ -180,7 +181,6 @@ class Generation:
 
 
 def _flat(*sizes: tuple[int, int]) -> tuple[ChipShape, ...]:
-    """Return shapes of one layer of chips."""
     return tuple((x, y, 1) for x, y in sizes)
 
 
@@ -208,7 +208,7 @@ _V3 = Generation(
 )  # fmt: skip
 _V4 = Generation(
     name="v4", device_kind="TPU v4", prefixes=("v4",), number_counts="cores",
-    cores_per_chip=2, devices_per_chip=1, has_megacore=True,
+    cores_per_chip=2, devices_per_chip=1, has_megacore=True,  # JAX
     torus_rank=3, pod_shape=(16, 16, 16), wrap_rule="cubes",
     shapes=_SMALL_SHAPES, max_cubes=64, any_order=True,  # GC, MT, XPK
     hbm_bytes=32 * _GIB, hbm_bandwidth=1.2e12, vmem_bytes=16 * _MIB, flops=2.75e14, low_precision_ops=2.75e14,  # GC
@@ -226,7 +226,7 @@ _V5E = Generation(
 )  # fmt: skip
 _V5P = Generation(
     name="v5p", device_kind="TPU v5", prefixes=("v5p", "v5"), number_counts="cores",
-    cores_per_chip=2, devices_per_chip=1, has_megacore=True,
+    cores_per_chip=2, devices_per_chip=1, has_megacore=True,  # JAX
     torus_rank=3, pod_shape=(16, 20, 28), wrap_rule="cubes",
     shapes=_SMALL_SHAPES, max_cubes=140,  # GC, MT, XPK
     hbm_bytes=95 * _GIB, hbm_bandwidth=2.765e12, vmem_bytes=64 * _MIB, flops=4.59e14, low_precision_ops=9.18e14,  # GC

@@ -6,48 +6,25 @@ import enum
 from dataclasses import dataclass
 from typing import Any
 
-from ringlet.tpu.topology.topology_proto import single_numbers
+from ringlet.tpu.topology import topology_proto
 
 __all__ = ["HardwareFeature", "HardwareFeatureMessage"]
 
-# Field numbers in TopologyProto, and in its nested message.
-_FEATURE = 5
+# Field numbers of the message.
 _EMBEDDING, _DEVICES_PER_CHIP = 1, 2
 
 
 @dataclass(frozen=True)
 class HardwareFeatureMessage:
-    """The field ``tpu_hardware_feature`` of a ``TopologyProto``.
-
-    Attributes
-    ----------
-    embedding_feature : int
-        Number of a :class:`HardwareFeature.EmbeddingFeature`: 0, 1 or 2.
-    num_embedding_devices_per_chip : int
-    """
+    """The field ``tpu_hardware_feature`` of a ``TopologyProto``."""
 
     embedding_feature: int = 0
     num_embedding_devices_per_chip: int = 0
 
     @classmethod
     def of_topology(cls, serialized: bytes) -> HardwareFeatureMessage:
-        """Parse it from a serialized topology; zeros if absent.
-
-        Parameters
-        ----------
-        serialized : bytes
-
-        Raises
-        ------
-        ValueError
-            If the bytes are not a valid message.
-
-        Examples
-        --------
-        >>> HardwareFeatureMessage.of_topology(bytes([0x2A, 2, 8, 2]))
-        HardwareFeatureMessage(embedding_feature=2, num_embedding_devices_per_chip=0)
-        """
-        numbers = single_numbers(serialized, _FEATURE)
+        """Parse it from a serialized topology; zeros if absent."""
+        numbers = topology_proto.parse(serialized).hardware_feature
         return cls(numbers.get(_EMBEDDING, 0), numbers.get(_DEVICES_PER_CHIP, 0))
 
 

@@ -53,25 +53,10 @@ class Links:
 
 
 def twist_of(shape: ChipShape) -> tuple[ChipShape, ChipShape, ChipShape] | None:
-    """Return the shift of wrap links along each axis in a twisted torus.
+    """Return, by axis of the link, the shift of wrap links along x, y and z in a twisted torus; None without one.
 
     A torus of n x n x 2n or n x 2n x 2n chips can be twisted: a wrap link of a short axis arrives n chips further along
     each long one.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Chips along x, y and z.
-
-    Returns
-    -------
-    tuple of 3 tuples of int, or None
-        By axis of the link, the shift along x, y and z; None if no twist exists.
-
-    Examples
-    --------
-    >>> twist_of((4, 4, 8))
-    ((0, 0, 4), (0, 0, 4), (0, 0, 0))
     """
     short, long = min(shape), max(shape)
     if long != 2 * short or any(length not in (short, long) for length in shape):
@@ -84,21 +69,7 @@ def twist_of(shape: ChipShape) -> tuple[ChipShape, ChipShape, ChipShape] | None:
 def links_of(
     shape: ChipShape, wrap: Sequence[bool], twist: tuple[ChipShape, ChipShape, ChipShape] | None = None
 ) -> Links:
-    """Return the links of a mesh.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Chips along x, y and z.
-    wrap : sequence of 3 bools
-        Whether each axis closes to a ring. A ring of two chips has a second, parallel link; a single chip has none.
-    twist : tuple, optional
-        From :func:`twist_of`.
-
-    Returns
-    -------
-    Links
-    """
+    """Return the links of a mesh. A ring of two chips has a second, parallel link; a single chip has none."""
     sources, targets, axes, wraps = [], [], [], []
     chips = np.arange(shape[0] * shape[1] * shape[2], dtype=np.int32).reshape(shape)
     for axis in range(3):

@@ -143,5 +143,4 @@ def _boxes(host: ChipShape) -> Iterator[ChipShape]:
 
 
 def _visible(local: int, chips: int) -> range:
-    """Return the host-local numbers of the chips of a local process."""
     return range(local * chips, (local + 1) * chips)

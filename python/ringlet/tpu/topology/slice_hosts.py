@@ -16,29 +16,10 @@ IntArray = np.ndarray[Any, np.dtype[np.int32]]
 def coordinates_of_slice(
     shape: ChipShape, task_shape: ChipShape, devices_per_chip: int, tasks_per_chip: int = 1
 ) -> IntArray:
-    """Return the coordinates of the devices of a slice, numbered by task, then by chip within the task.
+    """Return the coordinates of the devices of a slice, [task, device of the task, coordinate].
 
     Tasks are ordered along x first, then y, then z; so are the chips of a task; the devices of a chip are adjacent.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Chips of the slice along x, y and z.
-    task_shape : tuple of int
-        Chips of one task; each length divides that of the slice.
-    devices_per_chip : int
-    tasks_per_chip : int
-        Number of tasks that share each chip and divide its devices evenly.
-
-    Returns
-    -------
-    ndarray of int32, shape (tasks, devices per task, 4)
-        Coordinates x, y, z and core.
-
-    Examples
-    --------
-    >>> coordinates_of_slice((4, 2, 1), (2, 2, 1), 1)[1].tolist()
-    [[2, 0, 0, 0], [3, 0, 0, 0], [2, 1, 0, 0], [3, 1, 0, 0]]
+    `tasks_per_chip` tasks share each chip and divide its devices evenly.
     """
     tasks = [length // part for length, part in zip(shape, task_shape, strict=True)]
     # Axes of the grid: task z, y, x, then chip z, y, x, then core, fastest last.

@@ -16,13 +16,7 @@ _TPU = re.compile(r".*task:(\d+)/.*device:TPU:(\d+)")
 
 
 class SystemDevice(NamedTuple):
-    """A device of a TPU system.
-
-    Examples
-    --------
-    >>> SystemDevice("/job:worker/replica:0/task:0/device:TPU:3", "TPU").device_type
-    'TPU'
-    """
+    """A device of a TPU system."""
 
     name: str
     device_type: str
@@ -65,25 +59,7 @@ class CoresByHost(NamedTuple):
 
 
 def metadata_of(topology: Topology, job: str = "worker") -> TPUSystemMetadata:
-    """Return the metadata of the system with this topology.
-
-    Parameters
-    ----------
-    topology : Topology
-    job : str
-        In device names.
-
-    Returns
-    -------
-    TPUSystemMetadata
-        With a ``CPU:0`` for each host, and devices in the order of the numbers in their names.
-
-    Examples
-    --------
-    >>> import ringlet
-    >>> metadata_of(ringlet.tpu.Topology.from_accelerator_type("v5e-1")).devices[1].name
-    '/job:worker/replica:0/task:0/device:TPU:0'
-    """
+    """Return the metadata of a system: a ``CPU:0`` for each host, and TPUs in the order of their numbers."""
     hosts, per_host = topology.num_tasks, topology.num_tpus_per_task
     devices = tuple(
         SystemDevice(f"/job:{job}/replica:0/task:{host}/device:{kind}:{index}", kind)
@@ -95,22 +71,7 @@ def metadata_of(topology: Topology, job: str = "worker") -> TPUSystemMetadata:
 
 
 def cores_by_host(devices: Iterable[Any]) -> CoresByHost:
-    """Group TPU devices by host.
-
-    Parameters
-    ----------
-    devices : iterable of SystemDevice or of other objects with a ``name``
-        Other devices are ignored.
-
-    Returns
-    -------
-    CoresByHost
-
-    Examples
-    --------
-    >>> cores_by_host([SystemDevice("/job:worker/task:1/device:TPU:0", "TPU")])
-    CoresByHost(device_map={'1': ['0']}, total_cores=1)
-    """
+    """Group TPU devices by host; other devices are ignored."""
     hosts: defaultdict[str, list[str]] = defaultdict(list)
     for device in devices:
         if match := _TPU.fullmatch(device.name):
@@ -119,23 +80,7 @@ def cores_by_host(devices: Iterable[Any]) -> CoresByHost:
 
 
 def cores_per_host(device_map: Mapping[str, list[str]]) -> int:
-    """Return the number of TPU devices per host.
-
-    Parameters
-    ----------
-    device_map : mapping of str to list of str
-        From :func:`cores_by_host`.
-
-    Raises
-    ------
-    RuntimeError
-        If hosts have different numbers, or there are none.
-
-    Examples
-    --------
-    >>> cores_per_host({"0": ["0", "1"], "1": ["0", "1"]})
-    2
-    """
+    """Return the number of TPU devices per host; a RuntimeError if hosts differ or there are none."""
     counts = {len(cores) for cores in device_map.values()}
     if len(counts) != 1:
         raise RuntimeError(

@@ -227,7 +227,6 @@ class Topology(Drawable):
         return x, y, z
 
     def _check_distinct(self) -> None:
-        """Raise if two devices have the same coordinates."""
         repeated = first_repeated(self._cells, math.prod(self._shape))
         if repeated is None:
             return

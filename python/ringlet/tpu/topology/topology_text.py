@@ -9,7 +9,17 @@ from ringlet.tpu.topology.accelerator_type import shape_text
 if TYPE_CHECKING:
     from ringlet.tpu.topology.topology import Topology
 
-__all__ = ["describe"]
+__all__ = ["counted", "describe", "unit_of"]
+
+
+def counted(number: int, noun: str) -> str:
+    """Return ``1 chip``, ``2 chips``, ``3 processes``."""
+    return f"{number:,} {noun}{'' if number == 1 else 'es' if noun.endswith('s') else 's'}"
+
+
+def unit_of(topology: Topology) -> str:
+    """Return what a device is: a whole chip with megacore, else a core."""
+    return "chip" if topology.is_megacore else "core"
 
 
 def describe(topology: Topology) -> str:

@@ -33,6 +33,7 @@ from ringlet.tpu.topology.environment_variables import (
     contradiction,
 )
 from ringlet.tpu.topology.generation import ChipShape, Generation
+from ringlet.tpu.topology.topology_text import counted
 
 __all__ = ["TPUEnvironment"]
 
@@ -135,8 +136,6 @@ class TPUEnvironment:
 
 @dataclass(frozen=True)
 class _ShapeVariable:
-    """Shape of the slice according to one variable."""
-
     name: str
     kind: AcceleratorType | None
     shape: ChipShape | None
@@ -246,7 +245,6 @@ def _half_or_all(shape: ChipShape) -> ChipShape:
 
 
 def _with_processes(found: Variables, slice_: TPUEnvironment, source: str) -> TPUEnvironment:
-    """Return the slice with its hosts and processes, and the indices of this one."""
     hostnames = found.texts(HOSTNAMES)
     kind = AcceleratorType.parse(slice_.accelerator_type) if slice_.accelerator_type else None
     is_part = kind is not None and math.prod(slice_.shape) < math.prod(kind.shape)
@@ -255,15 +253,15 @@ def _with_processes(found: Variables, slice_: TPUEnvironment, source: str) -> TP
     _check_hosts(hostnames, whole, source)
     addresses = found.texts(ADDRESSES)
     if addresses and len(addresses) != slice_.num_processes:
-        how = f"{_count(len(addresses), 'address')} for {_count(slice_.num_processes, 'process')}"
+        how = f"{counted(len(addresses), 'address')} for {counted(slice_.num_processes, 'process')}"
         raise contradiction(ADDRESSES, source, how)
     hosts = len(hostnames) or _num_hosts(whole)
     worker, task = found.number(WORKER_ID), found.number(TASK_ID)
     if worker is not None and worker >= hosts:
         other = HOSTNAMES if hostnames else source
-        raise contradiction(WORKER_ID, other, f"number {worker}, with {_count(hosts, 'host')} counted from 0")
+        raise contradiction(WORKER_ID, other, f"number {worker}, with {counted(hosts, 'host')} counted from 0")
     if task is not None and task >= slice_.num_processes:
-        how = f"number {task}, with {_count(slice_.num_processes, 'process')} counted from 0"
+        how = f"number {task}, with {counted(slice_.num_processes, 'process')} counted from 0"
         raise contradiction(TASK_ID, source, how)
     _check_port(found.number(PORT), task, addresses)
     return replace(
@@ -274,11 +272,6 @@ def _with_processes(found: Variables, slice_: TPUEnvironment, source: str) -> TP
         task_id=task,
         visible_chips=_visible_chips(found, slice_),
     )
-
-
-def _count(number: int, noun: str) -> str:
-    plural = "" if number == 1 else "es" if noun.endswith("s") else "s"
-    return f"{number} {noun}{plural}"
 
 
 def _num_hosts(slice_: TPUEnvironment) -> int:
@@ -299,9 +292,9 @@ def _check_hosts(hostnames: tuple[str, ...], slice_: TPUEnvironment, source: str
     is_possible = slice_.num_processes % hosts == 0 and (chips < 4 or not sizes or chips / hosts in sizes)
     if not is_possible:
         expected = " or ".join(str(chips // size) for size in sorted(sizes, reverse=True) if chips % size == 0)
-        what = f"{shape_text(slice_.shape)} chips with {_count(slice_.num_processes, 'process')}"
+        what = f"{shape_text(slice_.shape)} chips with {counted(slice_.num_processes, 'process')}"
         there = f", which has {expected}" if expected else ""
-        raise contradiction(HOSTNAMES, source, f"{_count(hosts, 'host')} for {what}{there}")
+        raise contradiction(HOSTNAMES, source, f"{counted(hosts, 'host')} for {what}{there}")
 
 
 def _check_port(port: int | None, task: int | None, addresses: tuple[str, ...]) -> None:
@@ -340,7 +333,6 @@ def _visible_chips(found: Variables, slice_: TPUEnvironment) -> tuple[int, ...] 
 
 
 def _with_slices(found: Variables, slice_: TPUEnvironment) -> TPUEnvironment:
-    """Return the slice with the number of slices, its index and its name."""
     number, many = found.number(SLICE_ID) or 0, found.number(NUM_SLICES)
     if many == 0:
         raise ValueError(f"{NUM_SLICES} is '0': expected the number of slices, at least 1.")

@@ -34,31 +34,9 @@ _systems: dict[str, tuple[SystemDevice, ...]] = {}
 def slice_topology(
     accelerator_type: str | None = None, environ: Mapping[str, str] | None = None, num_hosts: int | None = None
 ) -> Topology:
-    """Return the topology of the slice to model for a program without TPUs.
+    """Return the topology of the slice to model for a program without TPUs; each core is a device.
 
-    Parameters
-    ----------
-    accelerator_type : str, optional
-        Such as ``"v4-32"``.
-    environ : mapping of str to str, optional
-        Variables that describe the slice if the type is not given; default: those of the process.
-    num_hosts : int, optional
-        Number of hosts if neither describes the slice.
-
-    Returns
-    -------
-    Topology
-        Each core is a device. Default: a ``v4-16`` slice.
-
-    Raises
-    ------
-    ValueError
-        If there is no such slice, or the variables contradict each other.
-
-    Examples
-    --------
-    >>> slice_topology(environ={}).mesh_shape, slice_topology(environ={"TPU_ACCELERATOR_TYPE": "v5e-4"}).mesh_shape
-    (array([2, 2, 2, 2], dtype=int32), array([2, 2, 1, 1], dtype=int32))
+    The type, else the variables, else the number of hosts describe it; the default is a ``v4-16`` slice.
     """
     found = os.environ if environ is None else environ
     if accelerator_type is not None:
@@ -160,23 +138,7 @@ def shutdown_tpu_system(cluster_resolver: Any = None) -> None:
 
 
 def tpu_devices(name: str | None = None) -> tuple[SystemDevice, ...]:
-    """Return the TPU devices of the initialized systems.
-
-    Parameters
-    ----------
-    name : str, optional
-        Only those of this system.
-
-    Returns
-    -------
-    tuple of SystemDevice
-        With distinct names.
-
-    Examples
-    --------
-    >>> tpu_devices("never initialized")
-    ()
-    """
+    """Return the TPU devices of the initialized systems, or of one of them."""
     if name is not None:
         return _systems.get(name, ())
     return tuple(dict.fromkeys(device for devices in list(_systems.values()) for device in devices))

@@ -1,0 +1,34 @@
+"""Topology of an assignment, a cost or a slice."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from ringlet.tpu.topology.topology import Topology
+
+__all__ = ["Placed", "topology_of"]
+
+
+class Placed(Protocol):
+    """Replicas on the cores of a slice, as a DeviceAssignment is."""
+
+    @property
+    def topology(self) -> Topology:
+        """The slice."""
+
+    @property
+    def core_assignment(self) -> np.ndarray[Any, np.dtype[np.int32]]:
+        """Coordinates [replica, logical core, axis]."""
+
+
+def topology_of(placed: Any) -> Topology:
+    """Return the slice of an assignment or of a cost; a topology is returned unchanged."""
+    topology = getattr(placed, "topology", placed)
+    if not isinstance(topology, Topology):
+        raise TypeError(
+            f"expected a DeviceAssignment or a Topology, got {placed!r}. Pass Topology.from_accelerator_type('v4-128'), "
+            "or DeviceAssignment.build of it"
+        )
+    return topology
