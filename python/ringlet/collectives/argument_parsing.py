@@ -50,15 +50,16 @@ def as_sequence(values: Any, name: str) -> Sequence[Any]:
 
 
 def shortened(value: Any) -> str:
-    """Return the repr of a value for a message, shortened to 40 characters.
+    """Return the repr of a value for a message, on one line and shortened to 40 characters, then with its shape.
 
     Examples
     --------
     >>> shortened(1.5), shortened(list(range(100)))
     ('1.5', '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11...')
     """
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."
+    text = " ".join(repr(value).split())
+    shape = getattr(value, "shape", None)
+    return text if len(text) <= 40 else text[:37] + "..." + (f" of shape {shape}" if isinstance(shape, tuple) else "")
 
 
 def as_text(value: Any) -> str:

@@ -25,6 +25,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.errors import ShardingError
 from ringlet.sharding.formats.iota import Iota
 from ringlet.sharding.layout.sharding import TYPES, Sharding
@@ -105,7 +106,7 @@ class _Message:
 def parse(data: bytes, num_devices: int | None = None) -> Sharding:
     """Parse a sharding; see :meth:`Sharding.from_serialized`."""
     if not isinstance(data, (bytes, bytearray, memoryview)):
-        raise TypeError(f"an OpSharding message is bytes, got {data!r} of type {type(data).__name__}")
+        raise TypeError(f"an OpSharding message is bytes, got {shortened(data)} of type {type(data).__name__}")
     message = _Message()
     for number, wire, value, written in _fields(bytes(data)):
         if number in message.numbers and wire in (_VARINT, _BYTES):
