@@ -14,6 +14,7 @@ from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import WHOLE, Cut, Layout
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.testing import run_on_ranks
+from tests.values.test_notebook_repr import Table
 
 VALUES = np.arange(24, dtype=np.float32).reshape(4, 6)
 TILES, COPIES, ONE = Sharding.tiled((2, 3)), Sharding.replicated(6), Sharding.maximal(1, 6)
@@ -94,8 +95,49 @@ def test_elements_are_given_as_lists_and_bytes():
 def test_text_shows_the_values_and_where_they_are():
     x = shard(VALUES, TILES)
     assert str(x) == f"{x}" == str(VALUES)
-    assert repr(x).startswith("ShardedArray(array([[ 0.,")
-    assert repr(x).endswith("dtype=float32), sharding={devices=[2,3]<=[6]})")
+    assert repr(x) == f"float32[4,6] {{devices=[2,3]<=[6]}}\n{VALUES}"
+
+
+MESH = Mesh({"x": 4, "y": 2})
+
+
+@pytest.mark.parametrize(
+    ("sharding", "text"),
+    [
+        (MESH.sharding("x", None), "sharded ('x', None) on Mesh(x=4, y=2)"),
+        (MESH.sharding(("y", "x")), "sharded (('y', 'x'), None) on Mesh(x=4, y=2)"),
+        (MESH.sharding(), "replicated on Mesh(x=4, y=2)"),
+        (MESH.sharding("x", unreduced=["y"]), "sharded ('x', None) on Mesh(x=4, y=2), unreduced over y"),
+        (MESH.sharding(unreduced=["y", "x"]), "on Mesh(x=4, y=2), unreduced over x and y"),
+        (Mesh({"x": 1, "y": 2}, [1, 0]).sharding("x", "y"), "sharded (None, 'y') on Mesh(x=1, y=2, devices=[[1, 0]])"),
+        (Sharding.maximal(3, 8), "{maximal device=3}"),
+    ],
+)
+def test_text_names_the_axes_of_the_mesh(sharding, text):
+    x = shard(VALUES, sharding)
+    assert repr(x).splitlines()[0] == f"float32[4,6] {text}"
+    assert Table(x._repr_html_()).rows[2] == ["placement", text]
+
+
+def test_results_keep_the_names_of_the_mesh_and_long_values_are_cut():
+    x = shard(np.ones((512, 128)), MESH.sharding("x", "y"))
+    assert len(repr(x).splitlines()) == 6
+    added = shard(VALUES, Sharding.replicated(8)) + shard(VALUES, MESH.sharding("x"))
+    for result, text in (
+        (x @ np.ones((128, 4)), "float64[512,4] sharded ('x', None) on Mesh(x=4, y=2), unreduced over y"),
+        (x.max(axis=0), "float64[128] sharded ('y',) on Mesh(x=4, y=2), unreduced over x (MAX)"),
+        (x.reshard(Mesh({"rows": 8}).sharding("rows")), "float64[512,128] sharded ('rows', None) on Mesh(rows=8)"),
+        (added, "float32[4,6] sharded ('x', None) on Mesh(x=4, y=2)"),
+    ):
+        assert repr(result).splitlines()[0] == text
+
+
+def test_an_array_is_a_table_in_a_notebook():
+    table = Table(shard(np.array(["<b>", "&"]), MESH.sharding())._repr_html_())
+    assert table.caption == "ShardedArray"
+    assert table.rows[:2] == [["dtype", "<U3"], ["shape", "(2,)"]]
+    assert table.rows[3] == ["values", "['<b>' '&']"]
+    assert table.tags <= {"table", "caption", "tbody", "tr", "th", "td"}
 
 
 def test_dlpack_gives_memory_that_one_device_has():
@@ -142,5 +184,5 @@ def test_what_lies_on_several_processes_is_collected_by_all_of_them():
         return x.tolist(), np.asarray(x).tolist(), float(x[3, 5]), repr(x)
 
     values = VALUES.tolist()
-    shown = "ShardedArray(shape=(4, 6), dtype=float32, sharding={devices=[2,1]<=[2]})"
+    shown = "float32[4,6] sharded ('x', None) on Mesh(x=2)"
     assert run_on_ranks(2, work) == [(values, values, 23.0, shown)] * 2

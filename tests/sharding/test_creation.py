@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ringlet.errors import ShardingError
-from ringlet.sharding import Mesh, Sharding, creation, mode, shard
+from ringlet.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, creation, device_put, mode, shard
 from ringlet.sharding.creation import place
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import WHOLE, Cut, Layout
@@ -78,3 +78,13 @@ def test_versions_of_numpy_whose_dtypes_depend_on_values_are_refused(monkeypatch
     monkeypatch.setattr(creation, "_IS_BEFORE_2", True)
     with pytest.raises(ImportError, match=r"NumPy 2\.0 or later"):
         shard(np.ones(2), Sharding.tiled((2,)))
+
+
+def test_an_array_is_put_on_devices_as_in_jax():
+    mesh = Mesh(np.arange(4).reshape(2, 2), ("x", "y"))
+    x = device_put(np.arange(4.0), NamedSharding(mesh, PartitionSpec("y")))
+    assert repr(x) == "float64[4] sharded ('y',) on Mesh(x=2, y=2)\n[0. 1. 2. 3.]"
+    with pytest.raises(
+        TypeError, match=r"or NamedSharding\(mesh, PartitionSpec\('x', None\)\), got PartitionSpec\('y'\)"
+    ):
+        device_put(np.arange(4.0), PartitionSpec("y"))

@@ -17,12 +17,13 @@ MESH = Mesh({"x": 2, "y": 2})
 def test_an_array_is_drawn_as_its_sharding_and_shape():
     array = shard(np.arange(12).reshape(4, 3), MESH.sharding("x", None))
     assert str(visualize(array)) == str(visualize(MESH.sharding("x", None), (4, 3)))
-    assert str(visualize(array)) == str(visualize(Sharding.tiled((2, 1, 2), last_tile_dims=["replicated"]), (4, 3)))
+    unnamed = visualize(Sharding.tiled((2, 1, 2), last_tile_dims=["replicated"]), (4, 3))
+    assert str(visualize(array)).splitlines()[1:] == str(unnamed).splitlines()[1:]
 
 
 def test_an_array_without_its_values_says_how_they_are_combined():
     array = shard(np.ones((4, 3)), MESH.sharding("x", None)).sum(axis=0)
-    assert "+: the values of these devices have yet to be summed" in str(visualize(array))
+    assert "2 summands, each as large as the array, have yet to be summed" in str(visualize(array))
 
 
 def test_a_picture_is_the_same_each_time():

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import ringlet
 from ringlet.errors import GatherWarning
 from ringlet.sharding import Sharding, shard
 
@@ -133,3 +134,25 @@ def test_a_call_gives_or_raises_what_it_does_for_the_whole(name, data):
                 assert found is None
             else:
                 np.testing.assert_allclose(np.asarray(one, np.asarray(other).dtype), other, rtol=1e-12)
+
+
+ONE_REPLICA = ringlet.MirroredStrategy(["CPU:0"])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda wrong: shard(np.ones(4), wrong),
+        lambda wrong: ringlet.sharding.ShardedArray(np.ones(4), wrong),
+        lambda wrong: Sharding.tiled((2, 1)).of_tuple([wrong]),
+        Sharding.parse,
+        lambda wrong: ONE_REPLICA.extended.update(wrong, abs),
+        lambda wrong: ONE_REPLICA.run(abs, args=wrong),
+        lambda wrong: ringlet.Variable(np.ones(3)).scatter_add(wrong),
+    ],
+)
+def test_an_error_shows_the_beginning_of_a_wrong_array(call):
+    with pytest.raises((TypeError, ValueError), match=r"array\(.*\.\.\. of shape \(1000, 2\)") as caught:
+        call(np.linspace(0, 1, 2000).reshape(1000, 2))
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400

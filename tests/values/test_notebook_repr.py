@@ -151,3 +151,18 @@ def test_a_distributed_variable_shows_its_copies_and_how_they_are_written(synchr
     shown = table(variable)
     assert f"'v:0' of 2 replicas, synchronization {synchronization}, aggregation SUM" in shown.caption
     assert shown.rows[1:] == [[str(i), f"CPU:{i}", "float64", "(2,)", "[0. 1.]"] for i in range(2)]
+
+
+def test_a_strategy_and_a_dataset_show_what_they_are():
+    shown = table(ringlet.MirroredStrategy(["CPU:0", "CPU:2"]))
+    assert (shown.caption, shown.rows) == (
+        "MirroredStrategy", [["replicas in sync", "2"], ["devices", "CPU:0, CPU:2"]],
+    )  # fmt: skip
+    shown = table(ringlet.data.Dataset.range(10).batch(4))
+    assert shown.caption == "Dataset"
+    assert shown.rows[1] == ["elements", "3"]
+    assert shown.rows[2][0] == "element_spec"
+    shown = table(ringlet.data.Dataset.range(10).map(lambda x: "<script>").repeat())
+    assert [row[0] for row in shown.rows] == ["operations", "elements"]
+    assert shown.rows[1] == ["elements", "infinite"]
+    assert shown.tags <= {"table", "caption", "tbody", "tr", "th", "td"}

@@ -39,9 +39,10 @@ def as_sequence(values: Any, name: str) -> Sequence[Any]:
 
 
 def shortened(value: Any) -> str:
-    """Return the repr of a value for a message, shortened to 40 characters."""
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."
+    """Return the repr of a value for a message, on one line and shortened to 40 characters, then with its shape."""
+    text = " ".join(repr(value).split())
+    shape = getattr(value, "shape", None)
+    return text if len(text) <= 40 else text[:37] + "..." + (f" of shape {shape}" if isinstance(shape, tuple) else "")
 
 
 def as_text(value: Any) -> str:

@@ -199,6 +199,14 @@ class Dataset:
         spec = "" if self._node.runs_user_code else f" element_spec={self.element_spec!r}"
         return f"<{type(self).__name__} {_chain(self._node)}{spec}>"
 
+    def _repr_html_(self) -> str:
+        from ringlet.values.notebook_repr import facts_table
+
+        sizes = {INFINITE_CARDINALITY: "infinite", UNKNOWN_CARDINALITY: "unknown"}
+        spec = {} if self._node.runs_user_code else {"element_spec": self.element_spec}
+        facts = {"operations": _chain(self._node), "elements": sizes.get(self.cardinality(), self.cardinality())}
+        return facts_table(type(self).__name__, {**facts, **spec})
+
 
 def _chain(node: Node) -> str:
     front = ", ".join(map(_chain, node.inputs))

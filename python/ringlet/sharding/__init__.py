@@ -5,7 +5,7 @@ from __future__ import annotations
 from ringlet.collectives.adapters.array_adapters import register_kind
 from ringlet.errors import GatherError, GatherWarning
 from ringlet.module_names import list_public
-from ringlet.sharding.creation import shard
+from ringlet.sharding.creation import device_put, shard
 from ringlet.sharding.execution.gather_fallback import strict
 from ringlet.sharding.explain import explain
 from ringlet.sharding.halo.conv import conv_general, conv_general_vjp
@@ -41,6 +41,7 @@ __all__ = [
     "conv_general_vjp",
     "correlate",
     "correlate_vjp",
+    "device_put",
     "explain",
     "map_halo",
     "map_halo_vjp",

@@ -36,6 +36,10 @@ _ABSENT = {
 }
 
 
+# Elements of a longer array are omitted from its text.
+_MOST_SHOWN = 24
+
+
 class Conversions:
     """Conversions of a :class:`~ringlet.sharding.ShardedArray`.
 
@@ -206,8 +210,24 @@ class Conversions:
 
     def __repr__(self: Any) -> str:
         if self._group.member is not None:  # showing values would be a collective call
-            return f"ShardedArray(shape={self.shape}, dtype={self.dtype}, sharding={self.sharding})"
-        return f"ShardedArray({self._gathered()!r}, sharding={self.sharding})"
+            return self._summary
+        return f"{self._summary}\n{np.array2string(self._gathered(), threshold=_MOST_SHOWN, edgeitems=2)}"
+
+    def _repr_html_(self: Any) -> str:
+        from ringlet.sharding.layout.axis_names import placement_text
+        from ringlet.values.notebook_repr import facts_table
+
+        facts = {"dtype": self.dtype, "shape": self.shape, "placement": placement_text(self._layout, self._group)}
+        if self._group.member is None:
+            facts["values"] = np.array2string(self._gathered(), threshold=6, precision=4, max_line_width=10**6)
+        return facts_table(type(self).__name__, facts)
+
+    @property
+    def _summary(self: Any) -> str:
+        from ringlet.sharding.layout.axis_names import array_text, placement_text
+
+        combined = "" if self._combine.name == "SUM" else self._combine.name
+        return array_text(self.dtype, self.shape, placement_text(self._layout, self._group, combined))
 
     def __str__(self: Any) -> str:
         return repr(self) if self._group.member is not None else str(self._gathered())

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ringlet.collectives.argument_parsing import shortened
+
 if TYPE_CHECKING:
     from ringlet.sharding.layout.mesh import NamedSharding
     from ringlet.sharding.layout.sharding import Sharding
@@ -351,7 +353,7 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
         return (self[i] for i in range(self.shape[0]))
 
     def __delitem__(self: Any, key: Any) -> None:
-        raise ValueError(f"cannot delete array elements: write array = np.delete(array, {key!r})")
+        raise ValueError(f"cannot delete array elements: write array = np.delete(array, {shortened(key)})")
 
     def __contains__(self: Any, value: Any) -> bool:
         return bool(np.any(self == value))

@@ -17,7 +17,7 @@ from ringlet.sharding.memory_modes import current_mode
 from ringlet.sharding.resharding.device_buffers import buffers_for, fresh
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["place", "replicated_with", "shard"]
+__all__ = ["device_put", "place", "replicated_with", "shard"]
 
 
 _IS_BEFORE_2 = np.lib.NumpyVersion(np.__version__) < "2.0.0"
@@ -64,6 +64,9 @@ def shard(array: ArrayLike, sharding: Sharding | NamedSharding, num_devices: int
         return array.reshard(sharding)
     whole = np.asarray(array)
     return place(whole, layout_of(sharding, whole.ndim, num_devices), group)
+
+
+device_put = shard  # JAX's name
 
 
 def place(whole: Array, layout: Layout, group: DeviceGroup) -> ShardedArray:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import html
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ringlet.sharding.layout.axis_names import array_text, placement_text
+from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import Layout, Shape
 from ringlet.sharding.resharding.collective_record import Collective
 from ringlet.tpu.units import format_bytes, format_seconds
@@ -25,6 +27,7 @@ class ArrayRecord:
     shape: Shape
     dtype: str
     layout: Layout | None
+    group: DeviceGroup | None = field(default=None, compare=False)
 
     @property
     def sharding(self) -> Sharding | None:
@@ -34,8 +37,8 @@ class ArrayRecord:
         return None if self.layout is None else sharding_of(self.layout)
 
     def __str__(self) -> str:
-        array = _array_text(self.dtype, self.shape)
-        return array if self.layout is None else f"{array} {self.sharding}"
+        placement = "" if self.layout is None else placement_text(self.layout, self.group, is_short=True)
+        return array_text(self.dtype, self.shape, placement)
 
 
 def array_records(values: Any) -> tuple[ArrayRecord, ...]:
@@ -48,7 +51,8 @@ def _each_record(value: Any) -> Iterable[ArrayRecord]:
         for item in value:
             yield from _each_record(item)
     elif hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, type):
-        yield ArrayRecord(tuple(value.shape), str(value.dtype), getattr(value, "_layout", None))
+        layout, group = getattr(value, "_layout", None), getattr(value, "_group", None)
+        yield ArrayRecord(tuple(value.shape), str(value.dtype), layout, group)
 
 
 @dataclass(frozen=True)
@@ -145,7 +149,7 @@ class Report:
 
 
 def collective_text(collective: Collective) -> str:
-    text = f"{collective.kind} {_array_text(collective.dtype, collective.shape)}"
+    text = f"{collective.kind} {array_text(collective.dtype, collective.shape)}"
     if collective.groups:
         number, sizes = len(collective.groups), sorted({len(group) for group in collective.groups})
         text += f" in {number} group{'s' * (number != 1)} of {' or '.join(map(str, sizes))}"
@@ -158,10 +162,6 @@ def collective_text(collective: Collective) -> str:
 
 # Maximum number of a permutation's messages in one line.
 _MAX_PAIRS = 8
-
-
-def _array_text(dtype: str, shape: Sequence[int]) -> str:
-    return f"{dtype}[{','.join(map(str, shape))}]"
 
 
 def _listed(arrays: Sequence[ArrayRecord]) -> str:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ringlet.collectives import Op
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.errors import ShardingError
 from ringlet.sharding.array_conversion import Conversions
 from ringlet.sharding.array_methods import ArrayMethods
@@ -115,7 +116,7 @@ class ShardedArray(ArrayMethods, Conversions):
         for given, kinds in ((whole, (np.ndarray,)), (sharding, (Sharding, NamedSharding))):
             if not isinstance(given, kinds):
                 raise TypeError(
-                    f"ShardedArray requires an ndarray and a Sharding, got {given!r} of type "
+                    f"ShardedArray requires an ndarray and a Sharding, got {shortened(given)} of type "
                     f"{type(given).__name__}: write ShardedArray(np.asarray(whole), Sharding.tiled((2, 1)))"
                 )
         self._adopt(shard(whole, sharding))
@@ -235,7 +236,7 @@ class ShardedArray(ArrayMethods, Conversions):
 
     @property
     def sharding(self) -> Sharding:
-        """Which logical device has which part."""
+        """Which logical device has which part; prints as XLA's text."""
         return sharding_of(self._layout)
 
     @property

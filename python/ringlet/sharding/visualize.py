@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from ringlet.sharding.layout.layout_of import layout_of, sharding_of
+from ringlet.sharding.layout.axis_names import placement_text
+from ringlet.sharding.layout.layout_of import group_of, layout_of
 from ringlet.sharding.layout.mesh import NamedSharding
 from ringlet.sharding.layout.partition import whole_number
 from ringlet.sharding.layout.sharding import Sharding
@@ -167,7 +168,7 @@ def visualize(
     --------
     >>> from ringlet.sharding import Mesh
     >>> visualize(Mesh({"x": 2, "y": 2}).sharding("x"), (5, 6))
-    shape (5, 6): {devices=[2,1,2]<=[4] last_tile_dim_replicate}
+    shape (5, 6): sharded ('x', None) on Mesh(x=2, y=2)
           0:6
         ┌──────┐
     0:3 │ 0, 1 │
@@ -181,7 +182,9 @@ def visualize(
 
     if isinstance(drawn, ShardedArray):
         combined = "summed" if drawn._combine.name == "SUM" else f"combined ({drawn._combine.name})"
-        return Visualization(TileTable(drawn.shape, drawn._layout, str(drawn.sharding), combined))
+        return Visualization(
+            TileTable(drawn.shape, drawn._layout, placement_text(drawn._layout, drawn._group), combined)
+        )
     sizes = tuple(map(whole_number, shape)) if isinstance(shape, Iterable) else (None,)
     if any(size is None or size < 0 for size in sizes):
         raise TypeError(
@@ -189,4 +192,5 @@ def visualize(
             f"{type(drawn).__name__} and shape={shape!r}"
         )
     layout = layout_of(drawn, len(sizes), num_devices)
-    return Visualization(TileTable(sizes, layout, str(sharding_of(layout))))  # type: ignore[arg-type]
+    placement = placement_text(layout, group_of(drawn, layout.num_devices))
+    return Visualization(TileTable(sizes, layout, placement))  # type: ignore[arg-type]

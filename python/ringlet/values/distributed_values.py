@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 from ringlet import context
+from ringlet.collectives.argument_parsing import shortened
 
 __all__ = ["DistributedValues"]
 
@@ -52,7 +53,8 @@ class DistributedValues(Generic[T_co]):
         is_list = isinstance(values, (tuple, list))
         if not is_list and (isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable)):
             raise TypeError(
-                f"a {type(self).__name__} takes a list with the component of each replica, got {values!r} of type "
+                f"a {type(self).__name__} takes a list with the component of each replica, got "
+                f"{shortened(values)} of type "
                 f"{type(values).__name__}: write {type(self).__name__}([first, second]), in replica order"
             )
         self._values = tuple(values)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ringlet.collectives import ReduceOp
 from ringlet.collectives.adapters.array_adapters import common_kind, in_kind_of, kind_of
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors import InvalidArgumentError
 from ringlet.values.value_conversion import as_value
@@ -73,7 +74,7 @@ def as_slices(value: Any) -> IndexedSlices:
     if hasattr(value, "indices") and hasattr(value, "values") and kind_of(value) is None:
         return IndexedSlices(value.values, value.indices)
     raise TypeError(
-        f"a scatter takes an IndexedSlices, got {value!r} of type {type(value).__name__}: write "
+        f"a scatter takes an IndexedSlices, got {shortened(value)} of type {type(value).__name__}: write "
         "ringlet.IndexedSlices(values, indices)"
     )
 
@@ -87,7 +88,7 @@ def dense_of(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
         return value
     if value.dense_shape is None:
         raise ValueError(
-            f"Tensor conversion requested for IndexedSlices without dense_shape: {value!r}. Write "
+            f"Tensor conversion requested for IndexedSlices without dense_shape: {shortened(value)}. Write "
             "IndexedSlices(values, indices, dense_shape)"
         )
     shape = tuple(map(int, value.dense_shape))
@@ -153,7 +154,7 @@ def checked_indices(indices: Any, shape: tuple[int, ...]) -> Array:
     if array.size == 0:
         array = array.astype(np.int64)
     if array.dtype.kind not in "iu":
-        raise TypeError(f"indices must be integers, got an array of {array.dtype}: {indices!r}")
+        raise TypeError(f"indices must be integers, got an array of {array.dtype}: {shortened(indices)}")
     if not shape:
         raise InvalidArgumentError("a scatter updates rows, but this variable has no dimensions: use assign")
     if array.size and (array.min() < 0 or array.max() >= shape[0]):

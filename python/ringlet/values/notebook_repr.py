@@ -1,17 +1,17 @@
-"""Notebook representation of distributed values: an HTML table with one row for each replica."""
+"""Notebook representations: an HTML table of the components of a value, or of facts about an object."""
 
 from __future__ import annotations
 
 import html
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ringlet import context
 
-__all__ = ["title_of", "values_table"]
+__all__ = ["facts_table", "title_of", "values_table"]
 
 _MOST_CHARACTERS = 80
 
@@ -39,13 +39,23 @@ def values_table(title: str, components: Sequence[Any]) -> str:
     """Return components as an HTML table without scripts, style sheets or URLs; their text is escaped."""
     devices = _devices(components)
     rows = [_row(i, device, part) for i, (device, part) in enumerate(zip(devices, components, strict=True))]
-    head = "".join(f'<th scope="col" style="{_CELL}">{name}</th>' for name in ("replica", "device", "type", "shape"))
-    head += f'<th scope="col" style="{_CELL}">value</th>'
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    names = ("replica", "device", "type", "shape", "value")
+    head = "".join(f'<th scope="col" style="{_CELL}">{name}</th>' for name in names)
+    return _table(title, f"<thead><tr>{head}</tr></thead>", ("".join(map(_cell, row)) for row in rows))
+
+
+def facts_table(title: str, facts: Mapping[str, object]) -> str:
+    """Return facts about an object as an HTML table of names and texts, which are escaped; long ones are cut."""
+    rows = (f'<th scope="row" style="{_CELL}">{html.escape(n)}</th>{_cell(_cut(str(it)))}' for n, it in facts.items())
+    return _table(title, "", rows)
+
+
+def _table(title: str, head: str, rows: Iterable[str]) -> str:
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
     return (
         '<table style="border-collapse: collapse; color: inherit; background: transparent">'
         f'<caption style="text-align: left; color: inherit">{html.escape(title)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        f"{head}<tbody>{body}</tbody></table>"
     )
 
 
@@ -97,5 +107,9 @@ def _preview(component: Any) -> str:
             text = _short.repr(component)
     except Exception as error:
         text = f"(repr raised {type(error).__name__})"
+    return _cut(text)
+
+
+def _cut(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 3] + "..."

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.collectives.adapters.array_adapters import kind_of
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.collectives.collective_dtypes import ML_NAMES
 from ringlet.errors import InvalidArgumentError
@@ -72,7 +73,8 @@ def as_initial_value(value: Any, dtype: Any, name: str | None) -> Array:
     wanted = (array.dtype if dtype is None else as_dtype(dtype)).newbyteorder("=")
     if array.dtype.hasobject or wanted.hasobject:
         raise TypeError(
-            f"{what} is an array of Python objects, {value!r}: variables hold numbers, bools and strings of a fixed "
+            f"{what} is an array of Python objects, {shortened(value)}: variables hold numbers, bools and "
+            "strings of a fixed "
             "length. Pass an array of such a dtype"
         )
     return array if array.dtype == wanted else _converted(array, wanted, value)
@@ -136,7 +138,7 @@ def _refuse_conversion(value: Any, dtype: np.dtype[Any]) -> NoReturn:
         remedy = (
             f"pass numbers, a list of numbers or an array of {dtype}" if dtype.kind in _NUMBERS else f"pass {dtype}"
         )
-    raise TypeError(f"Cannot convert {value!r} to an array of dtype {dtype}: {remedy}")
+    raise TypeError(f"Cannot convert {shortened(value)} to an array of dtype {dtype}: {remedy}")
 
 
 def _check_dtype(value: Any, array: Array, dtype: np.dtype[Any], name: str | None) -> None:
@@ -148,7 +150,8 @@ def _check_dtype(value: Any, array: Array, dtype: np.dtype[Any], name: str | Non
         raise ValueError(f"None values not supported: {owner} holds {dtype}. Pass an array, or omit the call")
     if array.dtype.hasobject and not hasattr(value, "dtype"):
         raise ValueError(
-            f"Attempt to convert a value ({value!r}) with an unsupported type ({type(value)}) to an array of {dtype}, "
+            f"Attempt to convert a value ({shortened(value)}) with an unsupported type ({type(value)}) to an "
+            f"array of {dtype}, "
             f"which {owner} holds: pass an array, or a list of its elements"
         )
     if array.dtype.newbyteorder("=") != dtype:

@@ -45,6 +45,17 @@ def test_a_tile_of_several_devices_has_a_band_of_each():
     assert [band[0] for band in bands] == [tile[0] + i * tile[2] / 4 for i in range(4)]
 
 
+def test_a_partial_array_is_a_sum_of_tables_of_its_full_size():
+    found, whole = (scene(MESH.sharding("x", unreduced=u), (8, 4)) for u in ((), ("y",)))
+    whole, found = found, whole
+    sizes = [sorted(box[2:] for box in boxes(made, HOST.name)) for made in (whole, found)]
+    texts = [place[2] for item in found.items if isinstance(item, Words) for place in item.texts]
+    assert len(sizes[1]) == 2 * len(sizes[0])
+    assert texts.count("+") == 1
+    assert [text for text in texts if "of 2" in text] == ["summand 1 of 2", "summand 2 of 2"]
+    assert all(len(boxes(found, f"colour{device}")) == 1 for device in range(8))
+
+
 def test_who_points_at_a_tile_is_told_who_has_it():
     hints = [
         place[1] for item in scene(MESH.sharding("x"), (8,)).items if isinstance(item, Hint) for place in item.places

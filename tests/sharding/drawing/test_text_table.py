@@ -16,7 +16,7 @@ def drawn(sharding, shape, width=80):
 
 def test_tiles_are_boxes_between_their_bounds():
     assert drawn(Mesh({"x": 2, "y": 2}).sharding("y", "x"), (3, 4)) == [
-        "shape (3, 4): {devices=[2,2]<=[2,2]T(1,0)}",
+        "shape (3, 4): sharded ('y', 'x') on Mesh(x=2, y=2)",
         "      0:2   2:4",
         "    ┌─────┬─────┐",
         "0:2 │  0  │  2  │",

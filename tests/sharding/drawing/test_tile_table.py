@@ -54,11 +54,14 @@ def test_each_device_that_has_elements_is_in_one_cell(sharding):
 
 def test_there_is_a_table_for_each_tile_of_the_other_dimensions():
     made = table(CUBE.sharding("x", "y", "z"), (3, 4, 4))
-    assert list(made.tables()) == [("dimension 0, 0:2", (0,)), ("dimension 0, 2:3", (1,))]
+    assert list(made.tables()) == [("dimension 0, 0:2", (0, 0)), ("dimension 0, 2:3", (0, 1))]
 
 
-def test_devices_of_one_part_are_together():
-    assert Cell(((0, 1, 2), (4, 6))).label == "0-2 + 4, 6"
+def test_each_part_has_a_table_of_the_full_size():
+    made = table(Mesh({"x": 4, "y": 2}).sharding("x", unreduced=["y"]), (8, 6))
+    assert list(made.tables()) == [("summand 1 of 2", (0,)), ("summand 2 of 2", (1,))]
+    assert [made.cell((part,), 3, 0).label for part in range(2)] == ["6", "7"]
+    assert Cell((0, 1, 2, 4, 6)).label == "0-2, 4, 6"
 
 
 def test_the_legend_tells_what_the_table_does_not_show():
@@ -71,7 +74,7 @@ def test_the_legend_tells_what_the_table_does_not_show():
     ]
     assert list(table(Sharding.unreduced(2), (), combined="combined (MAX)").legend()) == [
         "numbers: devices",
-        "+: the values of these devices have yet to be combined (MAX)",
+        "2 parts, each as large as the array, have yet to be combined (MAX)",
     ]
     assert list(table(Sharding.maximal(1, 3), (2,)).legend())[-1] == "without elements: devices 0, 2"
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import ringlet
 from ringlet.errors import ShardingError
 from ringlet.sharding import Mesh, NamedSharding, PartitionSpec
 from ringlet.sharding.layout.device_group import DeviceGroup
+from tests.values.test_notebook_repr import Table
 
 MESH = Mesh({"x": 4, "y": 2})
 
@@ -48,7 +50,8 @@ def test_devices_may_be_in_any_order():
 
 
 def test_meshes_over_the_same_devices_share_a_group():
-    assert MESH.group is Mesh({"rows": 8}).group is DeviceGroup.of(8)
+    assert MESH.group == Mesh({"rows": 8}).group == DeviceGroup.of(8)
+    assert len({MESH.group, Mesh({"rows": 8}).group}) == 1
 
 
 def test_equal_meshes_are_equal():
@@ -79,10 +82,43 @@ def test_devices_have_places_in_a_topology():
         Mesh({"x": 4}, assignment=assignment, replica=2)
 
 
-@pytest.mark.parametrize("axes", [{}, {"x": 0}, {"x": -1}, {"x": 1.5}, {1: 2}, (4, 2), None])
+@pytest.mark.parametrize("axes", [{}, {"x": 0}, {"x": -1}, {"x": 1.5}, {1: 2}])
 def test_axes_have_names_and_sizes(axes):
     with pytest.raises(ShardingError, match="the axes of a mesh map names to sizes"):
         Mesh(axes)
+
+
+GRID = np.array([[3, 2], [1, 0]])
+
+
+@pytest.mark.parametrize("mesh", [Mesh(GRID, ("x", "y")), Mesh(GRID.tolist(), axis_names=["x", "y"])])
+def test_a_mesh_may_be_spelled_as_in_jax(mesh):
+    assert mesh == Mesh({"x": 2, "y": 2}, GRID)
+    assert Mesh(np.arange(4), "x") == Mesh(range(4), ("x",)) == Mesh({"x": 4})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (((4, 2), ("x", "y")), r"Mesh\({'x': 4, 'y': 2}\) or Mesh\(np.arange\(8\).reshape\(4, 2\), \('x', 'y'\)\)"),
+        ((GRID, ("x",)), r"given axes array\(\[\[3, 2\], \[1, 0\]\]\) and \('x',\): .* Write Mesh\({'x': 4, 'y': 2}\)"),
+        ((GRID, ("x", "x")), "the name of each of its axes"),
+        ((GRID,), "and None: expected"),
+        ((("x", "y"),), "expected the size of each axis by its name"),
+        ((None,), "expected the size of each axis by its name"),
+        (({"x": 4}, ("x", "y")), "the size of each axis by its name"),
+        ((np.zeros((100, 100)), "x"), r"axes array\(.{30,40}\.\.\. of shape \(100, 100\) and 'x'"),
+    ],
+)
+def test_wrong_spellings_are_answered_with_the_line_to_write(arguments, line):
+    with pytest.raises(ShardingError, match=line):
+        Mesh(*arguments)
+
+
+def test_a_mesh_is_a_table_in_a_notebook():
+    assert str(Mesh({"x": 2, "y": 1}, [1, 0])) == "Mesh(x=2, y=1, devices=[[1], [0]])"
+    table = Table(Mesh({"<x>": 2, "y": 2})._repr_html_())
+    assert (table.caption, table.rows) == ("Mesh", [["<x>", "2"], ["y", "2"], ["devices", "[[0, 1], [2, 3]]"]])
 
 
 @pytest.mark.parametrize("devices", [[0, 0], [0], [0, 1, 2], [1, 2], [0.5, 1]])
@@ -103,7 +139,7 @@ def test_a_mesh_and_a_specification_are_joined(arguments):
 
 
 def test_a_specification_names_axes_of_the_mesh():
-    with pytest.raises(ShardingError, match=r"names the axis 'z', which Mesh\({'x': 4, 'y': 2}\) does not have"):
+    with pytest.raises(ShardingError, match=r"names the axis 'z', which Mesh\(x=4, y=2\) does not have"):
         MESH.sharding("z")
 
 

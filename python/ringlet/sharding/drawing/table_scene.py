@@ -50,7 +50,7 @@ def scene_of(table: TileTable, width: int) -> Scene:
     grid = _grid(table, _TABLE_WIDTH if len(tables) == 1 else _SMALL_TABLE_WIDTH, width)
     title = table.title if len(table.title) <= _LONGEST_TITLE else table.title[: _LONGEST_TITLE - 1] + "…"
     across = max(1, int((width - _MARGIN) // (grid.width + _MARGIN)))
-    step = grid.height + (52 if table.others else 32)
+    step = grid.height + (52 if len(tables) > 1 else 32)
     items: list[Item] = []
     places = shown(len(tables), _MOST_TABLES)
     for place, number in enumerate(places):
@@ -59,6 +59,8 @@ def scene_of(table: TileTable, width: int) -> Scene:
             items.append(Words(WORDS, [(left, top + 20, f"… {len(tables) - _MOST_TABLES + 1} more")], 11, "start"))
         else:
             items += _table(table, tables[number], grid, left, top)
+            if tables[number][1][0]:  # a further part
+                items.append(Words(INK, [(left - _MARGIN / 2, top + 37 + grid.height / 2, "+")], 16))
     most = max(int((width - 2 * _MARGIN) / _LETTER), 30)
     legend = [line for words in table.legend() for line in textwrap.wrap(words, most, subsequent_indent="  ")]
     bottom = 40 + -(-len(places) // across) * step

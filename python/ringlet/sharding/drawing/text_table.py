@@ -31,7 +31,7 @@ def text_lines(table: TileTable, width: int = 80, in_colours: bool = False) -> I
             yield f"{_GAP} {len(tables) - _MOST_TABLES + 1} more"
             continue
         title, tiles = tables[number]
-        yield from textwrap.wrap(title, width)
+        yield from textwrap.wrap(f"+ {title}" if tiles[0] else title, width)
         yield from _sheet(table, tiles, width).lines(paint)
     for words in table.legend():
         yield from textwrap.wrap(words, width, subsequent_indent="  ")

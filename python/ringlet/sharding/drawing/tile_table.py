@@ -24,26 +24,22 @@ class Axis:
 
 @dataclass(frozen=True)
 class Cell:
-    """A tile, and its devices for each part of a partial array."""
+    """A tile, and the devices that have it."""
 
-    parts: tuple[tuple[int, ...], ...]
-
-    @property
-    def devices(self) -> tuple[int, ...]:
-        """All devices of the tile."""
-        return tuple(itertools.chain.from_iterable(self.parts))
+    devices: tuple[int, ...]
 
     @property
     def label(self) -> str:
         """Text on the tile."""
-        return " + ".join(map(numbers_in_words, self.parts))
+        return numbers_in_words(self.devices)
 
 
 @dataclass(frozen=True)
 class TileTable:
     """An array in tiles, as tables whose rows and columns are two of its dimensions, one for each tile of the others.
 
-    `combined` is the participle for the combination of parts, as in "summed".
+    A partial array has them for each part, which is as large as the array. `combined` is the participle for the
+    combination of parts, as in "summed".
     """
 
     shape: Shape
@@ -55,6 +51,10 @@ class TileTable:
     def title(self) -> str:
         """One-line title."""
         return f"shape {self.shape}: {self.sharding}"
+
+    @property
+    def _part(self) -> str:
+        return "summand" if self.combined == "summed" else "part"
 
     @cached_property
     def _shown_dimensions(self) -> tuple[int | None, int | None]:
@@ -91,10 +91,12 @@ class TileTable:
         return Axis(dimension, tuple(bound for bound in bounds if bound[0] < bound[1]) or bounds[:1])
 
     def tables(self) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Return the title of each table, and its tiles along the other dimensions."""
-        for tiles in itertools.product(*(range(len(axis.bounds)) for axis in self.others)):
-            places = [f"dimension {axis.dimension}, {begin}:{end}" for axis, (begin, end) in self._places(tiles)]
-            yield "; ".join(places), tiles
+        """Return the title of each table, and its part and tiles along the other dimensions."""
+        count = self.layout.parts.count
+        for part, *tiles in itertools.product(range(count), *(range(len(axis.bounds)) for axis in self.others)):
+            places = [f"{self._part} {part + 1} of {count}"] if count > 1 else []
+            places += [f"dimension {axis.dimension}, {begin}:{end}" for axis, (begin, end) in self._places(tiles)]
+            yield "; ".join(places), (part, *tiles)
 
     def _places(self, tiles: Sequence[int]) -> Iterator[tuple[Axis, Bounds]]:
         return ((axis, axis.bounds[tile]) for axis, tile in zip(self.others, tiles, strict=True))
@@ -107,22 +109,21 @@ class TileTable:
     @cached_property
     def _cells(self) -> dict[tuple[int, ...], Cell]:
         axes = [axis.dimension for axis in (*self.others, self.rows, self.columns)]
-        found: dict[tuple[int, ...], dict[int, list[int]]] = {}
+        found: dict[tuple[int, ...], list[int]] = {}
         for device in self.layout.holders:
             tiles = tuple(0 if axis is None else self.layout.cuts[axis].tile_of(device) for axis in axes)
-            parts = found.setdefault(tiles, {})
-            parts.setdefault(self.layout.parts.tile_of(device), []).append(device)
-        return {tiles: Cell(tuple(tuple(parts[part]) for part in sorted(parts))) for tiles, parts in found.items()}
+            found.setdefault((self.layout.parts.tile_of(device), *tiles), []).append(device)
+        return {tiles: Cell(tuple(devices)) for tiles, devices in found.items()}
 
     def legend(self) -> Iterator[str]:
         """Return the explanations below the tables."""
         names = ("rows", self.rows.dimension), ("columns", self.columns.dimension)
         yield "; ".join(["numbers: devices", *(f"{what}: dimension {d}" for what, d in names if d is not None)])
         cells = self._cells.values()
-        if any(len(part) > 1 for cell in cells for part in cell.parts):
+        if any(len(cell.devices) > 1 for cell in cells):
             yield "several devices in one tile: each has all of it"
         if self.layout.is_partial:
-            yield f"+: the values of these devices have yet to be {self.combined}"
+            yield f"{self.layout.parts.count} {self._part}s, each as large as the array, have yet to be {self.combined}"
         axes = {axis.dimension for axis in (*self.others, self.rows, self.columns)}
         whole = [f"{d} (0:{size})" for d, size in enumerate(self.shape) if d not in axes]
         if whole:

@@ -85,9 +85,8 @@ def _warn(function_name: str, x: ShardedArray, nbytes: int) -> None:
 
 
 def _text(function_name: str, x: ShardedArray, nbytes: int) -> str:
-    array = f"{x.dtype}[{','.join(map(str, x.shape))}] {x.sharding}"
     return (
-        f"{function_name} gathers {format_bytes(nbytes)}, the whole of {array}, because it has no tiled form. Use "
+        f"{function_name} gathers {format_bytes(nbytes)}, the whole of {x._summary}, because it has no tiled form. Use "
         "operations that have one; where gathering is required, gather once and keep the result, with "
         f"x.reshard(Sharding.replicated({x._group.num_devices}))"
     )

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, NoReturn
 
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.errors import ShardingError
 from ringlet.sharding.formats.iota import Iota
 from ringlet.sharding.layout.sharding import Kind, Sharding
@@ -61,7 +62,7 @@ def write(sharding: Sharding) -> str:
 def parse(text: str, num_devices: int | None = None) -> Sharding:
     """Parse a sharding; see :meth:`Sharding.parse`."""
     if not isinstance(text, str):
-        raise TypeError(f"the text of a sharding is a str, got {text!r} of type {type(text).__name__}")
+        raise TypeError(f"the text of a sharding is a str, got {shortened(text)} of type {type(text).__name__}")
     reader = _Reader(text)
     found = _sharding(reader, num_devices)
     if reader.token:

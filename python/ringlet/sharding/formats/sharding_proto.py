@@ -26,6 +26,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Literal, cast
 
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.errors import ShardingError
 from ringlet.sharding.formats.iota import Iota
 from ringlet.sharding.layout.sharding import TYPES, Sharding
@@ -81,7 +82,7 @@ class _Message:
 def parse(data: bytes, num_devices: int | None = None) -> Sharding:
     """Parse a sharding; see :meth:`Sharding.from_serialized`."""
     if not isinstance(data, (bytes, bytearray, memoryview)):
-        raise TypeError(f"an OpSharding message is bytes, got {data!r} of type {type(data).__name__}")
+        raise TypeError(f"an OpSharding message is bytes, got {shortened(data)} of type {type(data).__name__}")
     message = _Message()
     try:
         for number, wire, value, written in fields(bytes(data)):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.sharding.halo.windows import Ranges
 from ringlet.sharding.layout.layout import Array, Box, Shape
 
@@ -40,11 +41,14 @@ def boundary_of(given: Any, dtype: np.dtype[Any]) -> Boundary:
     """Parse a boundary argument: a name, or a number that an array of a dtype can hold."""
     if isinstance(given, str):
         if given not in _NAMES:
-            raise ValueError(f"{given!r} is not a boundary: pass a number, or one of {', '.join(map(repr, _NAMES))}")
+            raise ValueError(
+                f"{shortened(given)} is not a boundary: pass a number, or one of {', '.join(map(repr, _NAMES))}"
+            )
         return Boundary("constant") if given == "zero" else Boundary(given)
     if np.ndim(given) or not _can_hold(np.asarray(given), dtype):
         raise ValueError(
-            f"boundary {given!r} is not a number that an array of {dtype} can hold: pass one that it can, or one of "
+            f"boundary {shortened(given)} is not a number that an array of {dtype} can hold: pass one that it "
+            "can, or one of "
             f"{', '.join(map(repr, _NAMES))}"
         )
     return Boundary("constant", given)

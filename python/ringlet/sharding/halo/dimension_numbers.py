@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.sharding.layout.partition import whole_number
 
 __all__ = ["ConvDimensionNumbers", "dimension_numbers_of"]
@@ -70,7 +71,8 @@ def dimension_numbers_of(given: Any, ndim: int) -> ConvDimensionNumbers:
         specs = [tuple([-1 if (n := whole_number(d)) is None else n for d in spec]) for spec in given]
     if len(specs) != 3 or any(sorted(spec) != list(range(ndim)) for spec in specs):
         raise ValueError(
-            f"dimension_numbers {given!r} do not name each of the {ndim} dimensions of input, kernel and result "
+            f"dimension_numbers {shortened(given)} do not name each of the {ndim} dimensions of input, kernel "
+            "and result "
             "once: pass three strings such as ('NHWC', 'HWIO', 'NHWC'), XLA's text, 'b01f_01io->b01f', or "
             "ConvDimensionNumbers"
         )

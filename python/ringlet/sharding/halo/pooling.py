@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.halo.cache_blocks import wide
 from ringlet.sharding.halo.halo_apply import as_operand, check_cotangent
@@ -205,7 +206,8 @@ def _pool_windows(
     spatial = _spatial(x.ndim, data_format)
     if not spatial and not (isinstance(window_shape, Sequence) and not window_shape):
         raise ValueError(
-            f"window_shape is {window_shape!r}, and an array of shape {x.shape} has no spatial dimensions, only "
+            f"window_shape is {shortened(window_shape)}, and an array of shape {x.shape} has no spatial "
+            "dimensions, only "
             "batch and features: add those, as in x[np.newaxis, ..., np.newaxis], or use "
             "ringlet.sharding.reduce_window, whose windows lie along all dimensions"
         )

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.sharding.execution.tile_execution import allocate, compute, prepare
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.halo.boundary import (
@@ -260,11 +261,12 @@ def _view(x: Any, depth: Any, boundary: Any) -> _View:
     exact = tuple(tuple(whole_number(number) for number in pair) for pair in pairs)
     if len(exact) != x.ndim or any(len(pair) != 2 or any(n is None or n < 0 for n in pair) for pair in exact):
         raise ValueError(
-            f"depth is {depth!r}: expected a number of 0 or more, or one, or a pair of them, for each of {x.ndim} "
+            f"depth is {shortened(depth)}: expected a number of 0 or more, or one, or a pair of them, for each "
+            f"of {x.ndim} "
             "dimensions"
         )
     each = list(boundary) if isinstance(boundary, (list, tuple)) else [boundary] * x.ndim
     if len(each) != x.ndim:
-        raise ValueError(f"boundary is {boundary!r}: expected one, or one for each of {x.ndim} dimensions")
+        raise ValueError(f"boundary is {shortened(boundary)}: expected one, or one for each of {x.ndim} dimensions")
     boundaries = tuple(boundary_of(one, x.dtype) for one in each)
     return _View(x.shape, exact, boundaries, (0,) * x.ndim)  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.sharding.layout.layout import Box, Shape, tile_bounds
 from ringlet.sharding.layout.partition import whole_number
 
@@ -178,7 +179,9 @@ def per_dimension(what: str, given: Numbers | None, ndim: int, least: int = 1) -
     one = whole_number(given)
     numbers = _whole_numbers(given) if one is None else (one,) * ndim
     if len(numbers) != ndim or any(number is None or number < least for number in numbers):
-        raise ValueError(f"{what} is {given!r}: expected {ndim} whole numbers of {least} or more, or one for all")
+        raise ValueError(
+            f"{what} is {shortened(given)}: expected {ndim} whole numbers of {least} or more, or one for all"
+        )
     return numbers  # type: ignore[return-value]
 
 
@@ -192,13 +195,16 @@ def _pads(lengths: Sequence[int], windows: Sequence[Window], padding: object) ->
         given = [_whole_numbers(pair) for pair in padding] if isinstance(padding, Iterable) else []
         if len(given) != len(windows) or any(len(pair) != 2 or None in pair for pair in given):
             raise ValueError(
-                f"padding is {padding!r}: expected a pair (before, after) for each of {len(windows)} dimensions, or "
+                f"padding is {shortened(padding)}: expected a pair (before, after) for each of {len(windows)} "
+                "dimensions, or "
                 "'SAME', 'SAME_LOWER' or 'VALID'"
             )
         return given  # type: ignore[return-value]
     name = padding.upper()
     if name not in ("SAME", "SAME_LOWER", "VALID"):
-        raise ValueError(f"{padding!r} is not a padding: pass 'SAME', 'SAME_LOWER', 'VALID' or pairs of numbers")
+        raise ValueError(
+            f"{shortened(padding)} is not a padding: pass 'SAME', 'SAME_LOWER', 'VALID' or pairs of numbers"
+        )
     if name == "VALID":
         return [(0, 0)] * len(windows)
     pads = []

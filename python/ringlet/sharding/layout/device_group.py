@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ringlet.collectives import Member
 from ringlet.errors import ShardingError
 from ringlet.tpu import DeviceAssignment
+
+if TYPE_CHECKING:
+    from ringlet.sharding.layout.mesh import Mesh
 
 __all__ = ["DeviceGroup", "common_group"]
 
@@ -18,8 +21,8 @@ __all__ = ["DeviceGroup", "common_group"]
 class DeviceGroup:
     """Logical devices, numbered from 0, of one process (`member` is None) or of several.
 
-    Operands of one operation are on equal groups, or on groups that :meth:`joined` merges. Names and replicas do not
-    count for equality: only reports use them. `owner` is the rank of the process that owns each device.
+    Operands of one operation are on equal groups, or on groups that :meth:`joined` merges. Names, replicas and
+    the mesh do not count for equality: only texts use them. `owner` is the rank of the process that owns each device.
     """
 
     num_devices: int
@@ -28,6 +31,7 @@ class DeviceGroup:
     owner: tuple[int, ...] = ()
     assignment: DeviceAssignment | None = None
     replica: int = field(default=0, compare=False)
+    mesh: Mesh | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, num_devices: int) -> DeviceGroup:
@@ -49,7 +53,7 @@ class DeviceGroup:
         Groups of one process with equal numbers of devices join; the one with positions in a topology is returned.
         """
         if self == other:
-            return self
+            return other if self.mesh is None else self
         if self.num_devices != other.num_devices or self.member is not None or other.member is not None:
             return None
         if self.assignment is None:

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.errors import PartitionError, ShardingError
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import WHOLE, Cut, Layout
@@ -36,7 +37,8 @@ def _for_ndim(sharding: Sharding | NamedSharding, ndim: int) -> Sharding:
     if not isinstance(sharding, Sharding):
         raise TypeError(
             "expected a Sharding, such as Sharding.tiled((2, 1)) or Sharding.parse(text), or a mesh and its axes, "
-            f"mesh.sharding('x', None) or NamedSharding(mesh, PartitionSpec('x', None)), got {sharding!r} of type "
+            f"mesh.sharding('x', None) or NamedSharding(mesh, PartitionSpec('x', None)), got "
+            f"{shortened(sharding)} of type "
             f"{type(sharding).__name__}"
         )
     return sharding

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ringlet.collectives import Member
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.errors import ShardingError
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.partition import whole_number
@@ -30,10 +31,12 @@ class Mesh:
 
     Parameters
     ----------
-    axes : mapping of str to int
-        Size of each axis by its name, the slowest first.
-    devices : array_like of int, optional
-        The logical devices, row-major; by default 0, 1, 2, …
+    axes : mapping of str to int, or array_like of int
+        Size of each axis by its name, the slowest first. As in JAX, alternatively the logical devices, in a grid.
+    devices : array_like of int, or names
+        The logical devices, row-major; by default 0, 1, 2, … After a grid of devices, the names of its axes.
+    axis_names : str or sequence of str, optional
+        JAX's name of that argument.
     member : Member, optional
         This process's member of the group of processes that own the devices, each of which makes the same mesh. By
         default this process owns them all.
@@ -59,20 +62,24 @@ class Mesh:
     >>> mesh = Mesh({"x": 4, "y": 2})
     >>> mesh
     Mesh({'x': 4, 'y': 2})
+    >>> mesh == Mesh(np.arange(8).reshape(4, 2), ("x", "y"))
+    True
     >>> print(mesh.sharding("y", None).for_ndim(2))
     {devices=[2,1,4]<=[4,2]T(1,0) last_tile_dim_replicate}
     """
 
     def __init__(
         self,
-        axes: Mapping[str, int],
-        devices: ArrayLike | None = None,
+        axes: Mapping[str, int] | ArrayLike,
+        devices: ArrayLike | str | Sequence[str] | None = None,
         *,
+        axis_names: str | Sequence[str] | None = None,
         member: Member | None = None,
         owner: Iterable[int] | None = None,
         assignment: DeviceAssignment | None = None,
         replica: int = 0,
     ) -> None:
+        axes, devices = _by_name(axes, devices if axis_names is None else axis_names)
         self._names, self._sizes = _checked_axes(axes)
         count = math.prod(self._sizes)
         if count > MOST_DEVICES:
@@ -109,11 +116,13 @@ class Mesh:
     @cached_property
     def group(self) -> DeviceGroup:
         """The devices, without the grid: arrays of all meshes over one group can be operands together."""
-        group = DeviceGroup.of(math.prod(self._sizes))
-        if self._member is None and self._assignment is None:
-            return group
         return replace(
-            group, member=self._member, owner=self._owners, assignment=self._assignment, replica=self._replica
+            DeviceGroup.of(math.prod(self._sizes)),
+            member=self._member,
+            owner=self._owners,
+            assignment=self._assignment,
+            replica=self._replica,
+            mesh=self,
         )
 
     def sharding(self, *entries: Entry, unreduced: Iterable[str] = ()) -> NamedSharding:
@@ -141,6 +150,16 @@ class Mesh:
     def _key(self) -> tuple[object, ...]:
         placed = (self._member, self._owners, self._assignment, self._replica)
         return (self._names, self._sizes, self._devices, placed)
+
+    def __str__(self) -> str:
+        sizes = ", ".join(f"{name}={size}" for name, size in self.shape.items())
+        is_moved = self._devices != tuple(range(len(self._devices)))
+        return f"Mesh({sizes}{f', devices={self.devices.tolist()}' * is_moved})"
+
+    def _repr_html_(self) -> str:
+        from ringlet.values.notebook_repr import facts_table
+
+        return facts_table("Mesh", {**self.shape, "devices": self.devices.tolist()})
 
     def __repr__(self) -> str:
         devices = "" if self._devices == tuple(range(len(self._devices))) else f", {self.devices.tolist()}"
@@ -220,12 +239,32 @@ def _for_ndim(named: NamedSharding, ndim: int) -> Sharding:
     return Sharding.tiled(sizes, devices.reshape(-1).tolist(), last_tile_dims=["unreduced", "replicated"])
 
 
+def _by_name(axes: Any, second: Any) -> tuple[Any, Any]:
+    """Return axes by name, and the devices, also for JAX's spelling: a grid of devices, and the names of its axes."""
+    names = (second,) if isinstance(second, str) else tuple(second) if isinstance(second, Sequence) else ()
+    if isinstance(axes, Mapping) and not (names and all(isinstance(name, str) for name in names)):
+        return axes, second
+    grid = np.asarray(() if isinstance(axes, Mapping) else axes)
+    is_grid = grid.dtype.kind in "iu" and grid.ndim == len(names) == len(set(names)) and grid.size > 0
+    if is_grid and all(isinstance(name, str) for name in names):
+        return dict(zip(names, grid.shape, strict=True)), grid
+    sizes = grid.tolist() if grid.ndim == 1 and grid.dtype.kind in "iu" and grid.size == len(names) > 0 else [4, 2]
+    names = names if len(sizes) == len(names) else ("x", "y")
+    written = ", ".join(map(str, sizes))
+    raise ShardingError(
+        f"a mesh was given axes {shortened(axes)} and {shortened(second)}: expected the size of each axis by its name, "
+        f"or a grid of device numbers and the name of each of its axes. Write "
+        f"Mesh({dict(zip(names, sizes, strict=True))}) "
+        f"or Mesh(np.arange({math.prod(sizes)}).reshape({written}), {names})"
+    )
+
+
 def _checked_axes(axes: object) -> tuple[tuple[str, ...], tuple[int, ...]]:
     given: dict[Any, Any] = dict(axes) if isinstance(axes, Mapping) else {}
     names = tuple(given)
     sizes = tuple(whole_number(size) or 0 for size in given.values())
     if not names or min(sizes) < 1 or not all(isinstance(name, str) for name in names):
-        raise ShardingError(f'the axes of a mesh map names to sizes, such as {{"x": 4, "y": 2}}, got {axes!r}')
+        raise ShardingError(f'the axes of a mesh map names to sizes, such as {{"x": 4, "y": 2}}, got {shortened(axes)}')
     return names, sizes
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.errors import PartitionError
 
 __all__ = ["check_partition", "whole_number"]
@@ -87,7 +88,8 @@ def _listed(shape: Sequence[int | None], partition_dimensions: Any) -> list[Any]
 
 def _no_numbers(shape: Sequence[int | None], partition_dimensions: Any) -> TypeError:
     return TypeError(
-        f"partition_dimensions is {partition_dimensions!r}: expected a list of whole numbers, the number of tiles "
+        f"partition_dimensions is {shortened(partition_dimensions)}: expected a list of whole numbers, the "
+        "number of tiles "
         f"along each dimension of shape {_shown(shape)}, such as {[1] * len(shape)}"
     )
 

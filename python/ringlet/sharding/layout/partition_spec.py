@@ -6,6 +6,7 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from typing import Any
 
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.errors import ShardingError
 
 __all__ = ["PartitionSpec"]
@@ -81,7 +82,8 @@ def _axes(entry: object) -> tuple[str, ...]:
     # The iteration order of a set differs between processes.
     if isinstance(entry, Set) or not all(isinstance(axis, str) for axis in axes):
         raise ShardingError(
-            f"{entry!r} is not an entry of a PartitionSpec: expected the name of an axis, a tuple of names, or None "
+            f"{shortened(entry)} is not an entry of a PartitionSpec: expected the name of an axis, a tuple of "
+            "names, or None "
             'for an undivided dimension, as in PartitionSpec("x", None, ("y", "z"))'
         )
     return axes

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.errors import PartitionError, ShardingError
 from ringlet.sharding.formats.iota import Iota
 from ringlet.sharding.layout.layout import tile_bounds
@@ -223,9 +224,13 @@ class Sharding:
         listed = listed_items(elements, "shardings")
         for element in listed:
             if not isinstance(element, cls):
-                raise TypeError(f"expected shardings, got {element!r} of type {type(element).__name__} among them")
+                raise TypeError(
+                    f"expected shardings, got {shortened(element)} of type {type(element).__name__} among them"
+                )
             if element.kind == "tuple":
-                raise ShardingError(f"a tuple has the sharding of each of its tensors, got {element!r} for one of them")
+                raise ShardingError(
+                    f"a tuple has the sharding of each of its tensors, got {shortened(element)} for one of them"
+                )
         return cls("tuple", elements=listed)
 
     @classmethod

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.errors import ShardingError
 from ringlet.sharding.layout.partition import whole_number
 
@@ -56,7 +57,7 @@ def normal_form(dimensions: tuple[int, ...], devices: tuple[int, ...], groups: t
 def listed_items(given: object, expected: str) -> tuple[Any, ...]:
     """Return the items of a list; `expected` describes them in the error."""
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise TypeError(f"expected a list of {expected}, got {given!r}")
+        raise TypeError(f"expected a list of {expected}, got {shortened(given)}")
     return tuple(given)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ringlet import _core
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.errors import PartitionError
 
 __all__ = ["tile_views"]
@@ -60,7 +61,8 @@ def tile_views(tensor: Array, partition_dimensions: Sequence[int]) -> list[Array
         parts = [operator.index(part) for part in partition_dimensions]
     except TypeError:
         raise PartitionError(
-            f"partition_dimensions is {partition_dimensions!r}: expected {tensor.ndim} whole numbers, the number of "
+            f"partition_dimensions is {shortened(partition_dimensions)}: expected {tensor.ndim} whole numbers, "
+            "the number of "
             f"tiles along each dimension of shape {tensor.shape}."
         ) from None
     return _core.tile_views(tensor, parts)

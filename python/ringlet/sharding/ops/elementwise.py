@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.sharding.execution.linearity import elementwise_factors, is_known, origin_of
 from ringlet.sharding.execution.tile_execution import TileBoxes, allocate, apply, compute, prepare, tile_of, write_out
 from ringlet.sharding.execution.ufunc_table import implements_ufunc
@@ -135,7 +136,9 @@ def _checked_dtypes(
 ) -> list[np.dtype[Any]]:
     for out in outs:
         if out is not None and not isinstance(out, (ShardedArray, np.ndarray)):
-            raise TypeError(f"return arrays must be of ArrayType: out={out!r} is neither an ndarray nor a ShardedArray")
+            raise TypeError(
+                f"return arrays must be of ArrayType: out={shortened(out)} is neither an ndarray nor a ShardedArray"
+            )
     if mask is not True:
         options = {**options, "where": np.empty(0, mask.dtype) if hasattr(mask, "dtype") else mask}
     return result_dtypes(

@@ -41,7 +41,9 @@ def reshard(x: ShardedArray, sharding: Sharding | NamedSharding) -> ShardedArray
         )
 
     def work() -> ShardedArray:
-        return redistribute(x, layout)._derive(_itself, layout, is_view=False)
+        made = redistribute(x, layout)._derive(_itself, layout, is_view=False)
+        made._group = group.joined(x._group) or x._group  # with the names of the mesh
+        return made
 
     return recorded_as_one("reshard", x, work)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.devices import short_name
 from ringlet.strategy.api.extended import StrategyExtended
 from ringlet.strategy.api.mirrored_strategy import MirroredExtended
@@ -89,7 +90,7 @@ class CentralStorageExtended(MirroredExtended):
         StrategyExtended._check_updated(self, var)
         if not hasattr(var, "assign"):
             raise ValueError(
-                f"You can not update `var` {var!r}. It must be a Variable: create it in the scope of "
+                f"You can not update `var` {shortened(var)}. It must be a Variable: create it in the scope of "
                 f"{self._container_strategy()!r}"
             )
 

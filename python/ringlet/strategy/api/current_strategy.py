@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 
 from ringlet import context
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.strategy.api.default_strategy import default_replica_context, default_strategy
 from ringlet.strategy.api.strategy import Strategy
 from ringlet.strategy.replica.replica_context import ReplicaContext
@@ -157,7 +158,8 @@ def experimental_set_strategy(strategy: Strategy | None) -> None:
     """
     if strategy is not None and not isinstance(strategy, Strategy):
         raise TypeError(
-            f"strategy must be a ringlet.Strategy or None, got {strategy!r} of type {type(strategy).__name__}: make "
+            f"strategy must be a ringlet.Strategy or None, got {shortened(strategy)} of type "
+            f"{type(strategy).__name__}: make "
             "one, such as ringlet.MirroredStrategy()"
         )
     mode, scope = context.current(), _set_scope.get()

@@ -10,6 +10,7 @@ import numpy as np
 
 from ringlet import context, nest
 from ringlet.collectives import CommunicationOptions, ReduceOp
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.devices import (
     Device,
     canonicalize,
@@ -185,7 +186,8 @@ class MirroredExtended(StrategyExtended):
         super()._check_updated(var)
         if not isinstance(var, DistributedValues):
             raise TypeError(
-                f"{self._container_strategy()!r} updates variables that were made in its scope, got {var!r} of type "
+                f"{self._container_strategy()!r} updates variables that were made in its scope, got "
+                f"{shortened(var)} of type "
                 f"{type(var).__name__}: make it a variable there, or use update_non_slot"
             )
         check_components(var, len(self._devices), "update was given")

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ringlet.collectives import CommunicationOptions, ReduceOp
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.strategy.api.extended_base import ExtendedBase
 from ringlet.strategy.calls.call_options import check_options
 from ringlet.strategy.calls.context_checks import require_cross_replica
@@ -173,13 +174,13 @@ def checked_pairs(pairs: Any) -> list[tuple[Any, Any]]:
     if not isinstance(pairs, Iterable):
         raise TypeError(
             "value_destination_pairs must be a list of tuples of a value and the destinations of its result, got "
-            f"{pairs!r} of type {type(pairs).__name__}: write [(value, destinations)]"
+            f"{shortened(pairs)} of type {type(pairs).__name__}: write [(value, destinations)]"
         )
     entries = list(pairs)
     for entry in entries:
         if not isinstance(entry, tuple) or len(entry) != 2:
             raise ValueError(
                 "each element of value_destination_pairs should be a tuple of size 2, a value and the destinations of "
-                f"its result, got {entry!r} of type {type(entry).__name__}"
+                f"its result, got {shortened(entry)} of type {type(entry).__name__}"
             )
     return entries

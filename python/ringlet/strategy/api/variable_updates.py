@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ringlet import context, nest
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.strategy.api.extended_base import ExtendedBase
 from ringlet.strategy.calls.argument_checks import check_arguments
 from ringlet.strategy.calls.context_checks import require_cross_replica
@@ -180,7 +181,8 @@ class VariableUpdates(ExtendedBase):
         if getattr(colocate_with_variable, "distribute_strategy", None) is not strategy:
             raise ValueError(
                 "`colocate_vars_with` must only be passed a variable created in this tf.distribute.Strategy.scope(), "
-                f"not: {colocate_with_variable!r}. Make that variable in `with strategy.scope()` of {strategy!r}"
+                f"not: {shortened(colocate_with_variable)}. Make that variable in `with strategy.scope()` of "
+                f"{strategy!r}"
             )
         return nullcontext()
 

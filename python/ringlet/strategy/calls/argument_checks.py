@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from types import CodeType
 from typing import Any
 
+from ringlet.collectives.argument_parsing import shortened
+
 __all__ = ["check_arguments", "check_function", "check_input_options", "refuse_per_replica"]
 
 # inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -16,11 +18,12 @@ def check_arguments(args: Any, kwargs: Any) -> None:
     """Raise unless `args` is a list or tuple (ValueError) and `kwargs` a mapping or None (TypeError)."""
     if not isinstance(args, (list, tuple)):
         raise ValueError(
-            f"positional args must be a list or tuple, got {args!r} of type {type(args)}: write args=(value,)"
+            f"positional args must be a list or tuple, got {shortened(args)} of type {type(args)}: write args=(value,)"
         )
     if kwargs is not None and type(kwargs) is not dict and not isinstance(kwargs, Mapping):
         raise TypeError(
-            f"kwargs must be a mapping of names to values or None, got {kwargs!r} of type {type(kwargs)}: write "
+            f"kwargs must be a mapping of names to values or None, got {shortened(kwargs)} of type "
+            f"{type(kwargs)}: write "
             "kwargs={'name': value}, or give positional arguments as args"
         )
 

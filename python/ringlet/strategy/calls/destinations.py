@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.devices import Device
 from ringlet.values import DistributedValues
 
@@ -28,5 +29,5 @@ def check_destinations(destinations: Any) -> None:
     if not isinstance(destinations, np.ndarray) and not isinstance(getattr(destinations, "device", None), str):
         raise TypeError(
             "destinations must be a device string such as 'CPU:0', a variable or a distributed value, got "
-            f"{destinations!r} of type {type(destinations).__name__}"
+            f"{shortened(destinations)} of type {type(destinations).__name__}"
         )

@@ -17,6 +17,7 @@ from ringlet.cluster.config_errors import Fault
 from ringlet.cluster.task_validation import check_task, num_tasks
 from ringlet.cluster.worker_job_key import task_name
 from ringlet.collectives import ReduceOp
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.devices import canonicalize
 from ringlet.devices.device_strings import Device
 from ringlet.strategy.api.extended import StrategyExtended
@@ -222,7 +223,7 @@ class ParameterServerExtended(OneDeviceExtended):
         StrategyExtended._check_updated(self, var)
         if not hasattr(var, "assign"):
             raise ValueError(
-                f"You can not update `var` {var!r}. It must be a Variable: create it in the scope of "
+                f"You can not update `var` {shortened(var)}. It must be a Variable: create it in the scope of "
                 f"{self._container_strategy()!r}"
             )
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ringlet import context, nest
 from ringlet.collectives import Algorithm, ReduceOp
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.strategy.calls.argument_checks import check_arguments
 from ringlet.strategy.calls.call_options import read_options
 from ringlet.strategy.calls.context_checks import refuse_stale, require_replica
@@ -356,7 +357,7 @@ def _checked_id(replica_id: Any) -> int | None:
     if array.shape != () or array.dtype.kind not in "iu":
         raise ValueError(
             f"replica_id_in_sync_group can only be an integer, an integer array of no dimensions, or None, "
-            f"got {replica_id!r}"
+            f"got {shortened(replica_id)}"
         )
     return int(array)
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ringlet import context, nest
 from ringlet.cluster.resolvers.tpu_resolver import TPUClusterResolver
 from ringlet.collectives import CommunicationOptions, ReduceOp
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors import NotFoundError
 from ringlet.sharding.layout.device_group import DeviceGroup
@@ -235,7 +236,7 @@ def checked_logical_device(logical_device_id: Any) -> int:
     number = whole_number(logical_device_id)
     if number is None:
         raise TypeError(
-            f"logical_device_id must be the number of a logical device, got {logical_device_id!r} of type "
+            f"logical_device_id must be the number of a logical device, got {shortened(logical_device_id)} of type "
             f"{type(logical_device_id).__name__}: write an integer, 0 for the first device"
         )
     return number

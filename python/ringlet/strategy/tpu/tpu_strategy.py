@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import kind_of
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.sharding import ShardedArray, Sharding
 from ringlet.sharding.creation import place
 from ringlet.sharding.layout.layout_of import layout_of
@@ -288,7 +289,7 @@ def _array(tensor: Any) -> Any:
     whole = np.asarray(tensor)
     if whole.dtype.kind == "O":
         raise TypeError(
-            f"the tensor must be an array, a number, text or a list of those, got {tensor!r} of type "
+            f"the tensor must be an array, a number, text or a list of those, got {shortened(tensor)} of type "
             f"{type(tensor).__name__}: lay out each array of a structure separately"
         )
     return whole

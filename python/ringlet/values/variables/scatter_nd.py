@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors import InvalidArgumentError
 from ringlet.values.indexed_slices import SCATTERS, IndexedSlices, as_slices
@@ -25,9 +26,11 @@ def checked_tuples(indices: Any, shape: tuple[int, ...]) -> Array:
     if array.size == 0:
         array = array.astype(np.int64)
     if array.dtype.kind not in "iu":
-        raise TypeError(f"indices must be integers, got an array of {array.dtype}: {indices!r}")
+        raise TypeError(f"indices must be integers, got an array of {array.dtype}: {shortened(indices)}")
     if not array.ndim:
-        raise InvalidArgumentError(f"indices must be at least a vector, got {indices!r}: write [[i]] or [[i, j]]")
+        raise InvalidArgumentError(
+            f"indices must be at least a vector, got {shortened(indices)}: write [[i]] or [[i, j]]"
+        )
     depth = array.shape[-1]
     if depth > len(shape):
         raise InvalidArgumentError(
