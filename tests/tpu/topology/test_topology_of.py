@@ -18,5 +18,6 @@ def test_an_assignment_has_its_slice_and_a_topology_is_its_own():
 @pytest.mark.parametrize("use", [topology_of, simulate, drawing.text, drawing.svg])
 @pytest.mark.parametrize("given", ["v4-8", None])
 def test_anything_else_is_named(use, given):
-    with pytest.raises(TypeError, match=f"expected a DeviceAssignment or a Topology, got {given!r}"):
+    words = rf"expected a DeviceAssignment or a Topology, got {given!r}\. Pass Topology\.from_accelerator_type"
+    with pytest.raises(TypeError, match=words):
         use(given)

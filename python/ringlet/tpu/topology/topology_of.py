@@ -27,5 +27,8 @@ def topology_of(placed: Any) -> Topology:
     """Return the slice of an assignment or of a cost; a topology is returned unchanged."""
     topology = getattr(placed, "topology", placed)
     if not isinstance(topology, Topology):
-        raise TypeError(f"expected a DeviceAssignment or a Topology, got {placed!r}")
+        raise TypeError(
+            f"expected a DeviceAssignment or a Topology, got {placed!r}. Pass Topology.from_accelerator_type("
+            "'v4-128'), or DeviceAssignment.build of it"
+        )
     return topology
