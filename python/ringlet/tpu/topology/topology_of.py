@@ -28,7 +28,7 @@ def topology_of(placed: Any) -> Topology:
     topology = getattr(placed, "topology", placed)
     if not isinstance(topology, Topology):
         raise TypeError(
-            f"expected a DeviceAssignment or a Topology, got {placed!r}. Pass Topology.from_accelerator_type('v4-128'), "
-            "or DeviceAssignment.build of it"
+            f"expected a DeviceAssignment or a Topology, got {placed!r}. Pass "
+            "Topology.from_accelerator_type('v4-128'), or DeviceAssignment.build of it"
         )
     return topology
