@@ -30,6 +30,7 @@ from ringlet.cluster.tf_config_parser import TFConfig
 from ringlet.errors import ClusterConfigError
 
 __all__ = [
+    "DECIDING",
     "VARIABLES",
     "Placement",
     "check_one_machine",
@@ -75,6 +76,7 @@ _DIALECTS = (
     _Dialect("PMIX_RANK", ""),  # its processes ask a server for their number
 )
 _MASTER, _STEP_NODES, _NUM_TASKS = "MASTER_ADDR", "SLURM_STEP_NUM_NODES", "SLURM_NTASKS"
+DECIDING = (TF_CONFIG, *(dialect.size for dialect in _DIALECTS if dialect.size))  # without one a process is alone
 VARIABLES = (
     TF_CONFIG,
     JOB_ID,
@@ -107,20 +109,23 @@ class Placement(NamedTuple):
 def placement(environ: Mapping[str, str] | None = None) -> Placement:
     """Return the place that an environment gives a process, by default that of this process."""
     environ = os.environ if environ is None else environ
+    if TF_CONFIG in environ:
+        return _configured(environ[TF_CONFIG], environ.get(JOB_ID, ""))
     return _placement(tuple(environ.get(name) for name in VARIABLES))
+
+
+@functools.lru_cache(maxsize=8)
+def _configured(text: str, job_id: str) -> Placement:
+    config = TFConfig.of(text)
+    if not config.cluster_spec and not config.has_cluster and config.task_type is not None:
+        raise config.error_of(Fault("a task is given without its cluster", "the addresses of all tasks", ["cluster"]))
+    return Placement(TF_CONFIG, job_id=job_id, config=config)
 
 
 @functools.lru_cache(maxsize=8)
 def _placement(values: tuple[str | None, ...]) -> Placement:
     environ = {name: value for name, value in zip(VARIABLES, values, strict=True) if value is not None}
     job_id = environ.get(JOB_ID, "")
-    if TF_CONFIG in environ:
-        config = TFConfig.of(environ[TF_CONFIG])
-        if not config.cluster_spec and not config.has_cluster and config.task_type is not None:
-            raise config.error_of(
-                Fault("a task is given without its cluster", "the addresses of all tasks", ["cluster"])
-            )
-        return Placement(TF_CONFIG, job_id=job_id, config=config)
     notes = []
     for dialect in _DIALECTS:
         found = _read(dialect, environ)

@@ -185,8 +185,10 @@ def process_role() -> ProcessRole:
 
 def role_in_environment(environ: Mapping[str, str]) -> ProcessRole:
     """Return the role that environment variables define."""
-    from ringlet.cluster.environment import placement  # imported on first use
+    from ringlet.cluster.environment import DECIDING, placement  # imported on first use
 
+    if not any(name in environ for name in DECIDING):  # fast, as this is asked for every record of a log
+        return ProcessRole()
     return _role_of(placement(environ))
 
 
