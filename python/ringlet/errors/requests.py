@@ -134,7 +134,7 @@ class ReplicatedBatchWarning(UserWarning):
     """``strategy.run`` passed all rows of an array that looks like a global batch to each replica; given once.
 
     Given for an array, or several of the same length, with at least 4 rows for each replica, if the step has no
-    distributed argument and no replica reads its id.
+    distributed argument, and no replica reads its id or passes the array to ``all_reduce``.
 
     Examples
     --------

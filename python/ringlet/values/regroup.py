@@ -145,26 +145,29 @@ def _shape_of(value: Any) -> nest.PyTreeSpec:
     return (parts_of(value) or nest.flatten_containers(value))[1]
 
 
-def leaf_columns(components: Sequence[Any], call: str) -> tuple[list[tuple[Any, ...]], nest.PyTreeSpec]:
-    """Flatten nested structures of one shape; return the leaves of all replicas by position, and the shape.
+def leaf_columns(
+    components: Sequence[Any], call: str, whose: str = "replica"
+) -> tuple[list[tuple[Any, ...]], nest.PyTreeSpec]:
+    """Flatten nested structures of one shape; return the leaves of all by position, and the shape.
 
-    ValueError shows both structures if another replica's differs; `call` names the operation.
+    ValueError shows both structures if one differs; `call` names the operation, `whose` what each component is of.
     """
     leaves, shape = nest.flatten(components[0])
     text = f"{call} of components that are different structures"
-    return _columns(leaves, shape, components, text, "Pass the same nested structure on every replica"), shape
+    remedy = f"Pass the same nested structure on every {whose}"
+    return _columns(leaves, shape, components, text, remedy, whose=whose), shape
 
 
 def _columns(
-    leaves: list[Any], shape: nest.PyTreeSpec, values: Sequence[Any], text: str, remedy: str
+    leaves: list[Any], shape: nest.PyTreeSpec, values: Sequence[Any], text: str, remedy: str, *, whose: str = "replica"
 ) -> list[tuple[Any, ...]]:
     columns = [leaves]
-    for replica, value in enumerate(values[1:], 1):
+    for number, value in enumerate(values[1:], 1):
         try:
             columns.append(nest.same_structure_leaves(shape, value))
         except ValueError as error:
             raise ValueError(
-                f"{text}: replica 0 {nest.describe(shape)}, replica {replica} {nest.describe(_shape_of(value))}, with "
-                f"* for each value. {remedy}"
+                f"{text}: {whose} 0 {nest.describe(shape)}, {whose} {number} {nest.describe(_shape_of(value))}, with * "
+                f"for each value. {remedy}"
             ) from error
     return list(zip(*columns, strict=True))

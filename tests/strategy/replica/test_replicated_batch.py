@@ -56,6 +56,7 @@ def replica_id(*_):
         pytest.param(len, ([X],), id="a structure"),
         pytest.param(replica_id, (X,), id="reads its id"),
         pytest.param(lambda x: ringlet.replica_context().devices, (X,), id="reads its device"),
+        pytest.param(lambda x: ringlet.replica_context().all_reduce("SUM", x), (X,), id="combines it"),
         pytest.param(abs, (5,), id="no array"),
     ],
 )

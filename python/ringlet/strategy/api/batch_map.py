@@ -16,6 +16,7 @@ from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors.exception_notes import add_note
 from ringlet.strategy.api.current_strategy import get_strategy, has_strategy, replica_context
 from ringlet.strategy.api.mirrored_strategy import MirroredStrategy
+from ringlet.values import leaf_columns
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVarTuple, Unpack
@@ -103,7 +104,7 @@ def map_batches(
                 raise
 
     strategy.run(work)
-    columns, shape = _columns(results)
+    columns, shape = leaf_columns(results, "map", "batch")
     joined: R = nest.unflatten(shape, [_join(column) for column in columns])
     return joined
 
@@ -130,19 +131,6 @@ def _checked_size(batch_size: int | None, rows: int, num_replicas: int) -> int:
     if isinstance(batch_size, bool) or not hasattr(batch_size, "__index__") or operator.index(batch_size) < 1:
         raise ValueError(f"batch_size must be a number of rows, at least 1, got {batch_size!r}: write batch_size=32")
     return operator.index(batch_size)
-
-
-def _columns(results: list[Any]) -> tuple[list[tuple[Any, ...]], nest.PyTreeSpec]:
-    leaves, shape = nest.flatten(results[0])
-    rows = [leaves]
-    for number, result in enumerate(results[1:], 1):
-        try:
-            rows.append(nest.same_structure_leaves(shape, result))
-        except ValueError as error:
-            raise ValueError(
-                f"fn returned different structures for batch 0, {nest.describe(shape)}, and for batch {number}: {error}"
-            ) from error
-    return list(zip(*rows, strict=True)), shape
 
 
 def _join(column: Sequence[Any]) -> Any:

@@ -162,10 +162,10 @@ class MirroredExtended(StrategyExtended):
         try:
             limiter.enter(owner, len(rows))
             run = self._run_type(strategy, pool.acquire(owner), self._ops, self._first_replica, is_writable)
-            whole_batch = rows_for_all(rows, keywords)
+            run.whole_batch = rows_for_all(rows, keywords)
             results = run.drive(fn, rows, keywords, pool.timeout_seconds)
-            if whole_batch and not run.has_read_id:
-                hint(whole_batch, len(rows))
+            if run.whole_batch:
+                hint(run.whole_batch, len(rows))
             return results
         finally:
             try:

@@ -69,7 +69,8 @@ class SingleRun:
 
     members: Sequence[Member] = ()
     # There are no helpers that could still be running.
-    is_abandoned = is_stopping = has_read_id = False
+    is_abandoned = is_stopping = False
+    whole_batch = 0
 
     def begin_collective(self) -> None:
         """Prepare a call of the group of all replicas."""

@@ -47,6 +47,8 @@ def all_reduce_leaves(
     `replica` counts the replicas of this process; `shape` is the structure (PyTreeSpec or KindShape) of the leaves.
     """
     shapes = run.shapes
+    if run.whole_batch and any(leaf is arg for leaf in leaves for arg in run._rows[replica]):
+        run.whole_batch = 0
     if options is None and run.is_plain:  # most calls: nothing between the replica and the core
         shapes.record(replica, shape)
         try:

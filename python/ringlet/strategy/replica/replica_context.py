@@ -112,7 +112,7 @@ class ReplicaContext(context.Mode):
     def replica_id_in_sync_group(self) -> Any:
         """The index of this replica over all workers, a read-only int32 array without dimensions."""
         if self._run is not None:
-            self._run.has_read_id = True
+            self._run.whole_batch = 0
         return None if self._id is None else _id_array(self._id)
 
     @property
@@ -125,7 +125,7 @@ class ReplicaContext(context.Mode):
         """The full name of the device of this replica, in a tuple; available only inside the replica."""
         self._require_current()
         if self._run is not None:
-            self._run.has_read_id = True
+            self._run.whole_batch = 0
         return (self.strategy.extended.worker_devices[self.local_replica_id],)
 
     @overload

@@ -84,8 +84,9 @@ class ReplicaRun:
 
     # Whether replicas that have not started are skipped, and those that map batches take no more.
     is_stopping = False
-    # Whether a replica has read its id, and so may use its own part of the arguments.
-    has_read_id = False
+    # Length of arguments that look like a batch that every replica gets; 0 once a replica reads its id, with which it
+    # may select its part, or combines an argument, which is then not a batch.
+    whole_batch = 0
     # Whether a replica has used the group in this run, so that ended replicas must depart from it.
     _uses_group = not _HAS_INTERPRETER_LOCK
     # The result or the exception of the last merge_call.
