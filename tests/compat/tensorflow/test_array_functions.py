@@ -97,3 +97,22 @@ def test_values_of_replicas_are_read_in_a_step_function():
         weights = tf.Variable([[1.0], [2.0]])
     found = strategy.run(lambda: tf.reduce_sum(tf.matmul([[1.0, 1.0]], weights)))
     assert [float(x) for x in strategy.experimental_local_results(found)] == [3.0, 3.0]
+
+
+def test_what_is_not_a_tensor_is_refused():
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    parts = strategy.run(lambda: tf.distribute.get_replica_context().replica_id_in_sync_group)
+    for wrong in (None, {}, parts):
+        with pytest.raises(ValueError, match="unsupported type"):
+            tf.reduce_sum(wrong)
+    with pytest.raises(TypeError, match=r"reduce_sum\(\) got an unexpected keyword argument 'axes'"):
+        tf.reduce_sum([1], axes=0)
+
+
+def test_gradients_of_rows_are_clipped_as_rows():
+    rows = tf.IndexedSlices(tf.constant([[3.0]]), tf.constant([0]))
+    (clipped, dense), norm = tf.clip_by_global_norm([rows, tf.constant([4.0])], 1.0)
+    assert norm.numpy() == 5
+    assert isinstance(clipped, tf.IndexedSlices)
+    assert clipped.values.numpy().tolist() == [[pytest.approx(0.6)]]
+    assert dense.numpy().tolist() == [pytest.approx(0.8)]

@@ -63,6 +63,8 @@ def test_what_is_computed_of_a_sharded_tensor_is_sharded_and_a_tensor(strategy):
             tf.convert_to_tensor(sharded),
             np.sum(sharded),
             sharded[0],
+            tf.add(1.0, sharded),
+            tf.reduce_sum(sharded, axis=1),
         )
     for result in (sharded, *results):
         assert isinstance(result, ringlet.sharding.ShardedArray)

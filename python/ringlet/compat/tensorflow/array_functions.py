@@ -24,6 +24,7 @@ from ringlet.compat.tensorflow.tensor import wrapped
 from ringlet.errors import InvalidArgumentError
 from ringlet.sharding import ShardedArray
 from ringlet.strategy import get_strategy, has_strategy, in_cross_replica_context
+from ringlet.values import IndexedSlices
 
 __all__ = ["array_functions"]
 
@@ -230,14 +231,20 @@ def _clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: Any = None) ->
 
 
 def _global_norm(t_list: Any, name: Any = None) -> Any:
-    parts = [as_array(getattr(t, "values", t)) for t in t_list if t is not None]
+    parts = [as_array(t.values if isinstance(t, IndexedSlices) else t) for t in t_list if t is not None]
     return np.sqrt(sum(np.sum(part * part) for part in parts))
 
 
 def _clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name: Any = None) -> Any:
     norm = np.asarray(_global_norm(t_list) if use_norm is None else as_array(use_norm))
     scale = np.minimum(np.asarray(clip_norm, norm.dtype) / np.maximum(norm, np.finfo(norm.dtype).tiny), 1)
-    return [None if t is None else as_array(t) * scale for t in t_list], norm
+    return [None if t is None else _scaled(t, scale) for t in t_list], norm
+
+
+def _scaled(t: Any, scale: Any) -> Any:
+    if isinstance(t, IndexedSlices):
+        return IndexedSlices(wrapped(as_array(t.values) * scale), t.indices, t.dense_shape)
+    return as_array(t) * scale
 
 
 def _top_k(input: Any, k: Any = 1, sorted: bool = True, index_type: Any = np.int32, name: Any = None) -> Any:
@@ -473,20 +480,25 @@ def _converted_list(values: Any) -> list[Any]:
 def _function(name: str, kinds: str, of_arrays: Callable[..., Any]) -> Callable[..., Any]:
     signature = inspect.signature(of_arrays)
     tensors = [parameter for parameter in signature.parameters if parameter in _TENSORS]
+    optional = {p for p in tensors if signature.parameters[p].default is None}
     of_list = next((p for p in ("values", "inputs") if p in signature.parameters), "")
 
     def function(*args: Any, **kwargs: Any) -> Any:
-        bound = signature.bind(*args, **kwargs)
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{name}() {error}") from None
         given = bound.arguments
-        names = [parameter for parameter in tensors if given.get(parameter) is not None]
+        names = [p for p in tensors if p in given and (given[p] is not None or p not in optional)]
         if name in _OF_LISTS:
             given[of_list] = arrays = _converted_list(given[of_list])
         else:
             names += ["values"] if of_list == "values" else []
             arrays = _converted([given[parameter] for parameter in names])
             given.update(zip(names, arrays, strict=True))
-        if arrays:
-            check_kind(f"tf.{name}", kinds, arrays[0].dtype)
+        for array in arrays:
+            if hasattr(array, "dtype"):  # a number beside a sharded array has none
+                check_kind(f"tf.{name}", kinds, array.dtype)
         try:
             return wrapped(of_arrays(*bound.args, **bound.kwargs))
         except (ValueError, IndexError) as error:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ringlet.compat.tensorflow.dtypes import as_dtype, dtype_name
 from ringlet.compat.tensorflow.operators import DtypeError
 from ringlet.errors import InvalidArgumentError
-from ringlet.values import IndexedSlices
+from ringlet.values import IndexedSlices, PerReplica
 from ringlet.values.indexed_slices import dense_of
 
 __all__ = ["as_array", "no_tensor"]
@@ -34,7 +34,8 @@ def as_array(value: Any, dtype: Any = None) -> Array:
     wanted = None if dtype is None else as_dtype(dtype)
     if isinstance(value, IndexedSlices):
         return _dense(value, wanted)
-    if not isinstance(value, (*WRITTEN_OUT, np.generic, np.ndarray)) and not hasattr(value, "__array__"):
+    has_array = isinstance(value, (*WRITTEN_OUT, np.generic, np.ndarray)) or hasattr(value, "__array__")
+    if not has_array or isinstance(value, PerReplica):
         raise no_tensor(value)
     is_written = isinstance(value, WRITTEN_OUT) and not isinstance(value, np.generic)
     array = _native(_plain(value), value)
