@@ -79,7 +79,9 @@ def _mappers(stack: ExitStack) -> dict[str, Mapper]:
     found: dict[str, Mapper] = {"ThreadPoolExecutor": limited(threads.map), "multiprocessing.Pool": pool.map}
     if _has("joblib"):
         from joblib import Parallel, delayed
+        from joblib.externals.loky import get_reusable_executor
 
+        stack.callback(lambda: get_reusable_executor().shutdown(wait=True))
         for name, backend in (("threads", "threading"), ("processes", "loky")):
             parallel = stack.enter_context(Parallel(CORES, backend=backend))
             found[f"joblib, {name}"] = limited(lambda f, parts, p=parallel: p(delayed(f)(part) for part in parts))
@@ -100,7 +102,7 @@ def _map_subjects(stack: ExitStack, function: Callable[[Any], Any], work: np.nda
     subjects: Subjects = {FIRST: lambda: function(work)}
 
     def joined(results: Sequence[Any]) -> np.ndarray:
-        return np.concatenate(list(results), axis=-1)
+        return np.concatenate(list(results))
 
     for name, mapper in _mappers(stack).items():
         subjects[name] = lambda mapper=mapper: joined(mapper(function, parts))

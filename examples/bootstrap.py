@@ -28,16 +28,16 @@ def load_groups():
 
 
 def median_differences(groups, block):
-    """Return the differences of the medians in one block of resamples, shape (measurements, BLOCK)."""
+    """Return the differences of the medians in one block of resamples, shape (BLOCK, measurements)."""
     rng = np.random.default_rng(block)
     drawn = (group.take(rng.integers(group.shape[1], size=(BLOCK, group.shape[1])), axis=1) for group in groups)
     malignant, benign = (np.median(values, axis=2) for values in drawn)
-    return malignant - benign
+    return (malignant - benign).T
 
 
 def map_blocks(groups, blocks):
-    """Return the differences in several blocks, shape (measurements, resamples): the function that replicas run."""
-    return np.concatenate([median_differences(groups, block) for block in blocks], axis=1)
+    """Return the differences in several blocks, shape (resamples, measurements): the function that replicas run."""
+    return np.concatenate([median_differences(groups, block) for block in blocks])
 
 
 def bootstrap(strategy, groups, blocks):
@@ -47,11 +47,11 @@ def bootstrap(strategy, groups, blocks):
         lambda context: parts[context.replica_id_in_sync_group]
     )
     found = strategy.run(map_blocks, args=(groups, mine))
-    return np.concatenate(strategy.experimental_local_results(found), axis=1)
+    return np.concatenate(strategy.experimental_local_results(found))
 
 
 def report(names, groups, differences):
-    low, high = np.quantile(differences, [0.025, 0.975], axis=1)
+    low, high = np.quantile(differences, [0.025, 0.975], axis=0)
     print(f"{'median of':24}{'malignant':>10}{'benign':>10}   95 % interval of the difference")
     for i, name in enumerate(names[:10]):
         malignant, benign = (np.median(group[i]) for group in groups)
@@ -70,7 +70,7 @@ def main(arguments=None):
     alone = map_blocks(groups, range(blocks))
     one = perf_counter() - start - several
     report(names, groups, differences)
-    print(f"\n{differences.shape[1]} resamples, equal bits: {np.array_equal(differences, alone)}")
+    print(f"\n{len(differences)} resamples, equal bits: {np.array_equal(differences, alone)}")
     print(f"one core    {one:6.2f} s")
     print(f"{strategy.num_replicas_in_sync:2} replicas {several:6.2f} s   speed-up {one / several:.2f}")
 

@@ -85,9 +85,21 @@ def test_unexpected_errors_and_causes_show_everything():
 
 
 def test_a_hook_that_the_program_installed_before_sees_everything():
-    text = printed(ERROR, before="import traceback\nsys.excepthook = lambda *error: traceback.print_exception(*error)")
+    hook = "functools.partial(traceback.print_exception)"  # which has no __module__
+    text = printed(ERROR, before=f"import functools, traceback\nsys.excepthook = {hook}")
     assert OWN_FRAME in text
     assert HINT not in text
+
+
+def test_workers_of_the_launcher_print_the_same(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(f"import ringlet\n{ERROR}\n")
+    run = (
+        f"sys.exit(__import__('subprocess').call([sys.executable, '-m', 'ringlet', 'run', '-n', '2', {str(script)!r}]))"
+    )
+    text = printed(run)
+    assert OWN_FRAME not in text
+    assert f"[w0] {HINT}" in text
 
 
 def test_exceptions_keep_their_tracebacks_for_post_mortem_debugging():

@@ -22,8 +22,8 @@ def test_any_number_of_replicas_gives_the_same_bits(groups, replicas):
 
 def test_the_resamples_lie_around_the_difference_of_the_medians(groups):
     differences = bootstrap.map_blocks(groups, range(4))
-    assert differences.shape == (30, 4 * bootstrap.BLOCK)
-    low, high = np.quantile(differences, [0.005, 0.995], axis=1)
+    assert differences.shape == (4 * bootstrap.BLOCK, 30)
+    low, high = np.quantile(differences, [0.005, 0.995], axis=0)
     observed = np.median(groups[0], axis=1) - np.median(groups[1], axis=1)
     assert ((low <= observed) & (observed <= high)).all()
 

@@ -23,8 +23,9 @@ _STANDARD_LIBRARY = os.__file__.removesuffix("os.py")
 
 def install() -> None:
     """Change how uncaught exceptions are printed, unless the program has done so already."""
-    if sys.excepthook is sys.__excepthook__ or sys.excepthook.__module__.startswith("ringlet."):
-        print_uncaught = sys.excepthook
+    print_uncaught = sys.excepthook
+    module = str(getattr(print_uncaught, "__module__", ""))  # of the hooks that workers of `ringlet run` have
+    if print_uncaught is sys.__excepthook__ or module.startswith("ringlet."):
 
         def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
             with _short(error):
