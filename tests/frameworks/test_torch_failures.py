@@ -209,5 +209,6 @@ def test_a_program_that_ends_without_leaving_its_groups(how, codes, tmp_path):
         )
         for rank in range(2)
     ]
-    assert [rank.wait(60) for rank in ranks] == codes
-    assert ("named" in ranks[0].communicate()[0]) == (how == "raises")
+    printed = [rank.communicate(timeout=60)[0] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == codes
+    assert ("named" in printed[0]) == (how == "raises")
