@@ -159,7 +159,7 @@ class CollectiveCalls:
         def run() -> None:
             copy_parts(self._all_gather_parts(tensor, parts), parts)
 
-        return self._run("all_gather", run, outputs, opts)
+        return self._run("all_gather", run, parts, opts)
 
     def _all_gather_parts(self, tensor: Any, parts: Sequence[Any]) -> Array:
         result = self._member.all_gather(Flat(tensor).array)
@@ -212,7 +212,7 @@ class CollectiveCalls:
                 self._check_received("gather", result, parts)
                 copy_parts(result, parts)
 
-        return self._run("gather", run, outputs, opts)
+        return self._run("gather", run, parts, opts)
 
     def scatter(self, outputs: Any, inputs: Any, opts: Any = None, timeout: Any = None, root: int = 0) -> RingletWork:
         """Send each rank a tensor of one rank's list."""
