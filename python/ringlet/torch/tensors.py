@@ -26,8 +26,9 @@ _ML_DTYPES: dict[Any, np.dtype[Any]] = {}
 if importlib.util.find_spec("ml_dtypes") is not None:
     import ml_dtypes
 
-    _ML_DTYPES = {dtype: np.dtype(getattr(ml_dtypes, name)) for dtype, name in _NARROW.items()}
-    assert all(map(is_known, _ML_DTYPES.values()))  # registers them with the core
+    for _dtype, _name in _NARROW.items():
+        _ML_DTYPES[_dtype] = np.dtype(getattr(ml_dtypes, _name))
+        is_known(_ML_DTYPES[_dtype])  # registers it with the core
 _BITS = {1: torch.uint8, 2: torch.int16}
 
 _KINDS = torch.distributed.ReduceOp.RedOpType
