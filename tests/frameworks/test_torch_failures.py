@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -212,3 +213,16 @@ def test_a_program_that_ends_without_leaving_its_groups(how, codes, tmp_path):
     printed = [rank.communicate(timeout=60)[0] for rank in ranks]
     assert [rank.returncode for rank in ranks] == codes
     assert ("named" in printed[0]) == (how == "raises")
+
+
+def test_an_older_torch_is_refused(monkeypatch):
+    import ringlet.torch
+
+    monkeypatch.setattr(torch, "__version__", "2.5.1+cpu")
+    with pytest.raises(ImportError, match=r"requires torch 2.6 or later, and torch 2.5.1\+cpu is installed"):
+        importlib.reload(ringlet.torch)
+
+
+def test_options_of_another_backend_are_refused():
+    with pytest.raises(ValueError, match="pg_options is 'fast': the backend ringlet has no options"):
+        dist.init_process_group("ringlet", store=dist.HashStore(), rank=0, world_size=1, pg_options="fast")
