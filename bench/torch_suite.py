@@ -1,8 +1,8 @@
 """Counts which tests of ``torch.distributed`` that torch brings along pass over a backend, and over gloo.
 
-Run as ``python -m bench.torch_suite --backend ringlet``; it needs torch and expecttest. They are the tests of collectives,
-point to point, groups and DistributedDataParallel that PyTorch runs for gloo on CPU. Every test runs in processes
-forked for it; it passes if all of them do.
+Run as ``python -m bench.torch_suite --backend ringlet``; it needs torch and expecttest. They are the tests of
+collectives, point to point, groups and DistributedDataParallel that PyTorch runs for gloo on CPU. Every test runs in
+processes forked for it; it passes if all of them do.
 """
 
 from __future__ import annotations

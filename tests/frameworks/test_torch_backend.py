@@ -200,6 +200,9 @@ def asynchronous(rank, size):
     assert works[3].exception() is None
     assert works[3].result()[0] is x
     assert after.wait() == size**10
+    parts = [torch.zeros(1) for _ in range(size)]
+    future = dist.all_gather(parts, torch.tensor([float(rank)]), async_op=True).get_future()
+    assert [part.item() for part in future.wait()] == list(range(size))
     assert dist.barrier(async_op=True).wait()
     dist.barrier(timeout=timedelta(seconds=20))
     half = dist.new_group([0, 2])

@@ -60,6 +60,9 @@ def sharded(rank, size):
     for layer in (module[0], module[2], module[3]):
         fully_shard(layer)
     fully_shard(module)
+    for part in module.modules():
+        if hasattr(part, "set_allocate_memory_from_process_group_for_comm"):  # of which gloo has none
+            part.set_allocate_memory_from_process_group_for_comm(dist.get_backend() == "ringlet")
     losses = trained(module, batches(rank, size))
     return losses, digest(parameter.full_tensor() for parameter in module.parameters())
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["torch", "torch.distributed", "ringlet.torch", "ml_dtypes"])
+_context.set_forkserver_preload(["torch._dynamo", "torch.distributed.tensor.parallel", "ringlet.torch"])
 
 
 def _rank(function: Callable[..., Any], backend: str, place: tuple[int, int, str], answers: Any, args: Any) -> None:

@@ -8,6 +8,7 @@ import sys
 import weakref
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,8 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         self._seconds = timeout.total_seconds()
         self._store, self._rank, self._size = store, rank, size
         self._global_ranks = list(global_ranks or range(size))
-        self._queue = OperationQueue(lambda error: backend_error(error, self._global_ranks if global_ranks else None))
+        others = None if self._global_ranks == list(range(size)) else self._global_ranks
+        self._queue = OperationQueue(partial(backend_error, global_ranks=others))
         # Before the group forms, so that a rank that has joined can send to all.
         self._messages = PointToPoint(ranks, rank, self._seconds, self._global_ranks)
         try:

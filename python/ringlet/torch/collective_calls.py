@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,33 +35,33 @@ class CollectiveCalls:
     def _run(self, call: str, run: Callable[[], Any], results: Sequence[Any], opts: Any = None) -> RingletWork:
         """Start an operation; run it in this thread if the caller waits for it anyway."""
         self._check_usable(call)
-        limit = getattr(opts, "timeout", None)
-        seconds = limit.total_seconds() if limit is not None and limit > timedelta(0) else None
-        return RingletWork(
-            self._queue.run(run, getattr(opts, "asyncOp", True) or seconds is not None), results, seconds
-        )
+        return RingletWork(self._queue.run(run, getattr(opts, "asyncOp", True)), results)
 
     # --- reductions ---------------------------------------------------------------------------------------------------
 
     def allreduce(self, tensors: Any, opts: Any = None, timeout: Any = None) -> RingletWork:
         """Combine the tensors of all ranks in place."""
         tensors = listed(tensors)
-        flat = checked(tensors, "all_reduce")
-        reductions = [reduction_of(_op(opts), tensor.dtype, self._size) for tensor in flat]
+        inputs = checked(tensors, "all_reduce")
+        reductions = [reduction_of(_op(opts), tensor.dtype, self._size) for tensor in inputs]
+        if len(inputs) == 1:
+            return self._run("all_reduce", partial(self._all_reduce, inputs[0], reductions[0]), tensors, opts)
         if len({reduction.op for reduction in reductions}) > 1:
             raise InvalidArgumentError("all_reduce of several tensors needs one kind of dtype: call it for each.")
+        return self._run("all_reduce", partial(self._all_reduce_many, inputs, reductions), tensors, opts)
 
-        def run() -> None:
-            inputs = [reduction.input(tensor) for reduction, tensor in zip(reductions, flat, strict=True)]
-            arrays = [reduction.array(tensor) for reduction, tensor in zip(reductions, inputs, strict=True)]
-            if len(arrays) == 1:
-                self._member.all_reduce(arrays[0], reductions[0].op, out=arrays[0])
-            else:
-                self._member.all_reduce_many(arrays, reductions[0].op, outs=arrays)
-            for reduction, combined, tensor in zip(reductions, inputs, flat, strict=True):
-                reduction.finish(combined, tensor)
+    def _all_reduce(self, tensor: Any, reduction: Reduction) -> None:
+        combined = reduction.input(tensor)
+        array = reduction.array(combined)
+        self._member.all_reduce(array, reduction.op, out=array)
+        reduction.finish(combined, tensor)
 
-        return self._run("all_reduce", run, tensors, opts)
+    def _all_reduce_many(self, tensors: list[Any], reductions: list[Reduction]) -> None:
+        combined = [reduction.input(tensor) for reduction, tensor in zip(reductions, tensors, strict=True)]
+        arrays = [reduction.array(tensor) for reduction, tensor in zip(reductions, combined, strict=True)]
+        self._member.all_reduce_many(arrays, reductions[0].op, outs=arrays)
+        for reduction, result, tensor in zip(reductions, combined, tensors, strict=True):
+            reduction.finish(result, tensor)
 
     allreduce_coalesced = allreduce
 
@@ -158,7 +159,7 @@ class CollectiveCalls:
         def run() -> None:
             copy_parts(self._all_gather_parts(tensor, parts), parts)
 
-        return self._run("all_gather", run, outputs, opts)
+        return self._run("all_gather", run, parts, opts)
 
     def _all_gather_parts(self, tensor: Any, parts: Sequence[Any]) -> Array:
         result = self._member.all_gather(Flat(tensor).array)
@@ -211,7 +212,7 @@ class CollectiveCalls:
                 self._check_received("gather", result, parts)
                 copy_parts(result, parts)
 
-        return self._run("gather", run, outputs, opts)
+        return self._run("gather", run, parts, opts)
 
     def scatter(self, outputs: Any, inputs: Any, opts: Any = None, timeout: Any = None, root: int = 0) -> RingletWork:
         """Send each rank a tensor of one rank's list."""
@@ -272,7 +273,11 @@ class CollectiveCalls:
 
     def barrier(self, opts: Any = None, timeout: Any = None) -> RingletWork:
         """Wait for all ranks."""
-        return self._run("barrier", self._member.barrier, [], opts)
+        limit = getattr(opts, "timeout", timeout)
+        if limit is None or limit <= timedelta(0):
+            return self._run("barrier", self._member.barrier, [], opts)
+        self._check_usable("barrier")
+        return RingletWork(self._queue.run(self._member.barrier, is_async=True), [], limit.total_seconds())
 
     # --- names of older versions of torch -----------------------------------------------------------------------------
 

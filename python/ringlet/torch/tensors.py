@@ -26,20 +26,22 @@ _ML_DTYPES: dict[Any, np.dtype[Any]] = {}
 if importlib.util.find_spec("ml_dtypes") is not None:
     import ml_dtypes
 
-    _ML_DTYPES = {dtype: np.dtype(getattr(ml_dtypes, name)) for dtype, name in _NARROW.items()}
-    assert all(map(is_known, _ML_DTYPES.values()))  # registers them with the core
+    for _dtype, _name in _NARROW.items():
+        _ML_DTYPES[_dtype] = np.dtype(getattr(ml_dtypes, _name))
+        is_known(_ML_DTYPES[_dtype])  # registers it with the core
 _BITS = {1: torch.uint8, 2: torch.int16}
 
+_KINDS = torch.distributed.ReduceOp.RedOpType
 _OPS = {
-    "SUM": Op.SUM,
-    "AVG": Op.MEAN,
-    "PRODUCT": Op.PROD,
-    "MIN": Op.MIN,
-    "MAX": Op.MAX,
-    "BAND": Op.AND,
-    "BOR": Op.OR,
-    "BXOR": Op.XOR,
-    "PREMUL_SUM": Op.SUM,
+    _KINDS.SUM: Op.SUM,
+    _KINDS.AVG: Op.MEAN,
+    _KINDS.PRODUCT: Op.PROD,
+    _KINDS.MIN: Op.MIN,
+    _KINDS.MAX: Op.MAX,
+    _KINDS.BAND: Op.AND,
+    _KINDS.BOR: Op.OR,
+    _KINDS.BXOR: Op.XOR,
+    _KINDS.PREMUL_SUM: Op.SUM,
 }
 _BOOL_OPS = {Op.SUM: Op.OR, Op.PROD: Op.AND}
 
@@ -127,8 +129,8 @@ def copy_parts(array: Array, tensors: Sequence[Any]) -> None:
 class Reduction:
     """A reduction of torch on one dtype, as an operation on arrays between two conversions of tensors."""
 
-    def __init__(self, name: str, dtype: Any, num_ranks: int, factor: Any = None) -> None:
-        self.op = _OPS[name]
+    def __init__(self, kind: Any, dtype: Any, num_ranks: int, factor: Any = None) -> None:
+        self.op = _OPS[kind]
         self._factor = factor
         self._dtype = dtype
         # Without ml_dtypes: as float32, rounded once at the end, which has the same bits.
@@ -172,7 +174,7 @@ _reduction = lru_cache(Reduction)
 
 def reduction_of(reduce_op: Any, dtype: Any, num_ranks: int) -> Reduction:
     """Return a reduction; `reduce_op` is a ``ReduceOp`` or one of its constants."""
-    name = getattr(reduce_op, "op", reduce_op).name
-    if name == "PREMUL_SUM":
-        return Reduction(name, dtype, num_ranks, reduce_op.__getstate__()[1])
-    return _reduction(name, dtype, num_ranks)
+    kind = getattr(reduce_op, "op", reduce_op)
+    if kind == _KINDS.PREMUL_SUM:
+        return Reduction(kind, dtype, num_ranks, reduce_op.__getstate__()[1])
+    return _reduction(kind, dtype, num_ranks)

@@ -170,9 +170,9 @@ class OperationQueue:
                     result, error = call(), None
                 except BaseException as raised:
                     result, error = None, self._as_error(raised)
+            done.set_result(result) if error is None else done.set_exception(error)
             with self._lock:
                 self._unfinished -= 1
-            done.set_result(result) if error is None else done.set_exception(error)
             del item, done, call, result, error  # tensors are freed while it waits
 
 
@@ -183,11 +183,18 @@ def backend_error(error: BaseException, global_ranks: Sequence[int] | None = Non
     """
     if not isinstance(error, (RuntimeError, OSError)) or isinstance(error, (DistBackendError, NotImplementedError)):
         return error  # about the arguments of this rank
-    where = "" if global_ranks is None else f"in the group of the global ranks {list(global_ranks)}: "
-    found: BaseException = DistBackendError(where + str(error))
-    if isinstance(error, WorkerLostError):
-        rank = error.rank if global_ranks is None else global_ranks[error.rank]
-        for name, value in (("rank", rank), ("host", error.host), ("pid", error.pid), ("reason", error.reason)):
-            setattr(found, name, value)
+    text = str(error)
+    facts = (
+        {name: getattr(error, name) for name in ("rank", "host", "pid", "reason")}
+        if isinstance(error, WorkerLostError)
+        else {}
+    )
+    if global_ranks is not None:
+        text = f"in the group of the global ranks {list(global_ranks)}: {text}"
+        if facts:
+            facts["rank"] = global_ranks[facts["rank"]]
+            text = f"lost global rank {facts['rank']}, {text}"
+    found: BaseException = DistBackendError(text)
+    vars(found).update(facts)
     found.__cause__ = error
     return found
