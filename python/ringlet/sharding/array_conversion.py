@@ -210,7 +210,7 @@ class Conversions:
 
     def __repr__(self: Any) -> str:
         if self._group.member is not None:  # showing values would be a collective call
-            return self._summary
+            return str(self._summary)
         return f"{self._summary}\n{np.array2string(self._gathered(), threshold=_MOST_SHOWN, edgeitems=2)}"
 
     def _repr_html_(self: Any) -> str:

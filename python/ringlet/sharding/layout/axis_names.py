@@ -53,7 +53,7 @@ def placement_text(layout: Layout, group: DeviceGroup | None, combined: str = ""
         text = f"sharded {text}"
     elif not text and not spec.unreduced:
         text = "replicated"
-    texts = [text] if is_short or not mesh else [f"{text} on {mesh}".lstrip()]
+    texts = [text] if is_short else [f"{text} on {mesh}".lstrip()]
     texts += [f"unreduced over {' and '.join(spec.unreduced)}{combined and f' ({combined})'}"] if spec.unreduced else []
     return (" " if is_short else ", ").join(filter(None, texts))
 

@@ -84,7 +84,7 @@ class Mesh:
         count = math.prod(self._sizes)
         if count > MOST_DEVICES:
             raise ShardingError(
-                f"a mesh has at most {MOST_DEVICES} devices, and {axes} are {count}: choose smaller axes"
+                f"a mesh has at most {MOST_DEVICES} devices, and {self.shape} are {count}: choose smaller axes"
             )
         self._devices = _checked_devices(devices, count)
         owners = () if member is None else _owners(owner, member.num_ranks, count)
