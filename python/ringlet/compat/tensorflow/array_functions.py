@@ -39,7 +39,9 @@ class TopKV2(NamedTuple):
 
 
 # Parameters that are tensors. Those of one call get one dtype.
-_TENSORS = set("x y a b input input_tensor tensor t logits features value params matrix".split())
+_TENSORS = {
+    "x", "y", "a", "b", "input", "input_tensor", "tensor", "t", "logits", "features", "value", "params", "matrix"
+}  # fmt: skip
 # Functions whose `values`, or `inputs`, are a list of tensors.
 _OF_LISTS = {"concat", "stack", "add_n"}
 
