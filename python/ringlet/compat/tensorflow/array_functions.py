@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections import namedtuple
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,24 +30,18 @@ __all__ = ["array_functions"]
 _ANY, _NUMBERS, _REAL, _FLOATS, _BOOLS = "biufcOV", "iufcV", "iufV", "fcV", "b"
 _F32 = np.float32
 
-_TopK = namedtuple("TopKV2", ["values", "indices"])  # as TensorFlow's
+
+class TopKV2(NamedTuple):
+    """The largest values, and their places."""
+
+    values: Any
+    indices: Any
+
 
 # Parameters that are tensors. Those of one call get one dtype.
 _TENSORS = {
-    "x",
-    "y",
-    "a",
-    "b",
-    "input",
-    "input_tensor",
-    "tensor",
-    "t",
-    "logits",
-    "features",
-    "value",
-    "params",
-    "matrix",
-}
+    "x", "y", "a", "b", "input", "input_tensor", "tensor", "t", "logits", "features", "value", "params", "matrix"
+}  # fmt: skip
 # Functions whose `values`, or `inputs`, are a list of tensors.
 _OF_LISTS = {"concat", "stack", "add_n"}
 
@@ -249,7 +242,7 @@ def _scaled(t: Any, scale: Any) -> Any:
 
 def _top_k(input: Any, k: Any = 1, sorted: bool = True, index_type: Any = np.int32, name: Any = None) -> Any:
     order = _argsort(input, direction="DESCENDING")[..., : int(k)]
-    return _TopK(np.take_along_axis(input, order, -1), order.astype(as_dtype(index_type)))
+    return TopKV2(np.take_along_axis(input, order, -1), order.astype(as_dtype(index_type)))
 
 
 def _average_loss(per_example_loss: Any, sample_weight: Any = None, global_batch_size: Any = None) -> Any:
