@@ -215,6 +215,20 @@ def test_a_program_that_ends_without_leaving_its_groups(how, codes, tmp_path):
     assert ("named" in printed[0]) == (how == "raises")
 
 
+def raises_or_exits(rank, size, how):
+    if rank == 1:
+        raise KeyError("weights") if how == "raises" else SystemExit(3)
+    reason = "raised KeyError" if how == "raises" else "exited with status 3"
+    with pytest.raises(dist.DistBackendError, match=f"rank 1 {reason}"):
+        dist.barrier()
+    return True
+
+
+@pytest.mark.parametrize("how", ["raises", "exits"])
+def test_a_rank_of_multiprocessing_that_fails_names_the_reason(how):
+    assert run_ranks(raises_or_exits, 2, how, codes=(0, 1, 3)) == [True, None]
+
+
 def test_an_older_torch_is_refused(monkeypatch):
     import ringlet.torch
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
+import multiprocessing.util
 import os
 import sys
 import weakref
@@ -26,6 +26,7 @@ from ringlet.torch.works import OperationQueue, RingletWork, backend_error
 __all__ = ["RingletProcessGroup"]
 
 _live: weakref.WeakSet[RingletProcessGroup] = weakref.WeakSet()
+_registered_pid = 0
 _LAST_SECONDS = 1.0  # for operations that run as a process exits
 
 
@@ -59,6 +60,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         self._pid: int | None = os.getpid()  # None after shutdown
         self._barriers = 0
         _live.add(self)
+        _leave_at_exit()
 
     @classmethod
     def create(cls, options: Any, backend_options: Any = None) -> RingletProcessGroup:
@@ -189,11 +191,21 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         return self.recv(tensors, None, tag)
 
 
-@atexit.register
+def _leave_at_exit() -> None:
+    """Have `_leave_groups` called when this process ends; processes of multiprocessing call no functions of atexit."""
+    global _registered_pid
+    if _registered_pid != os.getpid():
+        _registered_pid = os.getpid()
+        multiprocessing.util.Finalize(None, _leave_groups, exitpriority=0)
+
+
 def _leave_groups() -> None:
-    """Leave the groups that a program did not destroy, so that other ranks can finish."""
-    error = getattr(sys, "last_value", None)
+    """Leave the groups that a program did not destroy, so that other ranks can finish; or tell them why they cannot."""
+    error = sys.exc_info()[1] or getattr(sys, "last_value", None)
+    reason = None if error is None else f"raised {type(error).__name__}: {error}"
+    if isinstance(error, SystemExit):
+        reason = f"exited with status {error.code}" if error.code else None
     for group in list(_live):
-        if error is not None and group._pid == os.getpid():
-            group._abort(f"raised {type(error).__name__}: {error}")
+        if reason is not None and group._pid == os.getpid():
+            group._abort(reason)
         group._leave(_LAST_SECONDS)
