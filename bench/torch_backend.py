@@ -104,7 +104,6 @@ def _measure(options: argparse.Namespace) -> None:
 
     import ringlet.torch  # noqa: F401 - registers the backend
 
-    os.sched_setaffinity(0, [sorted(os.sched_getaffinity(0))[options.rank % os.cpu_count()]])  # type: ignore[operator]
     torch.set_num_threads(1)
     store = f"file://{options.store}"
     dist.init_process_group("ringlet", init_method=store, rank=options.rank, world_size=options.ranks)
