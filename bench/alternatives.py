@@ -88,15 +88,6 @@ def _mappers(stack: ExitStack) -> dict[str, Mapper]:
     return found
 
 
-def _on_replicas(function: Callable[[Any], Any], parts: Sequence[Any]) -> Callable[[], Sequence[Any]]:
-    """Return a call that maps by a strategy with one replica per part."""
-    strategy = ringlet.MirroredStrategy([f"CPU:{i}" for i in range(len(parts))])
-    mine = strategy.experimental_distribute_values_from_function(
-        lambda context: parts[context.replica_id_in_sync_group]
-    )
-    return lambda: strategy.experimental_local_results(strategy.run(function, args=(mine,)))
-
-
 def _map_subjects(stack: ExitStack, function: Callable[[Any], Any], work: np.ndarray) -> Subjects:
     parts = np.array_split(work, CORES)
     subjects: Subjects = {FIRST: lambda: function(work)}
@@ -106,8 +97,8 @@ def _map_subjects(stack: ExitStack, function: Callable[[Any], Any], work: np.nda
 
     for name, mapper in _mappers(stack).items():
         subjects[name] = lambda mapper=mapper: joined(mapper(function, parts))
-    replicas = _on_replicas(function, parts)
-    subjects["Ringlet, replicas"] = lambda: joined(replicas())
+    strategy = ringlet.MirroredStrategy(CORES)
+    subjects["Ringlet, map"] = lambda: strategy.map(function, work)
     return subjects
 
 

@@ -4,13 +4,14 @@
     python examples/bootstrap.py --resamples 100000   # narrower quantiles
 
 Each resample draws patients with replacement and takes the medians anew. The work is one map: `median_differences`
-computes a block of resamples with NumPy, and every replica maps its part of the blocks. A block has a seed of its own,
+computes a block of resamples with NumPy, and `strategy.map` hands batches of blocks to the replicas. A block has a seed of its own,
 so the result has the same bits on any number of replicas.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 from time import perf_counter
 
 import numpy as np
@@ -42,12 +43,7 @@ def map_blocks(groups, blocks):
 
 def bootstrap(strategy, groups, blocks):
     """Return the same, computed by all replicas."""
-    parts = np.array_split(np.arange(blocks), strategy.num_replicas_in_sync)
-    mine = strategy.experimental_distribute_values_from_function(
-        lambda context: parts[context.replica_id_in_sync_group]
-    )
-    found = strategy.run(map_blocks, args=(groups, mine))
-    return np.concatenate(strategy.experimental_local_results(found))
+    return strategy.map(functools.partial(map_blocks, groups), np.arange(blocks))
 
 
 def report(names, groups, differences):
