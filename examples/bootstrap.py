@@ -4,8 +4,8 @@
     python examples/bootstrap.py --resamples 100000   # narrower quantiles
 
 Each resample draws patients with replacement and takes the medians anew. The work is one map: `median_differences`
-computes a block of resamples with NumPy, and `strategy.map` hands batches of blocks to the replicas. A block has a seed of its own,
-so the result has the same bits on any number of replicas.
+computes a block of resamples with NumPy, and `strategy.map` hands batches of blocks to the replicas. A block has a
+seed of its own, so the result has the same bits on any number of replicas.
 """
 
 from __future__ import annotations
