@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ringlet.data.operations.shared.carried_state import CarriedState
+from ringlet.data.operations.common.carried_state import CarriedState
 from ringlet.errors import InvalidArgumentError
 
 

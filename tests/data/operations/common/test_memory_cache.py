@@ -9,7 +9,7 @@ import pytest
 
 from ringlet.data import Dataset
 from ringlet.data.graph.node import IterationContext
-from ringlet.data.operations.shared.memory_cache import CachedElements, CachedRows, Store, same_state
+from ringlet.data.operations.common.memory_cache import CachedElements, CachedRows, Store, same_state
 from tests.data.state_cases import through_a_file
 
 

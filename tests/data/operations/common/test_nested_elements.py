@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ringlet.data import Dataset
 from ringlet.data.graph.mapped_stream import RestoredError
 from ringlet.data.graph.node import IterationContext
-from ringlet.data.operations.shared.nested_elements import DatasetFunction
+from ringlet.data.operations.common.nested_elements import DatasetFunction
 from tests.data.state_cases import through_a_file
 
 sizes = st.lists(st.integers(0, 5), max_size=7)

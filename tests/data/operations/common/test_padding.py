@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from ringlet.data import TensorSpec
-from ringlet.data.operations.shared.padding import Padding
+from ringlet.data.operations.common.padding import Padding
 from ringlet.errors import InvalidArgumentError
 
 arrays = hnp.arrays(np.int64, hnp.array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=4), elements=st.just(1))

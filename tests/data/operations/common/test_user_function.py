@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ringlet.data import Dataset
-from ringlet.data.operations.shared.user_function import UserFunction, as_bool, check_callable, node_of, spread
+from ringlet.data.operations.common.user_function import UserFunction, as_bool, check_callable, node_of, spread
 from ringlet.errors import InvalidArgumentError
 
 
