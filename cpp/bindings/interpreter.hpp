@@ -63,7 +63,7 @@ void without_interpreter(Work&& work, bool takes_turns = false) {
 // What ends a wait of the calling thread: Ctrl-C on Python's main thread, which alone handles signals; null elsewhere.
 sync::Poll* signal_poll();
 
-// `seconds` of infinity, or more than a clock can count, means for ever.
+// `seconds` of infinity, or more than a clock can count, means no limit.
 inline sync::Clock::duration timeout_of(double seconds) {
   const std::chrono::duration<double> wanted(seconds);
   constexpr std::chrono::duration<double> kLongest = std::chrono::hours(24 * 365);

@@ -67,7 +67,7 @@ constexpr Case kCases[] = {
     {Kind::kReduceScatter, Algorithm::kAuto, 1, 24'000, true}, {Kind::kBroadcast, Algorithm::kAuto, 3, 20'000, true},
     {Kind::kBroadcast, Algorithm::kAuto, 2, 20'000, false},    {Kind::kScatter, Algorithm::kAuto, 1, 24'000, true},
     {Kind::kScatter, Algorithm::kAuto, 1, 24'000, false},      {Kind::kAllGather, Algorithm::kAuto, 1, 20'000, true},
-    {Kind::kGather, Algorithm::kAuto, 1, 20'000, true},
+    {Kind::kGather, Algorithm::kAuto, 1, 20'000, true},        {Kind::kAllToAll, Algorithm::kAuto, 1, 24'000, true},
 };
 
 // The arrays of one rank, filled with its number + 1.
@@ -117,6 +117,8 @@ class Caller {
         return member_.broadcast(parts_, true, 0);
       case Kind::kScatter:
         return member_.scatter(parts_.front(), member_.rank() == 0 ? std::span(rows_) : std::span<std::int64_t>(), 0);
+      case Kind::kAllToAll:
+        return member_.all_to_all(parts_.front(), rows_, true);
       case Kind::kAllGather:
         return member_.all_gather(parts_.front(), 0);
       default:
@@ -126,6 +128,7 @@ class Caller {
 
   float expected(std::size_t index) const {
     if (collectives::is_gather(case_.kind)) return static_cast<float>(index / case_.count + 1);
+    if (case_.kind == Kind::kAllToAll) return static_cast<float>(index / (case_.count / ranks_) + 1);
     return collectives::is_reduction(case_.kind) ? static_cast<float>(ranks_ * (ranks_ + 1) / 2) : 1.0F;
   }
 

@@ -118,7 +118,7 @@ void change_first_word(const Rows<std::int64_t>& rows, Inside&& inside) {
 // of the chunk that it does.
 void leave_undone(tables::Memory& memory, bool begins, std::int64_t number) {
   std::size_t index = 0;
-  while (!memory.seat(index).owner.try_take(sync::OwnerWord::kNobody, memory.own_code())) ++index;
+  while (!memory.seat(index).owner.try_take(sync::OwnerWord::kUnowned, memory.own_code())) ++index;
   memory.reserve_journal(index);
   memory.seat(index).chunk = 0;
   memory.seat(index).first_word = 0;

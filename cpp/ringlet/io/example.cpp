@@ -58,7 +58,7 @@ void read_list(Message list, FeatureKind kind, FeatureValues& values) {
   }
 }
 
-// Appends the lists of a feature, and gives their kind.
+// Appends the lists of a feature, and returns their kind.
 FeatureKind read_feature(Message feature, FeatureValues& values) {
   const std::size_t texts = values.texts.size();
   const std::size_t floats = values.floats.size();

@@ -14,7 +14,7 @@ namespace ringlet::io {
 inline constexpr std::size_t kHeaderBytes = 12;
 inline constexpr std::size_t kFooterBytes = 4;
 
-// A checksum as files hold it: one of data that holds checksums of its own would say little.
+// A checksum as files hold it: masked, because a checksum of data that contains checksums is weak.
 constexpr std::uint32_t masked(std::uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xA282EAD8U; }
 
 // The data of one record within a block.

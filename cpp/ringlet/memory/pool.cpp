@@ -69,7 +69,7 @@ struct Pool::State {
   std::unique_ptr<Region> take(std::size_t bytes);
   // If the caller has to start a reaper: when it shall come first.
   std::optional<Clock::time_point> take_back(std::unique_ptr<Region> region) noexcept;
-  // Drops what is stale. Gives when to come again; if nothing is idle then, the reaper is discharged.
+  // Releases stale regions. Returns when to run again; never, if nothing is idle.
   std::optional<Clock::time_point> reap() noexcept;
 
   static void start_reaper(const std::shared_ptr<State>& state, Clock::time_point first) noexcept;

@@ -38,7 +38,7 @@ class Pool {
   // At least `bytes` bytes, aligned to a cache line. The pool must outlive the block.
   Block allocate(std::size_t bytes);
 
-  // Gives all idle regions back to the system; returns their bytes.
+  // Returns all idle regions to the system; the result is their size in bytes.
   std::size_t trim();
   PoolStatistics statistics() const;
   // Holds from the next time that the thread looks: it may sleep for as long as was set before.

@@ -46,7 +46,7 @@ class Segment {
   void close_descriptor() noexcept;
   // The same, and the caller closes it.
   int release_descriptor() noexcept { return std::exchange(fd_, -1); }
-  // The mapping stays for ever.
+  // The mapping is never removed.
   void abandon() noexcept {
     close_descriptor();
     data_ = nullptr;

@@ -1,4 +1,4 @@
-// The shared memory that this process gives out.
+// The shared memory that this process allocates.
 #pragma once
 
 #include <chrono>
@@ -81,7 +81,7 @@ class SharedHeap {
   // A segment that find() named.
   const Segment& segment(std::uint32_t index) const;
 
-  // Gives what is idle back to the system; returns its bytes.
+  // Returns idle blocks to the system; the result is their size in bytes.
   std::size_t trim();
   SharedHeapStatistics statistics();
 

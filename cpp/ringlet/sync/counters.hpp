@@ -21,7 +21,7 @@ class alignas(kCacheLine) WorkQueue {
     done_.store(0, std::memory_order_relaxed);
   }
 
-  // Anybody: the next number below `limit`, each exactly once, or `limit`. relaxed: what a chunk holds was settled
+  // Any thread: the next number below `limit`, each exactly once, or `limit`. relaxed: what a chunk holds was settled
   // before the call began, and that it is finished is told by done(); the read-modify-write alone makes numbers unique.
   std::size_t take(std::size_t limit) noexcept {
     if (next_.load(std::memory_order_relaxed) >= limit) return limit;

@@ -24,10 +24,10 @@ class alignas(kCacheLine) FailureWord {
   bool is_claimed() const noexcept { return word_.load() != 0; }
   bool claim(const Claim& claim) noexcept {
     fault_point();
-    std::uint64_t nobody = 0;
+    std::uint64_t unclaimed = 0;
     const std::uint64_t word =
         kClaimedBit | std::uint64_t{claim.cause} << 32 | std::uint64_t{claim.author} << 16 | std::uint64_t{claim.lost};
-    return word_.compare_exchange_strong(nobody, word);
+    return word_.compare_exchange_strong(unclaimed, word);
   }
   std::optional<Claim> claimed() const noexcept {
     const std::uint64_t word = word_.load();

@@ -54,7 +54,7 @@ void* address_of(const std::atomic<std::uint32_t>& word) { return const_cast<std
 
 Wake futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
                 std::chrono::nanoseconds limit) noexcept {
-  // A timeout of 0 means for ever, so the shortest wait is one microsecond.
+  // A timeout of 0 means no limit, so the shortest wait is one microsecond.
   const auto microseconds = std::clamp<std::int64_t>(limit.count() / 1000, 1, UINT_MAX);
   const int result = __ulock_wait(kCompareAndWaitShared | kNoErrno, address_of(word), expected,
                                   static_cast<std::uint32_t>(microseconds));

@@ -15,7 +15,7 @@ namespace ringlet::tables {
 
 class Memory {
  public:
-  // Gives the descriptor of a table of zeros. Throws ArgumentError and SharedMemoryError.
+  // Returns the descriptor of a table of zeros. Throws ArgumentError and SharedMemoryError.
   static sync::Descriptor create(const Layout& layout);
   // Maps it. Throws ArgumentError if it is not a table, or its processes are in another PID namespace.
   explicit Memory(sync::Descriptor table);

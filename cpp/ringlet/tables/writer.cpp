@@ -23,7 +23,7 @@ std::size_t take_seat(Memory& memory, const Patience& patience) {
   for (;; waiting.for_any_seat()) {
     for (std::size_t i = 0; i < Layout::kNumSeats; ++i) {
       const std::size_t seat = (static_cast<std::size_t>(sync::Incarnation::pid_of(own)) + i) % Layout::kNumSeats;
-      if (memory.seat(seat).owner.try_take(sync::OwnerWord::kNobody, own)) return seat;
+      if (memory.seat(seat).owner.try_take(sync::OwnerWord::kUnowned, own)) return seat;
     }
   }
 }
@@ -160,7 +160,7 @@ void Writer::put_right(Memory& memory, std::size_t index) noexcept {
 bool Writer::settle(Memory& memory, std::size_t index) {
   Seat& seat = memory.seat(index);
   const std::uint64_t owner = seat.owner.owner();
-  if (owner == sync::OwnerWord::kNobody || !sync::Incarnation::has_ended(memory.fd(), owner)) return false;
+  if (owner == sync::OwnerWord::kUnowned || !sync::Incarnation::has_ended(memory.fd(), owner)) return false;
   if (!seat.owner.try_take(owner, memory.own_code())) return true;  // another thread has
   put_right(memory, index);
   seat.owner.give_up();

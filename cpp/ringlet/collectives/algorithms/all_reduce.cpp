@@ -100,7 +100,7 @@ Choice choose(const Reduction& reduction, RankState& state, bool has_two_ways) {
   reduction.begin(round, reduction.buffers);
   if (has_two_ways && reduction.rank == 0) round.announce_name(BufferName(state.path_tuner.next()));
   Choice choice;
-  or_abort(reduction.group, reduction.rank, [&] { choice.is_private = learn_memory(round); });
+  choice.is_private = learn_memory(round);
   if (has_two_ways) choice.way = round.slot_of(0).result;
   round.finish();
   return choice;

@@ -183,8 +183,8 @@ void all_to_all(Round& round, std::span<const std::int64_t> rows) {
 void permute(Round& round) {
   const Call& call = round.call();
   const std::size_t bytes = call.buffers.front().input_bytes();
-  constexpr int kNobody = -1;
-  std::vector<int> source_of(static_cast<std::size_t>(round.num_ranks()), kNobody);
+  constexpr int kNone = -1;
+  std::vector<int> source_of(static_cast<std::size_t>(round.num_ranks()), kNone);
   for (std::size_t i = 0; i + 1 < call.numbers.size(); i += 2) {
     source_of[static_cast<std::size_t>(call.numbers[i + 1])] = static_cast<int>(call.numbers[i]);
   }
@@ -202,7 +202,7 @@ void permute(Round& round) {
       const std::size_t begin = range.begin % bytes;
       const std::size_t size = std::min(bytes - begin, range.end - range.begin);
       const MappedBuffer to = round.output(static_cast<int>(target), 0) + begin;
-      if (source_of[target] == kNobody) {
+      if (source_of[target] == kNone) {
         if (round.may_write(to)) std::memset(to.here, 0, size);
       } else {
         round.copy(round.input(source_of[target], 0) + begin, size, to, store_for(total));

@@ -32,6 +32,95 @@ bool overlap_in_part(const Buffer& part, std::size_t result_bytes) {
   return input < output + result_bytes && output < input + part.input_bytes();
 }
 
+// One array, for one rank. Across: others read its private buffers; else shared memory stands for these.
+class Exchange {
+ public:
+  Exchange(Round& round, bool across)
+      : round_(round),
+        set_(round.set_of(round.rank())),
+        call_(round.call()),
+        part_(call_.buffers.front()),
+        across_(across),
+        element_bytes_(core::size_of(part_.dtype)),
+        result_bytes_(core::size_of(call_.result_dtype(part_))),
+        reads_own_input_(across || !overlap_in_part(part_, call_.result_bytes(part_))) {}
+
+  // Before arriving. Staged memory is laid out as the array that it stands for. Results are staged even where the
+  // output is shared, which its owner may write to as soon as it has left the call.
+  void stage() {
+    if (across_) return;
+    round_.announce_name(round_.stage(set_.staged_outputs, call_.result_bytes(part_)));
+    if (!set_.outputs.front().is_shared()) set_.outputs.front() = set_.result_names.front();
+    if (set_.inputs.front().is_shared()) return;
+    set_.inputs.front() = round_.stage(set_.staged_inputs, part_.input_bytes());
+    for (int rank = 0; rank < round_.num_ranks(); ++rank) {
+      if (rank == round_.rank() && reads_own_input_) continue;
+      const Range share = share_of(rank);
+      const std::size_t offset = share.begin * element_bytes_;
+      copy(at(part_.input, offset), (share.end - share.begin) * element_bytes_, set_.staged_inputs->data() + offset,
+           store_of(part_));
+    }
+  }
+
+  void run() {
+    round_.process_shares(across_, [this] { combine(); }, [this] { take(); });
+  }
+
+ private:
+  // The elements that a rank combines.
+  Range share_of(int rank) const {
+    const std::size_t unit = kAlignment / std::min(kAlignment, element_bytes_);
+    const std::size_t units = (part_.count + unit - 1) / unit;
+    return {std::min(share_begin(units, rank, round_.num_ranks()) * unit, part_.count),
+            std::min(share_begin(units, rank + 1, round_.num_ranks()) * unit, part_.count)};
+  }
+
+  void combine() {
+    const auto lanes = static_cast<std::size_t>(round_.num_ranks());
+    const Range share = share_of(round_.rank());
+    const std::size_t block =
+        (across_ ? std::min(kAcrossBytes, round_.block_bytes(lanes)) : kBlockBytes) / element_bytes_;
+    std::byte* const staged = across_ ? nullptr : set_.staged_outputs->data();
+    auto& inputs = round_.mine().inputs;
+    for (std::size_t begin = share.begin; begin < share.end; begin += block) {
+      const std::size_t count = std::min(block, share.end - begin);
+      const std::size_t offset = begin * element_bytes_;
+      inputs.clear();
+      for (int rank = 0; rank < round_.num_ranks(); ++rank) {
+        const bool is_own = rank == round_.rank() && reads_own_input_;
+        inputs.push_back(is_own ? at(part_.input, offset)
+                                : round_.fetch(round_.input(rank, 0) + offset, count * element_bytes_,
+                                               static_cast<std::size_t>(rank), lanes));
+      }
+      void* const target = at(part_.output, begin * result_bytes_);
+      const kernels::Store store = across_ ? store_of(part_) : kernels::Store::kPlain;
+      kernels::active().reduce(call_.op, part_.dtype, inputs, count, {&target, 1}, store);
+      if (staged != nullptr) copy(target, count * result_bytes_, staged + begin * result_bytes_, store_of(part_));
+    }
+  }
+
+  void take() {
+    for (int rank = 0; rank < round_.num_ranks(); ++rank) {
+      if (rank == round_.rank()) continue;
+      const Range share = share_of(rank);
+      const std::size_t offset = share.begin * result_bytes_;
+      const std::size_t bytes = (share.end - share.begin) * result_bytes_;
+      MappedBuffer from = round_.output(rank, 0);
+      if (!across_) from.here = round_.announced_by(rank);
+      round_.read(from + offset, bytes, at(part_.output, offset));
+    }
+  }
+
+  Round& round_;
+  RankState::Set& set_;
+  const Call& call_;
+  const Buffer& part_;
+  bool across_;
+  std::size_t element_bytes_;
+  std::size_t result_bytes_;
+  bool reads_own_input_;
+};
+
 }  // namespace
 
 bool exchanges(const Group& group) {
@@ -52,122 +141,14 @@ bool is_to_be_read_across(const Group& group, const Call& call) {
 
 void exchange_all_reduce(Round& round, bool across) {
   const auto is_shared = [](BufferName place) { return place.is_shared() && !place.is_staged(); };
+  Exchange exchange(round, across);
   round.mine().chunks.plan(round.call(), round.num_ranks());
-  round.arrive_for_exchange(across);
+  round.arrive_for_work([&] { exchange.stage(); });
   check_overlap(round);
   for (int rank = 0; rank < round.num_ranks(); ++rank) {
-    if (!is_shared(round.input_name(rank, 0)) || !is_shared(round.output_name(rank, 0))) {
-      return round.exchange_shares();
-    }
+    if (!is_shared(round.input_name(rank, 0)) || !is_shared(round.output_name(rank, 0))) return exchange.run();
   }
   direct_all_reduce_of_arrived(round);
-}
-
-// The elements that a rank combines.
-Range Round::share_of_result(int rank) {
-  const Buffer& part = call().buffers.front();
-  const std::size_t unit = kAlignment / std::min(kAlignment, core::size_of(part.dtype));
-  const std::size_t units = (part.count + unit - 1) / unit;
-  return {std::min(share_begin(units, rank, num_ranks()) * unit, part.count),
-          std::min(share_begin(units, rank + 1, num_ranks()) * unit, part.count)};
-}
-
-// Before arriving. Staged memory is laid out as the array that it stands for. Results are staged even where the output
-// is shared, which its owner may write to as soon as it has left the call.
-void Round::stage_shares() {
-  if (exchanges_across_) return;
-  RankState::Set& set = mine().sets[set_];
-  const Buffer& part = set.call.buffers.front();
-  const std::size_t element = core::size_of(part.dtype);
-  const std::size_t result_bytes = set.call.result_bytes(part);
-  const auto stage = [&](memory::Block& block, std::size_t bytes) {
-    if (block == nullptr || block->size() < bytes) {
-      block = nullptr;
-      block = group_.world_->allocate(bytes);
-    }
-    return group_.world_->buffer_name_of(block->data(), interruption_.poll()).as_staged();
-  };
-  announce_name(stage(set.staged_outputs, result_bytes));
-  if (!set.outputs.front().is_shared()) set.outputs.front() = set.result_names.front();
-  if (set.inputs.front().is_shared()) return;
-  set.inputs.front() = stage(set.staged_inputs, part.input_bytes());
-  for (int rank = 0; rank < num_ranks(); ++rank) {
-    if (rank == rank_ && !overlap_in_part(part, result_bytes)) continue;
-    const Range share = share_of_result(rank);
-    collectives::copy(static_cast<const std::byte*>(part.input) + share.begin * element,
-                      (share.end - share.begin) * element, set.staged_inputs->data() + share.begin * element,
-                      store_of(part));
-  }
-}
-
-void Round::combine_share() {
-  const Call& own = call();
-  const Buffer& part = own.buffers.front();
-  const std::size_t element = core::size_of(part.dtype);
-  const std::size_t result_element = core::size_of(own.result_dtype(part));
-  const auto lanes = static_cast<std::size_t>(num_ranks());
-  const Range share = share_of_result(rank_);
-  const bool reads_own = exchanges_across_ || !overlap_in_part(part, own.result_bytes(part));
-  const std::size_t block = (exchanges_across_ ? std::min(kAcrossBytes, block_bytes(lanes)) : kBlockBytes) / element;
-  std::byte* const staged = exchanges_across_ ? nullptr : mine().sets[set_].staged_outputs->data();
-  auto& inputs = mine().inputs;
-  for (std::size_t begin = share.begin; begin < share.end; begin += block) {
-    const std::size_t count = std::min(block, share.end - begin);
-    inputs.clear();
-    for (int rank = 0; rank < num_ranks(); ++rank) {
-      const bool is_own = rank == rank_ && reads_own;
-      inputs.push_back(
-          is_own ? static_cast<const std::byte*>(part.input) + begin * element
-                 : fetch(input(rank, 0) + begin * element, count * element, static_cast<std::size_t>(rank), lanes));
-    }
-    std::byte* const to = static_cast<std::byte*>(part.output) + begin * result_element;
-    void* const target = to;
-    const kernels::Store store = exchanges_across_ ? store_of(part) : kernels::Store::kPlain;
-    kernels::active().reduce(own.op, part.dtype, inputs, count, {&target, 1}, store);
-    if (staged == nullptr) continue;
-    collectives::copy(to, count * result_element, staged + begin * result_element, store_of(part));
-  }
-}
-
-void Round::take_shares() {
-  const Call& own = call();
-  const Buffer& part = own.buffers.front();
-  const std::size_t result_element = core::size_of(own.result_dtype(part));
-  for (int rank = 0; rank < num_ranks(); ++rank) {
-    if (rank == rank_) continue;
-    const Range share = share_of_result(rank);
-    const std::size_t offset = share.begin * result_element;
-    const std::size_t bytes = (share.end - share.begin) * result_element;
-    std::byte* const to = static_cast<std::byte*>(part.output) + offset;
-    const std::byte* const from =
-        exchanges_across_ ? output(rank, 0).here : group_.world_->address_of(BufferName(slot_of(rank).result));
-    if (from != nullptr) {
-      std::memcpy(to, from + offset, bytes);
-    } else if (bytes > 0) {
-      read_from(output(rank, 0) + offset, bytes, to);
-    }
-  }
-}
-
-void Round::exchange_shares() {
-  bool is_cut_off = is_left_behind();
-  try {
-    if (!is_cut_off) {
-      combine_share();
-      check_sources();
-    }
-  } catch (const Unreachable&) {
-    is_cut_off = true;
-  }
-  finish_work(is_cut_off ? 0 : 1, static_cast<std::size_t>(num_ranks()), is_cut_off);
-  try {
-    take_shares();
-    if (exchanges_across_) check_sources();  // else others may have left by now: staged memory stays as it is
-  } catch (const Unreachable&) {
-    give_up_unreachable();
-  }
-  if (exchanges_across_) wait_for_all_steps();  // outputs are read until all ranks have theirs
-  own_board().left_seq.publish(sequence_);
 }
 
 }  // namespace ringlet::collectives

@@ -23,7 +23,7 @@ void Round::announce_results(bool with_scratch) {
   RankState::Set& set = mine().sets[set_];
   if (is_between_processes()) {
     announce_blocks(sizes);
-    add_holds(own.has_outputs ? Takers::kNobody : Takers::kAll);
+    add_holds(own.has_outputs ? Takers::kNone : Takers::kAll);
     return;
   }
   Results blocks;
@@ -100,7 +100,7 @@ void Round::announce_blocks(std::span<const std::size_t> sizes) {
 // Calls f(hold word) for each hold on results that this rank has announced.
 template <class F>
 void Round::for_each_hold(F&& f) {
-  if (takers_ == Takers::kNobody) return;
+  if (takers_ == Takers::kNone) return;
   const Results& kept = mine().sets[set_].kept;
   const std::size_t num_results = takers_ == Takers::kAll ? call().buffers.size() : kept.size();
   for (std::size_t index = 0; index < num_results; ++index) {
@@ -138,7 +138,7 @@ bool Round::takes_results() {
 void Round::let_go() noexcept {
   if (!goes_) {
     for_each_hold([](sync::ProcessRefcount& word) { word.release(); });
-    if (takers_ != Takers::kNobody) mine().sets[set_].kept.clear();
+    if (takers_ != Takers::kNone) mine().sets[set_].kept.clear();
   } else if (!has_taken_ && announcer_.has_value() && takes_results()) {
     try {
       (void)take_results(*announcer_);

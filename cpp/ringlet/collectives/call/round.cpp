@@ -91,7 +91,7 @@ bool Round::is_hopeless() noexcept {
   return saw_departed_ || group_.has_failed();
 }
 
-void Round::publish(Purpose purpose) {
+void Round::publish(Purpose purpose, Staging staging) {
   sync::Slot& slot = own_board().slots[set_];
   const Call& own = call();
   if (own.has_outputs || own.kind == Kind::kReduce || own.kind == Kind::kGather) {
@@ -100,7 +100,7 @@ void Round::publish(Purpose purpose) {
   slot.call_fingerprint = own.call_fingerprint();
   slot.buffers_fingerprint = own.has_buffers ? own.buffers_fingerprint() : 0;
   if (is_between_processes()) {
-    or_fail([&] { name_buffers(purpose); });
+    or_fail([&] { name_buffers(purpose, staging); });
   } else if (!own.buffers.empty()) {
     slot.input = BufferName::of_private(own.buffers.front().input).bits();
     slot.output = BufferName::of_private(own.buffers.front().output).bits();
@@ -125,15 +125,10 @@ void Round::await_others(Purpose purpose) {
   drop_large_stages(mine().sets[(sequence_ - 1) % kSets]);
 }
 
-void Round::arrive_for_work() { await_others_for_work(Purpose::kWork); }
+void Round::arrive_for_work() { await_others_for_work({}); }
 
-void Round::arrive_for_exchange(bool across) {
-  exchanges_across_ = across;
-  await_others_for_work(Purpose::kExchange);
-}
-
-void Round::await_others_for_work(Purpose purpose) {
-  publish(purpose);
+void Round::await_others_for_work(Staging staging) {
+  publish(Purpose::kWork, staging);
   Control& control = **group_.control_;
   bool goes = false;
   if (all_have_arrived()) {
@@ -165,7 +160,7 @@ bool Round::is_finished(std::size_t chunks) const noexcept {
   return done == chunks;
 }
 
-// Tells how many chunks this rank has finished, and waits until all are.
+// Publishes how many chunks this rank has finished, and waits until all are.
 void Round::finish_work(std::size_t finished, std::size_t num_chunks, bool is_cut_off) {
   queue_of(rank_).publish_done(finished);
   if (is_cut_off) give_up_unreachable();

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include "ringlet/collectives/algorithms/chunks.hpp"
 #include "ringlet/collectives/group/control.hpp"
@@ -114,12 +115,12 @@ class Round {
   // The same; afterwards other ranks' buffers may be read and written until the work is done, so no rank may leave
   // before that.
   void arrive_for_work();
-  // The same for an all-reduce of one array between processes of one rank each, whose ranks will each combine a share
-  // of their own: see exchange.hpp. What is private is copied to shared memory only where others need it.
-  // With `across`, private inputs and results are read where they are instead.
-  void arrive_for_exchange(bool across);
-  // Combines this rank's share, waits for the others, and takes the rest from them. After arrive_for_exchange().
-  void exchange_shares();
+  // The same between processes, for an algorithm that itself chooses what stands for private buffers: `stage()` runs
+  // before arriving, once the buffers have names.
+  template <class Stage>
+  void arrive_for_work(Stage&& stage) {
+    await_others_for_work({[](void* context) { (*static_cast<std::remove_reference_t<Stage>*>(context))(); }, &stage});
+  }
 
   // Ends a call that took place: raises what interrupted a wait of it, if anything did, and fails the group then.
   void finish();
@@ -143,14 +144,26 @@ class Round {
     process_chunks(ranges.size(), [&](std::size_t chunk) { work(ranges[chunk]); });
   }
 
+  // Between processes: the same where each rank does a part of the work of its own. It calls combine(), waits until all
+  // ranks have, and calls take(). With `reads_private` it then waits again: other ranks read its private buffers.
+  template <class Combine, class Take>
+  void process_shares(bool reads_private, Combine&& combine, Take&& take);
+
   // Ring steps: waits until `rank` has finished `steps` of them since the group was made.
   void wait_for_steps(int rank, std::uint64_t steps);
   void finish_step();
   // Finishes a step, and waits until all ranks have.
   void wait_for_all_steps();
   // Between processes, after the work: takes results from the staged memory that stands for an output of this rank, and
-  // tells that it needs nothing more of the others.
+  // publishes that it needs nothing more of the others.
   void leave_work();
+
+  // Between processes: shared memory of `bytes` that stands for a buffer of this rank, kept in `block`; its name.
+  BufferName stage(memory::Block& block, std::size_t bytes);
+  // What a rank has announced by announce_name().
+  std::byte* announced_by(int rank);
+  // Copies a buffer of any rank.
+  void read(MappedBuffer from, std::size_t bytes, std::byte* to);
 
   // Fails the group on account of an argument that every rank finds wrong. Before any work.
   [[noreturn]] void refuse(const std::string& problem);
@@ -163,10 +176,15 @@ class Round {
   bool misses_departed() const noexcept;
   bool is_hopeless() noexcept;  // further waiting is useless: the group failed, or a missing rank has departed
   // The purpose of an arrival: to read slots, to publish buffer names, or to work on buffers.
-  enum class Purpose { kSlots, kNames, kWork, kExchange };
-  void publish(Purpose purpose);
+  enum class Purpose { kSlots, kNames, kWork };
+  // What an algorithm does in the place of stage_inputs() and stage_outputs(), if it does.
+  struct Staging {
+    void (*call)(void*);
+    void* context;
+  };
+  void publish(Purpose purpose, Staging staging = {});
   void await_others(Purpose purpose);
-  void await_others_for_work(Purpose purpose);
+  void await_others_for_work(Staging staging);
   bool propose_to_leave();  // false if the call goes all the same
   void compare();
   bool is_finished(std::size_t chunks) const noexcept;
@@ -184,7 +202,7 @@ class Round {
   // none in common; and telling takes time.
   bool may_overlap_unseen() const noexcept { return group_.shares_processes_ || call_size() > 1; }
   std::size_t call_size() const noexcept { return state_->sets[set_].call.buffers.size(); }
-  void name_buffers(Purpose purpose);
+  void name_buffers(Purpose purpose, Staging staging);
   void stage_inputs();
   void stage_outputs();
   bool is_to_be_staged(BufferName place, std::size_t bytes) const noexcept;
@@ -202,9 +220,8 @@ class Round {
   void resolve_results(int announcer, std::size_t num_buffers);
   MappedBuffer map_buffer(int rank, BufferName place);
   static MappedBuffer map_buffer(BufferName place) noexcept { return {place.address(), place, 0}; }
-  void read_from(MappedBuffer from, std::size_t bytes, std::byte* to);
-  // After other ranks' buffers were read, before this rank tells that it has done so: whether they were theirs until
-  // now.
+  // Throws if a buffer that was just read may no longer have belonged to its rank. Before this rank publishes that it
+  // has read them.
   void check_sources() const;
   void announce_blocks(std::span<const std::size_t> sizes);
   // Calls f(), which passes shared memory to other processes. Where that fails, or is interrupted, so does the group:
@@ -221,18 +238,13 @@ class Round {
     }
   }
   // The ranks that take the results announced by this rank.
-  enum class Takers { kNobody, kAll, kOwn, kEachItsOwn };
+  enum class Takers { kNone, kAll, kOwn, kEachItsOwn };
   template <class F>
   void for_each_hold(F&& f);
   void add_holds(Takers takers);
   bool takes_results();
   void let_go() noexcept;
   void take_staged();
-  // Between processes: see exchange.cpp.
-  void stage_shares();
-  Range share_of_result(int rank);
-  void combine_share();
-  void take_shares();
   [[noreturn]] void leave_together();
   [[noreturn]] void give_up_unreachable();
 
@@ -305,11 +317,10 @@ class Round {
   bool is_all_here_ = true;
   bool saw_departed_ = false;
   bool writes_own_output_ = false;
-  bool exchanges_across_ = false;
   bool goes_ = false;  // between processes: others may take results of this call
   bool has_taken_ = false;
   std::optional<int> announcer_;  // of results, once their places are known
-  Takers takers_ = Takers::kNobody;
+  Takers takers_ = Takers::kNone;
   sync::Interruption interruption_;
 };
 
@@ -344,6 +355,28 @@ void Round::process_chunks(std::size_t num_chunks, Work&& work) {
   if (!is_between_processes()) return;
   if (has_private_outputs()) wait_for_all_steps();  // other ranks read from this one until they have theirs
   leave_work();
+}
+
+template <class Combine, class Take>
+void Round::process_shares(bool reads_private, Combine&& combine, Take&& take) {
+  bool is_cut_off = is_left_behind();
+  try {
+    if (!is_cut_off) {
+      combine();
+      check_sources();
+    }
+  } catch (const Unreachable&) {
+    is_cut_off = true;
+  }
+  finish_work(is_cut_off ? 0 : 1, static_cast<std::size_t>(num_ranks()), is_cut_off);
+  try {
+    take();
+    if (reads_private) check_sources();  // else others may have left by now: staged memory stays as it is
+  } catch (const Unreachable&) {
+    give_up_unreachable();
+  }
+  if (reads_private) wait_for_all_steps();
+  own_board().left_seq.publish(sequence_);
 }
 
 }  // namespace ringlet::collectives

@@ -66,7 +66,7 @@ std::size_t output_bytes(const Call& call, const Buffer& part, int num_ranks) {
 
 // --- Before arriving -------------------------------------------------------------------------------------------------
 
-void Round::name_buffers(Purpose purpose) {
+void Round::name_buffers(Purpose purpose, Staging staging) {
   RankState::Set& set = mine().sets[set_];
   World& world = *group_.world_;
   set.inputs.clear();
@@ -86,12 +86,13 @@ void Round::name_buffers(Purpose purpose) {
   }
   set.own_inputs = set.inputs;
   set.own_outputs = set.outputs;
-  if (purpose == Purpose::kWork) {
+  if (staging.call != nullptr) {
+    staging.call(staging.context);
+  } else if (purpose == Purpose::kWork) {
     stage_inputs();
     stage_outputs();
   }
-  if (purpose == Purpose::kExchange) stage_shares();
-  if (purpose != Purpose::kSlots && purpose != Purpose::kNames && world.can_use_cma() && mine().scratch == nullptr) {
+  if (purpose == Purpose::kWork && world.can_use_cma() && mine().scratch == nullptr) {
     const std::size_t lanes = static_cast<std::size_t>(num_ranks()) * kSmallestLane;
     mine().scratch = std::make_unique<memory::Region>(std::max(kScratchBytes, lanes));
   }
@@ -116,6 +117,16 @@ bool Round::is_output_to_be_staged(BufferName place, std::size_t bytes) const no
   return is_to_be_staged(place, bytes) || (is_private && is_reduction(kind) && kind != Kind::kReduceScatter);
 }
 
+BufferName Round::stage(memory::Block& block, std::size_t bytes) {
+  if (block == nullptr || block->size() < bytes) {
+    block = nullptr;  // first, so that its memory may serve
+    block = group_.world_->allocate(bytes);
+  }
+  return group_.world_->buffer_name_of(block->data(), interruption_.poll()).as_staged();
+}
+
+std::byte* Round::announced_by(int rank) { return group_.world_->address_of(BufferName(slot_of(rank).result)); }
+
 void Round::stage_inputs() {
   RankState::Set& set = mine().sets[set_];
   std::size_t total = 0;
@@ -124,17 +135,13 @@ void Round::stage_inputs() {
     if (is_to_be_staged(set.inputs[index], bytes)) total += padded(bytes);
   }
   if (total == 0) return;
-  if (set.staged_inputs == nullptr || set.staged_inputs->size() < total) {
-    set.staged_inputs = nullptr;
-    set.staged_inputs = group_.world_->allocate(total);
-  }
-  const BufferName stage = group_.world_->buffer_name_of(set.staged_inputs->data(), interruption_.poll());
+  const BufferName staged = stage(set.staged_inputs, total);
   std::size_t used = 0;
   for (std::size_t index = 0; index < set.inputs.size(); ++index) {
     const Buffer& part = set.call.buffers[index];
     if (!is_to_be_staged(set.inputs[index], part.input_bytes())) continue;
     std::memcpy(set.staged_inputs->data() + used, part.input, part.input_bytes());
-    set.inputs[index] = (stage + used).as_staged();
+    set.inputs[index] = staged + used;
     used += padded(part.input_bytes());
   }
 }
@@ -147,15 +154,11 @@ void Round::stage_outputs() {
     if (is_output_to_be_staged(set.outputs[index], bytes_of(index))) total += padded(bytes_of(index));
   }
   if (total == 0) return;
-  if (set.staged_outputs == nullptr || set.staged_outputs->size() < total) {
-    set.staged_outputs = nullptr;
-    set.staged_outputs = group_.world_->allocate(total);
-  }
-  const BufferName stage = group_.world_->buffer_name_of(set.staged_outputs->data(), interruption_.poll());
+  const BufferName staged = stage(set.staged_outputs, total);
   std::size_t used = 0;
   for (std::size_t index = 0; index < set.outputs.size(); ++index) {
     if (!is_output_to_be_staged(set.outputs[index], bytes_of(index))) continue;
-    set.outputs[index] = (stage + used).as_staged();
+    set.outputs[index] = staged + used;
     used += padded(bytes_of(index));
   }
 }
@@ -275,7 +278,12 @@ std::size_t Round::block_bytes(std::size_t num_lanes) const noexcept {
   return state_->scratch->size() / num_lanes / kLine * kLine;
 }
 
-void Round::read_from(MappedBuffer from, std::size_t bytes, std::byte* to) {
+void Round::read(MappedBuffer from, std::size_t bytes, std::byte* to) {
+  if (bytes == 0) return;
+  if (from.here != nullptr) {
+    std::memcpy(to, from.here, bytes);
+    return;
+  }
   const int process = process_of(from.rank);
   if (group_.world_->is_gone(process) || is_left_behind()) throw Unreachable();
   if (group_.world_->read(process, from.name, bytes, to) != CmaResult::kDone) throw Unreachable();
@@ -284,7 +292,7 @@ void Round::read_from(MappedBuffer from, std::size_t bytes, std::byte* to) {
 const std::byte* Round::fetch(MappedBuffer from, std::size_t bytes, std::size_t lane, std::size_t num_lanes) {
   if (from.here != nullptr || bytes == 0) return from.here;
   std::byte* const to = mine().scratch->data() + lane * block_bytes(num_lanes);
-  read_from(from, bytes, to);
+  read(from, bytes, to);
   return to;
 }
 
@@ -300,7 +308,7 @@ void Round::copy(MappedBuffer from, std::size_t bytes, MappedBuffer to, kernels:
     return collectives::copy(from.here, bytes, to.here, store);
   }
   if (from.name == to.name && process_of(from.rank) == process_of(to.rank)) return;  // in place
-  read_from(from, bytes, to.here);
+  read(from, bytes, to.here);
 }
 
 // A rank that has left the call may have reused its buffers. A process that ended, or runs another program now, may

@@ -10,8 +10,8 @@
 
 namespace ringlet::collectives {
 
-// Copies a text; of one that is too long the beginning and the end, which tell most, with a mark between them. Cuts
-// between characters. Gives the number of bytes.
+// Copies a text; of one that is too long its beginning and its end, with a mark between them. Cuts between characters.
+// Returns the number of bytes.
 inline std::size_t shorten(std::string_view text, std::span<char> into) noexcept {
   constexpr std::string_view kMark = " [...] ";
   const auto is_inside = [&](std::size_t at) { return at < text.size() && (text[at] & 0xC0) == 0x80; };

@@ -140,7 +140,7 @@ bool Group::has_failed() const noexcept { return (*control_)->failure.is_claimed
 // --- Failure ---------------------------------------------------------------------------------------------------------
 
 void Group::abort(std::string_view reason) {
-  if (!was_forked()) fail(Cause::kAborted, std::string(reason));  // else the lock may be held for ever
+  if (!was_forked()) fail(Cause::kAborted, std::string(reason));  // else the lock may never be released
 }
 
 std::optional<std::string> Group::failure() const {
@@ -163,7 +163,7 @@ bool Group::claim_failure(Failure failure) {
                                      .lost = static_cast<std::uint16_t>(failure.lost_process)})) {
       return false;  // first_failure() reads what the other one wrote
     }
-    failure_ = std::move(failure);  // before anybody else of this process can ask for it
+    failure_ = std::move(failure);  // before another thread of this process reads it
   }
   (*control_)->event.notify();
   return true;

@@ -29,7 +29,7 @@ struct RankState;
 struct Options {
   sync::Clock::duration timeout = sync::kForever;    // how long a rank waits for the others to arrive
   std::optional<sync::Clock::duration> remaining{};  // how much of it is left for making the group; without: all
-  std::uint64_t epoch = 0;                           // tells apart the groups that a strategy makes one after the other
+  std::uint64_t epoch = 0;                           // distinguishes the successive groups of a strategy
   bool from_interpreter = false;                     // the ranks are Python threads, which must not spin
 };
 

@@ -66,7 +66,7 @@ void check_pairs(std::span<const std::int64_t> pairs, int num_ranks) {
   }
 }
 
-// Gives a call whose output is its owner's business one that the others can write to; the block, if it had none.
+// Allocates the output of a call that has none, where the others can write to it; returns the block, if one was made.
 Results with_output(const Group& group, Buffer& part, std::size_t bytes) {
   if (part.output != nullptr) return {};
   const std::shared_ptr<World>& world = group.world();
@@ -172,7 +172,7 @@ Results Member::gather(Kind kind, const Buffer& part, int root, int axis, sync::
     Round round(*group_, rank_, poll);
     begin(round, false);
     const bool is_done = gather_equal(round, results);
-    if (!is_done) lengths = or_abort(*group_, rank_, [&] { return lengths_of(round); });
+    if (!is_done) lengths = lengths_of(round);
     round.finish();
     if (is_done) return results;
   }
@@ -230,7 +230,7 @@ Results Member::all_to_all(const Buffer& part, std::span<const std::int64_t> row
     call.is_ragged = true;
     call.numbers.assign(rows.begin(), rows.end());
     call.set_buffers({&part, 1});
-    all_rows = or_abort(*group_, rank_, [&] { return exchange_rows(round); });
+    all_rows = exchange_rows(round);
     round.finish();
   }
   rows_received_ = 0;

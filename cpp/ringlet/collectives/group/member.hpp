@@ -57,11 +57,11 @@ class Member {
   Results all_gather(const Buffer& part, int axis, sync::Poll* poll = nullptr);
   Results gather(const Buffer& part, int root, int axis, sync::Poll* poll = nullptr);
 
-  // Rows of the root's array for each rank: `rows` of the root says how many. Ranks other than the root pass at most an
-  // output, with its shape and dtype. S read, S written.
+  // Rows of the root's array for each rank: `rows` of the root has the number of each. Ranks other than the root pass
+  // at most an output, with its shape and dtype. S read, S written.
   Results scatter(const Buffer& part, std::span<const std::int64_t> rows, int root, sync::Poll* poll = nullptr);
 
-  // Gives every rank the arrays of `root`. A rank other than the root may pass no buffers and takes shape and dtype
+  // Copies the arrays of `root` to every rank. A rank other than the root may pass no buffers and takes shape and dtype
   // from the root: see described_by(). S read, S (shared result) or P*S written.
   Results broadcast(std::span<const Buffer> buffers, bool has_buffers, int root, sync::Poll* poll = nullptr);
 

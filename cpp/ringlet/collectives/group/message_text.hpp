@@ -23,7 +23,7 @@ std::string ranks_text(std::span<const int> ranks);
 // things the first and the last, and how many ranks are left out between them.
 std::string ranks_and_texts(const std::vector<std::string>& texts);
 
-// Leaves out what does not fit between the beginning and the end, and says so there.
+// Replaces what does not fit, between the beginning and the end, by a mark.
 std::string shortened(std::string_view text, std::size_t most);
 
 }  // namespace ringlet::collectives

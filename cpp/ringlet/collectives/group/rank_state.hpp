@@ -37,7 +37,7 @@ struct RankState {
 
     // Results that this rank allocated for others. Among threads:
     std::vector<std::byte*> results;
-    std::vector<Results> holds;  // what keeps them alive: one for every rank, which takes it away
+    std::vector<Results> holds;  // references to them, one entry for each rank, which moves it out
     // Between processes:
     std::vector<BufferName> result_names;
     Results kept;  // until the call is over

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "ringlet/collectives/group/member.hpp"
-#include "ringlet/collectives/group/or_abort.hpp"
 
 namespace ringlet::collectives {
 
@@ -101,7 +100,7 @@ SubgroupMember Member::split(std::optional<int> color, std::int64_t key, sync::P
   {
     Round round(*group_, rank_, poll);
     round.begin(Kind::kSplit);
-    subgroup = or_abort(*group_, rank_, [&] { return find_subgroup_ranks(round, color, key); });
+    subgroup = find_subgroup_ranks(round, color, key);
     round.finish();
   }
   const bool is_first = !subgroup.empty() && subgroup.front() == rank_;

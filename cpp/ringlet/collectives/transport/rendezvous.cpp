@@ -47,7 +47,7 @@ template <class Ready>
 void World::wait_for_all(const JoinLimit& limit, sync::Poll* poll, Ready&& is_ready) {
   for (;;) {
     std::optional<int> missing;  // the first
-    std::optional<int> lost;     // rather one that could say nothing: the others left because something had happened
+    std::optional<int> lost;     // preferably one that sent no reason: the others left as a consequence
     for (int process = 0; process < num_processes(); ++process) {
       if (!is_other(process)) continue;
       receive_from(process);

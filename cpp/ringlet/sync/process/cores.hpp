@@ -8,7 +8,7 @@
 
 namespace ringlet::sync {
 
-// Gives the text of a file, nothing if it cannot be read.
+// Returns the text of a file, nothing if it cannot be read.
 using ReadFile = std::function<std::optional<std::string>(const std::string& path)>;
 
 inline constexpr int kNoQuota = std::numeric_limits<int>::max();

@@ -20,7 +20,7 @@ namespace ringlet::sync {
 // can run any more, and its number is never given out again.
 class Incarnation {
  public:
-  // Of this process. Without such locks, the pid alone tells: an exec is then not seen.
+  // Of this process. Without such locks, the pid alone identifies it: an exec is then not seen.
   Incarnation(int file, Tally& numbers);
   Incarnation(const Incarnation&) = delete;
   Incarnation& operator=(const Incarnation&) = delete;

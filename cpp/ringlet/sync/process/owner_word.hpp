@@ -8,12 +8,12 @@
 
 namespace ringlet::sync {
 
-// Holds the code of a process (see Incarnation), or kNobody. A thread that replaces kNobody, or the code of an ended
+// Holds the code of a process (see Incarnation), or kUnowned. A thread that replaces kUnowned, or the code of an ended
 // process, by the code of its own process has exclusive ownership until it gives it up or the process ends: codes are
 // never reused, so a word that still holds the code of an ended process has not been taken over since.
 class OwnerWord {
  public:
-  static constexpr std::uint64_t kNobody = 0;
+  static constexpr std::uint64_t kUnowned = 0;
 
   // acquire, here and in try_take, pairs with the release of both: what an earlier owner wrote is here.
   std::uint64_t owner() const noexcept { return word_.load(std::memory_order_acquire); }
@@ -24,11 +24,11 @@ class OwnerWord {
   }
   void give_up() noexcept {
     fault_point();
-    word_.store(kNobody, std::memory_order_release);
+    word_.store(kUnowned, std::memory_order_release);
   }
 
  private:
-  std::atomic<std::uint64_t> word_{kNobody};
+  std::atomic<std::uint64_t> word_{kUnowned};
 };
 
 }  // namespace ringlet::sync
