@@ -12,8 +12,9 @@ Strategies
     Strategy, StrategyExtended, RunOptions, CrossDeviceOps and its classes DirectAllReduce, RingAllReduce,
     ReductionToOneDevice, HierarchicalCopyAllReduce, NcclAllReduce
 In a step, and around it
-    get_replica_context, ReplicaContext, ReduceOp, in_cross_replica_context
-    get_strategy, has_strategy, experimental_set_strategy, function
+    replica_context, get_replica_context, ReplicaContext, ReduceOp, in_cross_replica_context
+    get_strategy, has_strategy, set_strategy, experimental_set_strategy, function
+    map                          a function applied to batches of rows on all cores
     Variable, VariableAggregation, VariableSynchronization, IndexedSlices, DistributedValues
 Input
     data                         datasets: pipelines over arrays and files
@@ -26,7 +27,7 @@ Without a strategy
 Processes and clusters
     launch, Server               start workers, be one of them
     cluster_resolver             find the cluster of this process
-    is_chief, print0, progress, once_per_host, ChiefLogFilter
+    rank, size, local_rank, is_chief, print0, progress, once_per_host, ChiefLogFilter
 The rest
     train                        checkpoints
     compat                       ``from ringlet.compat import tf`` for programs written for TensorFlow

@@ -275,7 +275,7 @@ def test_no_end_of_a_job_leaves_descriptors_threads_or_objects(spring, end):
 
     def is_clean():
         gc.collect()
-        # The core's own threads end by themselves when they are idle.
-        return descriptors_of() == descriptors and threads_of() <= threads and not any(each() for each in left)
+        # Idle threads of the core end, and what an earlier test has left may be closed meanwhile: fewer are not a leak.
+        return descriptors_of() <= descriptors and threads_of() <= threads and not any(each() for each in left)
 
     assert eventually(is_clean), (descriptors, descriptors_of(), threads, threads_of(), [each() for each in left])

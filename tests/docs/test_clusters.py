@@ -101,10 +101,17 @@ def test_a_command_prints_what_is_shown(tried, command, printed):
     assert sorted(found.splitlines()) == sorted(printed.splitlines()), errors  # workers print when they are ready
 
 
-def test_readme_shows_the_program_and_two_commands_of_the_manual():
-    assert [line.partition("  #")[0] for line in program_of(README).splitlines()] == program_of(DOCUMENT).splitlines()
-    assert len(sessions(README)) == 2
-    assert set(sessions(README)) < set(sessions(DOCUMENT))
+def test_the_program_of_readme_runs_as_processes(tmp_path):
+    program = re.search(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)[1]
+    printed = re.search(r"^```text\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)[1]
+    assert "ringlet.MirroredStrategy(2)" in program
+    assert "`MultiWorkerMirroredStrategy()` in place of\n`MirroredStrategy(2)`, started by `ringlet run -n 2`" in README
+    folder = filled(tmp_path)
+    processes = program.replace("ringlet.MirroredStrategy(2)", "ringlet.MultiWorkerMirroredStrategy()")
+    (folder / "program.py").write_text(processes, encoding="utf-8")
+    output, _ = run(folder, ["ringlet", "run", "-n", "2", "program.py"])
+    lines = [f"[w{worker}] {line}" for worker in range(2) for line in printed.splitlines()]
+    assert sorted(output.splitlines()) == sorted(lines)
 
 
 def test_the_program_runs_as_a_step_of_slurm(tmp_path):
