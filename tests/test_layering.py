@@ -43,7 +43,7 @@ PYTHON_LAYERS = {
     "nest": 1,
     "devices": 1,
     "context": 1,
-    "wire_format": 1,
+    "protobuf_wire": 1,
     "observe": 2,
     "ipc": 2,
     "tpu": 2,

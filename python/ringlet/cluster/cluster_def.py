@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ringlet.wire_format import bytes_field, fields, number_field
+from ringlet.protobuf_wire import bytes_field, fields, number_field
 
 __all__ = ["ClusterDef", "JobDef"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ringlet.cluster.cluster_def import ClusterDef
-from ringlet.wire_format import bytes_field, number_field
+from ringlet.protobuf_wire import bytes_field, number_field
 
 __all__ = ["ServerDef"]
 

@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import Any
 
 from ringlet.cluster.cluster_spec import ClusterSpec
-from ringlet.cluster.connecting import experimental_connect_to_cluster
 from ringlet.cluster.resolvers.base_resolver import ClusterResolver, master_url
 from ringlet.cluster.resolvers.tf_config_base_resolver import environ_or_own
+from ringlet.cluster.tf_connect import experimental_connect_to_cluster
 from ringlet.errors import ClusterConfigError
 from ringlet.tpu.topology.hardware_feature import HardwareFeatureMessage
 from ringlet.tpu.topology.system_metadata import TPUSystemMetadata, cores_by_host, cores_per_host, metadata_of

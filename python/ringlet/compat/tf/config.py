@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ringlet.cluster.connecting import experimental_connect_to_cluster, experimental_connect_to_host
+from ringlet.cluster.tf_connect import experimental_connect_to_cluster, experimental_connect_to_host
 from ringlet.compat.tensorflow.absent import absent_getter, namespace
 from ringlet.devices import Device, logical_devices, set_logical_devices
 from ringlet.tpu.topology.tpu_system import tpu_devices

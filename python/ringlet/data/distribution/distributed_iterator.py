@@ -12,7 +12,7 @@ from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import State
 from ringlet.data.graph.pipeline_handle import PipelineHandle
 from ringlet.data.optional import Optional
-from ringlet.data.state.fingerprint import restored, saved
+from ringlet.data.state.iterator_state import restored, saved
 from ringlet.data.state.user_state import check_external_state
 from ringlet.errors import OutOfRangeError
 

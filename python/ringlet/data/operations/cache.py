@@ -12,7 +12,7 @@ from ringlet.data.graph.pipeline_handle import PipelineHandle
 from ringlet.data.graph.table import Table
 from ringlet.data.operations.common.file_cache import FileCachedElements
 from ringlet.data.operations.common.memory_cache import CachedElements, CachedRows, Store
-from ringlet.data.state.fingerprint import fingerprint
+from ringlet.data.state.iterator_state import fingerprint
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset

@@ -15,7 +15,7 @@ from ringlet.data.graph.node import ElementTransform, IterationContext, State, S
 from ringlet.data.graph.pipeline_handle import PipelineHandle
 from ringlet.data.operations.load import read_shards
 from ringlet.data.operations.save import ShardFunction
-from ringlet.data.state.fingerprint import fingerprint
+from ringlet.data.state.iterator_state import fingerprint
 from ringlet.data.state.saved_dataset import SavedDatasetWriter, check_compression, read_manifest
 from ringlet.errors import NotFoundError
 

@@ -28,10 +28,10 @@ from typing import Literal, cast
 
 from ringlet.collectives.argument_parsing import shortened
 from ringlet.errors import ShardingError
+from ringlet.protobuf_wire import BYTES, WireError, bytes_field, fields, number_field, packed_field, unpacked
 from ringlet.sharding.formats.iota import Iota
 from ringlet.sharding.layout.sharding import TYPES, Sharding
 from ringlet.sharding.layout.tile_assignment import MOST_DEVICES, Subgroup
-from ringlet.wire_format import BYTES, WireError, bytes_field, fields, number_field, packed_field, unpacked
 
 __all__ = ["parse", "serialize"]
 

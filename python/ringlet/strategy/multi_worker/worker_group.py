@@ -24,7 +24,7 @@ from ringlet.errors.exception_notes import add_note
 from ringlet.ipc.byte_framing import join_frames, split_frames
 from ringlet.strategy.calls.call_options import CallOptions, check_options, read_options
 from ringlet.strategy.calls.structure_agreement import LEAF, describe_shape
-from ringlet.strategy.multi_worker.lost_worker_report import abort_on_crash
+from ringlet.strategy.multi_worker.abort_on_crash import abort_on_crash
 from ringlet.strategy.multi_worker.thread_exclusion import ThreadExclusion
 from ringlet.strategy.multi_worker.worker_handshake import Cluster, join, script_of_process
 from ringlet.strategy.replica.call_on_replicas import call_on_replicas

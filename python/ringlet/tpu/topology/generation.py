@@ -93,7 +93,8 @@ class Generation:
         Between a chip and its host, one way.
     hop_seconds : float
         Latency of one link.
-    Bandwidth between the two devices of a chip as a multiple of one link; infinite (no limit) if unpublished.
+    core_link_multiplier : float
+        Bandwidth between the two devices of a chip as a multiple of one link; infinite (no limit) if unpublished.
 
     Examples
     --------

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.wire_format import BYTES, VARINT, WireError, fields, number_field, packed_field, unpacked
+from ringlet.protobuf_wire import BYTES, VARINT, WireError, fields, number_field, packed_field, unpacked
 
 __all__ = ["TopologyMessage", "parse", "serialize"]
 

@@ -6,8 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringlet.wire_format import BYTES, GROUP, VARINT, Field, WireError, bytes_field, fields, number_field, packed_field
-from ringlet.wire_format import unpacked as unpack
+from ringlet.protobuf_wire import (
+    BYTES,
+    GROUP,
+    VARINT,
+    Field,
+    WireError,
+    bytes_field,
+    fields,
+    number_field,
+    packed_field,
+)
+from ringlet.protobuf_wire import unpacked as unpack
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 NUMBERS = st.integers(1, 2**29 - 1)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ringlet.cluster.cluster_spec import ClusterSpec
-from ringlet.cluster.connecting import experimental_connect_to_cluster, experimental_connect_to_host
 from ringlet.cluster.resolvers.simple_resolver import SimpleClusterResolver
 from ringlet.cluster.resolvers.tpu_resolver import TPUClusterResolver
+from ringlet.cluster.tf_connect import experimental_connect_to_cluster, experimental_connect_to_host
 
 SPEC = ClusterSpec({"worker": ["a:1", "b:1"]})
 

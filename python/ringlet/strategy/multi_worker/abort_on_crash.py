@@ -1,4 +1,4 @@
-"""Lost-worker report: a worker that an uncaught exception ends reports it; the others raise an error that names it."""
+"""Report of the uncaught exception that ends a worker: the other workers raise an error that names it."""
 
 from __future__ import annotations
 

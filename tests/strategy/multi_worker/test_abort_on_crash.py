@@ -1,4 +1,4 @@
-"""Report of a lost worker to the others: the uncaught exception that ends it."""
+"""Report of the uncaught exception that ends a worker to the other workers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from ringlet.strategy.multi_worker import lost_worker_report
-from ringlet.strategy.multi_worker.lost_worker_report import abort_on_crash, broadcast_crash, describe_crash
+from ringlet.strategy.multi_worker import abort_on_crash as module
+from ringlet.strategy.multi_worker.abort_on_crash import abort_on_crash, broadcast_crash, describe_crash
 from ringlet.strategy.multi_worker.worker_handshake import run_command
 
 
@@ -24,7 +24,7 @@ def shown(monkeypatch):
     """The exceptions that the previous hook received."""
     found = []
     monkeypatch.setattr(sys, "excepthook", lambda kind, error, trace: found.append(error))
-    monkeypatch.setattr(lost_worker_report, "_previous", [])
+    monkeypatch.setattr(module, "_previous", [])
     return found
 
 

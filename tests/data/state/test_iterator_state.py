@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ringlet.data import Dataset
-from ringlet.data.state.fingerprint import fingerprint
+from ringlet.data.state.iterator_state import fingerprint
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 
 
