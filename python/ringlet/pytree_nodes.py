@@ -124,7 +124,7 @@ def _can_be_filled(node_type: type[Any]) -> bool:
     """Return whether an empty mapping of a type can be created, before values of an instance are read."""
     try:
         return len(node_type() if issubclass(node_type, MutableMapping) else node_type({})) == 0
-    except Exception:  # such as a view of a file
+    except Exception:  # the constructor needs arguments, such as the file of a mapping
         return False
 
 

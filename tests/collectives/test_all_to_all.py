@@ -128,8 +128,8 @@ BAD: list[tuple[tuple[int, ...], dict[str, Any], str]] = [
     ((4,), {"counts": [1, 2]}, r"counts is \[1, 2\], with the sum 3: expected the size 4"),
     ((4,), {"counts": [1, 2, 1]}, "expected 2 non-negative numbers, one for each rank"),
     ((4,), {"counts": [6, -2]}, "expected 2 non-negative numbers"),
-    ((4,), {"out": np.ones(5)}, r"out is float64\[5\]: the result is float64"),
-    ((4,), {"out": np.ones(4, int)}, r"out is int64\[4\]: the result is float64"),
+    ((4,), {"out": np.ones(5)}, r"out is float64\[5\], expected float64"),
+    ((4,), {"out": np.ones(4, int)}, r"out is int64\[4\], expected float64"),
 ]
 
 

@@ -83,13 +83,13 @@ def test_an_output_of_another_layout_is_filled_by_a_copy() -> None:
 def test_an_output_is_filled_with_a_result_of_its_shape_only() -> None:
     out = np.zeros((2, 1))
     assert Output(out).fill(np.ones((2, 1))) is out
-    with pytest.raises(InvalidArgumentError, match=r"out is float64\[2, 1\]: the result is float64\[1, 1\]"):
+    with pytest.raises(InvalidArgumentError, match=r"out is float64\[2, 1\], expected float64\[1, 1\]"):
         Output(out).fill(np.ones((1, 1)))
 
 
 BAD_OUTS: list[tuple[Any, str]] = [
-    (np.zeros(4), r"out is float64\[4\]: the result is float64\[3\]. Make one with np\.empty\(\(3,\), 'float64'\)"),
-    (np.zeros(3, np.float32), r"out is float32\[3\]: the result is float64\[3\]"),
+    (np.zeros(4), r"out is float64\[4\], expected float64\[3\]. Pass out=np\.empty\(\(3,\), 'float64'\)"),
+    (np.zeros(3, np.float32), r"out is float32\[3\], expected float64\[3\]"),
     ([0.0, 0.0, 0.0], "out is a list: expected a writeable ndarray"),
     (np.broadcast_to(0.0, (3,)), "out is read-only"),
 ]

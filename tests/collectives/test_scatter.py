@@ -86,7 +86,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"x": np.ones(4), "counts": [5, -1]}, "expected 2 non-negative numbers"),
     ({"x": np.ones(4), "counts": [1.5, 2.5]}, "expected one whole number for each rank"),
     ({"x": np.ones(4), "counts": 4}, "expected one whole number for each rank"),
-    ({"x": np.ones(4), "out": np.ones(3)}, r"out is float64\[3\]: the result is float64\[2\]"),
+    ({"x": np.ones(4), "out": np.ones(3)}, r"out is float64\[3\], expected float64\[2\]"),
     ({"x": np.ones(4), "root": 2}, "root is 2: rank 2 is not in this group"),
 ]
 

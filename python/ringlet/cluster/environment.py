@@ -76,7 +76,10 @@ _DIALECTS = (
     _Dialect("PMIX_RANK", ""),  # its processes ask a server for their number
 )
 _MASTER, _STEP_NODES, _NUM_TASKS = "MASTER_ADDR", "SLURM_STEP_NUM_NODES", "SLURM_NTASKS"
-DECIDING = (TF_CONFIG, *(dialect.size for dialect in _DIALECTS if dialect.size))  # without one a process is alone
+DECIDING = (
+    TF_CONFIG,
+    *(dialect.size for dialect in _DIALECTS if dialect.size),
+)  # if none is set, the process is not part of a job
 VARIABLES = (
     TF_CONFIG,
     JOB_ID,

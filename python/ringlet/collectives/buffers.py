@@ -213,7 +213,7 @@ def _check_output(out: Array, shape: tuple[int | None, ...] | None, dtype: np.dt
 
 def _refuse_output(out: Array, shape: tuple[int | None, ...], dtype: np.dtype[Any]) -> None:
     sizes = ", ".join("?" if size is None else str(size) for size in shape)
-    remedy = "? is the sum of the sizes of all ranks"
+    remedy = "Pass an array of that size, where ? is the sum of the sizes on all ranks"
     if None not in shape:
-        remedy = f"Make one with np.empty({shape}, {dtype.name!r})"
-    raise InvalidArgumentError(f"out is {out.dtype}{list(out.shape)}: the result is {dtype}[{sizes}]. {remedy}.")
+        remedy = f"Pass out=np.empty({shape}, {dtype.name!r})"
+    raise InvalidArgumentError(f"out is {out.dtype}{list(out.shape)}, expected {dtype}[{sizes}]. {remedy}.")

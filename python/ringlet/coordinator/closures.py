@@ -31,7 +31,7 @@ class Closure:
         return self.number < other.number
 
     def finish(self, content: tuple[bytes, Any] | None) -> None:
-        """Set the value."""
+        """Set the value of the RemoteValue, if it still exists."""
         output = self._output()
         if output is not None:
             output._settle(content)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Report", "add_arguments", "execute"]
 
-# Collectives with an option for their size.
+# Collectives Collectives that have an option for their size.
 _COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute", "broadcast")
 _BANDWIDTHS = ("usable", "published")
 _PICTURES = (".svg", ".png")

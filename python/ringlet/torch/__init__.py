@@ -13,7 +13,7 @@ _OLDEST = (2, 6)
 
 if platform.system() != "Linux":
     raise ImportError(
-        f"ringlet.torch connects processes on Linux, and this is {platform.system()}: use the backend gloo."
+        f"ringlet.torch supports Linux only, and this system is {platform.system()}: use the backend gloo."
     )
 if tuple(map(int, torch.__version__.split(".")[:2])) < _OLDEST:
     raise ImportError(

@@ -70,7 +70,7 @@ def children_of_node(node: Node, kind: Kind) -> list[tuple[Any, Node]]:
         if kind in _PAIRS:
             pairs = [(_key(key), child) for key, child in node[1]]
             if kind is not Kind.DICT and not all(isinstance(key, str) for key, _ in pairs):
-                raise Malformed(f"a {kind.value} has a name that is not text")
+                raise Malformed(f"a {kind.value} has a field name that is not text")
             return pairs
         return list(enumerate(node[1])) if kind in _ITEMS else []
     except (ValueError, TypeError, IndexError, KeyError) as error:

@@ -117,9 +117,9 @@ class CheckpointLoadStatus:
         """
         if not self._matches.matched:
             raise AssertionError(
-                f"Nothing except the root object matched a checkpointed value: {self._matches.path} has "
-                f"{_listed(self._matches.unexpected) or 'nothing'}, and the program "
-                f"{_listed(self._present()) or 'nothing'}"
+                f"Nothing except the root object matched a checkpointed value. {self._matches.path} contains: "
+                f"{_listed(self._matches.unexpected) or 'nothing'}. The program contains: "
+                f"{_listed(self._present()) or 'nothing'}. Use the attribute names of the program that saved it"
             )
         return self
 

@@ -81,7 +81,7 @@ def form_of_text(text: str) -> Form:
     else:
         raise ValueError(f"{text!r} is not a dtype")
     if form.text != text:
-        raise ValueError(f"{text!r} is not a dtype on this machine")
+        raise ValueError(f"{text!r} is a dtype that this machine does not support")
     return form
 
 

@@ -62,7 +62,7 @@ def test_a_name_of_tensorflow_says_what_to_use_instead(path, told):
     ],
 )
 def test_a_name_that_nobody_has_says_which_are_near(path, near):
-    with pytest.raises(AttributeError, match="neither has TensorFlow's") as caught:
+    with pytest.raises(AttributeError, match="TensorFlow's module does not have it") as caught:
         get(path)
     assert near in str(caught.value).partition("nearest available names")[2]
 

@@ -34,6 +34,8 @@ def test_variables_are_tensors_to_check_for_and_sharded_ones_are_not():
 
 def test_a_cast_to_unsigned_wraps_as_tensorflow_s_does():
     assert tf.cast(-1.5, tf.uint8).numpy() == 255
+    wide = tf.cast(np.array([1e19, -1.5, 3.7]), tf.uint64).numpy()
+    assert wide.tolist() == [10000000000000000000, 18446744073709551615, 3]
 
 
 def test_a_constant_is_given_a_shape():

@@ -153,7 +153,7 @@ def test_shared_and_copied_memory_give_the_same_bits(dtype, rows):
         ),
         ((2, 4, 8), (4, 2, 3), {"feature_group_count": 2, "batch_group_count": 2}, "not both more than 1"),
         ((1, 4, 8), (2, 4, 3), {"feature_group_count": "2"}, "feature_group_count is '2' and"),
-        ((1, 4, 8), (2, 4, 3), {"lhs_dilation": 2}, "'SAME' is ambiguous where lhs_dilation is 2"),
+        ((1, 4, 8), (2, 4, 3), {"lhs_dilation": 2}, "'SAME' is ambiguous with lhs_dilation 2"),
         ((1, 4, 8), (2, 4, 3), {"lhs_dilation": "two"}, "lhs_dilation is 'two': expected 1 whole numbers"),
         ((1, 4, 8), (2, 4, 3), {"lhs_dilation": {2: 1}}, r"lhs_dilation is \{2: 1\}: expected 1 whole numbers"),
         ((1, 4, 8), (2, 4, 3), {"dimension_numbers": {"NCH"}}, r"dimension_numbers \{'NCH'\} do not name each"),

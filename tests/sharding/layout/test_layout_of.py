@@ -60,15 +60,15 @@ def test_the_number_of_devices_is_that_which_is_known():
     ("sharding", "devices", "reason"),
     [
         (Sharding.replicated(), None, "does not record the number of devices"),
-        (Sharding.replicated(2), 4, "is for 2 devices, and there are 4"),
-        (Sharding.tiled((2, 1)), 4, "is for 2 devices, and there are 4"),
-        (Sharding.maximal(5), 4, "names device 5, and the last of 4 devices is 3"),
-        (Sharding.tiled((2, 1), [5, 7]), 4, "names device 7"),
+        (Sharding.replicated(2), 4, "is for 2 devices, but there are 4"),
+        (Sharding.tiled((2, 1)), 4, "is for 2 devices, but there are 4"),
+        (Sharding.maximal(5), 4, "uses device 5, but there are 4 devices, 0 to 3"),
+        (Sharding.tiled((2, 1), [5, 7]), 4, "uses device 7"),
         (Sharding.tiled((2, 1), [5, 7]), 8, "has tiles for 2 of 8 devices"),
         (Sharding.manual(4), 4, "does not define which part of an array a device has"),
         (Sharding.unknown(), None, "does not define which part of an array a device has"),
         (Sharding.tiled((2, 1, 2), last_tile_dims=["manual"]), 4, "does not define which part"),
-        (Sharding.of_tuple([]), 4, "take one of its elements"),
+        (Sharding.of_tuple([]), 4, "pass one of its elements"),
     ],
 )
 def test_a_sharding_says_which_devices_have_what(sharding, devices, reason):

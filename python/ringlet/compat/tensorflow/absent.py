@@ -149,7 +149,7 @@ def absent_error(path: str, known: Iterable[str] = ()) -> AttributeError:
         )
     near = get_close_matches(name, list(known), n=3, cutoff=0.55)
     there = f". The nearest available names: {', '.join(near)}" if near else ""
-    of_both = ", and neither has TensorFlow's" if parent in TENSORFLOW_NAMES else ""
+    of_both = "; TensorFlow's module does not have it either" if parent in TENSORFLOW_NAMES else ""
     return AttributeError(f"module {parent!r} has no attribute {name!r}{of_both}{there}", name=name)
 
 

@@ -170,8 +170,10 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Tensor:
         raise NotImplementedError(
             f"Cast {dtype_name(array.dtype)} to {dtype_name(wanted)} is not supported: convert text through x.numpy()"
         )
-    if wanted.kind == "u" and array.dtype.kind == "f":  # through signed integers: -1.5 to unsigned is undefined
-        array = array.astype(np.int64)
+    if wanted.kind == "u" and array.dtype.kind == "f":  # below 0 through signed integers: else it is undefined
+        with np.errstate(invalid="ignore"):
+            signed = array.astype(np.int64)
+            array = signed if wanted.itemsize < 8 else np.where(array < 0, signed.astype(wanted), array.astype(wanted))
     return _tensor(array.astype(wanted))
 
 

@@ -19,10 +19,10 @@ _BATCHES = frozenset(["Batch", "PaddedBatch"])
 
 
 def batch_size_of(node: Node) -> int | None:
-    """Return the batch size of a dataset, except for short batches; None if its graph does not determine it.
+    """Return the size of a full batch of a dataset, or None if its graph does not determine it.
 
-    If the specs have one known first size for all arrays, it is that. Otherwise it is the size of the
-    last `batch`, if it is followed only by operations that select and order whole elements.
+    It is the common first size of all arrays if the specs know it, otherwise the size of the last `batch` that is
+    followed only by operations that select or reorder whole elements.
     """
     elements = known_spec(node)
     if elements is None:

@@ -59,7 +59,7 @@ class BatchSplit:
 
     def _cut_spec(self, spec: TensorSpec) -> PerReplicaSpec:
         if spec.shape == ():
-            raise nothing_to_cut("an element", self.num_replicas)
+            raise nothing_to_cut(f"an element is a scalar ({spec})", self.num_replicas)
         size = spec.shape[0] if spec.shape else None
         part = None if size is None or size % self.num_replicas else size // self.num_replicas
         return PerReplicaSpec(*[spec.with_rows(part)] * self.num_replicas)

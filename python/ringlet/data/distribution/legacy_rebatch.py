@@ -49,7 +49,7 @@ class LegacyRebatch(Transformation):
 
     @property
     def element_spec(self) -> Nest:
-        """The specs of the input with another first size, known if all parts have it."""
+        """The specs of the input with the batch size of a replica, None if the batch does not divide evenly."""
         return map_structure(self._part_spec, self.input.element_spec)
 
     def _part_spec(self, spec: TensorSpec) -> TensorSpec:

@@ -148,7 +148,7 @@ class WindowRows(Stream):
     __slots__ = ("_buffer", "_node", "_rows", "_table")
 
     def __init__(self, rows: RowStream, node: Window, table: Table) -> None:
-        self._rows: RowStream | None = rows  # None after its end
+        self._rows: RowStream | None = rows  # None once exhausted or closed
         self._node = node
         self._table = table
         # Row numbers from the start of the next window on.
@@ -178,7 +178,7 @@ class WindowRows(Stream):
         self._buffer = self._buffer[:0]
 
     def get_state(self) -> State:
-        """Return the buffered row numbers, and the state of the row stream; None after its end."""
+        """Return the buffered row numbers, and the state of the row stream; None once exhausted or closed."""
         return {"buffer": self._buffer.copy(), "input": None if self._rows is None else self._rows.get_state()}
 
     def set_state(self, state: State) -> None:

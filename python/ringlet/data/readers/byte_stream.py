@@ -15,7 +15,7 @@ __all__ = ["COMPRESSIONS", "ByteStream", "DecompressedStream", "check_compressio
 # Names of compressions, and the wbits of zlib for their framing.
 COMPRESSIONS = {"GZIP": 16 + zlib.MAX_WBITS, "ZLIB": zlib.MAX_WBITS}
 
-# Compressed bytes per read. An error discards the data decompressed from them before it.
+# Compressed bytes per read; small, because an error of zlib discards all output of the call that fails.
 _INPUT_BYTES = 64 * 1024
 
 

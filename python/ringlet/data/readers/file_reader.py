@@ -239,13 +239,13 @@ class FileElements(UnaryStream):
     def _find(self) -> bool:
         """Advance turns and read blocks until the current turn has an element; False at the end."""
         while self._has_names or any(turn.blocks is not None for turn in self._turns):
-            if self._is_ready(self._turn):
+            if self._fill(self._turn):
                 return True
         self.close()
         return False
 
-    def _is_ready(self, turn: _Turn) -> bool:
-        """Get an element for who has the turn; pass the turn on if there is none."""
+    def _fill(self, turn: _Turn) -> bool:
+        """Fill the buffer of a turn if it is empty, else advance to the next turn; return whether it has an element."""
         if length_hint(turn.elements):
             return True
         if turn.blocks is None and not (self._has_names and self._open_next(turn)):

@@ -28,7 +28,7 @@ SUFFIX = ".ringlet-cache"
 _PARTIAL = SUFFIX + "-partial"
 _MAGIC = b"RGLCACH1"
 _RECORD = struct.Struct("<IQI")
-# A header with a larger size is damaged.
+# A larger size of the header indicates damage.
 _LONGEST_HEADER = 2**28
 
 

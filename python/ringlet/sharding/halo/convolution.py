@@ -204,8 +204,8 @@ def _check_padding(options: Options) -> None:
     dilation, padding = options.lhs_dilation, options.padding
     if isinstance(padding, str) and padding.upper() != "VALID" and np.max(dilation or 1, initial=1) > 1:
         raise ValueError(
-            f"padding {padding!r} is ambiguous where lhs_dilation is {dilation}: pass pairs (before, after), such "
-            "as (kernel - 1 - before, kernel - 1 - after) of the convolution whose gradient this is"
+            f"padding {padding!r} is ambiguous with lhs_dilation {dilation}: pass pairs (before, after). For the "
+            "gradient of a convolution padded by (before, after), pass (kernel - 1 - before, kernel - 1 - after)"
         )
 
 

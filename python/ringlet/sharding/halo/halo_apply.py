@@ -34,7 +34,7 @@ def apply_with_halo(
     effort: float = 1.0,
     at_once: Callable[[tuple[int, ...]], SeeingKernel | None] | None = None,
 ) -> Any:
-    """Run an operation on tiles and their surroundings.
+    """Run an operation on tiles and their halos.
 
     ``kernel(buffers, boxes, out, out_box)`` fills `out`, box `out_box` of the result, from `boxes` of `buffers`, one
     for each operand, of its shape. ``needs(operand, counts)`` returns the ranges that each tile needs of an operand,

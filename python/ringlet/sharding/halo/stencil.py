@@ -121,13 +121,13 @@ def map_halo(function: Callable[[Array], Any], x: Any, depth: Depth, boundary: A
 def map_halo_vjp(
     function_vjp: Callable[[Array, Array], Any], x: Any, cotangent: Any, depth: Depth, boundary: Any = "zero"
 ) -> Any:
-    """Return the gradient of :func:`map_halo`, from that of its result.
+    """Return the vector-Jacobian product of :func:`map_halo`: the cotangent of its input, given that of its result.
 
     Parameters
     ----------
     function_vjp : callable
-        ``function_vjp(part, cotangent)`` returns the gradient of a part as passed to `function`, of its shape, from
-        that of the elements without their surroundings.
+        ``function_vjp(part, cotangent)`` returns the cotangent of `part`, with its shape. `part` includes its halo,
+        `cotangent` does not.
     x : array-like
         The argument of the function.
     cotangent : array-like
@@ -190,7 +190,7 @@ def map_halo_vjp(
 
 
 class _View(NamedTuple):
-    """Surroundings of a part: all outputs up to `reaches` away, and their inputs up to `depths` away."""
+    """Halo of a part: `reaches` is the extent of affected outputs in each dimension, `depths` that of their inputs."""
 
     shape: Shape
     depths: tuple[tuple[int, int], ...]
@@ -231,7 +231,7 @@ def _parts(shape: Shape, box: Box, dtype: np.dtype[Any]) -> Iterator[tuple[Box, 
 
 
 def _applied(function: Callable[[Array], Any], buffer: Array, part: Box, view: _View) -> Array:
-    """Return the function's result for a part, without its surroundings."""
+    """Return the function's result for a part, without its halo."""
     seen = extended(buffer, view.bounds(part), view.boundaries)
     result = np.asarray(function(seen))
     shape = tuple(side.stop - side.start for side in part)
@@ -240,7 +240,7 @@ def _applied(function: Callable[[Array], Any], buffer: Array, part: Box, view: _
     if result.shape != seen.shape:
         raise ValueError(
             f"the function returned shape {result.shape} for a part of shape {seen.shape}: expected {shape}, "
-            f"without the surroundings of {view.depths}, or {seen.shape}, which are then removed"
+            f"without the halo of {view.depths}, or {seen.shape}, of which the halo is then removed"
         )
     inner: Array = result[
         tuple(slice(before, before + size) for (before, _), size in zip(view.depths, shape, strict=True))

@@ -67,16 +67,16 @@ def _count(sharding: Sharding, num_devices: int | None) -> int:
     if sharding.kind in ("manual", "unknown", "tuple") or "manual" in sharding.last_tile_dims:
         raise ShardingError(
             f"{sharding} does not define which part of an array a device has"
-            + (": take one of its elements" if sharding.kind == "tuple" else ". Use a tiled or a replicated sharding")
+            + (": pass one of its elements" if sharding.kind == "tuple" else ". Use a tiled or a replicated sharding")
         )
     count = sharding.num_devices if num_devices is None else num_devices
     if count is None:
         raise ShardingError(f"{sharding} does not record the number of devices: give num_devices=")
     if sharding.num_devices not in (None, count):
-        raise ShardingError(f"{sharding} is for {sharding.num_devices} devices, and there are {count}")
+        raise ShardingError(f"{sharding} is for {sharding.num_devices} devices, but there are {count}")
     highest = max(sharding.tile_assignment_devices, default=0)
     if highest >= count:
-        raise ShardingError(f"{sharding} names device {highest}, and the last of {count} devices is {count - 1}")
+        raise ShardingError(f"{sharding} uses device {highest}, but there are {count} devices, 0 to {count - 1}")
     if sharding.kind == "tiled" and len(sharding.tile_assignment_devices) != count:
         raise ShardingError(
             f"{sharding} has tiles for {len(sharding.tile_assignment_devices)} of {count} devices: give each device "

@@ -32,11 +32,12 @@ class Mesh:
     Parameters
     ----------
     axes : mapping of str to int, or array_like of int
-        Size of each axis by its name, the slowest first. As in JAX, alternatively the logical devices, in a grid.
+        Size of each axis by its name, slowest-varying first; or, as in JAX, an array of logical devices whose
+        dimensions are the axes.
     devices : array_like of int, or names
-        The logical devices, row-major; by default 0, 1, 2, … After a grid of devices, the names of its axes.
+        Logical devices in row-major order, by default 0, 1, 2, …; if `axes` is an array, the names of the axes.
     axis_names : str or sequence of str, optional
-        JAX's name of that argument.
+        The names of the axes if `axes` is an array, as JAX calls the argument.
     member : Member, optional
         This process's member of the group of processes that own the devices, each of which makes the same mesh. By
         default this process owns them all.
@@ -47,11 +48,13 @@ class Mesh:
         Places of the devices in a topology: logical device i is logical core i of `replica`. Enables predicted times in
         reports.
     replica : int, default 0
+        Replica of `assignment` whose cores are used.
 
     Raises
     ------
     ShardingError
-        If an axis size is below 1, or the number of devices, owners or cores is not the number of places.
+        If an axis size is below 1, the mesh has too many devices, or `devices`, `owner`, `assignment` or `replica` does
+        not fit it; if `owner` is given without `member`.
 
     References
     ----------

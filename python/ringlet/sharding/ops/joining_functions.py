@@ -50,7 +50,7 @@ def concatenate(
 
 
 def _merged(layouts: Sequence[Layout]) -> Layout:
-    """Divide each dimension as the first layout does that divides it compatibly with the others."""
+    """Return a layout with, for each dimension, the first cut that is compatible with the cuts chosen before."""
     cuts = [WHOLE] * layouts[0].ndim
     for layout in layouts:
         for dimension, cut in enumerate(layout.cuts):

@@ -19,8 +19,8 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["pad", "repeat", "roll", "tile"]
 
-# Results of more regions gather instead, as a plan would cost more.
-_MOST_PIECES = 1024
+# Most regions of a plan of transfers: for more, gathering the array costs less.
+_MOST_REGIONS = 1024
 
 
 def _from_ranges(name: str, x: ShardedArray, ranges: Sequence[Sequence[IndexRange]]) -> Any:
@@ -28,7 +28,7 @@ def _from_ranges(name: str, x: ShardedArray, ranges: Sequence[Sequence[IndexRang
     x = materialized(x)
     ranges = [[index_range for index_range in along if index_range.length] for along in ranges]
     count = int(np.prod([len(along) for along in ranges], dtype=float))
-    if count > _MOST_PIECES:
+    if count > _MOST_REGIONS:
         return NotImplemented
     starts = [[0, *itertools.accumulate(index_range.length for index_range in along)] for along in ranges]
     regions = [

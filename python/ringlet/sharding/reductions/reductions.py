@@ -145,7 +145,7 @@ class _TileReduction:
         if ufunc is np.add:
             sum_tile(tile, axes, out, keepdims=keepdims, **more)
             return
-        axis = axes[0] if len(axes) == 1 else axes  # not every ufunc accepts several
+        axis = axes[0] if len(axes) == 1 else axes  # np.subtract and others reduce along one axis only
         dtype = None if ufunc in LOGICAL else loop_dtype(out.dtype)
         ufunc.reduce(tile, axis=axis, dtype=dtype, out=out, keepdims=keepdims, **more)
 

@@ -68,8 +68,9 @@ def place(
     if order_mode == "RING" and not can_be_rings:
         raise ValueError(
             "device_order_mode=DeviceOrderMode.RING is not compatible with the 3D tiling current topology.  Try "
-            "setting device_order_mode=DeviceOrderMode.AUTO. Rings need replicas of whole chips (the last number of "
-            f"computation_shape is {mesh[3]}), no computation_stride, and as many replicas as fit ({most})."
+            "setting device_order_mode=DeviceOrderMode.AUTO. Rings require whole chips (computation_shape[3] == "
+            f"{mesh[3]}, got {shape[3]}), computation_stride of all ones (got {list(stride)}) and "
+            f"num_replicas == {most} (got {num_replicas})."
         )
     grid = replica_grid(room, num_replicas)
     if can_be_rings and order_mode != "MESH":

@@ -50,7 +50,7 @@ class Canvas:
         self._cells[y][x] = (_THIN[self._thin[y][x]], None)
 
     def thick_across(self, x: int, y: int) -> None:
-        """Draw a horizontal thick line through one character."""
+        """Draw a thick horizontal line through one character."""
         letter, _ = self._cells[y][x]
         self._cells[y][x] = (_THICK_ACROSS.get(letter, letter), None)
 

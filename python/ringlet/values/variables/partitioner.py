@@ -170,7 +170,9 @@ def _check_positive(name: str, value: int) -> None:
 def _known_sizes(shape: Any, axis: int) -> tuple[int, ...]:
     sizes = (shape,) if isinstance(shape, (int, np.integer)) else None if shape is None else tuple(shape)
     if sizes is None or None in sizes:
-        raise ValueError(f"shape is not fully defined: {'<unknown>' if sizes is None else sizes}. Pass all its sizes")
+        raise ValueError(
+            f"shape is not fully defined: {'<unknown>' if sizes is None else sizes}. Pass a shape without None"
+        )
     if not -len(sizes) <= axis < len(sizes):
         raise ValueError(
             f"Cannot partition variable along axis {axis} when shape is only {sizes}: it has {len(sizes)} axes"

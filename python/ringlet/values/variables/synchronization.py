@@ -67,6 +67,6 @@ def check_aggregation(value: Any, name: str | None) -> VariableAggregation:
 def _invalid(what: str, value: Any, name: str | None, kind: type[enum.Enum]) -> ValueError:
     members = ", ".join(member.name for member in kind)
     return ValueError(
-        f"Invalid variable {what} mode: {value} for variable: {name}. It is a {type(value).__name__}: pass a member of "
-        f"ringlet.{kind.__name__} ({members})"
+        f"Invalid variable {what} mode: {value} for variable: {name}. Its type is {type(value).__name__}: pass a "
+        f"member of ringlet.{kind.__name__} ({members})"
     )

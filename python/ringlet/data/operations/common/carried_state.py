@@ -27,9 +27,7 @@ class CarriedState:
     def update(self, answer: Nest) -> None:
         """Set the next state; an error if its structure or a dtype differs from that of the first."""
         if answer is None:
-            raise TypeError(
-                f"{self._where} must return the next state, and returned None: return it from the function."
-            )
+            raise TypeError(f"{self._where} must return the next state, but returned None: add a return statement.")
         element = as_element(answer)
         leaves, shape = flatten(element)
         if shape != self._shape:

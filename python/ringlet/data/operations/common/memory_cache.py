@@ -77,7 +77,7 @@ class CachedElements(Stream):
         self._cache = cache
         self._context = context
         self._store = store
-        self._keeps = True  # until one raises
+        self._keeps = True  # until the input raises: the cache is incomplete then
         self._at = 0  # the number of elements so far
         self._go_to(context.chosen(cache))
 
