@@ -69,6 +69,7 @@ def test_the_first_variables_of_the_order_decide():
         ({"SLURM_NTASKS": "4"}, ""),
         ({"PMIX_RANK": "0", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1"}, ""),
         ({"RANK": "major"}, ""),
+        ({"RANK": "16"}, ""),
         ({"RANK": "0", "WORLD_SIZE": "1"}, ""),
     ],
 )
@@ -83,6 +84,28 @@ def test_variables_that_do_not_suffice_are_named_once(variables, caplog, environ
     for message in caplog.messages:
         assert message.startswith(f"found {note}: ringlet.size() runs as a single process.")
         assert message.endswith("set RINGLET_RANK=0 and RINGLET_NUM_RANKS=1")
+
+
+@pytest.mark.parametrize(
+    ("environ", "hidden"),
+    [
+        ({"RANK": "0", "WORLD_SIZE": "1", "PMI_RANK": "2", "PMI_SIZE": "4"}, "PMI_RANK=2 PMI_SIZE=4"),
+        (SLURM | {"PMI_RANK": "0", "PMI_SIZE": "1"}, "SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=4"),
+        (SLURM | {"RINGLET_RANK": "0", "RINGLET_NUM_RANKS": "1"}, ""),
+    ],
+)
+def test_a_job_that_other_variables_hide_is_named(variables, caplog, environ, hidden):
+    for name, value in environ.items():
+        variables.setenv(name, value)
+    with caplog.at_level(logging.WARNING):
+        assert default_resolver().cluster_spec().jobs == []
+    assert len(caplog.messages) == bool(hidden)
+    assert all(f", which hides {hidden}: MultiWorkerMirroredStrategy" in message for message in caplog.messages)
+
+
+def test_a_number_beyond_the_number_of_processes_is_refused():
+    with pytest.raises(ClusterConfigError, match=r"RINGLET_RANK=4 RINGLET_NUM_RANKS=4 .* Number the processes from 0"):
+        placement({"RINGLET_RANK": "4", "RINGLET_NUM_RANKS": "4"})
 
 
 def test_a_strategy_is_given_the_workers_of_the_environment(variables):

@@ -129,14 +129,16 @@ def _configured(text: str, job_id: str) -> Placement:
 def _placement(values: tuple[str | None, ...]) -> Placement:
     environ = {name: value for name, value in zip(VARIABLES, values, strict=True) if value is not None}
     job_id = environ.get(JOB_ID, "")
-    notes = []
-    for dialect in _DIALECTS:
-        found = _read(dialect, environ)
-        if isinstance(found, Placement):
-            return found._replace(job_id=job_id or found.job_id)
-        if found:
-            notes.append(found)
-    return Placement(job_id=job_id, note=notes[0] if notes else "")
+    found = [_read(dialect, environ) for dialect in _DIALECTS]
+    places = [place for place in found if isinstance(place, Placement)]
+    if not places:
+        return Placement(job_id=job_id, note=next((note for note in found if isinstance(note, str) and note), ""))
+    place = places[0]
+    hidden = next((other.source for other in places if other.size > 1), "")
+    # RINGLET_NUM_RANKS=1 is how a process is told to run alone; others may come from an image or an outer launcher.
+    is_hiding = place.size == 1 and hidden and place is not found[0]
+    note = f"{place.source}, which hides {hidden}" if is_hiding else ""
+    return place._replace(job_id=job_id or place.job_id, note=note)
 
 
 def _read(dialect: _Dialect, environ: Mapping[str, str]) -> Placement | str:
@@ -148,12 +150,18 @@ def _read(dialect: _Dialect, environ: Mapping[str, str]) -> Placement | str:
         return f"{seen} {_NUM_TASKS}={num_tasks} outside of an srun step" if seen and num_tasks > 1 else ""
     rank, size = _number(environ, dialect.rank), _number(environ, dialect.size)
     if rank is None or size is None or rank >= size:
-        # RANK and WORLD_SIZE are common words: alone they are noticed only if they count processes.
-        is_meant = seen and (rank is not None or (size or 0) > 1 or dialect is _DIALECTS[0])
+        if dialect is _DIALECTS[0] and dialect.rank in environ and dialect.size in environ:
+            raise ClusterConfigError(
+                f"{seen} does not describe a process: {dialect.rank} is expected to be a number from 0 to "
+                f"{dialect.size} - 1. Number the processes from 0",
+                "$",
+            )
+        # RANK is a common word: it is noticed only beside a WORLD_SIZE that counts processes.
+        is_meant = (size or 0) > 1 or (rank is not None and dialect.rank != "RANK") or dialect is _DIALECTS[0]
         expected = (
             f"(expected {dialect.rank} below {dialect.size})" if dialect.size else "without a number of processes"
         )
-        return f"{seen} {expected}" if is_meant else ""
+        return f"{seen} {expected}" if seen and is_meant else ""
     local_rank = _number(environ, dialect.local_rank)
     local_size = _number(environ, dialect.local_size)
     if local_size is None:
@@ -185,8 +193,9 @@ def job_id_of(environ: Mapping[str, str]) -> str:
 def default_resolver() -> ClusterResolver:
     """Return the resolver of the environment's cluster, for strategies that are given none."""
     place = placement()
-    if place.config is not None or not place.source:
+    if place.config is not None or not place.source or place.note:
         warn_if_alone("MultiWorkerMirroredStrategy")
+    if place.config is not None or not place.source:
         return TFConfigClusterResolver()
     check_one_machine(place)
     spec = local_workers(place.size) if place.size > 1 else ClusterSpec({})

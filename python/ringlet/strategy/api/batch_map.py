@@ -94,14 +94,15 @@ def map_batches(
             begin, end = begins[number], min(begins[number] + size, rows)
             try:
                 results[number] = fn(*nest.unflatten(shape, [leaf[begin:end] for leaf in leaves]))
-                if progress is not None:
-                    with lock:
-                        done += end - begin
-                        progress(done, rows)
             except BaseException as error:
                 waiting.clear()
-                add_note(error, f"raised in batch {number} of {len(begins)}, which has rows {begin} to {end - 1}")
+                held = f"rows {begin} to {end - 1}" if end > begin else "no rows"
+                add_note(error, f"raised in batch {number} of {len(begins)}, which has {held}")
                 raise
+            if progress is not None:
+                with lock:
+                    done += end - begin
+                    progress(done, rows)
 
     strategy.run(work)
     columns, shape = leaf_columns(results, "map", "batch")

@@ -19,6 +19,7 @@ from ringlet.strategy.calls.structure_agreement import Shapes
 from ringlet.strategy.replica.error_selection import one_line, other_failures, primary_failure
 from ringlet.strategy.replica.replica_context import ReplicaContext
 from ringlet.strategy.replica.replica_threads import NO_WORK, ReplicaThreads, fork_count
+from ringlet.strategy.replica.torch_modes import torch_modes
 from ringlet.values import check_components, regroup, select_replica
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ class ReplicaRun:
         if self._uses_group:
             self.__dict__.setdefault("shapes", Shapes(len(rows)))
         self._errors = None if _CONTEXTS_CARRY_ERRSTATE else np.geterr()
+        self._modes = torch_modes()
         forks = fork_count()
         try:
             num_mine = self._claim_all()
@@ -208,6 +210,9 @@ class ReplicaRun:
         context.enter(ReplicaContext._of_run(self, replica))
         if self._errors is not None:
             np.seterr(**self._errors)
+        if self._modes is not None:
+            with self._modes():
+                return self._fn(*self._rows[replica], **self._keywords[replica])
         return self._fn(*self._rows[replica], **self._keywords[replica])
 
     def _finish(self, replica: int) -> None:
