@@ -91,3 +91,23 @@ def mismatches(rank, size):
 
 def test_a_message_of_another_type_is_an_error_and_the_next_one_arrives():
     assert run_ranks(mismatches, 2) == [True, True]
+
+
+def receives_that_cannot_be_stored(rank, size):
+    from ringlet.torch.point_to_point import Flat
+
+    if rank == 0:
+        for tag in (1, 2):
+            dist.send(torch.ones(4), 1, tag=tag)
+        return True
+    with pytest.raises(ValueError, match=r"recv got an output of the shape .* whose elements share their memory"):
+        dist.recv(torch.zeros(1).expand(4), 0, tag=1)
+    dist.recv(torch.zeros(4), 0, tag=1)  # no message was lost
+    Flat.store = lambda self: 1 // 0
+    with pytest.raises(ZeroDivisionError):
+        dist.recv(torch.zeros(4), 0, tag=2)
+    return True
+
+
+def test_a_received_message_that_cannot_be_stored_is_an_error():
+    assert run_ranks(receives_that_cannot_be_stored, 2) == [True, True]

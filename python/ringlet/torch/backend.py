@@ -20,7 +20,7 @@ from ringlet.errors import InvalidArgumentError
 from ringlet.torch.collective_calls import CollectiveCalls, listed
 from ringlet.torch.point_to_point import PointToPoint
 from ringlet.torch.store_rendezvous import exchange, join
-from ringlet.torch.tensors import checked
+from ringlet.torch.tensors import check_writable, checked
 from ringlet.torch.works import OperationQueue, RingletWork, backend_error
 
 __all__ = ["RingletProcessGroup"]
@@ -184,6 +184,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
     def recv(self, tensors: Any, source: int | None, tag: int = 0) -> RingletWork:
         """Start to receive a tensor from a rank."""
         self._check_usable("recv")
+        check_writable(listed(tensors), "recv")
         return self._messages.receive(checked(listed(tensors), "recv")[0], source, tag)
 
     def recv_anysource(self, tensors: Any, tag: int = 0) -> RingletWork:

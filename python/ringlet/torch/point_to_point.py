@@ -46,11 +46,16 @@ class PointToPoint:
         stored: Future[int] = Future()
 
         def store(done: Future[int]) -> None:
-            if (error := done.exception()) is not None:
-                stored.set_exception(error)
-                return
-            flat.store()
-            stored.set_result(done.result())
+            error = done.exception()
+            if error is None:
+                try:
+                    flat.store()
+                except Exception as raised:  # else only logged
+                    error = raised
+            if error is not None:
+                stored.set_exception(backend_error(error))
+            else:
+                stored.set_result(done.result())
 
         received.add_done_callback(store)
         return RingletWork(stored, [tensor], self._seconds)

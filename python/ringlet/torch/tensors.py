@@ -14,7 +14,7 @@ from ringlet.collectives import Op
 from ringlet.collectives.collective_dtypes import is_known
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["Flat", "Reduction", "checked", "copy_parts", "item_count", "joined", "reduction_of"]
+__all__ = ["Flat", "Reduction", "check_writable", "checked", "copy_parts", "item_count", "joined", "reduction_of"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -62,6 +62,18 @@ def checked(tensors: Sequence[Any], call: str) -> list[Any]:
         if tensor.is_quantized:
             raise InvalidArgumentError(f"{call} got a quantized tensor: pass x.int_repr(), or x.dequantize().")
     return [tensor.detach() if tensor.requires_grad else tensor for tensor in tensors]
+
+
+def check_writable(tensors: Sequence[Any], call: str) -> None:
+    """Raise if elements of an output share their memory, which `copy_` refuses after the call."""
+    for tensor in tensors:
+        if tensor.numel() and any(
+            stride == 0 and size > 1 for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
+        ):
+            raise InvalidArgumentError(
+                f"{call} got an output of the shape {tuple(tensor.shape)} and the strides {tensor.stride()}, whose "
+                "elements share their memory: pass a tensor that was not expanded."
+            )
 
 
 class Flat:
