@@ -109,8 +109,11 @@ def test_wrong_calls_are_errors_that_name_the_remedy():
 
 def aborts(rank, size):
     if rank == 0:
+        work = dist.irecv(torch.ones(1), 1)
         time.sleep(0.2)
         dist.group.WORLD.abort()
+        with pytest.raises(dist.DistBackendError, match=r"rank 0 called abort\(\)"):
+            work.wait(timedelta(seconds=5))
     with pytest.raises(dist.DistBackendError, match=r"rank 0 called abort\(\)"):
         dist.all_reduce(torch.ones(1))
     return True

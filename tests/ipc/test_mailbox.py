@@ -10,7 +10,7 @@ import uuid
 import numpy as np
 import pytest
 
-from ringlet.errors import InvalidArgumentError
+from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 from ringlet.ipc.mailbox import Mailbox
 
 
@@ -108,3 +108,21 @@ def test_a_process_that_never_connected_is_noticed_when_it_ends():
         done.result(5)
     os.waitpid(child, 0)
     box.close(1)
+
+
+def test_receives_end_when_their_mailbox_closes(boxes):
+    started, waits = receive(boxes[1], 1 << 20, 0, tag=1)[1], receive(boxes[1], 1, 0)[1]
+    send(boxes[0], np.zeros(1 << 20), 1, tag=2)
+    time.sleep(0.05)
+    boxes[1].close(5)
+    for done in (started, waits, receive(boxes[1], 1, None)[1]):
+        with pytest.raises(FailedPreconditionError, match="rank 1 has left the group"):
+            done.result(5)
+
+
+def test_receives_end_when_their_mailbox_is_aborted(boxes):
+    waits = receive(boxes[1], 1, 0)[1]
+    boxes[1].abort(LostError("aborted"))
+    for done in (waits, receive(boxes[1], 1, 0)[1]):
+        with pytest.raises(LostError, match="aborted"):
+            done.result(5)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from ringlet.errors import InvalidArgumentError
+from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 from ringlet.ipc.unix_sockets import close_in_children, credentials
 
 __all__ = ["Mailbox"]
@@ -70,6 +70,7 @@ class Mailbox:
         self._senders: dict[int, _Sender] = {}
         self._watcher: threading.Thread | None = None
         self._is_closed = False
+        self._refused: Exception | None = None  # the error of receives after `abort` or `close`
         self._listener = _socket()
         self._listener.bind(_address(key, rank))
         self._listener.listen(len(pidfds))
@@ -88,6 +89,9 @@ class Mailbox:
         """Start to receive from one source, or from any; the future returns the source."""
         wanted = _Receive(into, text[:48], source, tag)
         with self._changed:
+            if self._refused is not None:
+                wanted.done.set_exception(self._refused)
+                return wanted.done
             if self._watcher is None:
                 self._watcher = threading.Thread(target=self._watch, name="ringlet mailbox", daemon=True)
                 self._watcher.start()
@@ -103,14 +107,24 @@ class Mailbox:
             self._changed.notify_all()
         return wanted.done
 
+    def abort(self, error: Exception) -> None:
+        """End the receives that wait, and later ones, with an error."""
+        with self._changed:
+            self._refused = self._refused or error
+            self._fail_hopeless()
+
     def close(self, seconds: float) -> None:
-        """Wait until all messages are sent, at most so long, and close all connections."""
+        """Wait until all messages are sent, at most so long, end the receives that wait, and close all connections."""
         for sender in self._senders.values():
             sender.close(seconds)
         with self._changed:
             if self._is_closed:
                 return
             self._is_closed = True
+            self._refused = self._refused or FailedPreconditionError(
+                f"rank {self._rank} has left the group: its receives have ended."
+            )
+            self._fail_hopeless()
             self._listener.close()
             for connection in self._connected.values():
                 _interrupt(connection)
@@ -188,8 +202,7 @@ class Mailbox:
         with self._changed:
             self._connected.pop(source, connection).close()
             self._ended.add(source)
-            if not self._is_closed:
-                self._fail_hopeless()
+            self._fail_hopeless()
 
     def _taker(self, source: int, tag: int, size: int) -> _Receive | None:
         """Wait for the receive of a message; None if it must be stored."""
@@ -209,7 +222,11 @@ class Mailbox:
         return None
 
     def _fail_hopeless(self) -> None:
-        """End the receives whose source has ended and has no connection left."""
+        """End the receives whose source has ended and has no connection left; all after `abort` or `close`."""
+        if self._refused is not None:
+            while self._waiting:
+                self._waiting.pop().done.set_exception(self._refused)
+            return
         ended = self._ended - self._connected.keys()
         others = set(range(len(self._pidfds))) - {self._rank}
         for wanted in list(self._waiting):

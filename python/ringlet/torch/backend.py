@@ -150,6 +150,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
     def _abort(self, reason: str) -> None:
         if self._size > 1:
             self._member._core.group.abort(f"rank {self._rank} {reason}")
+        self._messages.abort(DistBackendError(f"rank {self._global_ranks[self._rank]} {reason}: start the job again."))
 
     def _check_usable(self, call: str) -> None:
         if self._pid != os.getpid():

@@ -60,6 +60,10 @@ class PointToPoint:
         received.add_done_callback(store)
         return RingletWork(stored, [tensor], self._seconds)
 
+    def abort(self, error: Exception) -> None:
+        """End the receives that wait, and later ones, with an error."""
+        self._mailbox.abort(error)
+
     def close(self, seconds: float) -> None:
         """Finish the sends, and close all connections."""
         self._mailbox.close(seconds)
