@@ -243,3 +243,25 @@ def test_an_older_torch_is_refused(monkeypatch):
 def test_options_of_another_backend_are_refused():
     with pytest.raises(ValueError, match="pg_options is 'fast': the backend ringlet has no options"):
         dist.init_process_group("ringlet", store=dist.HashStore(), rank=0, world_size=1, pg_options="fast")
+
+
+class _Barriers:
+    """A process group as far as `monitored_barrier` needs it."""
+
+    def __init__(self, store, key):
+        self._store, self._key = store, key
+        self._rank, self._size, self._seconds, self._global_ranks, self._barriers = 0, 2, 5, [0, 1], 0
+
+    def _check_usable(self, call):
+        pass
+
+
+def test_a_monitored_barrier_does_not_count_ranks_of_an_earlier_group_on_the_store():
+    from ringlet.torch.backend import RingletProcessGroup
+
+    store = dist.HashStore()
+    store.set("monitored_barrier/1/1", "")
+    store.set("monitored_barrier/first/1/1", "")
+    RingletProcessGroup.monitored_barrier(_Barriers(store, "first"))
+    with pytest.raises(dist.DistBackendError, match=r"for ranks \[1\]"):
+        RingletProcessGroup.monitored_barrier(_Barriers(store, "second"), timedelta(seconds=0.1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import timedelta
 
 import pytest
 
@@ -111,3 +112,32 @@ def receives_that_cannot_be_stored(rank, size):
 
 def test_a_received_message_that_cannot_be_stored_is_an_error():
     assert run_ranks(receives_that_cannot_be_stored, 2) == [True, True]
+
+
+def late_messages(rank, size):
+    if rank == 0:
+        dist.barrier()
+        dist.send(torch.ones(4), 1)
+        dist.isend(torch.ones(4_000_000), 1)
+        group = dist.group.WORLD
+        group.shutdown()  # waits for the message
+        return True
+    x, y = torch.zeros(4), torch.zeros(4)
+    work = dist.irecv(x, 0)
+    for _ in range(2):
+        with pytest.raises(dist.DistBackendError, match=r"not done within 0\.2 s"):
+            work.wait(timedelta(seconds=0.2))
+    dist.barrier()
+    dist.recv(y, 0)
+    assert (x.sum(), y.sum()) == (0, 4)
+    with pytest.raises(dist.DistBackendError, match=r"rank 0 .*closed its group"):
+        dist.all_reduce(y)
+    large = torch.zeros(4_000_000)
+    dist.recv(large, 0)
+    return bool(large.sum() == len(large))
+
+
+def test_late_messages():
+    started = time.monotonic()
+    assert run_ranks(late_messages, 2) == [True, True]
+    assert time.monotonic() - started < 25

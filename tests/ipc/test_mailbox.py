@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+import socket
 import time
 import uuid
 
@@ -126,3 +128,46 @@ def test_receives_end_when_their_mailbox_is_aborted(boxes):
     for done in (waits, receive(boxes[1], 1, 0)[1]):
         with pytest.raises(LostError, match="aborted"):
             done.result(5)
+
+
+def test_a_receive_that_is_withdrawn_takes_no_message(boxes):
+    late = receive(boxes[1], 1, 0)[1]
+    assert boxes[1].withdraw(late, TimeoutError("late"))
+    with pytest.raises(TimeoutError, match="late"):
+        late.result(5)
+    send(boxes[0], [7], 1).result(5)
+    into, done = receive(boxes[1], 1, 0)
+    assert (done.result(5), into.tolist()) == (0, [7])
+    assert not boxes[1].withdraw(done, TimeoutError("late"))
+
+
+def test_messages_that_are_not_sent_when_a_mailbox_closes_fail_within_one_deadline():
+    key = uuid.uuid4().hex
+    pidfds = [-1, os.pidfd_open(os.getpid()), -1]
+    others = [Mailbox(key, rank, [-1] * 3, LostError) for rank in (1, 2)]
+    box = Mailbox(key, 0, pidfds, LostError)
+    unsent = [send(box, np.zeros(5_000_000), target) for target in (1, 2, 1, 2)]
+    started = time.monotonic()
+    box.close(0.5)
+    assert time.monotonic() - started < 0.9
+    assert pidfds == [-1] * 3
+    for done in (*unsent, send(box, [1], 1)):
+        with pytest.raises(FailedPreconditionError, match="left the group"):
+            done.result(1)
+    for other in others:
+        other.close(1)
+
+
+def test_a_mailbox_without_a_free_file_descriptor_accepts_later(boxes, monkeypatch):
+    accept, failures = socket.socket.accept, [OSError(errno.EMFILE, "Too many open files")] * 2
+
+    def limited(listener):
+        if failures:
+            raise failures.pop()
+        return accept(listener)
+
+    monkeypatch.setattr(socket.socket, "accept", limited)
+    into, done = receive(boxes[1], 1, 0)
+    send(boxes[0], [7], 1).result(5)
+    assert (done.result(5), into.tolist()) == (0, [7])
+    assert not failures

@@ -15,6 +15,7 @@ import select
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ __all__ = ["Mailbox"]
 _HEADER = struct.Struct("<qQ48s")  # tag, bytes, description
 _HELLO = struct.Struct("<I")  # rank
 _STORED_BYTES = 1 << 16  # a message up to this size is stored at once
+_RETRY_SECONDS = 0.05
+_LAST_SECONDS = 1.0  # for a thread whose write has failed
 
 
 @dataclass
@@ -57,10 +60,10 @@ class _Receive:
 class Mailbox:
     """The messages of one rank. `key` is a secret of the group; `lost` returns the error about a rank that has ended.
 
-    `pidfds` has one of each rank, -1 where there is none, and is closed with the mailbox.
+    `pidfds` has one of each rank, -1 where there is none; they are closed with the mailbox, and then are -1.
     """
 
-    def __init__(self, key: str, rank: int, pidfds: Sequence[int], lost: Callable[[int], Exception]) -> None:
+    def __init__(self, key: str, rank: int, pidfds: list[int], lost: Callable[[int], Exception]) -> None:
         self._key, self._rank, self._pidfds, self._lost_error = key, rank, pidfds, lost
         self._changed = threading.Condition()
         self._waiting: list[_Receive] = []
@@ -69,7 +72,7 @@ class Mailbox:
         self._ended: set[int] = set()
         self._senders: dict[int, _Sender] = {}
         self._watcher: threading.Thread | None = None
-        self._is_closed = False
+        self._is_closing = self._is_closed = False
         self._refused: Exception | None = None  # the error of receives after `abort` or `close`
         self._listener = _socket()
         self._listener.bind(_address(key, rank))
@@ -79,6 +82,12 @@ class Mailbox:
     def send(self, data: memoryview, text: str, target: int, tag: int) -> Future[None]:
         """Start to send bytes, described as `text`; they must not change until the future is done."""
         with self._changed:
+            if self._is_closing:
+                refused: Future[None] = Future()
+                refused.set_exception(
+                    FailedPreconditionError(f"rank {self._rank} has left the group: it sends no more.")
+                )
+                return refused
             if target not in self._senders:
                 self._senders[target] = _Sender(
                     _address(self._key, target), self._rank, lambda: self._lost_error(target)
@@ -107,6 +116,16 @@ class Mailbox:
             self._changed.notify_all()
         return wanted.done
 
+    def withdraw(self, done: Future[int], error: Exception) -> bool:
+        """End a receive that waits with an error; return False if a message has been found for it."""
+        with self._changed:
+            for number, wanted in enumerate(self._waiting):
+                if wanted.done is done:
+                    del self._waiting[number]
+                    done.set_exception(error)
+                    return True
+        return False
+
     def abort(self, error: Exception) -> None:
         """End the receives that wait, and later ones, with an error."""
         with self._changed:
@@ -115,8 +134,11 @@ class Mailbox:
 
     def close(self, seconds: float) -> None:
         """Wait until all messages are sent, at most so long, end the receives that wait, and close all connections."""
+        deadline = time.monotonic() + seconds
+        with self._changed:
+            self._is_closing = True
         for sender in self._senders.values():
-            sender.close(seconds)
+            sender.close(deadline - time.monotonic())
         with self._changed:
             if self._is_closed:
                 return
@@ -132,8 +154,11 @@ class Mailbox:
         os.write(self._wake_writer, b"x")
         if self._watcher is not None:
             self._watcher.join()
-        for fd in (self._wake_reader, self._wake_writer, *self._pidfds):
+        os.close(self._wake_reader)
+        os.close(self._wake_writer)
+        for rank, fd in enumerate(self._pidfds):
             if fd >= 0:
+                self._pidfds[rank] = -1  # before another file gets the number
                 os.close(fd)
 
     # --- threads ------------------------------------------------------------------------------------------------------
@@ -142,9 +167,12 @@ class Mailbox:
         """Accept connections, and notice processes that have ended."""
         ranks = {fd: rank for rank, fd in enumerate(self._pidfds) if fd >= 0}
         poll = select.poll()
-        for fd in (self._listener.fileno(), self._wake_reader, *ranks):
-            poll.register(fd, select.POLLIN)
-        self._listener.setblocking(False)
+        with self._changed:
+            if self._is_closed:
+                return
+            for fd in (self._listener.fileno(), self._wake_reader, *ranks):
+                poll.register(fd, select.POLLIN)
+            self._listener.setblocking(False)
         while True:
             ready = [fd for fd, _ in poll.poll()]
             while True:  # all connections, before a process that made one counts as ended
@@ -153,7 +181,10 @@ class Mailbox:
                 except BlockingIOError:
                     break
                 except OSError:
-                    return  # closed
+                    if self._is_closed:
+                        return
+                    time.sleep(_RETRY_SECONDS)  # no free file descriptor
+                    break
                 self._admit(connection)
             with self._changed:
                 if self._is_closed:
@@ -247,6 +278,7 @@ class _Sender:
         self._thread: threading.Thread | None = None
         self._socket = close_in_children(_socket())
         self._error: Exception | None = None
+        self._is_closed = False
         try:
             self._socket.connect(address)
             self._socket.sendall(_HELLO.pack(rank))
@@ -257,6 +289,8 @@ class _Sender:
         done: Future[None] = Future()
         parts = [memoryview(part) for part in message if len(part)]
         with self._lock:
+            if self._is_closed:
+                self._error = self._error or _unsent_error()
             if self._error is not None:
                 done.set_exception(self._error)
                 return done
@@ -280,10 +314,18 @@ class _Sender:
         return done
 
     def close(self, seconds: float) -> None:
-        if self._thread is not None:
+        """Wait until all messages are sent, at most so long; fail those that are not."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
             self._queue.put(None)
-            self._thread.join(seconds)
-            _interrupt(self._socket)
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(max(seconds, 0))
+            if self._thread.is_alive():
+                self._error = self._error or _unsent_error()
+                _interrupt(self._socket)
+                self._thread.join(_LAST_SECONDS)
         self._socket.close()
 
     def _write(self) -> None:
@@ -300,6 +342,10 @@ class _Sender:
                 done.set_result(None)
             else:
                 done.set_exception(self._error)
+
+
+def _unsent_error() -> Exception:
+    return FailedPreconditionError("this rank left the group before the message was sent: wait() for it first.")
 
 
 def _address(key: str, rank: int) -> str:

@@ -58,6 +58,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
                 raise
             raise found from error
         self._pid: int | None = os.getpid()  # None after shutdown
+        self._key = ranks.key  # unique: the store may outlive the group
         self._barriers = 0
         _live.add(self)
         _leave_at_exit()
@@ -140,8 +141,9 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         if not self._queue.close(seconds):
             self._abort("ended while its operations ran")
             self._queue.close(_LAST_SECONDS)
-        self._messages.close(seconds if self._member._core.group.failure is None else 0)
-        self._member.close()
+        has_failed = self._member._core.group.failure is not None
+        self._member.close()  # first: other ranks learn that this one makes no more calls, while its messages leave
+        self._messages.close(0 if has_failed else seconds)
 
     def abort(self) -> None:
         """End all operations of all ranks with an error."""
@@ -163,7 +165,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         """Wait for all ranks; if some do not come in time, raise an error that names them, and stay usable."""
         self._check_usable("monitored_barrier")
         self._barriers += 1
-        keys = [f"monitored_barrier/{self._barriers}/{rank}" for rank in range(self._size)]
+        keys = [f"monitored_barrier/{self._key}/{self._barriers}/{rank}" for rank in range(self._size)]
         self._store.set(keys[self._rank], "")
         timeout = timeout or timedelta(seconds=self._seconds)
         try:

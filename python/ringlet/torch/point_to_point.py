@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import select
 from collections.abc import Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -58,7 +61,7 @@ class PointToPoint:
                 stored.set_result(done.result())
 
         received.add_done_callback(store)
-        return RingletWork(stored, [tensor], self._seconds)
+        return RingletWork(stored, [tensor], self._seconds, partial(self._mailbox.withdraw, received))
 
     def abort(self, error: Exception) -> None:
         """End the receives that wait, and later ones, with an error."""
@@ -73,10 +76,11 @@ class PointToPoint:
         number = self._global_ranks[rank]
         how = "left the group"
         if (pidfd := self._pidfds[rank]) >= 0:
-            ended = select.poll()
-            ended.register(pidfd, select.POLLIN)
-            if ended.poll(_LAST_MOMENT_MILLISECONDS):  # its sockets close before it has ended
-                how = _core.Pidfd(os.dup(pidfd), process.pid).how_it_ended()
+            with contextlib.suppress(OSError):  # else no error would end the operation
+                ended = select.poll()
+                ended.register(pidfd, select.POLLIN)
+                if ended.poll(_LAST_MOMENT_MILLISECONDS):  # its sockets close before it has ended
+                    how = _core.Pidfd(os.dup(pidfd), process.pid).how_it_ended()
         text = f"rank {number} ({process}) {how}: the message of this rank cannot be delivered. Start the job again."
         error = backend_error(WorkerLostError(text, number, process.host, process.pid, how))
         assert isinstance(error, Exception)
@@ -86,7 +90,9 @@ class PointToPoint:
 def _open_pidfd(pid: int) -> int:
     try:
         return os.pidfd_open(pid)
-    except OSError:
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise
         return -1
 
 

@@ -62,11 +62,18 @@ class _Finished:
 class RingletWork(torch.distributed.Work):  # type: ignore[misc]
     """An operation, done with `future`; `results` are its outputs, in torch's order."""
 
-    def __init__(self, future: Future[Any] | _Finished, results: Sequence[Any], seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        future: Future[Any] | _Finished,
+        results: Sequence[Any],
+        seconds: float | None = None,
+        withdraw: Callable[[Exception], bool] | None = None,
+    ) -> None:
         super().__init__()
         self._done = future
         self._results = results
         self._seconds = seconds
+        self._withdraw = withdraw  # ends an operation that has not begun with an error; returns whether it did
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Wait until the operation is done; raise its error."""
@@ -76,10 +83,13 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
         except concurrent.futures.TimeoutError as error:
             if self._done.done():
                 raise
-            raise DistBackendError(
+            late = DistBackendError(
                 f"the operation was not done within {seconds:g} s: another rank has not made its call. Allow more "
                 "with timeout=, or find out what the other ranks do."
-            ) from error
+            )
+            if self._withdraw is None or self._withdraw(late):
+                raise late from error
+            self._done.result()  # its message is arriving
         return True
 
     def synchronize(self) -> None:
