@@ -265,3 +265,37 @@ def test_a_monitored_barrier_does_not_count_ranks_of_an_earlier_group_on_the_sto
     RingletProcessGroup.monitored_barrier(_Barriers(store, "first"))
     with pytest.raises(dist.DistBackendError, match=r"for ranks \[1\]"):
         RingletProcessGroup.monitored_barrier(_Barriers(store, "second"), timedelta(seconds=0.1))
+
+
+def test_a_call_after_the_queue_has_closed_is_an_error():
+    from ringlet.torch.works import OperationQueue
+
+    operations = OperationQueue(lambda error: error)
+    operations.run(lambda: None, is_async=True).result(5)
+    assert operations.close(5)
+    with pytest.raises(dist.DistBackendError, match="was destroyed"):
+        operations.run(lambda: None, is_async=True).result(5)
+
+
+@pytest.mark.parametrize("is_interactive", [False, True])
+def test_an_error_of_an_earlier_input_is_no_reason_to_abort(is_interactive, monkeypatch):
+    from ringlet.torch import backend
+
+    class Group:
+        _pid = os.getpid()
+        reason = None
+
+        def _abort(self, reason):
+            self.reason = reason
+
+        def _leave(self, seconds):
+            pass
+
+    group = Group()
+    monkeypatch.setattr(backend, "_live", [group])
+    monkeypatch.setattr(sys, "last_value", KeyError("old"), raising=False)
+    monkeypatch.delitem(sys.modules, "IPython", raising=False)
+    if is_interactive:
+        monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    backend._leave_groups()
+    assert group.reason == (None if is_interactive else "raised KeyError: 'old'")

@@ -141,3 +141,17 @@ def test_late_messages():
     started = time.monotonic()
     assert run_ranks(late_messages, 2) == [True, True]
     assert time.monotonic() - started < 25
+
+
+def messages_of_a_subgroup(rank, size):
+    group = dist.new_group([1, 2])
+    if rank == 1:
+        dist.send(torch.ones(2), 2, group=group)
+    if rank == 2:
+        with pytest.raises(ValueError, match=r"rank 1 sent float32\[2\] with tag 0"):
+            dist.recv(torch.ones(3), 1, group=group)
+    return True
+
+
+def test_a_mismatch_in_a_subgroup_names_the_global_rank():
+    assert run_ranks(messages_of_a_subgroup, 3) == [True] * 3

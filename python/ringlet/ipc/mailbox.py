@@ -40,6 +40,7 @@ class _Receive:
     text: str
     source: int | None
     tag: int
+    numbers: Sequence[int]
     done: Future[int] = field(default_factory=Future)
 
     def matches(self, source: int, tag: int) -> bool:
@@ -51,8 +52,8 @@ class _Receive:
         else:
             self.done.set_exception(
                 InvalidArgumentError(
-                    f"rank {source} sent {text} with tag {self.tag}, and this rank receives into {self.text}: pass "
-                    "tensors of one dtype and number of elements on both ranks."
+                    f"rank {self.numbers[source]} sent {text} with tag {self.tag}, and this rank receives into "
+                    f"{self.text}: pass tensors of one dtype and number of elements on both ranks."
                 )
             )
 
@@ -61,9 +62,18 @@ class Mailbox:
     """The messages of one rank. `key` is a secret of the group; `lost` returns the error about a rank that has ended.
 
     `pidfds` has one of each rank, -1 where there is none; they are closed with the mailbox, and then are -1.
+    `numbers` names the ranks in errors.
     """
 
-    def __init__(self, key: str, rank: int, pidfds: list[int], lost: Callable[[int], Exception]) -> None:
+    def __init__(
+        self,
+        key: str,
+        rank: int,
+        pidfds: list[int],
+        lost: Callable[[int], Exception],
+        numbers: Sequence[int] | None = None,
+    ) -> None:
+        self._numbers = numbers or range(len(pidfds))
         self._key, self._rank, self._pidfds, self._lost_error = key, rank, pidfds, lost
         self._changed = threading.Condition()
         self._waiting: list[_Receive] = []
@@ -85,7 +95,7 @@ class Mailbox:
             if self._is_closing:
                 refused: Future[None] = Future()
                 refused.set_exception(
-                    FailedPreconditionError(f"rank {self._rank} has left the group: it sends no more.")
+                    FailedPreconditionError(f"rank {self._numbers[self._rank]} has left the group: it sends no more.")
                 )
                 return refused
             if target not in self._senders:
@@ -96,7 +106,7 @@ class Mailbox:
 
     def receive(self, into: memoryview, text: str, source: int | None, tag: int) -> Future[int]:
         """Start to receive from one source, or from any; the future returns the source."""
-        wanted = _Receive(into, text[:48], source, tag)
+        wanted = _Receive(into, text[:48], source, tag, self._numbers)
         with self._changed:
             if self._refused is not None:
                 wanted.done.set_exception(self._refused)
@@ -144,7 +154,7 @@ class Mailbox:
                 return
             self._is_closed = True
             self._refused = self._refused or FailedPreconditionError(
-                f"rank {self._rank} has left the group: its receives have ended."
+                f"rank {self._numbers[self._rank]} has left the group: its receives have ended."
             )
             self._fail_hopeless()
             self._listener.close()

@@ -205,7 +205,10 @@ def _leave_at_exit() -> None:
 
 def _leave_groups() -> None:
     """Leave the groups that a program did not destroy, so that other ranks can finish; or tell them why they cannot."""
-    error = sys.exc_info()[1] or getattr(sys, "last_value", None)
+    error = sys.exc_info()[1]
+    is_interactive = hasattr(sys, "ps1") or sys.flags.interactive or "IPython" in sys.modules
+    if error is None and not is_interactive:  # else it is the error of some earlier input
+        error = getattr(sys, "last_value", None)
     reason = None if error is None else f"raised {type(error).__name__}: {error}"
     if isinstance(error, SystemExit):
         reason = f"exited with status {error.code}" if error.code else None

@@ -35,7 +35,7 @@ class PointToPoint:
         self._pidfds = [
             -1 if number == rank else _open_pidfd(identity.pid) for number, identity in enumerate(self._identities)
         ]
-        self._mailbox = Mailbox(ranks.key, rank, self._pidfds, self._lost)
+        self._mailbox = Mailbox(ranks.key, rank, self._pidfds, self._lost, global_ranks)
 
     def send(self, tensor: Any, target: int, tag: int) -> RingletWork:
         """Start to send a tensor."""

@@ -143,6 +143,7 @@ class OperationQueue:
         self._turn = threading.RLock()  # held while an operation runs
         self._lock = threading.Lock()
         self._unfinished = 0
+        self._is_closed = False
         self._thread: threading.Thread | None = None
 
     def run(self, call: Callable[[], Any], is_async: bool) -> Future[Any] | _Finished:
@@ -155,6 +156,8 @@ class OperationQueue:
                 return _Finished(None, self._as_error(error))
         done: Future[Any] = Future()
         with self._lock:
+            if self._is_closed:  # its thread has ended, or will
+                return _Finished(None, DistBackendError("the process group was destroyed: make no calls after that."))
             self._unfinished += 1
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="ringlet.torch", daemon=True)
@@ -166,9 +169,11 @@ class OperationQueue:
 
     def close(self, seconds: float | None) -> bool:
         """Wait for the operations that run, at most so long; return whether they are done."""
+        with self._lock:
+            self._is_closed = True
+            self._queue.put(None)
         if self._thread is None or self._thread is threading.current_thread():
             return True
-        self._queue.put(None)
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
