@@ -171,3 +171,11 @@ def test_a_mailbox_without_a_free_file_descriptor_accepts_later(boxes, monkeypat
     send(boxes[0], [7], 1).result(5)
     assert (done.result(5), into.tolist()) == (0, [7])
     assert not failures
+
+
+def test_a_receive_from_a_rank_that_left_without_a_message_ends(boxes):
+    early = receive(boxes[1], 1, 0)[1]
+    boxes[0].close(5)
+    for done in (early, receive(boxes[1], 1, 0)[1], receive(boxes[1], 1, None)[1]):
+        with pytest.raises(LostError):
+            done.result(5)

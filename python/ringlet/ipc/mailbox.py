@@ -147,6 +147,7 @@ class Mailbox:
         deadline = time.monotonic() + seconds
         with self._changed:
             self._is_closing = True
+        self._take_leave()
         for sender in self._senders.values():
             sender.close(deadline - time.monotonic())
         with self._changed:
@@ -170,6 +171,15 @@ class Mailbox:
             if fd >= 0:
                 self._pidfds[rank] = -1  # before another file gets the number
                 os.close(fd)
+
+    def _take_leave(self) -> None:
+        """Connect to the ranks that got no message, and disconnect: their receives from this rank end."""
+        for target in range(len(self._pidfds)):
+            if target != self._rank and target not in self._senders:
+                with contextlib.suppress(OSError), _socket() as connection:  # it may have left
+                    connection.setblocking(False)
+                    connection.connect(_address(self._key, target))
+                    connection.sendall(_HELLO.pack(self._rank))
 
     # --- threads ------------------------------------------------------------------------------------------------------
 
