@@ -228,3 +228,42 @@ def asynchronous(rank, size):
 
 def test_asynchronous_operations_and_groups():
     assert run_ranks(asynchronous, 3) == [True] * 3
+
+
+def inference_tensors_and_lazy_outputs(rank, size):
+    with torch.inference_mode():
+        x, parts = torch.ones(2, 4)[:, ::2], [torch.zeros(2, 4)[:, ::2] for _ in range(size)]
+        scaled, received = torch.ones(3), torch.zeros(2, 4)[:, ::2]
+        works = [
+            dist.all_reduce(x, async_op=True),
+            dist.all_gather(parts, torch.ones(2, 2), async_op=True),
+            dist.all_reduce(scaled, dist._make_nccl_premul_sum(2.0), async_op=True),
+            dist.isend(torch.ones(2, 2), 1 - rank),
+            dist.irecv(received, 1 - rank),
+        ]
+        for work in works:
+            work.wait()
+        equal(x, torch.full((2, 2), 2.0))
+        equal(scaled, torch.full((3,), 4.0))
+        for each in (*parts, received):
+            equal(each, torch.ones(2, 2))
+    whole = torch.tensor([1 + 2j, 3 + 4j])
+    conjugate = torch.zeros(1, dtype=torch.complex64).conj()
+    dist.reduce_scatter_single(conjugate, whole)
+    equal(conjugate.resolve_conj(), 2 * whole[rank : rank + 1])
+    negative = torch.zeros(2, dtype=torch.complex64).conj().imag[:1]
+    assert negative.is_neg()
+    dist.reduce_scatter_single(negative, torch.tensor([1.0, 3.0]))
+    equal(negative, torch.tensor([2.0, 6.0])[rank : rank + 1])
+    return True
+
+
+def test_inference_tensors_and_conjugate_outputs():
+    assert run_ranks(inference_tensors_and_lazy_outputs, 2) == [True, True]
+
+
+def test_a_reduction_of_an_unknown_dtype_is_refused_before_the_call():
+    from ringlet.torch.tensors import reduction_of
+
+    with pytest.raises(ValueError, match=r"SUM does not support torch.complex32: convert with x.to\(torch.complex64\)"):
+        reduction_of(dist.ReduceOp.SUM, torch.complex32, 2)

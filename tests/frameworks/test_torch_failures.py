@@ -109,8 +109,11 @@ def test_wrong_calls_are_errors_that_name_the_remedy():
 
 def aborts(rank, size):
     if rank == 0:
+        work = dist.irecv(torch.ones(1), 1)
         time.sleep(0.2)
         dist.group.WORLD.abort()
+        with pytest.raises(dist.DistBackendError, match=r"rank 0 called abort\(\)"):
+            work.wait(timedelta(seconds=5))
     with pytest.raises(dist.DistBackendError, match=r"rank 0 called abort\(\)"):
         dist.all_reduce(torch.ones(1))
     return True
@@ -240,3 +243,59 @@ def test_an_older_torch_is_refused(monkeypatch):
 def test_options_of_another_backend_are_refused():
     with pytest.raises(ValueError, match="pg_options is 'fast': the backend ringlet has no options"):
         dist.init_process_group("ringlet", store=dist.HashStore(), rank=0, world_size=1, pg_options="fast")
+
+
+class _Barriers:
+    """A process group as far as `monitored_barrier` needs it."""
+
+    def __init__(self, store, key):
+        self._store, self._key = store, key
+        self._rank, self._size, self._seconds, self._global_ranks, self._barriers = 0, 2, 5, [0, 1], 0
+
+    def _check_usable(self, call):
+        pass
+
+
+def test_a_monitored_barrier_does_not_count_ranks_of_an_earlier_group_on_the_store():
+    from ringlet.torch.backend import RingletProcessGroup
+
+    store = dist.HashStore()
+    store.set("monitored_barrier/1/1", "")
+    store.set("monitored_barrier/first/1/1", "")
+    RingletProcessGroup.monitored_barrier(_Barriers(store, "first"))
+    with pytest.raises(dist.DistBackendError, match=r"for ranks \[1\]"):
+        RingletProcessGroup.monitored_barrier(_Barriers(store, "second"), timedelta(seconds=0.1))
+
+
+def test_a_call_after_the_queue_has_closed_is_an_error():
+    from ringlet.torch.works import OperationQueue
+
+    operations = OperationQueue(lambda error: error)
+    operations.run(lambda: None, is_async=True).result(5)
+    assert operations.close(5)
+    with pytest.raises(dist.DistBackendError, match="was destroyed"):
+        operations.run(lambda: None, is_async=True).result(5)
+
+
+@pytest.mark.parametrize("is_interactive", [False, True])
+def test_an_error_of_an_earlier_input_is_no_reason_to_abort(is_interactive, monkeypatch):
+    from ringlet.torch import backend
+
+    class Group:
+        _pid = os.getpid()
+        reason = None
+
+        def _abort(self, reason):
+            self.reason = reason
+
+        def _leave(self, seconds):
+            pass
+
+    group = Group()
+    monkeypatch.setattr(backend, "_live", [group])
+    monkeypatch.setattr(sys, "last_value", KeyError("old"), raising=False)
+    monkeypatch.delitem(sys.modules, "IPython", raising=False)
+    if is_interactive:
+        monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    backend._leave_groups()
+    assert group.reason == (None if is_interactive else "raised KeyError: 'old'")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import timedelta
 
 import pytest
 
@@ -91,3 +92,66 @@ def mismatches(rank, size):
 
 def test_a_message_of_another_type_is_an_error_and_the_next_one_arrives():
     assert run_ranks(mismatches, 2) == [True, True]
+
+
+def receives_that_cannot_be_stored(rank, size):
+    from ringlet.torch.point_to_point import Flat
+
+    if rank == 0:
+        for tag in (1, 2):
+            dist.send(torch.ones(4), 1, tag=tag)
+        return True
+    with pytest.raises(ValueError, match=r"recv got an output of the shape .* whose elements share their memory"):
+        dist.recv(torch.zeros(1).expand(4), 0, tag=1)
+    dist.recv(torch.zeros(4), 0, tag=1)  # no message was lost
+    Flat.store = lambda self: 1 // 0
+    with pytest.raises(ZeroDivisionError):
+        dist.recv(torch.zeros(4), 0, tag=2)
+    return True
+
+
+def test_a_received_message_that_cannot_be_stored_is_an_error():
+    assert run_ranks(receives_that_cannot_be_stored, 2) == [True, True]
+
+
+def late_messages(rank, size):
+    if rank == 0:
+        dist.barrier()
+        dist.send(torch.ones(4), 1)
+        dist.isend(torch.ones(4_000_000), 1)
+        group = dist.group.WORLD
+        group.shutdown()  # waits for the message
+        return True
+    x, y = torch.zeros(4), torch.zeros(4)
+    work = dist.irecv(x, 0)
+    for _ in range(2):
+        with pytest.raises(dist.DistBackendError, match=r"not done within 0\.2 s"):
+            work.wait(timedelta(seconds=0.2))
+    dist.barrier()
+    dist.recv(y, 0)
+    assert (x.sum(), y.sum()) == (0, 4)
+    with pytest.raises(dist.DistBackendError, match=r"rank 0 .*closed its group"):
+        dist.all_reduce(y)
+    large = torch.zeros(4_000_000)
+    dist.recv(large, 0)
+    return bool(large.sum() == len(large))
+
+
+def test_late_messages():
+    started = time.monotonic()
+    assert run_ranks(late_messages, 2) == [True, True]
+    assert time.monotonic() - started < 25
+
+
+def messages_of_a_subgroup(rank, size):
+    group = dist.new_group([1, 2])
+    if rank == 1:
+        dist.send(torch.ones(2), 2, group=group)
+    if rank == 2:
+        with pytest.raises(ValueError, match=r"rank 1 sent float32\[2\] with tag 0"):
+            dist.recv(torch.ones(3), 1, group=group)
+    return True
+
+
+def test_a_mismatch_in_a_subgroup_names_the_global_rank():
+    assert run_ranks(messages_of_a_subgroup, 3) == [True] * 3

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+import socket
 import time
 import uuid
 
 import numpy as np
 import pytest
 
-from ringlet.errors import InvalidArgumentError
+from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 from ringlet.ipc.mailbox import Mailbox
 
 
@@ -108,3 +110,72 @@ def test_a_process_that_never_connected_is_noticed_when_it_ends():
         done.result(5)
     os.waitpid(child, 0)
     box.close(1)
+
+
+def test_receives_end_when_their_mailbox_closes(boxes):
+    started, waits = receive(boxes[1], 1 << 20, 0, tag=1)[1], receive(boxes[1], 1, 0)[1]
+    send(boxes[0], np.zeros(1 << 20), 1, tag=2)
+    time.sleep(0.05)
+    boxes[1].close(5)
+    for done in (started, waits, receive(boxes[1], 1, None)[1]):
+        with pytest.raises(FailedPreconditionError, match="rank 1 has left the group"):
+            done.result(5)
+
+
+def test_receives_end_when_their_mailbox_is_aborted(boxes):
+    waits = receive(boxes[1], 1, 0)[1]
+    boxes[1].abort(LostError("aborted"))
+    for done in (waits, receive(boxes[1], 1, 0)[1]):
+        with pytest.raises(LostError, match="aborted"):
+            done.result(5)
+
+
+def test_a_receive_that_is_withdrawn_takes_no_message(boxes):
+    late = receive(boxes[1], 1, 0)[1]
+    assert boxes[1].withdraw(late, TimeoutError("late"))
+    with pytest.raises(TimeoutError, match="late"):
+        late.result(5)
+    send(boxes[0], [7], 1).result(5)
+    into, done = receive(boxes[1], 1, 0)
+    assert (done.result(5), into.tolist()) == (0, [7])
+    assert not boxes[1].withdraw(done, TimeoutError("late"))
+
+
+def test_messages_that_are_not_sent_when_a_mailbox_closes_fail_within_one_deadline():
+    key = uuid.uuid4().hex
+    pidfds = [-1, os.pidfd_open(os.getpid()), -1]
+    others = [Mailbox(key, rank, [-1] * 3, LostError) for rank in (1, 2)]
+    box = Mailbox(key, 0, pidfds, LostError)
+    unsent = [send(box, np.zeros(5_000_000), target) for target in (1, 2, 1, 2)]
+    started = time.monotonic()
+    box.close(0.5)
+    assert time.monotonic() - started < 0.9
+    assert pidfds == [-1] * 3
+    for done in (*unsent, send(box, [1], 1)):
+        with pytest.raises(FailedPreconditionError, match="left the group"):
+            done.result(1)
+    for other in others:
+        other.close(1)
+
+
+def test_a_mailbox_without_a_free_file_descriptor_accepts_later(boxes, monkeypatch):
+    accept, failures = socket.socket.accept, [OSError(errno.EMFILE, "Too many open files")] * 2
+
+    def limited(listener):
+        if failures:
+            raise failures.pop()
+        return accept(listener)
+
+    monkeypatch.setattr(socket.socket, "accept", limited)
+    into, done = receive(boxes[1], 1, 0)
+    send(boxes[0], [7], 1).result(5)
+    assert (done.result(5), into.tolist()) == (0, [7])
+    assert not failures
+
+
+def test_a_receive_from_a_rank_that_left_without_a_message_ends(boxes):
+    early = receive(boxes[1], 1, 0)[1]
+    boxes[0].close(5)
+    for done in (early, receive(boxes[1], 1, 0)[1], receive(boxes[1], 1, None)[1]):
+        with pytest.raises(LostError):
+            done.result(5)

@@ -15,11 +15,12 @@ import select
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from ringlet.errors import InvalidArgumentError
+from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 from ringlet.ipc.unix_sockets import close_in_children, credentials
 
 __all__ = ["Mailbox"]
@@ -27,6 +28,8 @@ __all__ = ["Mailbox"]
 _HEADER = struct.Struct("<qQ48s")  # tag, bytes, description
 _HELLO = struct.Struct("<I")  # rank
 _STORED_BYTES = 1 << 16  # a message up to this size is stored at once
+_RETRY_SECONDS = 0.05
+_LAST_SECONDS = 1.0  # for a thread whose write has failed
 
 
 @dataclass
@@ -37,6 +40,7 @@ class _Receive:
     text: str
     source: int | None
     tag: int
+    numbers: Sequence[int]
     done: Future[int] = field(default_factory=Future)
 
     def matches(self, source: int, tag: int) -> bool:
@@ -48,8 +52,8 @@ class _Receive:
         else:
             self.done.set_exception(
                 InvalidArgumentError(
-                    f"rank {source} sent {text} with tag {self.tag}, and this rank receives into {self.text}: pass "
-                    "tensors of one dtype and number of elements on both ranks."
+                    f"rank {self.numbers[source]} sent {text} with tag {self.tag}, and this rank receives into "
+                    f"{self.text}: pass tensors of one dtype and number of elements on both ranks."
                 )
             )
 
@@ -57,10 +61,19 @@ class _Receive:
 class Mailbox:
     """The messages of one rank. `key` is a secret of the group; `lost` returns the error about a rank that has ended.
 
-    `pidfds` has one of each rank, -1 where there is none, and is closed with the mailbox.
+    `pidfds` has one of each rank, -1 where there is none; they are closed with the mailbox, and then are -1.
+    `numbers` names the ranks in errors.
     """
 
-    def __init__(self, key: str, rank: int, pidfds: Sequence[int], lost: Callable[[int], Exception]) -> None:
+    def __init__(
+        self,
+        key: str,
+        rank: int,
+        pidfds: list[int],
+        lost: Callable[[int], Exception],
+        numbers: Sequence[int] | None = None,
+    ) -> None:
+        self._numbers = numbers or range(len(pidfds))
         self._key, self._rank, self._pidfds, self._lost_error = key, rank, pidfds, lost
         self._changed = threading.Condition()
         self._waiting: list[_Receive] = []
@@ -69,7 +82,8 @@ class Mailbox:
         self._ended: set[int] = set()
         self._senders: dict[int, _Sender] = {}
         self._watcher: threading.Thread | None = None
-        self._is_closed = False
+        self._is_closing = self._is_closed = False
+        self._refused: Exception | None = None  # the error of receives after `abort` or `close`
         self._listener = _socket()
         self._listener.bind(_address(key, rank))
         self._listener.listen(len(pidfds))
@@ -78,6 +92,12 @@ class Mailbox:
     def send(self, data: memoryview, text: str, target: int, tag: int) -> Future[None]:
         """Start to send bytes, described as `text`; they must not change until the future is done."""
         with self._changed:
+            if self._is_closing:
+                refused: Future[None] = Future()
+                refused.set_exception(
+                    FailedPreconditionError(f"rank {self._numbers[self._rank]} has left the group: it sends no more.")
+                )
+                return refused
             if target not in self._senders:
                 self._senders[target] = _Sender(
                     _address(self._key, target), self._rank, lambda: self._lost_error(target)
@@ -86,8 +106,11 @@ class Mailbox:
 
     def receive(self, into: memoryview, text: str, source: int | None, tag: int) -> Future[int]:
         """Start to receive from one source, or from any; the future returns the source."""
-        wanted = _Receive(into, text[:48], source, tag)
+        wanted = _Receive(into, text[:48], source, tag, self._numbers)
         with self._changed:
+            if self._refused is not None:
+                wanted.done.set_exception(self._refused)
+                return wanted.done
             if self._watcher is None:
                 self._watcher = threading.Thread(target=self._watch, name="ringlet mailbox", daemon=True)
                 self._watcher.start()
@@ -103,14 +126,38 @@ class Mailbox:
             self._changed.notify_all()
         return wanted.done
 
+    def withdraw(self, done: Future[int], error: Exception) -> bool:
+        """End a receive that waits with an error; return False if a message has been found for it."""
+        with self._changed:
+            for number, wanted in enumerate(self._waiting):
+                if wanted.done is done:
+                    del self._waiting[number]
+                    done.set_exception(error)
+                    return True
+        return False
+
+    def abort(self, error: Exception) -> None:
+        """End the receives that wait, and later ones, with an error."""
+        with self._changed:
+            self._refused = self._refused or error
+            self._fail_hopeless()
+
     def close(self, seconds: float) -> None:
-        """Wait until all messages are sent, at most so long, and close all connections."""
+        """Wait until all messages are sent, at most so long, end the receives that wait, and close all connections."""
+        deadline = time.monotonic() + seconds
+        with self._changed:
+            self._is_closing = True
+        self._take_leave()
         for sender in self._senders.values():
-            sender.close(seconds)
+            sender.close(deadline - time.monotonic())
         with self._changed:
             if self._is_closed:
                 return
             self._is_closed = True
+            self._refused = self._refused or FailedPreconditionError(
+                f"rank {self._numbers[self._rank]} has left the group: its receives have ended."
+            )
+            self._fail_hopeless()
             self._listener.close()
             for connection in self._connected.values():
                 _interrupt(connection)
@@ -118,9 +165,21 @@ class Mailbox:
         os.write(self._wake_writer, b"x")
         if self._watcher is not None:
             self._watcher.join()
-        for fd in (self._wake_reader, self._wake_writer, *self._pidfds):
+        os.close(self._wake_reader)
+        os.close(self._wake_writer)
+        for rank, fd in enumerate(self._pidfds):
             if fd >= 0:
+                self._pidfds[rank] = -1  # before another file gets the number
                 os.close(fd)
+
+    def _take_leave(self) -> None:
+        """Connect to the ranks that got no message, and disconnect: their receives from this rank end."""
+        for target in range(len(self._pidfds)):
+            if target != self._rank and target not in self._senders:
+                with contextlib.suppress(OSError), _socket() as connection:  # it may have left
+                    connection.setblocking(False)
+                    connection.connect(_address(self._key, target))
+                    connection.sendall(_HELLO.pack(self._rank))
 
     # --- threads ------------------------------------------------------------------------------------------------------
 
@@ -128,9 +187,12 @@ class Mailbox:
         """Accept connections, and notice processes that have ended."""
         ranks = {fd: rank for rank, fd in enumerate(self._pidfds) if fd >= 0}
         poll = select.poll()
-        for fd in (self._listener.fileno(), self._wake_reader, *ranks):
-            poll.register(fd, select.POLLIN)
-        self._listener.setblocking(False)
+        with self._changed:
+            if self._is_closed:
+                return
+            for fd in (self._listener.fileno(), self._wake_reader, *ranks):
+                poll.register(fd, select.POLLIN)
+            self._listener.setblocking(False)
         while True:
             ready = [fd for fd, _ in poll.poll()]
             while True:  # all connections, before a process that made one counts as ended
@@ -139,7 +201,10 @@ class Mailbox:
                 except BlockingIOError:
                     break
                 except OSError:
-                    return  # closed
+                    if self._is_closed:
+                        return
+                    time.sleep(_RETRY_SECONDS)  # no free file descriptor
+                    break
                 self._admit(connection)
             with self._changed:
                 if self._is_closed:
@@ -188,8 +253,7 @@ class Mailbox:
         with self._changed:
             self._connected.pop(source, connection).close()
             self._ended.add(source)
-            if not self._is_closed:
-                self._fail_hopeless()
+            self._fail_hopeless()
 
     def _taker(self, source: int, tag: int, size: int) -> _Receive | None:
         """Wait for the receive of a message; None if it must be stored."""
@@ -209,7 +273,11 @@ class Mailbox:
         return None
 
     def _fail_hopeless(self) -> None:
-        """End the receives whose source has ended and has no connection left."""
+        """End the receives whose source has ended and has no connection left; all after `abort` or `close`."""
+        if self._refused is not None:
+            while self._waiting:
+                self._waiting.pop().done.set_exception(self._refused)
+            return
         ended = self._ended - self._connected.keys()
         others = set(range(len(self._pidfds))) - {self._rank}
         for wanted in list(self._waiting):
@@ -230,6 +298,7 @@ class _Sender:
         self._thread: threading.Thread | None = None
         self._socket = close_in_children(_socket())
         self._error: Exception | None = None
+        self._is_closed = False
         try:
             self._socket.connect(address)
             self._socket.sendall(_HELLO.pack(rank))
@@ -240,6 +309,8 @@ class _Sender:
         done: Future[None] = Future()
         parts = [memoryview(part) for part in message if len(part)]
         with self._lock:
+            if self._is_closed:
+                self._error = self._error or _unsent_error()
             if self._error is not None:
                 done.set_exception(self._error)
                 return done
@@ -263,10 +334,18 @@ class _Sender:
         return done
 
     def close(self, seconds: float) -> None:
-        if self._thread is not None:
+        """Wait until all messages are sent, at most so long; fail those that are not."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
             self._queue.put(None)
-            self._thread.join(seconds)
-            _interrupt(self._socket)
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(max(seconds, 0))
+            if self._thread.is_alive():
+                self._error = self._error or _unsent_error()
+                _interrupt(self._socket)
+                self._thread.join(_LAST_SECONDS)
         self._socket.close()
 
     def _write(self) -> None:
@@ -283,6 +362,10 @@ class _Sender:
                 done.set_result(None)
             else:
                 done.set_exception(self._error)
+
+
+def _unsent_error() -> Exception:
+    return FailedPreconditionError("this rank left the group before the message was sent: wait() for it first.")
 
 
 def _address(key: str, rank: int) -> str:

@@ -20,7 +20,7 @@ from ringlet.errors import InvalidArgumentError
 from ringlet.torch.collective_calls import CollectiveCalls, listed
 from ringlet.torch.point_to_point import PointToPoint
 from ringlet.torch.store_rendezvous import exchange, join
-from ringlet.torch.tensors import checked
+from ringlet.torch.tensors import check_writable, checked
 from ringlet.torch.works import OperationQueue, RingletWork, backend_error
 
 __all__ = ["RingletProcessGroup"]
@@ -58,6 +58,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
                 raise
             raise found from error
         self._pid: int | None = os.getpid()  # None after shutdown
+        self._key = ranks.key  # unique: the store may outlive the group
         self._barriers = 0
         _live.add(self)
         _leave_at_exit()
@@ -140,8 +141,9 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         if not self._queue.close(seconds):
             self._abort("ended while its operations ran")
             self._queue.close(_LAST_SECONDS)
-        self._messages.close(seconds if self._member._core.group.failure is None else 0)
-        self._member.close()
+        has_failed = self._member._core.group.failure is not None
+        self._member.close()  # first: other ranks learn that this one makes no more calls, while its messages leave
+        self._messages.close(0 if has_failed else seconds)
 
     def abort(self) -> None:
         """End all operations of all ranks with an error."""
@@ -150,6 +152,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
     def _abort(self, reason: str) -> None:
         if self._size > 1:
             self._member._core.group.abort(f"rank {self._rank} {reason}")
+        self._messages.abort(DistBackendError(f"rank {self._global_ranks[self._rank]} {reason}: start the job again."))
 
     def _check_usable(self, call: str) -> None:
         if self._pid != os.getpid():
@@ -162,7 +165,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         """Wait for all ranks; if some do not come in time, raise an error that names them, and stay usable."""
         self._check_usable("monitored_barrier")
         self._barriers += 1
-        keys = [f"monitored_barrier/{self._barriers}/{rank}" for rank in range(self._size)]
+        keys = [f"monitored_barrier/{self._key}/{self._barriers}/{rank}" for rank in range(self._size)]
         self._store.set(keys[self._rank], "")
         timeout = timeout or timedelta(seconds=self._seconds)
         try:
@@ -184,6 +187,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
     def recv(self, tensors: Any, source: int | None, tag: int = 0) -> RingletWork:
         """Start to receive a tensor from a rank."""
         self._check_usable("recv")
+        check_writable(listed(tensors), "recv")
         return self._messages.receive(checked(listed(tensors), "recv")[0], source, tag)
 
     def recv_anysource(self, tensors: Any, tag: int = 0) -> RingletWork:
@@ -201,7 +205,10 @@ def _leave_at_exit() -> None:
 
 def _leave_groups() -> None:
     """Leave the groups that a program did not destroy, so that other ranks can finish; or tell them why they cannot."""
-    error = sys.exc_info()[1] or getattr(sys, "last_value", None)
+    error = sys.exc_info()[1]
+    is_interactive = hasattr(sys, "ps1") or sys.flags.interactive or "IPython" in sys.modules
+    if error is None and not is_interactive:  # else it is the error of some earlier input
+        error = getattr(sys, "last_value", None)
     reason = None if error is None else f"raised {type(error).__name__}: {error}"
     if isinstance(error, SystemExit):
         reason = f"exited with status {error.code}" if error.code else None

@@ -127,7 +127,8 @@ class CollectiveCalls:
     def _reduce_scatter(self, output: Any, tensor: Any, reduction: Reduction) -> None:
         combined = reduction.input(tensor)
         result = output
-        if not output.is_contiguous() or combined.dtype != output.dtype:
+        is_plain = output.is_contiguous() and not (output.is_conj() or output.is_neg())
+        if not is_plain or combined.dtype != output.dtype:
             result = torch.empty(output.numel(), dtype=combined.dtype)
         self._member.reduce_scatter(reduction.array(combined), reduction.op, out=reduction.array(result))
         reduction.finish(result, output)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import select
 from collections.abc import Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,7 +35,7 @@ class PointToPoint:
         self._pidfds = [
             -1 if number == rank else _open_pidfd(identity.pid) for number, identity in enumerate(self._identities)
         ]
-        self._mailbox = Mailbox(ranks.key, rank, self._pidfds, self._lost)
+        self._mailbox = Mailbox(ranks.key, rank, self._pidfds, self._lost, global_ranks)
 
     def send(self, tensor: Any, target: int, tag: int) -> RingletWork:
         """Start to send a tensor."""
@@ -46,14 +49,23 @@ class PointToPoint:
         stored: Future[int] = Future()
 
         def store(done: Future[int]) -> None:
-            if (error := done.exception()) is not None:
-                stored.set_exception(error)
-                return
-            flat.store()
-            stored.set_result(done.result())
+            error = done.exception()
+            if error is None:
+                try:
+                    flat.store()
+                except Exception as raised:  # else only logged
+                    error = raised
+            if error is not None:
+                stored.set_exception(backend_error(error))
+            else:
+                stored.set_result(done.result())
 
         received.add_done_callback(store)
-        return RingletWork(stored, [tensor], self._seconds)
+        return RingletWork(stored, [tensor], self._seconds, partial(self._mailbox.withdraw, received))
+
+    def abort(self, error: Exception) -> None:
+        """End the receives that wait, and later ones, with an error."""
+        self._mailbox.abort(error)
 
     def close(self, seconds: float) -> None:
         """Finish the sends, and close all connections."""
@@ -64,10 +76,11 @@ class PointToPoint:
         number = self._global_ranks[rank]
         how = "left the group"
         if (pidfd := self._pidfds[rank]) >= 0:
-            ended = select.poll()
-            ended.register(pidfd, select.POLLIN)
-            if ended.poll(_LAST_MOMENT_MILLISECONDS):  # its sockets close before it has ended
-                how = _core.Pidfd(os.dup(pidfd), process.pid).how_it_ended()
+            with contextlib.suppress(OSError):  # else no error would end the operation
+                ended = select.poll()
+                ended.register(pidfd, select.POLLIN)
+                if ended.poll(_LAST_MOMENT_MILLISECONDS):  # its sockets close before it has ended
+                    how = _core.Pidfd(os.dup(pidfd), process.pid).how_it_ended()
         text = f"rank {number} ({process}) {how}: the message of this rank cannot be delivered. Start the job again."
         error = backend_error(WorkerLostError(text, number, process.host, process.pid, how))
         assert isinstance(error, Exception)
@@ -77,7 +90,9 @@ class PointToPoint:
 def _open_pidfd(pid: int) -> int:
     try:
         return os.pidfd_open(pid)
-    except OSError:
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise
         return -1
 
 

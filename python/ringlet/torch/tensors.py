@@ -14,7 +14,7 @@ from ringlet.collectives import Op
 from ringlet.collectives.collective_dtypes import is_known
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["Flat", "Reduction", "checked", "copy_parts", "item_count", "joined", "reduction_of"]
+__all__ = ["Flat", "Reduction", "check_writable", "checked", "copy_parts", "item_count", "joined", "reduction_of"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -64,6 +64,18 @@ def checked(tensors: Sequence[Any], call: str) -> list[Any]:
     return [tensor.detach() if tensor.requires_grad else tensor for tensor in tensors]
 
 
+def check_writable(tensors: Sequence[Any], call: str) -> None:
+    """Raise if elements of an output share their memory, which `copy_` refuses after the call."""
+    for tensor in tensors:
+        if tensor.numel() and any(
+            stride == 0 and size > 1 for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
+        ):
+            raise InvalidArgumentError(
+                f"{call} got an output of the shape {tuple(tensor.shape)} and the strides {tensor.stride()}, whose "
+                "elements share their memory: pass a tensor that was not expanded."
+            )
+
+
 class Flat:
     """A tensor as a flat array on its memory, or on that of a contiguous copy."""
 
@@ -79,7 +91,7 @@ class Flat:
     def store(self) -> None:
         """Note that the array was written to: copy it to the tensor if it is a copy."""
         if self._copy is not None:
-            self._tensor.copy_(self._copy)
+            _copy(self._copy, self._tensor)
         elif not self._tensor.is_inference():
             torch.autograd.graph.increment_version(self._tensor)
 
@@ -97,6 +109,15 @@ def as_array(flat: Any, as_bytes: bool = False) -> Array:
         except TypeError:
             array = flat.view(torch.uint8).numpy()
     return array
+
+
+def _copy(source: Any, out: Any) -> None:
+    """Copy to an output, which may be of the inference mode of another thread."""
+    if out.is_inference():
+        with torch.inference_mode():
+            out.copy_(source)
+    else:
+        out.copy_(source)
 
 
 @lru_cache
@@ -135,6 +156,10 @@ class Reduction:
         self._dtype = dtype
         # Without ml_dtypes: as float32, rounded once at the end, which has the same bits.
         self._is_widened = dtype in _NARROW and dtype not in _ML_DTYPES
+        one = torch.empty(dtype.itemsize, dtype=torch.uint8).view(dtype)  # without torch's warning about complex32
+        if not self._is_widened and as_array(one).dtype.itemsize != dtype.itemsize:
+            remedy = "x.to(torch.complex64)" if dtype.is_complex else "x.float()"
+            raise InvalidArgumentError(f"{self.op.name} does not support {dtype}: convert with {remedy}.")
         self._divisor = 0
         if dtype is torch.bool:
             self.op = _BOOL_OPS.get(self.op, self.op)
@@ -153,10 +178,7 @@ class Reduction:
 
     def array(self, tensor: Any) -> Array:
         """Return the array of a contiguous tensor."""
-        array = as_array(tensor.view(-1))
-        if array.dtype.itemsize != tensor.element_size():
-            raise InvalidArgumentError(f"{self.op.name} does not support {self._dtype}: convert with x.float().")
-        return array
+        return as_array(tensor.view(-1))
 
     def finish(self, result: Any, out: Any) -> None:
         """Store a combined tensor in `out`, which may be the same."""
@@ -164,7 +186,7 @@ class Reduction:
             array = as_array(result.view(-1))
             array //= self._divisor
         if result is not out:
-            out.copy_(result.view(out.shape))
+            _copy(result.view(out.shape), out)
         elif not out.is_inference():
             torch.autograd.graph.increment_version(out)
 

@@ -62,11 +62,18 @@ class _Finished:
 class RingletWork(torch.distributed.Work):  # type: ignore[misc]
     """An operation, done with `future`; `results` are its outputs, in torch's order."""
 
-    def __init__(self, future: Future[Any] | _Finished, results: Sequence[Any], seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        future: Future[Any] | _Finished,
+        results: Sequence[Any],
+        seconds: float | None = None,
+        withdraw: Callable[[Exception], bool] | None = None,
+    ) -> None:
         super().__init__()
         self._done = future
         self._results = results
         self._seconds = seconds
+        self._withdraw = withdraw  # ends an operation that has not begun with an error; returns whether it did
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Wait until the operation is done; raise its error."""
@@ -76,10 +83,13 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
         except concurrent.futures.TimeoutError as error:
             if self._done.done():
                 raise
-            raise DistBackendError(
+            late = DistBackendError(
                 f"the operation was not done within {seconds:g} s: another rank has not made its call. Allow more "
                 "with timeout=, or find out what the other ranks do."
-            ) from error
+            )
+            if self._withdraw is None or self._withdraw(late):
+                raise late from error
+            self._done.result()  # its message is arriving
         return True
 
     def synchronize(self) -> None:
@@ -133,6 +143,7 @@ class OperationQueue:
         self._turn = threading.RLock()  # held while an operation runs
         self._lock = threading.Lock()
         self._unfinished = 0
+        self._is_closed = False
         self._thread: threading.Thread | None = None
 
     def run(self, call: Callable[[], Any], is_async: bool) -> Future[Any] | _Finished:
@@ -145,6 +156,8 @@ class OperationQueue:
                 return _Finished(None, self._as_error(error))
         done: Future[Any] = Future()
         with self._lock:
+            if self._is_closed:  # its thread has ended, or will
+                return _Finished(None, DistBackendError("the process group was destroyed: make no calls after that."))
             self._unfinished += 1
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="ringlet.torch", daemon=True)
@@ -156,9 +169,11 @@ class OperationQueue:
 
     def close(self, seconds: float | None) -> bool:
         """Wait for the operations that run, at most so long; return whether they are done."""
+        with self._lock:
+            self._is_closed = True
+            self._queue.put(None)
         if self._thread is None or self._thread is threading.current_thread():
             return True
-        self._queue.put(None)
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
