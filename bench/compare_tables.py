@@ -112,7 +112,7 @@ def disturbance_section(measured: Sequence[Measured]) -> Section:
 
 
 def panels(measured: Sequence[Measured]) -> Mapping[str, report.Curves]:
-    """Give one panel for each collective and variant, at the fewest ranks: time / limit over bytes.
+    """Return one panel for each collective and variant, at the fewest ranks: time / limit over bytes.
 
     Every panel names all curves, in one order, though some have no points there: a colour belongs to a name.
     """

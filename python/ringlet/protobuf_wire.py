@@ -49,8 +49,12 @@ def bytes_field(number: int, content: bytes) -> bytes:
 def packed_field(number: int, values: Iterable[int]) -> bytes:
     """Encode a list of integers; an empty one is not written."""
     numbers = list(values)
-    is_short = bool(numbers) and min(numbers) >= 0 and max(numbers) < 0x80  # one byte each
-    data = bytes(numbers) if is_short else b"".join(map(_varint, numbers))
+    try:
+        data = bytes(numbers)
+    except ValueError:  # not all fit in a byte
+        data = b"\xff"
+    if not data.isascii():  # else each is one byte
+        data = b"".join(map(_varint, numbers))
     return bytes_field(number, data) if data else b""
 
 
@@ -88,7 +92,7 @@ def unpacked(data: bytes) -> list[int]:
 def _tag(data: bytes, position: int, lowest: int = 1) -> tuple[int, int, int]:
     value, after = _read_varint(data, position, _LONGEST_TAG)
     if value > 0xFFFFFFFF or value >> 3 < lowest:
-        raise WireError(after, f"there is no field {value >> 3}")
+        raise WireError(after, f"the field number {value >> 3} is invalid")
     return value >> 3, value & 7, after
 
 

@@ -20,7 +20,7 @@ from ringlet.coordinator import ClusterCoordinator, get_current_worker_index
 from ringlet.errors import FailedPreconditionError, PSUnavailableError
 from ringlet.strategy.parameter_server.parameter_server_client import ParameterServers
 from tests.coordinator.in_forks import ForkTasks, Spring, coordinator_of
-from tests.processes.harness import descriptors_of, eventually, threads_of
+from tests.processes.harness import descriptors_of, eventually, settled, threads_of
 
 ROUNDS = 500 if os.environ.get("RINGLET_CI_NIGHTLY") else 50
 CALLS = 20
@@ -270,12 +270,12 @@ def test_no_end_of_a_job_leaves_descriptors_threads_or_objects(spring, end):
 
     job()
     gc.collect()
-    descriptors, threads = descriptors_of(), threads_of()
+    descriptors, threads = settled(lambda: (descriptors_of(), threads_of()))
     left = [reference for _ in range(5) for reference in job()]
 
     def is_clean():
         gc.collect()
-        # Idle threads of the core end, and what an earlier test has left may be closed meanwhile: fewer are not a leak.
+        # Idle threads of the core end by themselves: fewer are not a leak.
         return descriptors_of() <= descriptors and threads_of() <= threads and not any(each() for each in left)
 
     assert eventually(is_clean), (descriptors, descriptors_of(), threads, threads_of(), [each() for each in left])

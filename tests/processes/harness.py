@@ -19,11 +19,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 __all__ = ["PATIENCE_SECONDS", "Process", "Processes", "descriptors_of", "eventually", "threads_of"]
 
 # How long anything may take on a machine that is busy with other work. Nothing waits so long unless it failed.
+T = TypeVar("T")
+
 PATIENCE_SECONDS = 60.0
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -181,6 +183,16 @@ def children() -> set[str]:
 def threads_of(pid: int | str = "self") -> int:
     """How many threads a process has."""
     return len(list(Path(f"/proc/{pid}/task").iterdir()))
+
+
+def settled(read: Callable[[], T], seconds: float = 1.0) -> T:
+    """What `read` returns once it has not changed for that time: earlier tests may still close what they opened."""
+    value, since = read(), time.monotonic()
+    while time.monotonic() - since < seconds:
+        time.sleep(0.01)
+        if (now := read()) != value:
+            value, since = now, time.monotonic()
+    return value
 
 
 def eventually(holds: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> bool:

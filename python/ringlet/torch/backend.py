@@ -196,7 +196,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
 
 
 def _leave_at_exit() -> None:
-    """Have `_leave_groups` called when this process ends; processes of multiprocessing call no functions of atexit."""
+    """Register `_leave_groups` for the end of this process; unlike `atexit`, this also covers multiprocessing."""
     global _registered_pid
     if _registered_pid != os.getpid():
         _registered_pid = os.getpid()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -158,14 +158,15 @@ class CollectiveCalls:
         self._check_size("all_gather", "the output of this rank", parts[self._rank], tensor.numel())
 
         def run() -> None:
-            copy_parts(self._all_gather_parts(tensor, parts), parts)
+            self._all_gather_parts(tensor, parts)
 
         return self._run("all_gather", run, parts, opts)
 
-    def _all_gather_parts(self, tensor: Any, parts: Sequence[Any]) -> Array:
+    def _all_gather_parts(self, tensor: Any, parts: Sequence[Any]) -> None:
+        received = self._exchange_counts([item_count(tensor)] * self._size)
         result = self._member.all_gather(Flat(tensor).array)
-        self._check_received("all_gather", result, parts)
-        return result
+        self._check_received("all_gather", received, map(item_count, parts))
+        copy_parts(result, parts)
 
     def all_gather_single(self, output: Any, tensor: Any, opts: Any = None) -> RingletWork:
         """Send the tensor of each rank to all, which receive them as one."""
@@ -193,7 +194,7 @@ class CollectiveCalls:
 
         def run() -> None:
             for tensor, parts in zip(tensors, lists, strict=True):
-                copy_parts(self._all_gather_parts(tensor, parts), parts)
+                self._all_gather_parts(tensor, parts)
 
         return self._run("all_gather_coalesced", run, outputs, opts)
 
@@ -208,9 +209,10 @@ class CollectiveCalls:
             self._check_count(len(parts), "gather", "output tensors")
 
         def run() -> None:
+            received = self._exchange_counts([item_count(tensor) if rank == root else 0 for rank in range(self._size)])
             result = self._member.gather(Flat(tensor).array, root)
             if result is not None:
-                self._check_received("gather", result, parts)
+                self._check_received("gather", received, map(item_count, parts))
                 copy_parts(result, parts)
 
         return self._run("gather", run, parts, opts)
@@ -249,11 +251,13 @@ class CollectiveCalls:
         """Send block d of the tensor of each rank to rank d, in rows along the first dimension."""
         (checked_output, checked_input) = checked([output, tensor], "all_to_all")
         sent = self._counts("input_split_sizes", checked_input, input_sizes)
-        self._counts("output_split_sizes", checked_output, output_sizes)
+        expected = self._counts("output_split_sizes", checked_output, output_sizes)
 
         def run() -> None:
             flat = Flat(checked_output)
+            received = self._exchange_counts(sent)
             self._member.all_to_all(Flat(checked_input).array, counts=sent, out=flat.array)
+            self._check_received("all_to_all", received, expected)
             flat.store()
 
         return self._run("all_to_all", run, [output], opts)
@@ -266,8 +270,9 @@ class CollectiveCalls:
         sent = [item_count(each) for each in tensors]
 
         def run() -> None:
+            received = self._exchange_counts(sent)
             result = self._member.all_to_all(joined(tensors), counts=sent)
-            self._check_received("all_to_all", result, parts)
+            self._check_received("all_to_all", received, map(item_count, parts))
             copy_parts(result, parts)
 
         return self._run("all_to_all", run, outputs, opts)
@@ -303,12 +308,18 @@ class CollectiveCalls:
             raise InvalidArgumentError(f"{call} got tensors of {whole.dtype} and {block.dtype}: pass one dtype.")
         self._check_size(call, "the whole tensor", whole, block.numel() * self._size)
 
-    def _check_received(self, call: str, result: Array, parts: Sequence[Any]) -> None:
-        expected = sum(item_count(part) for part in parts)
-        if len(result) != expected:
+    def _exchange_counts(self, sent: Sequence[int]) -> list[int]:
+        """Return how many items each rank sends to this one; `sent` has those for each rank."""
+        received: list[int] = self._member.all_to_all(np.array(sent, np.int64)).tolist()
+        return received
+
+    def _check_received(self, call: str, received: list[int], outputs: Iterable[int]) -> None:
+        """Raise an error if ranks sent other numbers of items; after the call, which the other ranks have made, too."""
+        expected = list(outputs)
+        if received != expected:
             raise InvalidArgumentError(
-                f"{call}: the ranks sent {len(result)} items, and the output tensors have {expected}: make them of "
-                "the sizes of the inputs of all ranks."
+                f"{call}: ranks 0 to {self._size - 1} sent {received} items, but the outputs take {expected}: pass "
+                "outputs of the sizes of the inputs of all ranks."
             )
 
     def _counts(self, name: str, tensor: Any, sizes: Sequence[int] | None) -> list[int]:

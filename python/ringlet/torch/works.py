@@ -115,8 +115,8 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
 
     def get_future(self) -> Any:
         """Return a future of the outputs."""
-        if not self._done.done() and torch._C._current_graph_task_id() != -1:
-            # Before the C++ code of DistributedDataParallel finds the failure, and loses its type.
+        if not self.is_success() and torch._C._current_graph_task_id() != -1:
+            # Before the C++ code of DistributedDataParallel finds a failure, and loses its type.
             torch.autograd.Variable._execution_engine.queue_callback(self.wait)
         future: Any = torch.futures.Future()
         future._set_unwrap_func(_value)

@@ -87,7 +87,7 @@ def test_fields_are_read_however_they_are_written(data, read):
         (bytes([10, 5, 1]), "a field is truncated: 1 of 5 bytes are present"),
         (bytes([10, 1, 0x80]), "a number is truncated"),
         (bytes([10, 11, *[0xFF] * 10, 1]), "a number has more than 10 bytes"),
-        (bytes([0, 1]), "there is no field 0"),
+        (bytes([0, 1]), "the field number 0 is invalid"),
         (bytes([0x7D, 0, 0]), "truncated"),
         (bytes([0x7C]), "field 15 has the invalid wire type"),
         (bytes([0x7E]), "invalid wire type 6"),

@@ -42,7 +42,7 @@ class SaveCheckpoints:
         return sorted(int(text) for text in texts if text.isdecimal())
 
     def newest(self) -> State | None:
-        """Return the newest state that is not damaged; None if there are none."""
+        """Return the newest undamaged state, or None."""
         for number in reversed(self._numbers()):
             try:
                 (state,) = CacheReader(f"{self._prefix}{number}", kind="checkpoint")

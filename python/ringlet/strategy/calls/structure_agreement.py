@@ -37,7 +37,7 @@ class KindShape:
 
 
 def with_kinds(shape: nest.PyTreeSpec, leaves: Sequence[Any]) -> Any:
-    """Return a shape that records which leaves are arrays of other libraries; `shape` itself if there are none."""
+    """Return `shape`, with a record of the leaves that are arrays of other libraries, if any."""
     if LEAF_TYPES.issuperset(map(type, leaves)):  # the usual case
         return shape
     kinds = [kind_of(leaf) for leaf in leaves]

@@ -220,7 +220,7 @@ def improve(
     assignment: DeviceAssignment,
     objective: str | Objective | Callable[[DeviceAssignment], float],
 ) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """Search for an order of the same cores that costs less; TensorFlow's cores if there is no better one.
+    """Search for a cheaper order of the same cores; returns TensorFlow's order if none is found.
 
     Cores stay in their replica unless devices are missing. The number of attempts depends on the number of devices
     only; a slow callable, which maps a DeviceAssignment to a number, is stopped after some seconds.

@@ -59,7 +59,7 @@ class Fabric:
 
     Loads are arrays of bytes, one entry per *resource*: the links of ``network`` (``[axis, direction, chip]``,
     flattened), then for each chip the path from its first device to its second and back, then each chip's path to its
-    host, then each host's network card. The speed of a resource is one way; 0 if there is no link.
+    host, then each host's network card. The speed of a resource is one way; 0 for a missing link.
     """
 
     network: Network

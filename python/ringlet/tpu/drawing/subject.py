@@ -62,7 +62,7 @@ class Loads:
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A slice, and the replicas on it; arrays by mesh coordinate have -1 where there is no device or replica.
+    """A slice, and the replicas on it; arrays by mesh coordinate have -1 at places without a device or replica.
 
     `periods` has for each wrapped axis the steps along x, y and z that lead back to the same chip; along that axis only
     unless the torus is twisted. `unit` is what a device is, a chip or a core.

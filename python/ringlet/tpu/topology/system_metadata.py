@@ -80,7 +80,7 @@ def cores_by_host(devices: Iterable[Any]) -> CoresByHost:
 
 
 def cores_per_host(device_map: Mapping[str, list[str]]) -> int:
-    """Return the number of TPU devices per host; a RuntimeError if hosts differ or there are none."""
+    """Return the number of TPU devices per host; raise RuntimeError if it is zero or differs between hosts."""
     counts = {len(cores) for cores in device_map.values()}
     if len(counts) != 1:
         raise RuntimeError(

@@ -19,6 +19,7 @@ __all__ = ["UserFunction", "as_bool", "check_callable", "node_of", "spread"]
 
 
 def check_callable(function: Any, operation: str, what: str = "a function of an element") -> None:
+    """Raise TypeError if an argument of an operation cannot be called."""
     if not callable(function):
         raise TypeError(f"{operation} needs {what}, got {function!r}")
 
