@@ -22,17 +22,16 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar
 
 from ringlet import _core
 from ringlet.cluster.cluster_spec import ClusterSpec
-from ringlet.cluster.worker_job_key import task_name
+from ringlet.cluster.worker_job_key import ClusterJob, task_name
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError
 from ringlet.ipc import LocalChannel
 from ringlet.ipc.deadline import Deadline
 from ringlet.ipc.unix_sockets import close_in_children, credentials, open_pidfd, pair
 from ringlet.rendezvous.handshake import Handshake
-from ringlet.rendezvous.job_key import Job, listed
+from ringlet.rendezvous.job_key import listed
 from ringlet.rendezvous.listener import ConnectedProcess, Listener, listen, refuse
 from ringlet.rendezvous.messages import Message, Unreadable, new_socket, receive, send
 from ringlet.rendezvous.process_identity import ProcessIdentity
@@ -54,12 +53,10 @@ Task = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class ServersJob(Job):
+class ServersJob(ClusterJob):
     """A job whose rank 0 is the coordinator; `tasks` are the workers and parameter servers, in rank order."""
 
     tasks: tuple[Task, ...] = ()
-
-    KEEP_APART: ClassVar[str] = "give each of them its own RINGLET_JOB_ID"
 
     @classmethod
     def of(cls, spec: ClusterSpec, job_id: str) -> ServersJob:
@@ -71,14 +68,6 @@ class ServersJob(Job):
     def rank_of(self, task: Task) -> int:
         """Return the rank of a task."""
         return 1 + self.tasks.index(task)
-
-    @property
-    def taken(self) -> str:
-        """Text of messages about a task that another process holds."""
-        return (
-            "two processes were started as this task, or another job with this cluster is running. Start each task "
-            "once, and give each job its own RINGLET_JOB_ID"
-        )
 
     @property
     def start_alike(self) -> str:

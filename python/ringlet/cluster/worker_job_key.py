@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from ringlet.rendezvous.job_key import Job, listed
 
-__all__ = ["WorkersJob", "task_name"]
+__all__ = ["ClusterJob", "WorkersJob", "task_name"]
 
 
 def task_name(task_type: str, task_id: int) -> str:
@@ -17,16 +17,8 @@ def task_name(task_type: str, task_id: int) -> str:
 
 
 @dataclass(frozen=True)
-class WorkersJob(Job):
-    """A job whose processes are the workers of a cluster, with equally many ranks each.
-
-    `tasks` are their names in rank order, `number` is that of the strategy in the program, from 1, and `command` starts
-    all workers.
-    """
-
-    tasks: tuple[str, ...] = ()
-    number: int = 1
-    command: str = "ringlet run"
+class ClusterJob(Job):
+    """Base class of the jobs whose processes are tasks of a cluster."""
 
     KEEP_APART: ClassVar[str] = "give each of them its own RINGLET_JOB_ID"
 
@@ -37,6 +29,19 @@ class WorkersJob(Job):
             "two processes were started as this task, or another job with this cluster is running. Start each task "
             "once, and give each job its own RINGLET_JOB_ID"
         )
+
+
+@dataclass(frozen=True)
+class WorkersJob(ClusterJob):
+    """A job whose processes are the workers of a cluster, with equally many ranks each.
+
+    `tasks` are their names in rank order, `number` is that of the strategy in the program, from 1, and `command` starts
+    all workers.
+    """
+
+    tasks: tuple[str, ...] = ()
+    number: int = 1
+    command: str = "ringlet run"
 
     @property
     def start_alike(self) -> str:
