@@ -1,6 +1,7 @@
-// Stops a rank at the stores of the protocols and between chunks of work. The others raise, free all that they had,
-// take the memory again and fill it; the stopped rank is continued, ends, and has changed no byte. In builds with
-// RINGLET_FAULT.
+// Stops one or two ranks at the stores of the protocols and between chunks of work. The others raise, free all that
+// they had, take the memory again and fill it; the stopped ranks are continued, end, have changed no byte, and have
+// returned no wrong value. In builds with RINGLET_FAULT.
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -89,11 +90,14 @@ struct Case {
   Layout layout;
   bool in_part = false;      // ranks 0 and 1 call in a part of the group
   bool keeps_group = false;  // the survivors use the memory again while their group is still there
+  bool stops_two = false;    // the last rank is stopped, too, while it waits for the victim
 };
 
 // False once the victim passes all of them.
 bool run(const Case& which, int victim, std::uint64_t fault) {
   Processes processes(which.layout);
+  const int last = which.layout.num_processes() - 1;
+  const auto is_to_stop = [&](int process) { return process == victim || (which.stops_two && process == last); };
   std::atomic<std::uint64_t>& num_done = processes.board().calls;
   std::atomic<std::int64_t>& is_over = processes.board().killed_at;
   processes.start([&](int process) {
@@ -110,24 +114,33 @@ bool run(const Case& which, int victim, std::uint64_t fault) {
       const collectives::SubgroupMember part = member.split(process < 2 ? 0 : 1);
       make_calls(part.group->member(part.rank), fault, sizes);
     });
-    if (process == victim) return;
+    if (is_to_stop(process)) return;
     if (!which.keeps_group) group.reset();
     const std::vector<Memory> again = take_all_again(sizes);
     num_done.fetch_add(1);
     while (is_over.load() == 0) usleep(200);
     for (std::size_t i = 0; i < again.size(); ++i) check(is_untouched(again[i], sizes[i / 3]), "memory is left alone");
   });
-  const auto others = static_cast<std::uint64_t>(which.layout.num_processes()) - 1;
+  const auto others = static_cast<std::uint64_t>(which.stops_two ? last - 1 : last);
+  bool stops_last = which.stops_two;
   for (int waited = 0; num_done.load() < others; ++waited) {
     check(waited < 60'000, "the others raise in time");
     usleep(1000);
+    if (!stops_last || !sync::is_stopped(processes.pid(victim))) continue;
+    usleep(20'000);  // in which the last rank does its part of the call
+    kill(processes.pid(last), SIGSTOP);
+    stops_last = false;
   }
   const bool is_stopped = sync::is_stopped(processes.pid(victim));
   processes.go_on(victim);
   check(processes.wait_for(victim, 60) == 0, "the stopped rank ends");
+  if (which.stops_two) {
+    processes.go_on(last);
+    check(processes.wait_for(last, 60) == 0, "the other stopped rank returns no wrong value");
+  }
   is_over.store(1);
   for (int process = 0; process < which.layout.num_processes(); ++process) {
-    if (process != victim) check(processes.wait_for(process, 60) == 0, "the others find their memory as it was");
+    if (!is_to_stop(process)) check(processes.wait_for(process, 60) == 0, "the others find their memory as it was");
   }
   return is_stopped;
 }
@@ -142,11 +155,13 @@ int main(int argc, char** argv) {
       {.layout = {.ranks = {1, 1}, .may_use_cma = false}, .keeps_group = true},
       {.layout = {.ranks = {1, 1, 1}}, .keeps_group = true},
       {.layout = {.ranks = {1, 1, 1}}, .in_part = true},
+      {.layout = {.ranks = {1, 1, 1}}, .stops_two = true},
   };
   std::uint64_t stops = 0;
   for (const Case& which : kCases) {
     for (const int victim : {0, 1}) {
-      for (std::uint64_t fault = 1 + stops % step; run(which, victim, fault); fault += step) ++stops;
+      const std::uint64_t stride = which.stops_two ? (step + 8) / 9 : step;
+      for (std::uint64_t fault = 1 + stops % step; run(which, victim, fault); fault += stride) ++stops;
     }
   }
   check(stops > 20, "ranks were stopped");

@@ -39,14 +39,13 @@ TABLE: dict[str, tuple[tuple[int, ...], bool, str]] = {
 EVENTS = list(TABLE)
 
 
-def train(folder: Path, seconds: float, fails_on: int) -> float:
-    """Train for some time on all workers, and write the number of this process into the folder."""
+def train(folder: Path, fails_on: int) -> float:
+    """Train on all workers until the folder holds "end", and write the number of this process into the folder."""
     strategy = ringlet.MultiWorkerMirroredStrategy()
     worker = strategy.cluster_resolver.task_id
-    end = time.monotonic() + seconds
 
     def step() -> Any:
-        return ringlet.get_replica_context().all_reduce("SUM", np.array([1.0, time.monotonic() > end]))
+        return ringlet.get_replica_context().all_reduce("SUM", np.array([1.0, (folder / "end").exists()]))
 
     while True:
         total = strategy.experimental_local_results(strategy.run(step))[0]
@@ -66,7 +65,7 @@ def body_of(folder: Path, event: str, size: int, replicas: int, victim: int) -> 
     def body(index: int, tell: Callable[[Any], None]) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         stalls = {"RINGLET_TIMEOUT_SECONDS": str(STALL_SECONDS)} if "stall" in event else {}
-        arguments = folder, 1.0 if "pause" in event else 300.0, victim if event == "raise" else -1
+        arguments = folder, victim if event == "raise" else -1
         before = footprint()
         try:
             tell(ringlet.launch(train, n=size, args=arguments, replicas=replicas, environment=stalls))
@@ -98,6 +97,8 @@ def run_round(seed: int, event: str, folder: Path) -> list[str]:
         for number in signals:
             os.kill(job.pids[0] if is_caller else int(files[victim].read_text("ascii")), number)
             time.sleep(chance.uniform(0, 0.2))
+        if not kind:
+            (folder / "end").touch()
         if kind == "killed":
             expected = -signal.SIGKILL
         else:

@@ -161,9 +161,8 @@ bool Round::is_finished(std::size_t chunks) const noexcept {
 }
 
 // Publishes how many chunks this rank has finished, and waits until all are.
-void Round::finish_work(std::size_t finished, std::size_t num_chunks, bool is_cut_off) {
+void Round::finish_work(std::size_t finished, std::size_t num_chunks) {
   queue_of(rank_).publish_done(finished);
-  if (is_cut_off) give_up_unreachable();
   if (is_finished(num_chunks)) {
     (*group_.control_)->event.notify();
   } else {

@@ -188,7 +188,7 @@ class Round {
   bool propose_to_leave();  // false if the call goes all the same
   void compare();
   bool is_finished(std::size_t chunks) const noexcept;
-  void finish_work(std::size_t finished, std::size_t num_chunks, bool is_cut_off);
+  void finish_work(std::size_t finished, std::size_t num_chunks);
   [[noreturn]] void give_up(bool timed_out);
   std::string name_of_call() const;
   std::string missing_ranks() const;
@@ -328,7 +328,6 @@ template <class Work>
 void Round::process_chunks(std::size_t num_chunks, Work&& work) {
   const auto first_of = [&](int rank) { return share_begin(num_chunks, rank, num_ranks()); };
   std::size_t finished = 0;
-  bool is_cut_off = false;
   try {
     for (int i = 0; i < num_ranks(); ++i) {  // the own share first, then what others have not begun
       const int owner = (rank_ + i) % num_ranks();
@@ -349,9 +348,9 @@ void Round::process_chunks(std::size_t num_chunks, Work&& work) {
       if (finished > 0 || writes_own_output_) check_sources();
     }
   } catch (const Unreachable&) {
-    is_cut_off = true;  // the chunk stays unfinished, so no rank counts this call as done
+    give_up_unreachable();  // its chunks stay unfinished: what it has read may be wrong, so no rank may count this call
   }
-  finish_work(finished, num_chunks, is_cut_off);
+  finish_work(finished, num_chunks);
   if (!is_between_processes()) return;
   if (has_private_outputs()) wait_for_all_steps();  // other ranks read from this one until they have theirs
   leave_work();
@@ -359,16 +358,14 @@ void Round::process_chunks(std::size_t num_chunks, Work&& work) {
 
 template <class Combine, class Take>
 void Round::process_shares(bool reads_private, Combine&& combine, Take&& take) {
-  bool is_cut_off = is_left_behind();
   try {
-    if (!is_cut_off) {
-      combine();
-      check_sources();
-    }
+    if (is_left_behind()) throw Unreachable();
+    combine();
+    check_sources();
   } catch (const Unreachable&) {
-    is_cut_off = true;
+    give_up_unreachable();
   }
-  finish_work(is_cut_off ? 0 : 1, static_cast<std::size_t>(num_ranks()), is_cut_off);
+  finish_work(1, static_cast<std::size_t>(num_ranks()));
   try {
     take();
     if (reads_private) check_sources();  // else others may have left by now: staged memory stays as it is
