@@ -36,7 +36,6 @@ set(RINGLET_CORE_SOURCES
   cpp/ringlet/collectives/algorithms/gather.cpp
   cpp/ringlet/collectives/algorithms/pieces.cpp
   cpp/ringlet/collectives/algorithms/reductions.cpp
-  cpp/ringlet/collectives/algorithms/ring.cpp
   cpp/ringlet/collectives/algorithms/single_controller.cpp
   cpp/ringlet/collectives/algorithms/small.cpp
   cpp/ringlet/collectives/call/bytes.cpp

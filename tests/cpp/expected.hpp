@@ -13,7 +13,7 @@
 #include "palette.hpp"
 #include "plan.hpp"
 #include "reference.hpp"
-#include "ringlet/collectives/algorithms/ring.hpp"
+#include "ringlet/collectives/algorithms/direct.hpp"
 
 namespace ringlet::stress {
 

@@ -42,18 +42,17 @@ class alignas(kCacheLine) WorkQueue {
   std::atomic<std::size_t> done_{0};
 };
 
-// A number of one rank that only grows: how many ring steps it has finished, which call it has left. Only its owner
-// writes.
-class alignas(kCacheLine) StepCounter {
+// The last call of which one rank tells something, such as that it has left the call. Only its owner writes it.
+class alignas(kCacheLine) SequenceNumber {
  public:
-  void publish(std::uint64_t steps) noexcept {
+  void publish(std::uint64_t sequence) noexcept {
     fault_point();
-    done_.store(steps);
+    value_.store(sequence);
   }
-  bool has_reached(std::uint64_t steps) const noexcept { return done_.load() >= steps; }
+  bool has_reached(std::uint64_t sequence) const noexcept { return value_.load() >= sequence; }
 
  private:
-  std::atomic<std::uint64_t> done_{0};
+  std::atomic<std::uint64_t> value_{0};
 };
 
 // An event count over all processes. relaxed: it orders nothing, and a process killed before it counts is not counted.

@@ -24,7 +24,7 @@ class CommunicationImplementation(enum.Enum):
     AUTO = "AUTO"
     """Chosen by the strategy or its ``cross_device_ops``."""
     RING = "RING"
-    """Reduce-scatter, then all-gather, between neighbours."""
+    """The order of summation of a ring."""
     NCCL = "NCCL"
     """Accepted for compatibility with TensorFlow and treated as AUTO; Ringlet does not use GPUs."""
 

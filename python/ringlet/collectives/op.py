@@ -100,7 +100,7 @@ class Algorithm(enum.Enum):
     AUTO = 0
     """SMALL if the payload fits into a slot, else DIRECT."""
     RING = 1
-    """Reduce-scatter, then all-gather, between neighbours; the order of summation is the ring's."""
+    """DIRECT with the order of summation of a ring: piece c of P is added from rank c on."""
     DIRECT = 2
     """Each chunk is read from every rank and written once; the order of summation is a balanced tree."""
     SMALL = 3

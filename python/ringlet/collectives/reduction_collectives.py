@@ -69,9 +69,8 @@ class Reductions(MemberBase):
         Notes
         -----
         Elements are combined in the order ((0+1)+(2+3))+((4+5)+...), whatever the size, so results repeat
-        bit for bit; RING uses the order of the ring. For S bytes on each of P ranks: DIRECT takes one step, in which
-        all ranks together read P·S bytes and write S, or P·S with `out`. RING takes 2(P-1) steps, each rank moving
-        2S(P-1)/P bytes.
+        bit for bit; RING uses the order of the ring. For S bytes on each of P ranks, all ranks together read P·S bytes
+        and write S, or P·S with `out`.
 
         Examples
         --------

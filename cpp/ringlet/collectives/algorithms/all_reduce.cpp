@@ -4,7 +4,6 @@
 #include "ringlet/collectives/algorithms/direct.hpp"
 #include "ringlet/collectives/algorithms/exchange.hpp"
 #include "ringlet/collectives/algorithms/pieces.hpp"
-#include "ringlet/collectives/algorithms/ring.hpp"
 #include "ringlet/collectives/algorithms/small.hpp"
 #include "ringlet/collectives/algorithms/tuning.hpp"
 #include "ringlet/collectives/call/round.hpp"
@@ -52,20 +51,13 @@ Results reduce_whole(const Reduction& reduction) {
   Round round(reduction.group, reduction.rank, reduction.poll);
   const Call& call = reduction.begin(round, reduction.buffers);
   Results results;
-  switch (resolve(reduction.algorithm, call, round.num_ranks())) {
-    case Algorithm::kSmall:
-      check_small(call);
-      results = small_all_reduce(round);
-      break;
-    case Algorithm::kRing:
-      results = ring_all_reduce(round);
-      break;
-    default:
-      if (is_to_be_exchanged(reduction.group, call)) {
-        exchange_all_reduce(round, is_to_be_read_across(reduction.group, call));
-      } else {
-        results = direct_all_reduce(round);
-      }
+  if (resolve(reduction.algorithm, call, round.num_ranks()) == Algorithm::kSmall) {
+    check_small(call);
+    results = small_all_reduce(round);
+  } else if (is_to_be_exchanged(reduction.group, call)) {
+    exchange_all_reduce(round, is_to_be_read_across(reduction.group, call));
+  } else {
+    results = direct_all_reduce(round);
   }
   round.finish();
   return results;

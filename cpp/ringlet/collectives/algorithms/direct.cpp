@@ -42,6 +42,45 @@ kernels::Store store_of(Round& round, std::size_t part) {
   return store_for(bytes);
 }
 
+struct RingPiece {
+  std::size_t number;
+  std::size_t end;  // an element of the part
+};
+
+// The piece of an element. Piece c of a segment of n elements starts at element c * n / P of the segment.
+RingPiece ring_piece_of(const Buffer& part, std::size_t element, std::size_t num_ranks) {
+  const std::size_t segment = num_ranks * (kRingPieceBytes / core::size_of(part.dtype));
+  const std::size_t begin = element / segment * segment;
+  const std::size_t size = std::min(segment, part.count - begin);
+  std::size_t number = (element - begin) * num_ranks / size;
+  while (begin + (number + 1) * size / num_ranks <= element) ++number;
+  return {number, begin + (number + 1) * size / num_ranks};
+}
+
+// Combines the inputs one after the other, from that of rank `first` on, and writes the result to all outputs.
+void reduce_in_ring_order(const Call& call, core::DType dtype, std::size_t first, std::size_t count,
+                          std::span<const void* const> inputs, std::span<void* const> outputs) {
+  constexpr std::size_t kPartialBytes = 8192;  // stays in the first-level cache with a block of each array
+  alignas(64) std::byte partial[kPartialBytes];
+  const kernels::Kernels& kernels = kernels::active();
+  const std::size_t block = kPartialBytes / core::size_of(core::partial_dtype(dtype));
+  for (std::size_t begin = 0; begin < count; begin += block) {
+    const std::size_t size = std::min(block, count - begin);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const auto* const input = at(inputs[(first + i) % inputs.size()], begin * core::size_of(dtype));
+      if (i == 0) {
+        kernels.widen(dtype, input, size, partial);
+      } else {
+        kernels.combine(call.op, dtype, partial, input, size, partial);
+      }
+    }
+    for (void* const output : outputs) {
+      kernels.finish(call.op, dtype, partial, size, inputs.size(),
+                     at(output, begin * core::size_of(core::result_dtype(call.op, dtype))));
+    }
+  }
+}
+
 void reduce_block(Round& round, const Run& block, kernels::Store store) {
   const Call& call = round.call();
   const Buffer& part = call.buffers[block.part];
@@ -55,6 +94,10 @@ void reduce_block(Round& round, const Run& block, kernels::Store store) {
     inputs.push_back(round.fetch(round.input(static_cast<int>(rank), block.part) + offset, bytes, rank, num_ranks));
   }
   find_outputs(round, 0, block.part, block.begin * result_element);
+  if (call.algorithm == Algorithm::kRing) {
+    const std::size_t first = ring_piece_of(part, block.begin, num_ranks).number;
+    return reduce_in_ring_order(call, part.dtype, first, block.count, inputs, round.mine().outputs);
+  }
   kernels::active().reduce(call.op, part.dtype, inputs, block.count, round.mine().outputs, store);
 }
 
@@ -63,11 +106,14 @@ void reduce_run(Round& round, const Run& run) {
   const Buffer& part = call.buffers[run.part];
   const std::size_t element = std::max(core::size_of(part.dtype), core::size_of(call.result_dtype(part)));
   const kernels::Store store = round.is_all_here() ? store_of(round, run.part) : kernels::Store::kPlain;
-  const std::size_t block = round.block_bytes(static_cast<std::size_t>(round.num_ranks())) / element;
-  for (std::size_t done = 0; done < run.count;) {
-    const std::size_t count = std::min(block, run.count - done);
-    reduce_block(round, {run.part, run.begin + done, count}, store);
-    done += count;
+  const auto num_ranks = static_cast<std::size_t>(round.num_ranks());
+  const std::size_t block = round.block_bytes(num_ranks) / element;
+  const std::size_t end = run.begin + run.count;
+  for (std::size_t begin = run.begin; begin < end;) {
+    std::size_t count = std::min(block, end - begin);
+    if (call.algorithm == Algorithm::kRing) count = std::min(count, ring_piece_of(part, begin, num_ranks).end - begin);
+    reduce_block(round, {run.part, begin, count}, store);
+    begin += count;
   }
 }
 
@@ -87,7 +133,7 @@ void copy_bytes(Round& round, std::size_t part, std::size_t offset, std::size_t 
 
 Results direct_all_reduce(Round& round) {
   const bool is_shared = !round.call().has_outputs;
-  if (is_shared && round.rank() == 0) round.announce_results(false);
+  if (is_shared && round.rank() == 0) round.announce_results();
   Chunks& chunks = round.mine().chunks;
   chunks.plan(round.call(), round.num_ranks());
   round.arrive_for_work();
@@ -111,7 +157,7 @@ void direct_reduce(Round& round) {
 Results direct_broadcast(Round& round) {
   const int root = round.call().root;
   const bool is_shared = !round.call().has_outputs;
-  if (is_shared && round.rank() == root) round.announce_results(false);
+  if (is_shared && round.rank() == root) round.announce_results();
   round.arrive_for_work();
   if (!is_shared) check_overlap(round);
   const Call& call = round.call_of(root);

@@ -2,11 +2,17 @@
 // output, or to the root's.
 #pragma once
 
+#include <cstddef>
+
 #include "ringlet/collectives/call/round.hpp"
 
 namespace ringlet::collectives {
 
-// In the tree order. P*S bytes read, S (shared) or P*S bytes written.
+// RING cuts an array into segments of P pieces of this size, and the end of the array into P pieces. Piece c is summed
+// from rank c on, round the ring.
+inline constexpr std::size_t kRingPieceBytes = std::size_t{128} << 10;
+
+// In the tree order, or that of RING. P*S bytes read, S (shared) or P*S bytes written.
 Results direct_all_reduce(Round& round);
 // The same to outputs, after arriving; mine().chunks are planned.
 void direct_all_reduce_of_arrived(Round& round);

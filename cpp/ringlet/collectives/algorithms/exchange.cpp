@@ -132,7 +132,8 @@ bool exchanges(const Group& group) {
 }
 
 bool is_to_be_exchanged(const Group& group, const Call& call) {
-  return call.buffers.size() == 1 && call.has_outputs && call.buffers.front().count > 0 && exchanges(group);
+  return call.buffers.size() == 1 && call.has_outputs && call.buffers.front().count > 0 &&
+         call.algorithm != Algorithm::kRing && exchanges(group);
 }
 
 bool is_to_be_read_across(const Group& group, const Call& call) {

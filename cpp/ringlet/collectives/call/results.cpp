@@ -9,17 +9,10 @@
 
 namespace ringlet::collectives {
 
-void Round::announce_results(bool with_scratch) {
+void Round::announce_results() {
   const Call& own = call();
   std::vector<std::size_t> sizes;
-  sizes.reserve(2 * own.buffers.size());
   for (const Buffer& part : own.buffers) sizes.push_back(own.has_outputs ? 0 : own.result_bytes(part));
-  if (with_scratch) {
-    for (const Buffer& part : own.buffers) {
-      const core::DType partial = core::partial_dtype(part.dtype);
-      sizes.push_back(own.result_dtype(part) == partial ? 0 : part.count * core::size_of(partial));
-    }
-  }
   RankState::Set& set = mine().sets[set_];
   if (is_between_processes()) {
     announce_blocks(sizes);
@@ -65,14 +58,13 @@ Results Round::take_results(int announcer) {
   if (!is_between_processes()) {
     RankState::Set& set = set_of(announcer);
     Results hold = std::move(set.holds[static_cast<std::size_t>(rank_)]);
-    if (hold.size() > set.call.buffers.size()) hold.resize(set.call.buffers.size());  // releases the scratch buffers
     return hold;
   }
   has_taken_ = true;
   Results taken;
   const auto own = static_cast<std::size_t>(rank_);
   const std::size_t begin = call().kind == Kind::kScatter ? own : 0;
-  const std::size_t end = call().kind == Kind::kScatter ? own + 1 : call().has_outputs ? 0 : mine().num_results;
+  const std::size_t end = call().kind == Kind::kScatter ? own + 1 : call().has_outputs ? 0 : mine().results.size();
   for (std::size_t index = begin; index < end; ++index) {
     taken.push_back(group_.world_->take_hold(mine().results[index].name));
   }
@@ -102,8 +94,7 @@ template <class F>
 void Round::for_each_hold(F&& f) {
   if (takers_ == Takers::kNone) return;
   const Results& kept = mine().sets[set_].kept;
-  const std::size_t num_results = takers_ == Takers::kAll ? call().buffers.size() : kept.size();
-  for (std::size_t index = 0; index < num_results; ++index) {
+  for (std::size_t index = 0; index < kept.size(); ++index) {
     for (int rank = 0; rank < num_ranks(); ++rank) {
       if (takers_ == Takers::kOwn && rank != rank_) continue;
       if (takers_ == Takers::kEachItsOwn && static_cast<std::size_t>(rank) != index) continue;

@@ -246,19 +246,13 @@ void Round::compare() {
   group_.raise_failure();
 }
 
-void Round::wait_for_steps(int rank, std::uint64_t steps) {
-  wait_to_the_end([&] { return board_of(rank).steps.has_reached(steps); });
-}
-
-void Round::finish_step() {
+void Round::wait_for_readers() {
   if (is_left_behind()) give_up_unreachable();
-  own_board().steps.publish(++mine().ring_steps);
+  own_board().read_seq.publish(sequence_);
   (*group_.control_)->event.notify();
-}
-
-void Round::wait_for_all_steps() {
-  finish_step();
-  for (int rank = 0; rank < num_ranks(); ++rank) wait_for_steps(rank, mine().ring_steps);
+  for (int rank = 0; rank < num_ranks(); ++rank) {
+    wait_to_the_end([&] { return board_of(rank).read_seq.has_reached(sequence_); });
+  }
 }
 
 void Round::refuse(const std::string& problem) {

@@ -98,9 +98,8 @@ class Round {
   // A rank writes to shared memory while it takes chunks, and then to its own private output.
   bool may_write(MappedBuffer to) const noexcept;
 
-  // Allocates one shared result per buffer unless there are outputs, and a scratch buffer per buffer whose result has
-  // another type than its input if the algorithm wants one. Before arriving, by one rank that all agree on.
-  void announce_results(bool with_scratch);
+  // Allocates one shared result per buffer unless there are outputs. Before arriving, by one rank that all agree on.
+  void announce_results();
   // Allocates one result for all ranks, or for this one alone.
   void announce_result(std::size_t bytes, bool is_for_all);
   // Allocates results of these sizes, one for each rank, which alone takes its own.
@@ -125,7 +124,7 @@ class Round {
   // Ends a call that took place: raises what interrupted a wait of it, if anything did, and fails the group then.
   void finish();
 
-  // This rank's hold on the results that `announcer` allocated, without the scratch buffers.
+  // This rank's hold on the results that `announcer` allocated.
   Results take_results(int announcer);
   // Marks the results of this call as unused, as all ranks have determined: it does no work.
   void call_off() noexcept { goes_ = false; }
@@ -149,11 +148,6 @@ class Round {
   template <class Combine, class Take>
   void process_shares(bool reads_private, Combine&& combine, Take&& take);
 
-  // Ring steps: waits until `rank` has finished `steps` of them since the group was made.
-  void wait_for_steps(int rank, std::uint64_t steps);
-  void finish_step();
-  // Finishes a step, and waits until all ranks have.
-  void wait_for_all_steps();
   // Between processes, after the work: takes results from the staged memory that stands for an output of this rank, and
   // publishes that it needs nothing more of the others.
   void leave_work();
@@ -189,6 +183,8 @@ class Round {
   void compare();
   bool is_finished(std::size_t chunks) const noexcept;
   void finish_work(std::size_t finished, std::size_t num_chunks);
+  // Publishes that this rank has read other ranks' private buffers, and waits until all ranks have.
+  void wait_for_readers();
   [[noreturn]] void give_up(bool timed_out);
   std::string name_of_call() const;
   std::string missing_ranks() const;
@@ -352,7 +348,7 @@ void Round::process_chunks(std::size_t num_chunks, Work&& work) {
   }
   finish_work(finished, num_chunks);
   if (!is_between_processes()) return;
-  if (has_private_outputs()) wait_for_all_steps();  // other ranks read from this one until they have theirs
+  if (has_private_outputs()) wait_for_readers();
   leave_work();
 }
 
@@ -372,7 +368,7 @@ void Round::process_shares(bool reads_private, Combine&& combine, Take&& take) {
   } catch (const Unreachable&) {
     give_up_unreachable();
   }
-  if (reads_private) wait_for_all_steps();
+  if (reads_private) wait_for_readers();
   own_board().left_seq.publish(sequence_);
 }
 

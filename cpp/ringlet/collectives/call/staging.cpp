@@ -103,11 +103,9 @@ void Round::name_buffers(Purpose purpose, Staging staging) {
   slot.result = set.result_names.empty() ? 0 : set.result_names.front().bits();
 }
 
-// RING reads the buffers of neighbours in pieces too small for that.
 bool Round::is_to_be_staged(BufferName place, std::size_t bytes) const noexcept {
   if (place.is_null() || place.is_shared() || bytes == 0) return false;
-  return bytes <= largest_staged(num_ranks()) || !group_.world_->can_use_cma() ||
-         state_->sets[set_].call.algorithm == Algorithm::kRing;
+  return bytes <= largest_staged(num_ranks()) || !group_.world_->can_use_cma();
 }
 
 // Sums that all ranks compute together go to private outputs through shared memory.
@@ -258,10 +256,8 @@ void Round::resolve_buffers() {
 
 void Round::resolve_results(int announcer, std::size_t num_buffers) {
   mine().results.clear();
-  mine().num_results = num_buffers;
   const BufferName first(slot_of(announcer).result);
-  const bool has_one = num_buffers <= 1 && call().kind != Kind::kScatter && call().algorithm != Algorithm::kRing;
-  if (has_one) {
+  if (num_buffers <= 1 && call().kind != Kind::kScatter) {
     mine().results.push_back(map_buffer(announcer, first));
     return;
   }
@@ -324,9 +320,8 @@ void Round::check_sources() const {
 // Where all ranks get the same, staged outputs are the same bytes: one of them is written, that of the lowest rank
 // which has one, and all take theirs from there.
 bool Round::shares_staged_output() const noexcept {
-  const Call& own = state_->sets[set_].call;
-  return own.algorithm != Algorithm::kRing &&
-         (own.kind == Kind::kAllReduce || own.kind == Kind::kAllGather || own.kind == Kind::kBroadcast);
+  const Kind kind = state_->sets[set_].call.kind;
+  return kind == Kind::kAllReduce || kind == Kind::kAllGather || kind == Kind::kBroadcast;
 }
 
 bool Round::is_written(int rank, std::size_t part) {

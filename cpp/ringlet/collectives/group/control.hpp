@@ -29,9 +29,9 @@ inline constexpr std::size_t kSets = 2;
 struct alignas(sync::kCacheLine) RankBoard {
   std::array<sync::Slot, kSets> slots;
   std::array<sync::WorkQueue, kSets> queues;
-  sync::StepCounter steps;
-  sync::StepCounter left_seq;  // the last call whose buffers it no longer works on: see Round::wait_to_the_end
-  sync::StepCounter over;      // the last call whose memory it no longer accesses: see Group::retire
+  sync::SequenceNumber read_seq;  // the last call in which it has read the private buffers of others
+  sync::SequenceNumber left_seq;  // the last call whose buffers it no longer works on: see Round::wait_to_the_end
+  sync::SequenceNumber over;      // the last call whose memory it no longer accesses: see Group::retire
   sync::Flag has_departed;
   FixedText<184> departure;  // why; written before has_departed is set
 };

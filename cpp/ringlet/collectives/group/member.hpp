@@ -36,8 +36,7 @@ class Member {
   // How many calls this rank has arrived at.
   std::uint64_t calls() const noexcept;
 
-  // Combines the inputs of all ranks. DIRECT: one step, P*S read and S written once (shared result) or P times. RING:
-  // 2(P-1) steps, 2S(P-1)/P bytes a rank.
+  // Combines the inputs of all ranks. P*S read and S written once (shared result) or P times.
   Results all_reduce(std::span<const Buffer> buffers, core::Op op, Algorithm algorithm = Algorithm::kAuto,
                      sync::Poll* poll = nullptr);
 

@@ -55,8 +55,7 @@ struct RankState {
   std::array<Set, kSets> sets;
 
   std::uint64_t sequence = 0;  // the last call that it arrived at
-  std::uint64_t ring_steps = 0;
-  std::uint32_t series = 0;  // of the calls to come
+  std::uint32_t series = 0;    // of the calls to come
   sync::Flag is_busy;
   Chunks chunks;
   PathTuner path_tuner;  // of rank 0: to reach across (0), or to exchange pieces (1)
@@ -70,7 +69,6 @@ struct RankState {
   std::vector<MappedBuffer> mapped_inputs;
   std::vector<MappedBuffer> mapped_outputs;
   std::vector<MappedBuffer> results;
-  std::size_t num_results = 0;  // without scratch buffers
   std::vector<RemoteCall> remote_calls;
   std::unique_ptr<memory::Region> scratch;
 };
