@@ -79,7 +79,7 @@ class ChildProcesses:
                 self._workers.remove(worker)
 
     def end_all(self, seconds: float) -> None:
-        """Wait until all processes have exited; before the time is up, kill the rest and all their children."""
+        """Wait until all processes have exited; shortly before the time limit, kill the others with their children."""
         if self.is_inherited:
             return
         with self._lock:
@@ -89,7 +89,7 @@ class ChildProcesses:
             wait_for(self._workers, Deadline.after(max(seconds - _KILL_SECONDS, 0.0)))
             self._process_group.close()
             for worker in self._workers:
-                worker.signal(signal.SIGKILL)  # in case it has left the group
+                worker.signal(signal.SIGKILL)  # a worker may have left the process group
                 worker.close()
             self._calls.put(None)
 

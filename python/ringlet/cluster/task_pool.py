@@ -30,4 +30,4 @@ class Tasks(Protocol):
         """Return the pid of a task."""
 
     def stop(self, timeout_seconds: float = 2.0) -> None:
-        """Close all channels and end the processes started by this one, within that time; idempotent."""
+        """Close all channels and end the processes started by this one, within the time limit; idempotent."""

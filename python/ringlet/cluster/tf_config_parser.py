@@ -1,4 +1,4 @@
-"""TF_CONFIG parser: reads the environment variable ``TF_CONFIG``; faults name their place."""
+"""TF_CONFIG parser: reads the environment variable ``TF_CONFIG``; errors name the place of a fault."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _EXAMPLE = {
 # What TensorFlow, its estimators and Google's training services write; other names may be misspelt.
 _KEYS = {"cluster", "task", "environment", "rpc_layer", "session_master", "eval_session_master", "master", "service"}
 _KEYS |= {"job", "model_dir"}
-_LONGEST_EXAMPLE = 400  # characters of a configuration whose correction is shown; else an example is shown
+_LONGEST_EXAMPLE = 400  # most characters of a correction in a message; instead of a longer one, an example
 
 
 class TFConfig:

@@ -14,7 +14,7 @@ from ringlet.coordinator.remote_value import RemoteFailure
 
 __all__ = ["MOST_QUEUED", "ClosureQueue"]
 
-# TensorFlow's number.
+# The same limit as in TensorFlow.
 MOST_QUEUED = 256 * 1024
 
 
@@ -67,7 +67,7 @@ class ClosureQueue:
             self._raise_error()
 
     def is_done(self) -> bool:
-        """Return whether no closure is queued or in flight; raises as `join`."""
+        """Return whether no closure is queued or in flight; raises the same errors as `join`."""
         with self._lock:
             self._raise_error()
             return self._is_empty
@@ -81,7 +81,7 @@ class ClosureQueue:
     # --- for the dispatcher -------------------------------------------------------------------------------------------
 
     def take(self, is_wanted: Callable[[Closure], bool], most: int) -> list[Closure]:
-        """Take up to `most` closures, until one is not wanted; they are then in flight."""
+        """Take up to `most` closures, as long as the predicate accepts them; they are then in flight."""
         taken: list[Closure] = []
         with self._lock:
             while len(taken) < most and not self.is_cancelling and len(self):
@@ -118,7 +118,7 @@ class ClosureQueue:
                 self._land(1)
 
     def end(self, error: BaseException, error_of_closures: BaseException) -> None:
-        """Keep an error permanently, fail the queued closures with the other one, and forget those in flight."""
+        """Keep an error permanently, fail queued closures with the other error, and forget closures in flight."""
         with self._lock:
             # A copy: the traceback of a raised one would keep the coordinator alive from the dispatcher's thread.
             self._final = copy.copy(error)

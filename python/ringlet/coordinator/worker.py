@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 # Replies are batched for this time while commands are queued; the reader sends them if the next command takes longer.
 _GATHER_SECONDS = 0.001
 _LOOK_MILLISECONDS = 20
-# How long a function may run after the channel has closed.
+# Maximum run time of a function after the channel has closed.
 _END_SECONDS = 1.0
 
 
@@ -87,7 +87,7 @@ class Worker:
         forget_tables(self._variables)
 
     def _work(self) -> None:
-        # Closing the channel ends the reader, and tells the coordinator.
+        # Closing the channel ends the reader, and the coordinator detects it.
         self._thread_id = threading.get_ident()
         with (
             contextlib.closing(self._channel),
@@ -138,7 +138,7 @@ class Worker:
         except Exception as error:
             if not _tells_of_the_end(error):
                 what = str(error) or type(error).__name__
-                _log.error("worker %d exits, as it cannot read its commands: %s", self._index, what)
+                _log.error("worker %d exits, because it cannot read its commands: %s", self._index, what)
         finally:
             self._inbox.put(None)
 
@@ -172,7 +172,7 @@ class Worker:
         self._running = item.number
         try:
             value = self._apply(item)
-            self._running = None  # a finished call is not cancelled
+            self._running = None  # a call that has finished is no longer cancelled
             header, buffers = (None, ()) if value is None else self._packed(value, item)
         except BaseException as error:
             self._leave_child(error)
@@ -214,7 +214,7 @@ class Worker:
             ) from error
 
     def _leave_child(self, error: BaseException) -> None:
-        """Raise in a child that a function has forked and that returns from it: only the parent is the worker."""
+        """Raise an error if a child that a function has forked returns: only the parent is the worker."""
         if os.getpid() != self._pid:
             raise error
 
@@ -242,7 +242,7 @@ class Worker:
         name, digest, header = item.content
         try:
             function = unpack(header, item.buffers, self._resolve)
-        except (ClosureInputError, FailedPreconditionError) as error:  # complete messages
+        except (ClosureInputError, FailedPreconditionError) as error:  # their messages are complete
             self._functions[item.number] = _refusing(error)
             return
         except Exception as error:

@@ -67,7 +67,7 @@ class FrameReader:
 
 
 def _read_frame(number: int, most_bytes: int) -> Generator[memoryview, None, Frame]:
-    """Yield each memory to fill; return the message."""
+    """Yield each block of memory to fill; return the message."""
     data = memoryview(bytearray(HEAD_BYTES))
     yield data
     head = Head.read(data, number)

@@ -62,7 +62,8 @@ def pack(value: Any, refer: Callable[[Any], Any] | None = None) -> tuple[bytes, 
 def unpack(header: Any, buffers: Sequence[Any], resolve: Callable[[Any], Any] | None = None) -> Any:
     """Decode a message of an authenticated peer: unpickling may run any code.
 
-    The buffers become the memory of the arrays. `resolve` maps a token of `refer` of :func:`pack` to its object.
+    The buffers become the memory of the arrays. `resolve` maps a token that `refer` of :func:`pack` returned to its
+    object.
     """
     num_arrays, num_others = _HEAD.unpack_from(header)
     start = _HEAD.size + num_others
@@ -91,7 +92,7 @@ def _packer_class(base: Any) -> Any:
             self.arrays: list[Any] = []
             self.others: list[pickle.PickleBuffer] = []
             self._refer = refer
-            # Not imported: workers start faster without NumPy, and have no arrays then.
+            # Not imported: workers start faster without NumPy, and until it is imported there are no arrays.
             self._array_type = getattr(sys.modules.get("numpy"), "ndarray", None)
             # Each array is sent once, however often it occurs; kept alive, so that its id is not reused.
             self._known: dict[int, tuple[Any, Any]] = {}
@@ -269,7 +270,7 @@ def dumps(value: object) -> bytes:
 
 
 def _refusal(what: str, error: Exception) -> Unsendable:
-    """Return the error for something that cannot be pickled, with reason and remedy."""
+    """Return the error for an object that cannot be pickled, with the reason and the remedy."""
     remedy = "Create it inside the function"
     if _cloudpickle() is None:
         remedy = "Install cloudpickle (pip install 'ringlet[cluster]'), or define it at the top level of a module"

@@ -13,7 +13,7 @@ _MOST_DEPTH = 20
 
 
 def named(value: object) -> str:
-    """Return the name of an object in messages: of functions and classes their own, else of the class."""
+    """Return the name of an object in messages: the name of a function or class, else of the object's class."""
     name = getattr(value, "__qualname__", None)
     return str(name) if isinstance(name, str) else f"an object of class {type(value).__qualname__}"
 
@@ -21,7 +21,7 @@ def named(value: object) -> str:
 def culprit(value: object, can_be_sent: Callable[[Any], bool], *, sends_code: bool = True) -> str:
     """Return the name of the innermost object that cannot be pickled, and its place.
 
-    `sends_code`: functions are pickled by value, with their variables, rather than by name.
+    With `sends_code`, functions are pickled by value, with their variables, and not by name.
     """
     places: list[str] = []
     seen: set[int] = set()

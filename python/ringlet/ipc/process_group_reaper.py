@@ -1,7 +1,7 @@
 """Process group reaper: a process that leads the workers' group, and kills the group when the launcher exits.
 
 Run as a file, without site packages: ``python -I -S process_group_reaper.py LAUNCHER``. Its standard input is a pipe
-whose other end only the launcher holds, so it closes with the launcher. As long as this process lives, the group's id
+whose other end only the launcher holds, so it closes when the launcher exits. While this process runs, the group's id
 is not reused, so a signal to the group reaches no other process.
 """
 
@@ -14,7 +14,7 @@ import sys
 
 __all__ = ["keep"]
 
-# A forked process may have inherited the launcher's end of the pipe, so the parent is polled, too.
+# A forked process may have inherited the launcher's end of the pipe, so the parent is also polled.
 _LOOK_SECONDS = 1.0
 
 

@@ -29,7 +29,7 @@ from ringlet.ipc.unix_sockets import (
 
 __all__ = ["LocalChannel"]
 
-_MOST_BYTES = 1 << 36  # of the buffers of one message
+_MOST_BYTES = 1 << 36  # largest total size of the buffers of one message
 _PARTS = 512  # buffers of one sendmsg(), at most IOV_MAX = 1024
 _DESCRIPTOR_SPACE = descriptor_space(MOST_DESCRIPTORS)
 _RETRY_SECONDS = 0.002
@@ -50,7 +50,7 @@ class LocalChannel:
         connection.setblocking(False)
         self._reader = FrameReader(_MOST_BYTES)
         self._descriptors: collections.deque[int] = collections.deque()
-        # Guards the following. Reentrant: a signal handler may close the channel that its thread is using.
+        # Guards the attributes below. Reentrant: a signal handler may close the channel that its thread is using.
         self._lock = threading.RLock()
         self._number = 0
         self._outbox: collections.deque[_Outgoing] = collections.deque()
@@ -64,7 +64,7 @@ class LocalChannel:
 
     @property
     def is_closed(self) -> bool:
-        """Whether it was closed, or the peer has closed its end."""
+        """Whether the channel was closed, or the peer has closed its end."""
         if self._closed is None:
             poll = select.poll()
             with contextlib.suppress(OSError, ValueError):  # closed concurrently, or in a forked child
@@ -162,7 +162,7 @@ class LocalChannel:
     def _take_descriptors(self, count: int) -> list[int]:
         with self._while_open():
             if count > len(self._descriptors):
-                raise BadFrame(f"has announced {count} descriptors and sent {len(self._descriptors)}")
+                raise BadFrame(f"has announced {count} descriptors, but sent {len(self._descriptors)}")
             return [self._descriptors.popleft() for _ in range(count)]
 
     def _post(self, header: bytes, buffers: Sequence[Buffer], descriptors: Sequence[OpenFile]) -> _Outgoing:
@@ -207,7 +207,7 @@ class LocalChannel:
 
     @contextlib.contextmanager
     def _while_open(self) -> Iterator[None]:
-        # Before the lock, too: in a forked child another thread's lock would never be released.
+        # Also before the lock: in a forked child, another thread's lock would never be released.
         self._check_open()
         with self._lock:
             self._check_open()

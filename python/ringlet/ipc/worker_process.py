@@ -44,7 +44,7 @@ class Worker:
     """The process of one worker.
 
     `status` is the ``Popen.returncode``, None while it runs; `pidfd` is readable once it has exited, None where the
-    system has no pidfds; `asked_at` is when it was sent SIGTERM or SIGKILL.
+    system has no pidfds; `asked_at` is the time at which it was sent SIGTERM or SIGKILL.
     """
 
     index: int
@@ -101,7 +101,7 @@ class WorkerProcessGroup:
                 )
 
     def start(self, command: Sequence[str], environment: Mapping[str, str], **streams: Any) -> subprocess.Popen[bytes]:
-        """Start a program, given with its full path, in the group; `streams` are as of ``subprocess.Popen``."""
+        """Start a program, given with its full path, in the group; `streams` are arguments of ``subprocess.Popen``."""
         through = [sys.executable, *_BARE, str(Path(exec_shim.__file__)), str(os.getpid()), str(self.group)]
         return subprocess.Popen([*through, *command], env=dict(environment), **streams)
 

@@ -41,7 +41,7 @@ class NonblockingWriter:
             self._changed.notify_all()
 
     def flush(self, timeout_seconds: float) -> bool:
-        """Wait until all data is written; return False if none was written for `timeout_seconds`."""
+        """Wait until all data is written; return False if no data was written for `timeout_seconds`."""
         with self._changed:
             while self.backlog:
                 before = self.backlog

@@ -12,10 +12,10 @@ __all__ = ["ChiefLogFilter"]
 
 
 class ChiefLogFilter(logging.Filter):
-    """Passes records from a level on for all processes and replicas, and lower ones for the chief only.
+    """Passes records of a level and above on all processes and replicas, and lower ones on the chief only.
 
-    Attach it to handlers: a handler filters the records of all loggers, but a logger does not filter those of its child
-    loggers.
+    Attach it to handlers: a handler filters the records of all loggers, but a logger does not filter the records of its
+    child loggers.
 
     Parameters
     ----------

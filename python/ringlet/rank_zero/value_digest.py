@@ -1,4 +1,4 @@
-"""Digests of a replica's value, by leaf, for comparison with those of other replicas."""
+"""Digests of a replica's value, by leaf, for comparison with the digests of other replicas."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BLOCK_ELEMENTS = 1 << 18
 
 
 class Leaf:
-    """One leaf of a structure, at an index expression: an array, or a value compared as text; else a TypeError."""
+    """One leaf at an index expression: an array, or a value compared as text; other values raise TypeError."""
 
     def __init__(self, path: str, value: Any) -> None:
         self.path = path
@@ -129,7 +129,7 @@ def _bytes_of(block: Array) -> Array:
 class ValueDigest:
     """The leaves of a replica's structure by path, and their digests.
 
-    `table` has path, form and digest of each leaf, `digest` is that of the table, independent of the order of
+    `table` has path, form and digest of each leaf, `digest` is the digest of the table, independent of the order of
     dictionaries, and `error` the reason why the value cannot be compared.
     """
 

@@ -13,15 +13,15 @@ from ringlet.rendezvous.process_identity import ProcessIdentity
 
 __all__ = ["Handshake", "held_by"]
 
-_PROTOCOL = 1  # version of the rendezvous and of the shared memory after it
+_PROTOCOL = 1  # version of the rendezvous protocol and of the shared memory layout
 
 
 @dataclass(frozen=True)
 class Handshake:
     """One process and its view of the job.
 
-    `version` has the version of ringlet and the number of the protocol, `ranks` are those that the process drives, in
-    ascending order, and `nonce` is random, new for each rendezvous.
+    `version` has the version of ringlet and the number of the protocol, `ranks` are the ranks that the process drives,
+    in ascending order, and `nonce` is a new random text for each rendezvous.
     """
 
     version: str

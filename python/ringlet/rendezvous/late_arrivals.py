@@ -14,7 +14,7 @@ from ringlet.rendezvous.process_identity import ProcessIdentity
 
 __all__ = ["LateArrivals"]
 
-# For a stopping thread. The caller may hold a lock that the thread needs.
+# Maximum wait for the end of the thread; the caller may hold a lock that the thread needs.
 _LONGEST_WAIT_SECONDS = 1.0
 
 

@@ -1,4 +1,4 @@
-"""Atomic and durable writes of files into a folder: a crash leaves the whole file or none.
+"""Atomic and durable writes of files into a folder: after a crash a file is complete or missing.
 
 A file is written in a staging folder beside its target, flushed, and renamed over the target; then the folder is
 flushed. The staging folder is locked while it is in use, so that the next save can remove the ones that killed
@@ -22,7 +22,7 @@ from ringlet.errors import CheckpointCorruptError, DeadlineExceededError
 
 try:
     import fcntl
-except ImportError:  # without file locks, staging folders in use cannot be recognized, and none are removed
+except ImportError:  # without file locks, staging folders in use cannot be recognized, so none are removed
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["clean", "locked", "make_folder", "open_to_read", "remove_files", "write_durably"]
@@ -34,9 +34,9 @@ _POLL_SECONDS = 0.005
 
 
 def write_durably(folder: str, name: str, write: Callable[[str], Any]) -> str:
-    """Write a file atomically with a function of a path, and return its path: it is on the disk then.
+    """Write a file atomically with a function that takes a path; return its path once the file is on the disk.
 
-    Until then the old file stays in place; it does so too if an OSError is raised, which names the target.
+    Until then, and if an OSError is raised, the old file stays in place. The error names the target.
     """
     target = os.path.join(folder, name)
     try:
@@ -50,7 +50,7 @@ def write_durably(folder: str, name: str, write: Callable[[str], Any]) -> str:
             os.replace(path, target)
             _flush(folder)
     except OSError as error:
-        if error.errno is None:  # not an error of the system
+        if error.errno is None:  # the system has not raised it
             raise
         raise _with_target(error, error.errno, folder, target) from error
     return target
@@ -198,8 +198,9 @@ def locked(folder: str, timeout_seconds: float = _LOCK_SECONDS) -> Iterator[None
     while (descriptor := _try_lock(folder)) is None:
         if time.monotonic() > deadline:
             raise DeadlineExceededError(
-                f"another program has held the lock of the folder {folder} for {timeout_seconds:g} s, normally held "
-                "for milliseconds: check whether that program is stopped (Ctrl-Z, or a debugger), and resume or end it"
+                f"another program has held the lock of the folder {folder} for {timeout_seconds:g} s, but it is "
+                "normally held for milliseconds: check whether that program is stopped (Ctrl-Z, or a debugger), and "
+                "resume or end it"
             )
         time.sleep(_POLL_SECONDS)
     _held.folders.append(place)

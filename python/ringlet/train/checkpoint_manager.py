@@ -45,7 +45,7 @@ class CheckpointManager:
     step_counter : Variable, optional
         The variable that counts steps, for `checkpoint_interval`.
     checkpoint_interval : int, optional
-        Least number of steps between two checkpoints.
+        Minimum number of steps between two checkpoints.
     init_fn : callable, optional
         Called by :meth:`restore_or_initialize` if there is no checkpoint.
     last_checkpoint_step : int, optional
@@ -148,7 +148,7 @@ class CheckpointManager:
 
     @property
     def checkpoint_interval(self) -> int | None:
-        """Least number of steps between two checkpoints."""
+        """Minimum number of steps between two checkpoints."""
         return self._interval
 
     @property
@@ -173,9 +173,9 @@ class CheckpointManager:
         checkpoint_number : int or Variable, optional
             Number in the file name; default: the number of saves.
         check_interval : bool
-            Whether `checkpoint_interval` applies. In either case a step is saved once only.
+            Whether `checkpoint_interval` applies. In either case a step is saved only once.
         options : CheckpointOptions, optional
-            Which process writes, if there are several.
+            Selects the process that writes, if there are several.
 
         Returns
         -------
@@ -185,7 +185,7 @@ class CheckpointManager:
         Raises
         ------
         ValueError, RuntimeError, OSError, ModuleNotFoundError
-            As :meth:`Checkpoint.write`; no checkpoint was removed.
+            As for :meth:`Checkpoint.write`; no checkpoint was removed.
         """
         step = None
         if self._interval is not None:
@@ -229,7 +229,7 @@ class CheckpointManager:
                 self._write_state()
 
     def _join_others(self) -> None:
-        """Add the checkpoints that other managers saved in this folder and drop those that they removed."""
+        """Add the checkpoints that other managers saved in this folder and drop the checkpoints that they removed."""
         state, is_from_file = known_state(self._directory)
         others = {}
         if state is not None and is_from_file:
@@ -262,14 +262,14 @@ class CheckpointManager:
     # Restoring
 
     def restore_or_initialize(self) -> str | None:
-        """Restore the newest checkpoint; call `init_fn` if there is none.
+        """Restore the newest checkpoint; call `init_fn` if there is no checkpoint.
 
         If the newest checkpoint is damaged, the newest intact one is restored instead, with a warning.
 
         Returns
         -------
         str or None
-            Path of the restored checkpoint; None if there is none.
+            Path of the restored checkpoint; None if there was no checkpoint.
 
         Raises
         ------

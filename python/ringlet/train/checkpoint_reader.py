@@ -152,7 +152,7 @@ class CheckpointFile:
 
 
 class _ReplacedMeanwhile(Exception):
-    """The file was replaced by another one after it was opened."""
+    """The file on the disk was replaced after it was opened."""
 
 
 def _form(text: str, code: str) -> Form:

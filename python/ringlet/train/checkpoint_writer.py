@@ -46,7 +46,7 @@ class Tensor:
         return cls(name, written, form_of(array.dtype), is_steady or not np.may_share_memory(written, array))
 
     def crc32c(self) -> int:
-        """Return the CRC32C of its bytes."""
+        """Return the CRC32C of the array's bytes."""
         return _core.crc32c(bytes_of(self.array))
 
 

@@ -41,7 +41,7 @@ _LEAVES = {Kind.NONE, Kind.BOOL, Kind.INT, Kind.FLOAT, Kind.COMPLEX, Kind.STR, K
 
 
 class Malformed(Exception):
-    """The tree is not one that :mod:`ringlet.train.encoding` writes."""
+    """The tree does not have the form that :mod:`ringlet.train.encoding` writes."""
 
 
 def check_tree(file: CheckpointFile, action: Callable[[], Any]) -> Any:
@@ -150,9 +150,10 @@ def saved_variable(file: CheckpointFile, node: Node) -> SavedVariable:
 
 
 def decode(file: CheckpointFile, node: Node, like: Any = None) -> Any:
-    """Return the value that a node, without variables and groups, encodes, in new memory.
+    """Return the value of a node without variables and groups, in new memory.
 
-    The present value `like` determines the class of a dataclass, namedtuple or array; a ValueError if it cannot.
+    The present value `like` determines the class of a dataclass, namedtuple or array; raises a ValueError if it does
+    not fit.
     """
     kind = kind_of_node(node)
     if kind in _LEAVES:
@@ -210,11 +211,11 @@ def _container(file: CheckpointFile, node: Node, kind: Kind, like: Any) -> Any:
 
 
 def rebuilt(like: Any, fields: dict[str, Any], kind: Kind) -> Any:
-    """Return a copy of a dataclass or namedtuple with other values; a ValueError if its kind or its fields differ."""
+    """Return a copy of a dataclass or namedtuple with other values; raise a ValueError if its kind or fields differ."""
     own = [name for name, _ in children_of(like, kind)] if kind_of_object(like) is kind else None
     if own is None or set(own) != set(fields):
         raise ValueError(
-            f"the file holds a {kind.value} with the fields {', '.join(fields)}, and the program has "
+            f"the file holds a {kind.value} with the fields {', '.join(fields)}, but the program has "
             f"{'no object that determines its class' if own is None else f'one with {chr(44).join(own)}'}: set the "
             "attribute to such an object before restoring, or save such objects as dictionaries"
         )

@@ -93,7 +93,7 @@ def restore_together(
     for number, each in enumerate(described):
         if each["folder"] == described[0]["folder"] and each["saved"] != described[0]["saved"]:
             raise FailedPreconditionError(
-                f"workers 0 and {number} have read different files as {path}, and nothing was changed: one was "
+                f"workers 0 and {number} have read different files as {path}, so nothing was changed: one file was "
                 "overwritten meanwhile, or their disks differ. Restore again, from a folder that all workers share"
             )
     assert found is not None  # exchange_messages() raised otherwise

@@ -1,8 +1,8 @@
 """Conversion of saved variables to another number of replicas.
 
-Every component is saved, for ON_READ variables those of all workers. A variable of the same sort with as many
-components takes them unchanged. Otherwise the value of the saved variable as a whole, as a read outside of replicas
-returns it, becomes the value of the new one:
+Every component is saved, for ON_READ variables the components of all workers. A variable of the same sort with the same
+number of components takes them unchanged. Otherwise the value of the saved variable as a whole, as a read outside of
+replicas returns it, becomes the value of the new one:
 
 - saved as ON_READ with SUM or MEAN: the sum or the mean of its components; of all others the first component;
 - into an ON_READ variable with SUM: split, so that the sum is the same; the first replica gets the remainder of whole
@@ -88,7 +88,7 @@ class SavedVariable:
     def _fits_as_it_is(self, variable: Variable) -> bool:
         count = _count_of(variable)
         if len(self.entries) != count:
-            # All components are equal, and so will any other number of them be.
+            # All components are equal, so any number of components takes the value.
             return self._is_shared and Sort.ON_READ not in (self.sort, sort_of(variable))
         return count == 1 or sort_of(variable) is self.sort
 

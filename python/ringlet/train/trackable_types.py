@@ -139,7 +139,7 @@ def holds_state(value: Any) -> bool:
 
 
 def refusal(value: Any, name: str) -> str:
-    """Return a message that says why an object cannot be saved, and what can."""
+    """Return a message with the reason why an object cannot be saved, and the supported types."""
     if isinstance(value, enum.Enum):
         return f"{name} is {value!r}, a member of an enumeration: save its value, and look up the member afterwards"
     if isinstance(value, np.ma.MaskedArray):

@@ -97,7 +97,7 @@ def test_a_system_without_tpus_is_refused():
 def test_too_many_replicas_and_none_are_refused(accelerator_type, count):
     resolver = resolver_of(accelerator_type)
     assignment = ringlet.tpu.DeviceAssignment.build(resolver.topology, num_replicas=count)
-    with pytest.raises(ValueError, match=f"there would be {count} replicas"):
+    with pytest.raises(ValueError, match=f"the slice has {count} replicas"):
         ringlet.TPUStrategy(resolver, assignment)
 
 

@@ -104,7 +104,7 @@ class KubernetesClusterResolver(ClusterResolver):
         Parameters
         ----------
         task_type, task_id : optional
-            Which task.
+            Selects the task.
         rpc_layer : str, optional
             Protocol prefix.
 
@@ -131,7 +131,7 @@ class KubernetesClusterResolver(ClusterResolver):
 def _new_client(location: KubernetesExecutableLocation) -> Any:
     if not isinstance(location, KubernetesExecutableLocation):
         raise ValueError(
-            f"The executable location provided is invalid. It is {location!r}: give a KubernetesExecutableLocation"
+            f"The executable location provided is invalid. It is {location!r}: pass a KubernetesExecutableLocation"
         )
     try:
         from kubernetes import client, config

@@ -37,7 +37,7 @@ class SageMakerClusterResolver(TFConfigBaseResolver):
     environment : str, optional
         The value of `environment`.
     environ : mapping of str to str, optional
-        The environment; by default that of the process.
+        The environment; by default the environment of this process.
 
     Raises
     ------

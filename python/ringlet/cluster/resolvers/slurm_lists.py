@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 __all__ = ["expand_hostlist", "expand_tasks_per_node"]
 
-_MOST_ENTRIES = 1_000_000  # of one list; more is a slip
+_MOST_ENTRIES = 1_000_000  # largest number of hosts in a list; a larger one is probably a typing error
 
 
 def expand_hostlist(hostlist: str) -> list[str]:

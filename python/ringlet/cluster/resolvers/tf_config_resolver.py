@@ -22,15 +22,15 @@ class TFConfigClusterResolver(TFConfigBaseResolver):
     Parameters
     ----------
     task_type : str, optional
-        Replaces the one in ``TF_CONFIG``.
+        Replaces the value in ``TF_CONFIG``.
     task_id : int, optional
-        Replaces the one in ``TF_CONFIG``.
+        Replaces the value in ``TF_CONFIG``.
     rpc_layer : str, optional
-        Replaces the one in ``TF_CONFIG``.
+        Replaces the value in ``TF_CONFIG``.
     environment : str, optional
         The value of `environment`.
     environ : mapping of str to str, optional
-        The environment; by default that of the process.
+        The environment; by default the environment of this process.
 
     Examples
     --------

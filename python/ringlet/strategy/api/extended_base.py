@@ -17,7 +17,7 @@ __all__ = ["ExtendedBase"]
 
 
 class ExtendedBase(PlainNames):
-    """The link to the strategy, and its numbers of replicas.
+    """Base class with the reference to the strategy and the numbers of its replicas.
 
     Parameters
     ----------

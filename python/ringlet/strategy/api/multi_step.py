@@ -21,7 +21,7 @@ __all__ = ["MultiStepContext", "run_steps"]
 class MultiStepContext:
     """Outputs of the last of several steps, by name.
 
-    ``extended.experimental_run_steps_on_iterator`` passes one to the step function, and returns it at the end.
+    ``extended.experimental_run_steps_on_iterator`` passes a context to the step function, and returns it at the end.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class MultiStepContext:
         ----------
         name : str
         output : nested structure
-            From a step function a distributed value; from a replica its own value.
+            A distributed value if called by the step function; the replica's own value if called by a replica.
         reduce_op : ReduceOp or str, optional
             How the replicas' values are combined. Required in a replica.
 
@@ -91,7 +91,7 @@ class MultiStepContext:
         replica.merge_call(lambda strategy, value: self._set_output(strategy, name, value, op), args=(output,))
 
     def set_non_tensor_output(self, name: str, output: Any) -> None:
-        """Set a value that is kept unchanged; from replicas, a tuple with the value of each.
+        """Set a value that is kept unchanged; if replicas call this, a tuple of their values is kept.
 
         Parameters
         ----------

@@ -17,7 +17,7 @@ __all__ = ["ValueCombining"]
 
 
 class ValueCombining(ExtendedBase):
-    """The calls of an extended object that combine values."""
+    """Methods of an extended object that combine values."""
 
     def reduce_to(
         self, reduce_op: Any, value: Any, destinations: Any, options: CommunicationOptions | None = None
@@ -75,7 +75,7 @@ class ValueCombining(ExtendedBase):
         value_destination_pairs: Iterable[tuple[Any, Any]],
         options: CommunicationOptions | None = None,
     ) -> list[Any]:
-        """Combine many values: :meth:`reduce_to` of each pair.
+        """Combine many values, each as by :meth:`reduce_to`.
 
         Parameters
         ----------
@@ -123,7 +123,8 @@ class ValueCombining(ExtendedBase):
         Returns
         -------
         Mirrored or array-like
-            One component for each device; bare with one. Python numbers are returned as they are.
+            One component for each device; the bare component for a single device. Python numbers are returned
+            unchanged.
 
         Raises
         ------
@@ -152,7 +153,7 @@ class ValueCombining(ExtendedBase):
 
     def _reduce_to(self, op: ReduceOp, value: Any, destinations: Any, options: CommunicationOptions | None) -> Any:
         """Implement :meth:`reduce_to`; the operation and the destinations are checked."""
-        raise NotImplementedError(f"{type(self).__name__} does not reduce: it lacks _reduce_to")
+        raise NotImplementedError(f"{type(self).__name__} does not reduce values: define _reduce_to")
 
     def _batch_reduce_to(
         self, op: ReduceOp, pairs: list[tuple[Any, Any]], options: CommunicationOptions | None
@@ -166,7 +167,7 @@ class ValueCombining(ExtendedBase):
 
     def _gather(self, value: Any, axis: int) -> Any:
         """Implement ``strategy.gather`` for a value that is not a structure."""
-        raise NotImplementedError(f"{type(self).__name__} does not gather: it lacks _gather")
+        raise NotImplementedError(f"{type(self).__name__} does not gather values: define _gather")
 
 
 def checked_pairs(pairs: Any) -> list[tuple[Any, Any]]:

@@ -24,7 +24,7 @@ def check_arguments(args: Any, kwargs: Any) -> None:
         raise TypeError(
             f"kwargs must be a mapping of names to values or None, got {shortened(kwargs)} of type "
             f"{type(kwargs)}: write "
-            "kwargs={'name': value}, or give positional arguments as args"
+            "kwargs={'name': value}, or pass positional arguments as args"
         )
 
 

@@ -6,9 +6,9 @@ __all__ = ["PlainNames"]
 
 
 class PlainNames:
-    """Base class of classes in which ``local_results = experimental_local_results`` and similar lines make aliases.
+    """Base class of classes with aliases such as ``local_results = experimental_local_results``.
 
-    In a subclass that overrides the method, the alias is the overriding method.
+    In a subclass that overrides the method, the alias refers to the overriding method.
     """
 
     def __init_subclass__(cls) -> None:

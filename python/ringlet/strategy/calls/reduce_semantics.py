@@ -51,7 +51,7 @@ def as_op(op: ReduceOp) -> Op:
 
 
 def parse_reduce_op(op: Any) -> ReduceOp:
-    """Return the operation with a name in any case, or the operation itself."""
+    """Return the operation for a name, in any case; an operation is returned unchanged."""
     if isinstance(op, ReduceOp):
         return op
     if not isinstance(op, str):
@@ -66,7 +66,7 @@ def parse_reduce_op(op: Any) -> ReduceOp:
 def reduce_components(op: ReduceOp, value: DistributedValues[Any], num_replicas: int) -> Any:
     """Combine the components of a distributed value, which may be nested structures; arrays are read-only.
 
-    A single component is returned itself.
+    A single component is returned unchanged.
     """
     components = value.values
     if len(components) != num_replicas:
@@ -124,7 +124,7 @@ def reduce_mirrored(op: ReduceOp, value: DistributedValues[Any], num_replicas: i
 
 
 def read_component(component: Any) -> Any:
-    """Return the current value of a variable, and any other component as it is."""
+    """Return the current value of a variable; return any other component unchanged."""
     kind = type(component)
     if kind is np.ndarray or kind in NUMBER_TYPES:
         return component
@@ -133,7 +133,7 @@ def read_component(component: Any) -> Any:
 
 
 def is_mirrored(value: DistributedValues[Any]) -> bool:
-    """Return whether the type of a distributed value makes its components equal, as for mirrored variables."""
+    """Return whether the type of a distributed value implies equal components, as for mirrored variables."""
     if isinstance(value, Mirrored):
         return True
     synchronization = getattr(value, "synchronization", None)
@@ -207,13 +207,13 @@ def _over_replicas(extended: StrategyExtended, components: list[Any]) -> Any:
 
 
 def _sum_along(array: Array, axes: tuple[int, ...]) -> Array:
-    if array.dtype.name in ML_NAMES:  # long sums in so few bits would stop growing
+    if array.dtype.name in ML_NAMES:  # with so few bits, long sums would stop growing
         return np.asarray(np.add.reduce(array, axis=axes, dtype=np.float32)).astype(array.dtype)
     if array.dtype.kind not in "iufc":
         raise TypeError(
-            f"cannot add along an axis of an array of dtype {array.dtype}: convert it to a number type first"
+            f"cannot add along an axis of an array of dtype {array.dtype}: convert it to a numeric dtype first"
         )
-    # The dtype is kept: NumPy would widen small integers, which then would not wrap as the strategy's sums do.
+    # Keep the dtype: NumPy would widen small integers, but the strategy's sums over replicas wrap around.
     return np.asarray(np.add.reduce(array, axis=axes, dtype=array.dtype))
 
 

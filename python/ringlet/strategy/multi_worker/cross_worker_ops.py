@@ -74,14 +74,14 @@ def _gather_column(workers: WorkerGroup, column: Column, axis: int) -> Any:
 
 
 def _checked(column: Column) -> Column:
-    """Return a column after a check that its arrays are alike, so that all ranks of this process make the same call."""
+    """Return a column if its arrays have one shape and dtype, so that all ranks of this process make the same call."""
     arrays = [as_ndarray(leaf) for leaf in column]
     first = arrays[0]
     for replica, array in enumerate(arrays):
         if array.shape != first.shape or array.dtype != first.dtype:
             raise InvalidArgumentError(
                 f"the arrays to reduce differ: {first.dtype}{list(first.shape)} at replica 0 of this worker, "
-                f"{array.dtype}{list(array.shape)} at replica {replica}. Give all replicas one shape and dtype."
+                f"{array.dtype}{list(array.shape)} at replica {replica}. Pass one shape and dtype on all replicas."
             )
     return [array if kind_of(leaf) is None else leaf for leaf, array in zip(column, arrays, strict=True)]
 

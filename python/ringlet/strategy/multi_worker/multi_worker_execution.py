@@ -37,8 +37,8 @@ _LONGEST_PAUSE_SECONDS = 0.5
 class WorkerShapes(Shapes):
     """The structures that replicas pass to their collectives, where some replicas are in other processes.
 
-    Structures of one process are compared at every call. Those of several processes are compared when one is new, by a
-    call of its own that does not match that of a process with another structure.
+    Structures of one process are compared at every call. Structures of several processes are compared only when one is
+    new, by a separate call, which does not match the call of a process with another structure.
     """
 
     __slots__ = ("_workers",)
@@ -48,7 +48,7 @@ class WorkerShapes(Shapes):
         self._workers = workers
 
     def record(self, replica: int, shape: Any) -> None:
-        """Record the structure of a replica's next call, and compare a new one with those of other processes."""
+        """Record the structure of a replica's next call, and compare a new structure between the processes."""
         super().record(replica, shape)
         if shape is not LEAF:
             self._workers.check_structures_of(replica, [shape])
@@ -176,7 +176,7 @@ class WorkerRun(ReplicaRun):
         problem = self._count_call(replica, kind)
         if problem is None:
             return
-        if self.workers.failure is not None:  # every call raises the failure of the group, whatever else is wrong
+        if self.workers.failure is not None:  # a failure of the group takes precedence over any other error
             self.workers.members()[replica].barrier()
         raise problem
 
@@ -247,7 +247,7 @@ class WorkerRun(ReplicaRun):
         )
 
     def _raise_failure(self) -> NoReturn:
-        # All replicas report one failure of the group, each in other words: keep one of each class.
+        # All replicas report the same failure of the group with different texts: keep one of each class.
         reported: set[type[BaseException]] = set()
         for replica, error in sorted(self._failures.items()):
             self.workers.annotate(error)

@@ -39,7 +39,7 @@ _RESUME = "resuming after an exception left the strategy"
 _NOTHING = np.empty(0, np.uint8)
 # Patterns of ranks, numbers of calls and series in error texts of the core, which are translated for users.
 _RANK = re.compile(r"\b(rank) (\d+)\b|\brank(?=s?\b)")
-# A text is translated once: afterwards it has no ranks.
+# Each text is translated only once: the translated text contains no ranks.
 _CALL = re.compile(
     r"(\bthe ranks did not make the same call \(their call number |, call (?=\d+ of rank)"
     r"|\brank \d+ \((?:[^()]* )?after (?=\d+ calls?\)))(\d+)( calls?\))?"
@@ -78,16 +78,16 @@ class WorkerGroup:
         self._joining = threading.Lock()
         self._attempts = 0
         self._last_error: BaseException | None = None
-        # The structures of each replica that were compared with those of the other workers.
+        # For each replica, the structures that were compared with the other workers.
         self._compared: list[dict[Any, None]] = [{} for _ in range(cluster.num_local)]
-        # Of each replica: number of its calls that are not the user's, such as those of the handshake.
+        # For each replica, the number of its internal calls, such as calls of the handshake.
         self._num_uncounted = [0] * cluster.num_local
         # Replicas that must synchronize with all others before their next call.
         self._to_resume: set[int] = set()
 
     @property
     def job(self) -> str:
-        """A text that is equal on all workers of this job and differs from that of any other job."""
+        """A text that is equal on all workers of this job and differs between jobs."""
         return hashlib.sha256(f"{self.cluster.digest()} {job_id(os.environ)}".encode()).hexdigest()[:32]
 
     @property
@@ -142,7 +142,7 @@ class WorkerGroup:
                 raise
 
     def _call_uncounted(self, call: Callable[[int, Member], T]) -> list[T]:
-        """Make a call as `call_on_ranks`, which messages do not number: they number the calls of the user."""
+        """Make an internal call like `call_on_ranks`; the call numbers in messages count the user's calls only."""
 
         def uncounted(local: int, member: Member) -> T:
             with self._not_counting(local):
@@ -182,7 +182,7 @@ class WorkerGroup:
     # --- options ------------------------------------------------------------------------------------------------------
 
     def call_options(self, options: Any) -> CallOptions:
-        """Parse the options of one call, merged into those of the strategy."""
+        """Parse the options of one call, merged with the strategy's options."""
         if options is None:
             return self._defaults
         check_options(options)
@@ -192,7 +192,7 @@ class WorkerGroup:
     # --- ranks --------------------------------------------------------------------------------------------------------
 
     def members(self) -> list[Member]:
-        """Return this process's ranks in the group of all replicas, after a rendezvous if there was none."""
+        """Return this process's ranks in the group of all replicas, after the rendezvous if it has not taken place."""
         if self._members is None:
             before = self._attempts
             with self._joining:
@@ -238,11 +238,11 @@ class WorkerGroup:
 
     @property
     def failure(self) -> str | None:
-        """Why the group has failed; None if it has not."""
+        """The reason why the group has failed; None if it has not failed."""
         return None if self._members is None else self._members[0]._core.group.failure
 
     def annotate(self, error: BaseException) -> None:
-        """Prepare for an exception that leaves the strategy, and add to it what to do next."""
+        """Prepare for an exception that leaves the strategy, and add the remedy to it."""
         self._to_resume = set(range(self.num_local))
         for compared in self._compared:
             compared.clear()  # a comparison may have been interrupted on another worker

@@ -30,9 +30,9 @@ __all__ = ["ParameterServers", "servers_of"]
 
 _log = logging.getLogger(__name__)
 
-# One for the message with a table, one to keep, and some for other threads.
+# Free file descriptors for a new table: one in the message, one to keep, and some for other threads.
 _SPARE_FILES = 8
-# After this time a missing reply is logged.
+# Time after which a missing reply is logged.
 _SLOW_SECONDS = 30.0
 
 
@@ -45,13 +45,13 @@ class ParameterServers:
         self._lock = threading.Lock()
         # For each parameter server, the keys of tables whose variables were freed; finalizers append.
         self._freed: list[collections.deque[int]] = [collections.deque() for _ in tasks.ps]
-        self._numbers = itertools.count()  # of requests
+        self._numbers = itertools.count()  # request ids
 
     @property
     def lost(self) -> PSUnavailableError | None:
         """The first loss of a parameter server, after which no tables are created; existing ones stay readable.
 
-        A new exception for each call: a stored one would keep its frames, and with them the whole job, alive.
+        Each call returns a new exception, because a stored one would keep its frames, and so the whole job, alive.
         """
         return None if self._loss is None else PSUnavailableError(*self._loss)
 
@@ -89,10 +89,12 @@ class ParameterServers:
                 freed.popleft()
 
     def mark_lost(self, index: int) -> PSUnavailableError | FailedPreconditionError:
-        """Record that a parameter server has ended; return the error to raise, of the first recorded loss."""
+        """Record that a parameter server has ended; return the error of the first recorded loss."""
         if self._loss is None:
             reason = self.tasks.ending_of("ps", index) or "has closed its connection"
-            if all(channel.fileno() < 0 for channel in (*self.tasks.ps, *self.tasks.workers)):  # by this process
+            if all(
+                channel.fileno() < 0 for channel in (*self.tasks.ps, *self.tasks.workers)
+            ):  # this process has closed them
                 return _stopped()
             self._loss = (
                 f"parameter server {index} ({task_name('ps', index)}, pid {self.tasks.pid_of('ps', index)}) {reason}: "
@@ -121,7 +123,7 @@ class ParameterServers:
 
 
 def _uninterrupted(call: Callable[..., _core.Table], *args: Any) -> _core.Table:
-    """Call a function outside of the main thread, where no signal handler can raise in the middle of a message."""
+    """Call a function in another thread than the main one, so that no signal handler interrupts a message."""
     if threading.current_thread() is not threading.main_thread():
         return call(*args)
     future: concurrent.futures.Future[_core.Table] = concurrent.futures.Future()
@@ -193,8 +195,8 @@ def _allow_more_files() -> None:
     if most == ceiling:
         raise OSError(
             errno.EMFILE,
-            f"each variable on parameter servers is an open file, and this process may have {most}: raise the limit "
-            "with `ulimit -n`, or make fewer and larger variables",
+            f"each variable on parameter servers is an open file, but this process may open at most {most}: raise the "
+            "limit with `ulimit -n`, or make fewer and larger variables",
         )
     wanted = 4 * most if ceiling == resource.RLIM_INFINITY else min(4 * most, ceiling)
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, ceiling))

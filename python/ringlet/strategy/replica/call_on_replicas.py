@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class _ParallelCall:
-    """The work of the replica threads."""
+    """The work that replica threads execute: a call for each replica, with its result or failure."""
 
     def __init__(self, finish: Callable[[int], None], call: Callable[[int], Any], count: int) -> None:
         self._finish = finish

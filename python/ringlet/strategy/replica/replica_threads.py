@@ -97,7 +97,7 @@ class ReplicaThreads:
             self.helpers.append(thread)
 
     def describe_running(self, first_replica: int = 0) -> str:
-        """Return which replicas are running, and the line that each executes."""
+        """Return the running replicas, each with the line that it executes."""
         return "; ".join(
             f"replica {first_replica + replica} is {location(self.thread_ids.get(replica))}"
             for replica in self.claims.running()
@@ -170,10 +170,12 @@ class ReplicaThreadPool:
                 threads.close()
 
     def close(self, reason: str) -> None:
-        """Refuse further runs and stop the helpers; those of a current run stop when it ends."""
+        """Refuse further runs and stop the helpers; the helpers of a current run stop when it ends."""
         self._closed = self._closed or reason
         for threads in list(self._all):
-            if self._owners.setdefault(threads, self._owners) is self._owners:  # free, and now never acquired again
+            if (
+                self._owners.setdefault(threads, self._owners) is self._owners
+            ):  # free threads, which cannot be acquired again
                 threads.close()
 
     def abandon(self, threads: ReplicaThreads) -> None:
@@ -193,8 +195,8 @@ class ReplicaThreadPool:
                 threads.claims.wait_finished(_PATIENCE_SECONDS)
             if running := threads.describe_running():
                 raise FailedPreconditionError(
-                    f"an earlier strategy.run has raised while {running}: this strategy runs again when that has "
-                    "returned. Wait for it, or make a new strategy"
+                    f"an earlier strategy.run has raised while {running}: this strategy is usable again once these "
+                    "replicas have returned. Wait for them, or make a new strategy"
                 )
             self._abandoned.remove(threads)
 
@@ -228,7 +230,7 @@ def _close_each(items: list[ReplicaThreads]) -> None:
 
 _pools: weakref.WeakSet[ReplicaThreadPool] = weakref.WeakSet()
 _left_behind: list[ReplicaThreads] = []
-# Helpers between their first and their last instruction here, including those whose pool was freed.
+# Helpers between their first and their last instruction here, including helpers whose pool was freed.
 _helpers: set[threading.Thread] = set()
 _forks = 0
 
@@ -247,7 +249,7 @@ def _after_fork_in_child() -> None:
 
 
 def _close_all() -> None:
-    """Stop all helpers at exit: one that left the core later would find an interpreter that is being torn down."""
+    """Stop all helpers at exit: a helper that left the core later would run in a finalizing interpreter."""
     deadline = time.monotonic() + EXIT_SECONDS
     pools = list(_pools)
     items = [threads for pool in pools for threads in pool._all + pool._abandoned]

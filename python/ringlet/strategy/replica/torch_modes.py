@@ -17,7 +17,7 @@ def torch_modes() -> Callable[[], contextlib.ExitStack] | None:
     the thread that runs a replica.
     """
     torch: Any = sys.modules.get("torch")
-    if torch is None or not hasattr(torch, "get_autocast_dtype"):  # not imported, or not entirely
+    if torch is None or not hasattr(torch, "get_autocast_dtype"):  # PyTorch is not imported, or only partly
         return None
     has_gradients, is_inference = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
     is_autocast = torch.is_autocast_enabled("cpu")

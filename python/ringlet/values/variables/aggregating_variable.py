@@ -32,7 +32,7 @@ class AggregatingVariable(Variable):
         return self._write(change, value, read_value)
 
     def _scatter(self, name: str, sparse_delta: Any) -> Any:
-        """Apply each replica's scatter separately, whatever the aggregation, as TensorFlow does."""
+        """Apply each replica's scatter separately, regardless of the aggregation, as in TensorFlow."""
         mode = context.current()
         if mode is None or mode.local_replica_id is None:
             return super()._scatter(name, sparse_delta)

@@ -55,7 +55,7 @@ def read_atomically(variables: Sequence[AnyVariable]) -> list[list[Array]]:
 
 
 def _whole(variable: TableVariable | ShardedVariable, read: dict[int, list[Array]]) -> Array:
-    """Return all rows of a variable, taking those of private shards from `read`."""
+    """Return all rows of a variable; `read` provides the rows of private shards."""
     if isinstance(variable, TableVariable):
         return np.asarray(variable.read_value())
     memory, whole = _core.allocate(variable.shape, variable.dtype)
@@ -87,7 +87,7 @@ def _read_private(variables: Sequence[Variable]) -> list[list[Array]]:
 class NewValue:
     """Memory for a new value of a variable: fill it, then pass it to :func:`write_atomically`.
 
-    One block for each component, one that all share, or one for the whole of a RowReader.
+    One block for each component, one shared block, or one block for a whole RowReader.
     """
 
     variable: AnyVariable

@@ -37,17 +37,17 @@ _SCATTERS_OF_ONE = frozenset({"scatter_min", "scatter_max", "scatter_update"})
 
 
 def refuse_mixing(variable: Variable, mode: context.Mode) -> NoReturn:
-    """Raise because another strategy than that of the variable is current."""
+    """Raise the error for a variable whose strategy is not the current one."""
     strategy = None if variable._strategy is None else variable._strategy()
     mine = "a deleted strategy" if strategy is None else repr(strategy)
     raise RuntimeError(
-        f"Mixing different strategies: {mode.strategy!r} is current and is not {mine}, which made variable "
+        f"Mixing different strategies: {mode.strategy!r} is current and is not {mine}, which created variable "
         f"'{variable.name}'. Leave the scope of the first before using variables of the second"
     )
 
 
 def refuse_late(variable: Variable, mode: context.Mode) -> None:
-    """Raise if the replica's run has already raised: the variable belongs to the caller again."""
+    """Raise an error if the replica's run has already raised, because the caller may use the variable again."""
     if mode.is_abandoned:
         raise FailedPreconditionError(
             f"replica {mode.local_replica_id} tried to update variable '{variable.name}' after its strategy.run "
@@ -289,7 +289,7 @@ class SyncOnReadVariable(DistributedVariable):
         """Write components whose sum is `total`; the first replica receives the remainder."""
         if self.dtype.kind in "bSU":
             raise InvalidArgumentError(
-                f"variable '{self.name}' is the SUM of its components, and {self.dtype} does not support SUM: "
+                f"variable '{self.name}' is the SUM of its components, but {self.dtype} does not support SUM: "
                 "create it with an integer dtype, or with the aggregation ONLY_FIRST_REPLICA"
             )
         parts = self._split_total(total)

@@ -68,7 +68,7 @@ class RowReader(SparseReader):
         out[...] = self._read_rows(begin, end)
 
     def _gather(self, indices: Array) -> Any:
-        """Return a row for each index; all are in range."""
+        """Return a row for each index; all indices are in range."""
         raise NotImplementedError(f"{type(self).__name__} does not define _gather()")
 
     def numpy(self) -> Any:
@@ -139,7 +139,7 @@ def copy_rows(variable: Any, begin: int, end: int, out: Array) -> None:
 
 
 def gather_rows(table: Any, indices: Array) -> Any:
-    """Return a row of a table for each index; all are in range."""
+    """Return a row of a table for each index; all indices are in range."""
     if isinstance(table, RowReader):
         return table._gather(indices)
     return (table._as_operand() if isinstance(table, NDArrayProtocol) else as_ndarray(table))[indices]

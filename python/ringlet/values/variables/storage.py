@@ -132,7 +132,7 @@ class Storage:
             block.open = block.readable[0]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Storage:
-        """Copy the components; they share one block if they do here."""
+        """Copy the components; the copies share one block if the originals do."""
         with self._lock:
             values = [block.readable[0] for block in self._blocks]
             twin = Storage(values[0], len(values), self._array_type)
@@ -141,7 +141,7 @@ class Storage:
         return twin
 
     def write_one(self, component: int, change: Change, value: Any, shape: Shape | None = None) -> Array:
-        """Update one component, which then no longer shares its block; `shape` is that of the new value.
+        """Update one component, which then no longer shares its block; `shape` is the shape of the new value.
 
         `change` is called with the old array, the value and the array to write to. Returns the new value, read-only and
         never modified while referenced: expose only views of it.

@@ -51,7 +51,7 @@ class TableServer:
 
     def _create(self, key: int, shape: tuple[int, ...], dtype_name: str) -> tuple[tuple[Any, ...], list[int]]:
         dtype = as_dtype(dtype_name)
-        is_known(dtype)  # registers it with the core
+        is_known(dtype)  # registers the dtype with the core
         num_bytes = math.prod(shape) * dtype.itemsize
         if num_bytes >= _CHECKED_BYTES:
             check_available_memory(num_bytes, f"a variable of shape {shape}")

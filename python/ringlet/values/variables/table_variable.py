@@ -68,7 +68,9 @@ class TableVariable(RowReader, Variable):
     def __deepcopy__(self, memo: dict[int, Any]) -> TableVariable:
         strategy = self.distribute_strategy
         if strategy is None:
-            raise TypeError(f"cannot copy variable '{self.name}', which has no strategy: make a new one of its value")
+            raise TypeError(
+                f"cannot copy variable '{self.name}', which has no strategy: create a new variable with its value"
+            )
         twin: TableVariable = strategy.extended._copy_of(self)
         memo[id(self)] = twin
         return twin

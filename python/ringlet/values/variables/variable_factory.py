@@ -44,7 +44,7 @@ def create_aggregating(strategy: Any, request: VariableRequest) -> Variable:
 def create_mirrored(strategy: Any, request: VariableRequest) -> DistributedVariable:
     """Create a variable with a component for each of ``extended.worker_devices``; the same object on all replicas.
 
-    All have the initial value of replica 0.
+    All components have the initial value of replica 0.
     """
     variable: DistributedVariable = _create_once(request, lambda: _create_distributed(strategy, request))
     return variable
