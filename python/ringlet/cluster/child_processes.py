@@ -25,7 +25,7 @@ _KILL_SECONDS = 0.5  # share of end_all()'s time that is reserved for killing
 
 
 class ChildProcesses:
-    """Starts and kills processes.
+    """Starts processes and kills them.
 
     PR_SET_PDEATHSIG kills a child when the *thread* that started it exits, so one long-lived thread starts all.
     """
@@ -108,7 +108,7 @@ class ChildProcesses:
 
 
 def wait_for(workers: Iterable[Worker], deadline: Deadline) -> bool:
-    """Wait until processes have exited; return whether all have."""
+    """Wait until processes have exited; return whether all have exited."""
     left = [worker for worker in workers if not worker.has_ended()]
     while left and not deadline.is_over():
         handle = left[0].pidfd

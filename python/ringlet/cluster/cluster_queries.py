@@ -89,7 +89,7 @@ def worker_tasks(cluster_spec: Any) -> list[tuple[str, int, str]]:
 def check_workers(
     cluster_spec: Any, task_type: str | None, task_id: int | None, resolver: ClusterResolver | None = None
 ) -> None:
-    """Check that the workers of a cluster can form a group, and that a task is one of them.
+    """Check that the workers of a cluster can form a group, and that a task is one of these workers.
 
     Errors name the source of the cluster, if a resolver is given.
     """

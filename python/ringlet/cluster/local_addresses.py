@@ -1,4 +1,4 @@
-"""Local addresses: which addresses of a cluster belong to this machine."""
+"""Local addresses: determines the addresses of a cluster that belong to this machine."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Registration of servers with their coordinator, which authenticates them before it opens a channel.
 
-A server connects to a name made of the cluster, the job and the user (:mod:`ringlet.rendezvous.job_key`). The kernel
-reports its user; its handshake (JSON, at most 64 KiB, within a second) names version and task. Pickles are exchanged
-only over the channel that an accepted server receives.
+A server connects to a name derived from the cluster, the job and the user (:mod:`ringlet.rendezvous.job_key`). The
+kernel reports its user; its handshake (JSON, at most 64 KiB, within a second) names version and task. Pickles are
+exchanged only over the channel that an accepted server receives.
 
     coordinator                              server
     listens   <-------- handshake ---------  connects, with retries until the coordinator listens
@@ -102,8 +102,8 @@ class Registration:
 class RegistrationServer:
     """Accepts the servers of a cluster, in a thread that sleeps until a process connects.
 
-    The thread calls `objection` with a rank, which returns the reason why the rank cannot be registered, or None, and
-    then `welcome` with the rank and its `Registration`.
+    The thread calls ``objection(rank)``, which returns the reason why the rank cannot be registered, or None, and then
+    ``welcome(rank, registration)``.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class RegistrationServer:
         self._thread = threading.Thread(target=self._run, name="ringlet-registration", daemon=True)
         try:
             self._thread.start()
-        except BaseException:  # an interrupt: the thread may have started
+        except BaseException:  # KeyboardInterrupt: the thread may have started
             self._stop_writer.close()
             raise
 
@@ -142,7 +142,7 @@ class RegistrationServer:
                     clients, ready = self._listener.poll(3600.0)
                     for client in clients:
                         self._answer_client(client)
-                except OSError:  # no descriptor left: retry
+                except OSError:  # no descriptor is free: retry
                     time.sleep(0.1)
                     continue
                 if ready:

@@ -14,7 +14,7 @@ class Tasks(Protocol):
 
     @property
     def workers(self) -> list[Channel]:
-        """The channels to all workers, by index; the last one of a worker that has exited."""
+        """The channels to all workers, by index; for a worker that has exited, its last channel."""
 
     @property
     def ps(self) -> list[Channel]:

@@ -1,4 +1,4 @@
-"""TensorFlow's functions for connecting to clusters, which check their arguments and connect nothing."""
+"""TensorFlow's functions for connecting to clusters, which check their arguments without connecting."""
 
 from __future__ import annotations
 

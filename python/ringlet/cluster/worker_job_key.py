@@ -33,7 +33,7 @@ class ClusterJob(Job):
 
 @dataclass(frozen=True)
 class WorkersJob(ClusterJob):
-    """A job whose processes are the workers of a cluster, with equally many ranks each.
+    """A job whose processes are the workers of a cluster, each with the same number of ranks.
 
     `tasks` are their names in rank order, `number` is the strategy's number in the program, from 1, and `command`
     starts all workers.

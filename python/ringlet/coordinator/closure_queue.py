@@ -35,7 +35,7 @@ class ClosureQueue:
         self._lock = threading.Lock()
         self._has_changed = threading.Condition(self._lock)
         self._queued: collections.deque[Closure] = collections.deque()
-        self._returned: list[Closure] = []  # a heap; all precede the queued ones
+        self._returned: list[Closure] = []  # a heap, whose closures all precede the queued ones
         self._num_in_flight = 0
         self._num_waiting = 0
         self._error: Any = None
@@ -120,9 +120,9 @@ class ClosureQueue:
     def end(self, error: BaseException, error_of_closures: BaseException) -> None:
         """Keep an error permanently, fail queued closures with the other error, and forget closures in flight."""
         with self._lock:
-            # A copy: the traceback of a raised one would keep the coordinator alive from the dispatcher's thread.
+            # A copy, because the traceback of a raised exception would keep the coordinator alive.
             self._final = copy.copy(error)
-            self._on_work = lambda: None  # no closure is taken after the end
+            self._on_work = lambda: None  # no closure is taken after end()
             self._cancel_queued(error_of_closures)
             self._num_in_flight = 0
             self._has_changed.notify_all()

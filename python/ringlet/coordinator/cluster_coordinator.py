@@ -98,7 +98,7 @@ class ClusterCoordinator:
             self._dispatcher.start()
             self._finalizer = weakref.finalize(self, self._dispatcher.leave, _shut_down(), 1.0)
             strategy._cluster_coordinator = self
-        except BaseException:  # otherwise two dispatchers would read the same channels
+        except BaseException:  # otherwise two dispatchers would read from the same channels
             del _claimed[id(servers.tasks)]
             self._dispatcher.leave(_shut_down(), 1.0)
             raise

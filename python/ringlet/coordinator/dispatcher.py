@@ -105,14 +105,15 @@ class Dispatcher:
     def stop(self, error: BaseException, timeout_seconds: float) -> None:
         """End the thread and all processes. Queued closures are cancelled; later requests raise the error."""
         ends_at = time.monotonic() + timeout_seconds
-        if self._pid == os.getpid():  # not in a forked child
+        if self._pid == os.getpid():  # a forked child has no thread to end
             self.leave(error, timeout_seconds / 4)
             self._tasks.stop(max(ends_at - time.monotonic(), 0.0))
 
     def leave(self, error: BaseException, timeout_seconds: float) -> None:
         """End the thread, which disconnects the workers; then another coordinator may use the cluster.
 
-        Takes no lock, as signal handlers and finalizers may call this. After the time-out the thread ends later.
+        Takes no lock, because signal handlers and finalizers may call this method. After the time-out the thread ends
+        later.
         """
         if self._pid != os.getpid():
             return
@@ -158,7 +159,7 @@ class Dispatcher:
             call()
 
     def _run_once(self) -> None:
-        self._is_asleep = True  # before polling: work that is added later wakes the poll
+        self._is_asleep = True  # set before polling, so that work that is added later ends the poll
         ready = self._poll.poll(self._sleep_milliseconds())
         self._is_asleep = self._has_work = False
         for descriptor, _ in ready:
@@ -245,7 +246,7 @@ class Dispatcher:
         try:
             connection.receive()
         except ChannelClosed as error:
-            # An unreadable message is the reason; otherwise the exit status of the process is more specific.
+            # An unreadable message is itself the reason; otherwise the exit status of the process is more specific.
             self._lose(connection, str(error.__cause__ or ""))
 
     def _disconnect(self, connection: WorkerConnection) -> None:

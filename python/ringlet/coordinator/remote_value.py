@@ -133,7 +133,7 @@ class RemoteValue:
                 if self._event is None:
                     self._event = threading.Event()
                 event = self._event
-            if self._status is RemoteValueStatus.NOT_READY:  # else it was settled before the event existed
+            if self._status is RemoteValueStatus.NOT_READY:  # otherwise the value was settled before the event existed
                 event.wait()
         if self._status is RemoteValueStatus.ABORTED:
             raise CancelledError(ABORTED) from _exception(self._error)

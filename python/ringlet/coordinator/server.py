@@ -26,7 +26,7 @@ class Server:
     """A task of a cluster in this process, which serves a coordinator (``tf.distribute.Server``).
 
     The server waits in a thread for the coordinator: the process that creates a ``ParameterServerStrategy`` with the
-    same cluster. Both must be on one machine, and connect by the cluster and ``RINGLET_JOB_ID``; the addresses are
+    same cluster. Both must be on one machine. The cluster and ``RINGLET_JOB_ID`` identify the connection; addresses are
     names only.
 
     Parameters
@@ -124,7 +124,7 @@ class Server:
             self._thread.start()
 
     def join(self) -> None:
-        """Wait until the coordinator has ended; if it is in the same process, also for later ones until the time-out.
+        """Wait until the coordinator has ended, and until the time-out for later coordinators of the same process.
 
         Raises
         ------

@@ -52,14 +52,14 @@ class Worker:
         self._index = index
         self._pid = os.getpid()
         self._inbox: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()  # of the reports
+        self._lock = threading.Lock()  # guards the reports
         self._waiting: dict[int, bool] = {}  # calls that were not begun; removing one claims it
         self._reports = Batch()
         self._reported_at = 0.0
         self._functions: dict[int, Callable[..., Any]] = {}
         self._values: dict[int, Any] = {}
         self._variables: set[int] = set()
-        self._unusable: dict[int, Exception] = {}  # why a variable cannot be used here
+        self._unusable: dict[int, Exception] = {}  # the reason why a variable cannot be used on this worker
         self._running: int | None = None  # the running call
         self._cancelled: frozenset[int] = frozenset()  # calls that end at the next check
         self._scope = contextlib.ExitStack()
@@ -153,7 +153,7 @@ class Worker:
             self._inbox.put(item)
 
     def _give_back(self) -> None:
-        """Return the calls that were not begun. Other commands stay queued."""
+        """Return the calls that have not begun. Other commands stay queued."""
         returned = [number for number in list(self._waiting) if self._has_claimed(number)]
         with self._lock:
             self._reports.add(Reply.RETURNED, None, returned)
@@ -186,7 +186,7 @@ class Worker:
             self._report(Reply.RESULT, item.number, (time.perf_counter() - began, header), buffers)
 
     def _check_cancelled(self) -> None:
-        # Not in dataset threads, which outlive the call that started them.
+        # Not set in dataset threads, which outlive the call that started them.
         if self._running in self._cancelled and threading.get_ident() == self._thread_id:
             raise CancelledError(CANCELLED)
 
@@ -208,7 +208,7 @@ class Worker:
             value = self._functions[number](*args, **kwargs)
             self._leave_child(SystemExit())
             return value
-        except StopIteration as error:  # from next(iterator); TensorFlow programs catch OutOfRangeError
+        except StopIteration as error:  # raised by next(iterator); TensorFlow programs catch OutOfRangeError
             raise OutOfRangeError(
                 "End of sequence: the iterator that the function reads has no more elements. Create another iterator"
             ) from error

@@ -52,7 +52,7 @@ class WorkerConnection:
         self.in_flight.clear()
         self._batch = Batch()
         self._is_recalled = self._is_slow = self._is_cancelled = False
-        self._expected: dict[int, float] = {}  # seconds for each closure in flight
+        self._expected: dict[int, float] = {}  # estimated seconds of each closure in flight
         self._expected_seconds = 0.0
         self._requests: dict[int, list[RemoteValue]] = collections.defaultdict(list)
         # Local owners of the worker's objects, by kind and number. `_gone` lists objects whose owners were collected;
@@ -84,7 +84,7 @@ class WorkerConnection:
 
     def end(self, error: BaseException) -> list[Closure]:
         """Disconnect permanently; return the closures in flight. Later requests fail with the error."""
-        self._final = copy_of(error)  # a copy: see ClosureQueue.end
+        self._final = copy_of(error)  # a copy, as in ClosureQueue.end
         return self._drop(error, RemoteValueStatus.READY)
 
     def _drop(self, error: BaseException, status: RemoteValueStatus) -> list[Closure]:
@@ -232,7 +232,7 @@ class WorkerConnection:
     ) -> None:
         """Add a command; first send the batch if it is full."""
         if self._batch.is_full:
-            with contextlib.suppress(ChannelClosed):  # also raised by the next post()
+            with contextlib.suppress(ChannelClosed):  # the next post() raises it again
                 self.post()
         self._batch.add(command, number, content, buffers, **more)
 

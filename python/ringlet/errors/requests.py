@@ -18,7 +18,7 @@ __all__ = [
 
 
 class DuplicateDeviceError(ValueError, AssertionError):
-    """One device was given to two replicas (TensorFlow raises a bare ``AssertionError``).
+    """Two replicas have the same device (TensorFlow raises a bare ``AssertionError``).
 
     Examples
     --------
@@ -108,7 +108,7 @@ class PartitionError(ValueError):
 
 
 class ShardingError(ValueError):
-    """A sharding, or the shardings of several arrays, do not fit the operation.
+    """The sharding of an array, or of several arrays, does not fit the operation.
 
     Examples
     --------

@@ -60,7 +60,7 @@ def _short(error: BaseException | None) -> Iterator[None]:
 
 def _asked_for_all() -> bool:
     """Return whether the user, a debugger or pytest requests the whole traceback."""
-    monitoring = getattr(sys, "monitoring", None)  # from Python 3.12 on
+    monitoring = getattr(sys, "monitoring", None)  # exists from Python 3.12 on
     return (
         os.environ.get(VARIABLE) == "full"
         or "PYTEST_CURRENT_TEST" in os.environ

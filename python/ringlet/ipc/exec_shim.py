@@ -32,7 +32,7 @@ def become(launcher: int, group: int, command: list[str]) -> None:
     _die_with_parent()
     if os.getppid() != launcher:
         sys.exit("the launcher has ended")
-    # The group is not the terminal's foreground group: make reading the terminal an error, not a stop.
+    # The group is not the terminal's foreground group: a read of the terminal must fail, not stop the process.
     signal.signal(signal.SIGTTIN, signal.SIG_IGN)
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     os.execv(command[0], command)

@@ -29,7 +29,7 @@ _MOST_HEADER_BYTES = 1 << 30
 
 
 class BadFrame(ValueError):
-    """The received data is not a message; the text is a predicate of the peer."""
+    """The received data is not a message; the text continues a sentence about the peer."""
 
 
 @dataclass(frozen=True)

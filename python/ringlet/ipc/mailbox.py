@@ -1,8 +1,8 @@
 """Mailbox: messages from rank to rank between processes of one machine, matched by source and tag.
 
-Each mailbox listens under an abstract name made of the group's key and its rank. The first message to a rank opens a
-connection, on which one thread writes and another one reads. A message stays in the socket until a receive takes it. It
-is stored if it is small, or if a receive waits for a later message from the same source.
+Each mailbox listens under an abstract name derived from the group's key and its rank. The first message to a rank opens
+a connection, on which one thread writes and another one reads. A message stays in the socket until a receive takes it.
+It is stored if it is small, or if a receive waits for a later message from the same source.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Mailbox:
         self._changed = threading.Condition()
         self._waiting: list[_Receive] = []
         self._stored: list[tuple[int, int, str, bytes]] = []
-        self._connected: dict[int, socket.socket] = {}  # sources
+        self._connected: dict[int, socket.socket] = {}  # connections by source
         self._ended: set[int] = set()
         self._senders: dict[int, _Sender] = {}
         self._watcher: threading.Thread | None = None

@@ -37,7 +37,7 @@ _ARRAY, _REFERENCE = 0, 1
 
 @shown_as(TypeError)
 class Unsendable(TypeError):
-    """An object cannot be sent between processes; the message names it and the remedy."""
+    """An object cannot be sent between processes; the message names the object and the remedy."""
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -46,9 +46,9 @@ class Unsendable(TypeError):
 def pack(value: Any, refer: Callable[[Any], Any] | None = None) -> tuple[bytes, list[Any]]:
     """Encode a value as a message: a header, and the memory of its arrays.
 
-    Arrays anywhere in it, also in objects and in the closures of functions, become buffers, not copied if contiguous;
-    they must not change until they are sent. `refer` is called with each object that is not of a builtin type: it
-    returns a token to send in place of the object, or None to pickle it.
+    Arrays anywhere in it, including in objects and in the closures of functions, become buffers, without a copy if
+    contiguous; they must not change until they are sent. `refer` is called with each object that is not of a builtin
+    type: it returns a token to send in place of the object, or None to pickle it.
     """
     try:
         return _pack(value, refer)

@@ -41,7 +41,7 @@ def culprit(value: object, can_be_sent: Callable[[Any], bool], *, sends_code: bo
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield place and value of each object that is pickled as part of another."""
+    """Yield the place and the value of each object that is pickled as part of another object."""
     if isinstance(value, dict):
         yield from ((f"[{key!r}]", item) for key, item in value.items())
     elif isinstance(value, (list, tuple, set, frozenset)):
@@ -64,7 +64,7 @@ def _cells_of(function: types.FunctionType) -> dict[str, Any]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             found[name] = cell.cell_contents
-        except ValueError:  # not assigned yet
+        except ValueError:  # the variable is not assigned yet
             continue
     return found
 

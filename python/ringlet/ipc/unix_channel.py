@@ -67,7 +67,7 @@ class LocalChannel:
         """Whether the channel was closed, or the peer has closed its end."""
         if self._closed is None:
             poll = select.poll()
-            with contextlib.suppress(OSError, ValueError):  # closed concurrently, or in a forked child
+            with contextlib.suppress(OSError, ValueError):  # the channel was closed concurrently, or in a forked child
                 poll.register(self._connection, 0)
                 return any(events & select.POLLHUP for _, events in poll.poll(0))
         return True
@@ -154,7 +154,7 @@ class LocalChannel:
     def _put_descriptors(self, descriptors: Sequence[int]) -> None:
         with self._lock:
             self._descriptors.extend(descriptors)
-            if self._closed is not None:  # closed concurrently
+            if self._closed is not None:  # the channel was closed concurrently
                 self._close_descriptors()
             if len(self._descriptors) > 2 * MOST_DESCRIPTORS:
                 raise BadFrame("has sent descriptors without a message")
@@ -183,7 +183,7 @@ class LocalChannel:
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:
-                if error.errno in (errno.ETOOMANYREFS, errno.ENOBUFS):  # until the peer receives descriptors
+                if error.errno in (errno.ETOOMANYREFS, errno.ENOBUFS):  # wait until the peer receives descriptors
                     time.sleep(_RETRY_SECONDS)
                     return
                 raise self._fail_locked(_reason(error)) from None
@@ -196,7 +196,7 @@ class LocalChannel:
         try:
             poll.register(self._connection, events)
             poll.poll(None if math.isinf(seconds) else math.ceil(seconds * 1000))
-        except (OSError, ValueError):  # closed concurrently
+        except (OSError, ValueError):  # the channel was closed concurrently
             self._check_open()
 
     # --- closing ------------------------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ class Worker:
 
     def __post_init__(self) -> None:
         self.pidfd = None
-        with contextlib.suppress(AttributeError, OSError):  # not Linux, an old kernel, or a sandbox
+        with contextlib.suppress(AttributeError, OSError):  # not on Linux, on an old kernel, or in a sandbox
             self.pidfd = os.pidfd_open(self.process.pid)
 
     def has_ended(self) -> bool:
@@ -66,7 +66,7 @@ class Worker:
 
     def signal(self, number: int) -> None:
         """Send a signal to the process, unless it was reaped."""
-        if self.status is None:  # only this object reaps it: the pid is not reused
+        if self.status is None:  # only this object reaps the process, so its pid is not reused
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(self.process.pid, number)
 

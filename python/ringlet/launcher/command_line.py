@@ -71,7 +71,7 @@ def _without_command(given: list[str]) -> int:
     parser.add_argument("command", nargs="?", help=argparse.SUPPRESS)
     options, _ = parser.parse_known_args(given)
     if options.version:
-        from importlib.metadata import version  # slow to load
+        from importlib.metadata import version  # imported here because it is slow to load
 
         print(f"ringlet {version('ringlet')}")
         return 0

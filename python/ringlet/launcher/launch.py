@@ -85,7 +85,7 @@ def launch(
     if not callable(fn):
         raise InvalidArgumentError(f"fn must be the function that each worker calls, but {fn!r} is not callable")
     from ringlet.ipc.pickle_codec import pack_call
-    from ringlet.launcher.launch_job import LaunchJob  # loads NumPy
+    from ringlet.launcher.launch_job import LaunchJob  # imported here because it loads NumPy
 
     call = pack_call(fn, _positional(args), dict(_mapping("kwargs", kwargs)))
     variables = _mapping("environment", environment)

@@ -154,7 +154,7 @@ class LaunchJob:
                 on_error.callback(make(index, reader).close)
                 ends.append(writer)
             # Workers import modules from this process's path.
-            path = list(filter(_is_text, sys.path))  # imports also skip other entries
+            path = list(filter(_is_text, sys.path))  # imports also skip entries that are not str
             program = f"import sys; sys.path[:] = {path!r}; from ringlet.launcher.worker_main import main; "
             return self._process_group.start(
                 [sys.executable, "-c", program + f"main({file}, {ends[0]})"],

@@ -61,7 +61,7 @@ class NonblockingWriter:
     def _written(self, data: memoryview) -> int:
         try:
             count = os.write(self._descriptor, data)
-        except BlockingIOError:  # another program has made it non-blocking
+        except BlockingIOError:  # another program has made the descriptor non-blocking
             threading.Event().wait(0.01)
             count = 0
         except OSError as error:

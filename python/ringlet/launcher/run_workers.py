@@ -26,7 +26,7 @@ __all__ = ["Job", "run_workers"]
 
 # Backlog of a slow reader at which back-pressure on the workers begins.
 _MOST_BACKLOG_BYTES = 1 << 22
-# Interval at which a progress bar is shown: on a terminal, and in a file.
+# Intervals at which a progress bar is shown on a terminal and in a file.
 _STATE_SECONDS = {True: 1.0, False: 10.0}
 # Time to write the remaining output if the launcher was stopped and the reader does not read.
 _FLUSH_SECONDS = 0.3
@@ -152,8 +152,8 @@ class _Run:
     def _start_worker(self, index: int, job_id: str, on_error: contextlib.ExitStack) -> Worker:
         ranks = self._job.num_workers * (self._job.replicas or 1)
         environment = {
-            "PYTHONUNBUFFERED": "1",  # Python would buffer 8 KiB, as a pipe is not a terminal
-            "RINGLET_PROGRESS_SECONDS": "2" if os.isatty(2) else "30",  # progress bars would be off
+            "PYTHONUNBUFFERED": "1",  # otherwise Python would buffer 8 KiB, because a pipe is not a terminal
+            "RINGLET_PROGRESS_SECONDS": "2" if os.isatty(2) else "30",  # otherwise progress bars would be off
             **os.environ,
             **blas_threads(os.environ, visible_cores().count, ranks),
             **worker_environment(index, self._job.num_workers, job_id, self._job.replicas),

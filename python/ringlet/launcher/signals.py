@@ -84,7 +84,7 @@ class Signals:
         """Stop this process with all workers; after SIGCONT, continue them."""
         supervisor.pass_on(signal.SIGSTOP)
         handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGTSTP)  # returns once this process is continued
+        os.kill(os.getpid(), signal.SIGTSTP)  # kill() returns once this process is continued
         signal.signal(signal.SIGTSTP, handler)
         supervisor.pass_on(signal.SIGCONT)
 

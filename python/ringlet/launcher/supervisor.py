@@ -16,11 +16,12 @@ __all__ = ["Channel", "Supervisor"]
 # Delay between the first failure and stopping the other workers: workers that fail because of it can clean up, and
 # independent failures are detected.
 _FOLLOW_SECONDS = 0.3
-# Time for the workers' children to exit after all workers have.
+# Time for the workers' children to exit after all workers have exited.
 _REST_SECONDS = 0.3
 # Polling interval where the system has no pidfds.
 _LOOK_SECONDS = 0.02
-# Reads from a stream after its worker's exit: more than any pipe holds; bounded, as children may continue to write.
+# Reads from a stream after its worker's exit: more than any pipe holds; bounded, because children may continue to
+# write.
 _LAST_READINGS = 64
 _LONGEST_TURN_SECONDS = 1.0
 

@@ -23,7 +23,7 @@ __all__ = ["Report", "add_arguments", "execute"]
 _COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute", "broadcast")
 _BANDWIDTHS = ("usable", "published")
 _PICTURES = (".svg", ".png")
-# Value of --draw without a file: not a text, so that argparse does not take it for a file.
+# Value of --draw without a file: not a string, so that argparse does not treat it as a file.
 _TERMINAL = True
 
 _EPILOG = """\

@@ -45,7 +45,7 @@ class TracebackBuffer:
         return None if self.began is None or self.is_final else self.began + self._hold_seconds
 
     def feed(self, lines: bytes, now: float) -> bytes:
-        """Add whole lines; return those to show now."""
+        """Add whole lines; return the lines to show now."""
         stripped = lines.rstrip()
         if stripped:
             self.last_line = stripped[stripped.rfind(b"\n") + 1 :]

@@ -38,7 +38,7 @@ def module_command(words: Sequence[str], num_workers: int = 4) -> list[str]:
     if not words:
         raise CommandError(f"no module given after -m. Write its name: ringlet run -n {num_workers} -m package.module")
     top = words[0].partition(".")[0]
-    # Only the top-level package: finding a submodule would import it here.
+    # Only the top-level package, because finding a submodule would import the package here.
     if words[0].endswith(".py") and Path(words[0]).exists():
         raise CommandError(f"{words[0]!r} is a script, not the name of a module. Leave out -m")
     if not all(part.isidentifier() for part in words[0].split(".")):

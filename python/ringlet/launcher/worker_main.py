@@ -52,7 +52,7 @@ def _in_this_process(function: Callable[..., Any], args: tuple[Any, ...], kwargs
 
 
 def _content_of(descriptor: int) -> bytes:
-    # mmap: the workers share one file position, and a read returns at most 2 GiB.
+    # mmap instead of read: the workers share one file position, and a read returns at most 2 GiB.
     with os.fdopen(descriptor, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         return content[:]
 

@@ -1,4 +1,4 @@
-"""all_equal: checks that all replicas hold equal values, and reports which differ."""
+"""all_equal: checks that all replicas hold equal values, and reports the replicas that differ."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def all_equal(value: Any, name: str = "the value") -> Literal[True]:
     """Check that all replicas hold equal values, for example weights that must not diverge.
 
     All replicas make this call inside ``strategy.run``, or all processes outside of it; there, the components of
-    distributed values and variables are compared too. Without a strategy, ``TF_CONFIG`` or ``RINGLET_RANK`` defines the
-    processes.
+    distributed values and variables are also compared. Without a strategy, ``TF_CONFIG`` or ``RINGLET_RANK`` defines
+    the processes.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""JSON codec for return values that are sent to other processes: data only, no code."""
+"""JSON codec for return values that are sent to other processes: data only, never code."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class ChiefLogFilter(logging.Filter):
         replica = local_replica()
         try:
             role = process_role()
-        except Exception:  # an invalid environment: logging must not raise
+        except Exception:  # the environment is invalid, but logging must not raise an error
             record.worker = "w?"
             return True
         record.worker = role.name if replica is None else f"{role.name}{_replica_suffix(replica)}"

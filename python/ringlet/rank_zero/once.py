@@ -22,7 +22,7 @@ __all__ = ["once_per_host"]
 
 T = TypeVar("T")
 
-# Nesting depth of each thread. Nested calls do not involve other processes, which do not make them.
+# Nesting depth of each thread. A nested call involves no other processes, because they do not make it.
 _inside = threading.local()
 
 
@@ -117,7 +117,7 @@ class _Once:
         self._result = "null"
 
     def call(self, function: Callable[[], T]) -> T:
-        """Return the first process's result of the function, on each process."""
+        """Run the function on the first process, and return its result on each process."""
         with self as is_first:
             if is_first:
                 result = function()

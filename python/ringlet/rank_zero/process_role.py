@@ -52,7 +52,7 @@ class ProcessRole:
 
 
 def is_chief() -> bool:
-    """Return whether this is the chief among all processes, and the first of all replicas.
+    """Return whether this process is the chief and, inside ``strategy.run``, this replica is the first.
 
     Returns
     -------
@@ -212,7 +212,7 @@ def role_of_task(spec: ClusterSpec, task_type: str | None, task_id: int | None) 
     if task_type not in ("chief", "worker"):
         count = spec.num_tasks(task_type) if task_type in spec.jobs else task_id + 1
         return ProcessRole(task_id, count, is_chief_task(spec, task_type, task_id), task_type, host_indices=(task_id,))
-    is_first = is_chief_task(spec, task_type, task_id)  # raises if the task does not exist
+    is_first = is_chief_task(spec, task_type, task_id)  # raises an error if the task does not exist
     tasks = worker_tasks(spec)
     addresses = [address for _, _, address in tasks]
     index = [(job, number) for job, number, _ in tasks].index((task_type, task_id))

@@ -145,11 +145,11 @@ def _is_terminal(target: Any) -> bool:
 
 
 def _size_of(iterable: Any) -> int | None:
-    """Return the number of elements that an iterable reports; None if it does not."""
+    """Return the number of elements that an iterable reports, or None."""
     try:
         return len(iterable)
     except (TypeError, NotImplementedError, AttributeError, ValueError):
-        pass  # some types have __len__ but raise
+        pass  # some types have a __len__ that raises an error
     size = getattr(iterable, "cardinality", None)
     try:
         number = int(size() if callable(size) else size)  # type: ignore[arg-type]

@@ -53,7 +53,7 @@ def is_tty(file: Any) -> bool:
     """Return whether a file is a terminal."""
     try:
         return bool(file.isatty())
-    except (AttributeError, ValueError):  # not a file, or closed
+    except (AttributeError, ValueError):  # the object is not a file, or closed
         return False
 
 

@@ -77,7 +77,9 @@ class RendezvousClient:
         host = _core.Pidfd(open_pidfd(connection), credentials(connection)[0])
         peers: dict[int, Peer] = {}
         try:
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the next read returns the reason
+            with contextlib.suppress(
+                BrokenPipeError, ConnectionResetError
+            ):  # the next read returns the reason of the refusal
                 send(connection, self._handshake.as_message())
             return self._follow(connection, host, peers)
         except (DeadlineExceededError, WorkerLostError, FailedPreconditionError):
@@ -114,7 +116,7 @@ class RendezvousClient:
                 return None
 
     def _next(self, connection: socket.socket, host: _core.Pidfd) -> tuple[Message, list[int]]:
-        """Return the next message; once the connection has closed, a synthesized one."""
+        """Return the next message; if the connection has closed, a message that describes this."""
         while True:
             try:
                 # In slices, because a socket does not accept an infinite time-out.
@@ -126,7 +128,7 @@ class RendezvousClient:
                 _send_departure(connection, f"gave up after {self._deadline}")
                 raise self.give_up() from None
             except ConnectionResetError:
-                continue  # reported once, before the unread data
+                continue  # a reset is reported once, before the unread data
             except Unreadable:
                 return {"kind": "unreadable"}, []
             if received is not None:

@@ -46,12 +46,12 @@ class ConnectedGroup:
     """All processes of a group: this one is ``peers[index]``.
 
     `peers` are in the order of their lowest ranks; they and the random `token` are equal in every process.
-    `late_arrivals` refuses other processes while the group lives; None except in the process of rank 0.
+    `late_arrivals` refuses other processes while the group exists; it is None except in the process of rank 0.
     """
 
     index: int
     peers: list[Peer]
-    token: bytes = field(repr=False)  # a secret of the members
+    token: bytes = field(repr=False)  # a secret that only the members have
     late_arrivals: LateArrivals | None = field(default=None)
 
     def release(self) -> None:

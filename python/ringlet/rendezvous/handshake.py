@@ -78,7 +78,7 @@ class Handshake:
                 f"{me}, the host of this group, runs ringlet {self.version}; pid {other_pid} runs ringlet "
                 f"{other.version}: install the same version for all ranks."
             )
-        # A rank beyond our size has no name in this job.
+        # Ranks beyond this process's number of ranks have no names in this job.
         names = job.names_of(other.ranks) if other.ranks[-1] < self.num_ranks else ranks_text(other.ranks)
         you = f"{names} ({other.identity})"
         if other.identity.boot_id != self.identity.boot_id:

@@ -30,7 +30,7 @@ class RendezvousHost:
         self._ours = ours
         self._listener = Listener(listener, ours.version)
         self._waiting: list[WaitingProcess] = []
-        self._left: set[int] = set()  # ranks that connected, then disconnected
+        self._left: set[int] = set()  # ranks that connected and then disconnected
         self._notes: list[str] = []  # refusals and departures, for the message of a time-out
 
     def wait_for_all(self, deadline: Deadline) -> ConnectedGroup:

@@ -21,7 +21,7 @@ def ranks_text(ranks: Iterable[int]) -> str:
 
 
 def listed(names: list[str]) -> str:
-    """Join names with commas and "and"; a long list is cut to its first six."""
+    """Join names with commas and "and"; of a long list, only the first six."""
     if len(names) == 1:
         return names[0]
     if len(names) > 8:
@@ -59,7 +59,7 @@ class Job:
         return ranks_text(ranks)
 
     def address(self, uid: int | None = None) -> str:
-        """Return the address of the abstract socket of one user's job; by default of this user."""
+        """Return the address of the abstract socket of one user's job; by default this user."""
         # The size is left out: processes with different sizes connect, and receive an error that names both.
         canonical = json.dumps([self.name, self.job_id])
         digest = hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()

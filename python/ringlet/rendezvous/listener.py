@@ -69,7 +69,7 @@ class Listener:
         self._watched.add(connection)
 
     def unwatch(self, connection: socket.socket | int) -> None:
-        """Remove what :meth:`watch` added."""
+        """Stop watching a socket or descriptor."""
         self._selector.unregister(connection)
         self._watched.remove(connection)
 
@@ -108,7 +108,7 @@ class Listener:
                 if error.errno in (errno.EAGAIN, errno.ECONNABORTED, errno.EINTR):
                     return
                 if error.errno in (errno.EMFILE, errno.ENFILE) and self._pending:
-                    time.sleep(0.002)  # pending ones complete or expire soon
+                    time.sleep(0.002)  # pending connections complete or expire soon
                     return
                 if error.errno == errno.EMFILE:
                     raise OSError(errno.EMFILE, no_descriptor_left()) from None

@@ -79,7 +79,7 @@ class PeerSockets:
     def _send_peer(
         self, waiting: WaitingProcess, index: int, other: Handshake, process: _core.Pidfd, end: socket.socket
     ) -> None:
-        """Send one process the connection to another, and a handle of it."""
+        """Send one process its connection to another process, and that process's pidfd."""
         pidfd = process.fileno()
         message = {
             "kind": "peer",

@@ -41,7 +41,7 @@ class ProcessIdentity:
 
     @classmethod
     def from_record(cls, record: Any) -> ProcessIdentity:
-        """Parse an untrusted record of :meth:`as_record`; ValueError if a field is missing or wrong."""
+        """Parse an untrusted record of :meth:`as_record`; raise ValueError if a field is missing or wrong."""
         fields = {field.name: int if field.type == "int" else str for field in dataclasses.fields(cls)}
         if not isinstance(record, dict) or record.keys() != fields.keys():
             raise ValueError("not a process identity")

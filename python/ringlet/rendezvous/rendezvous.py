@@ -1,4 +1,4 @@
-"""Rendezvous: how separately started processes form a group.
+"""Rendezvous: forms a group of separately started processes.
 
 The process of rank 0 is the host. It listens under an abstract name, which is local to the network namespace and is
 released when the process exits. The other processes connect and send a handshake; each is admitted, or refused with

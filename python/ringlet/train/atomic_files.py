@@ -1,8 +1,8 @@
 """Atomic and durable writes of files into a folder: after a crash a file is complete or missing.
 
 A file is written in a staging folder beside its target, flushed, and renamed over the target; then the folder is
-flushed. The staging folder is locked while it is in use, so that the next save can remove the ones that killed
-programs left behind.
+flushed. The staging folder is locked while it is in use, so that the next save can remove the folders that killed
+programs have left.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _flush(path: str, permissions: int | None = None) -> None:
 def open_to_read(path: str) -> int:
     """Open a regular file for reading and return its descriptor.
 
-    A folder, a pipe or a device is a CheckpointCorruptError: a read of a pipe could block forever.
+    A folder, a pipe or a device raises CheckpointCorruptError, because a read of a pipe could block forever.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
     mode = os.fstat(descriptor).st_mode
@@ -103,7 +103,7 @@ def _staging(folder: str) -> Iterator[str]:
         descriptor = _try_lock(path)
         if descriptor is not None and os.path.exists(path):
             break
-        if descriptor is not None:  # another process removed it as left over before it was locked
+        if descriptor is not None:  # another process removed the folder before it was locked
             _unlock(descriptor)
     try:
         yield path
@@ -138,7 +138,7 @@ def _unlock(descriptor: int) -> None:
 
 
 def _remove(path: str) -> None:
-    """Remove a staging folder and its files; :func:`clean` retries what fails here."""
+    """Remove a staging folder and its files; :func:`clean` removes what cannot be removed here."""
     with suppress(OSError):
         for name in os.listdir(path):
             os.unlink(os.path.join(path, name))
@@ -164,7 +164,7 @@ def clean(folder: str) -> None:
 
 
 def make_folder(folder: str) -> None:
-    """Create a folder and its parents durably: they survive a crash of the machine."""
+    """Create a folder and its parents durably, so that they survive a crash of the machine."""
     missing = []
     path = os.path.abspath(folder)
     while not os.path.isdir(path):
@@ -186,7 +186,7 @@ _held = _LockedFolders()
 
 @contextmanager
 def locked(folder: str, timeout_seconds: float = _LOCK_SECONDS) -> Iterator[None]:
-    """Hold the lock of a folder, exclusive among threads and processes; DeadlineExceededError after the timeout.
+    """Hold the lock of a folder, exclusive among threads and processes; raise DeadlineExceededError after the time-out.
 
     The lock is reentrant within a thread, so that a signal handler that saves does not deadlock.
     """

@@ -141,7 +141,7 @@ class Checkpoint(Group):
 
     @property
     def save_counter(self) -> Variable:
-        """The number of saves over all runs of the program: a saved variable that numbers the files."""
+        """The number of saves over all runs of the program, a variable that is saved and numbers the files."""
         if _COUNTER not in self._objects:
             counter = create_plain(None, VariableRequest(0, False, name=_COUNTER, dtype=np.int64))
             self._objects[_COUNTER] = counter
@@ -248,7 +248,7 @@ class Checkpoint(Group):
     def read(
         self, save_path: Any, options: CheckpointOptions | None = None, *, strict: bool = False
     ) -> CheckpointLoadStatus:
-        """Restore everything from a file that :meth:`write` wrote: as :meth:`restore`, except for ``save_counter``."""
+        """Restore everything from a file of :meth:`write`; like :meth:`restore`, except for ``save_counter``."""
         self._refuse_replicas("restored")
         path = _prefix_of(save_path)
         workers = saving_workers(options)

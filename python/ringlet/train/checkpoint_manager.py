@@ -128,7 +128,7 @@ class CheckpointManager:
         if is_from_file:
             self._timestamps = {path: time for path, time in known.items() if time > self._last_preserved}
         else:
-            # Some of these may be kept permanently, which is no longer recorded: the oldest ones are not removed.
+            # Which checkpoints are kept permanently is no longer recorded, so the oldest ones are not removed.
             newest = list(known.items())[-int(self._max_to_keep or len(known)) :]
             self._timestamps = dict(newest)
             self._last_preserved = min([time for _, time in newest], default=now) - 1.0
@@ -222,7 +222,7 @@ class CheckpointManager:
         make_folder(self._directory)
         with locked(self._directory):
             self._join_others()
-            self._write_state()  # before files are removed
+            self._write_state()  # written before files are removed
             count = len(self._timestamps)
             remove_files([file_of(path) for path in self._sweep()])
             if len(self._timestamps) != count:
@@ -253,7 +253,7 @@ class CheckpointManager:
         return removed
 
     def _write_state(self) -> None:
-        assert self._latest is not None  # set by the save
+        assert self._latest is not None  # the save has set it
         names = tuple([os.path.relpath(path, self._directory) for path in self._timestamps])
         latest = os.path.relpath(self._latest, self._directory)
         state = FolderState(latest, names, tuple(self._timestamps.values()), self._last_preserved)

@@ -1,4 +1,4 @@
-"""CheckpointOptions: which process writes, how the others wait, and callbacks after a write."""
+"""CheckpointOptions: selection of the writing process, the barrier of the others, and callbacks after a write."""
 
 from __future__ import annotations
 

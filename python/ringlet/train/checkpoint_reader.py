@@ -146,7 +146,7 @@ class CheckpointFile:
         return array.astype(entry.form.dtype, copy=False)
 
     def verify(self) -> None:
-        """Read and verify the whole file, keeping nothing in memory; CheckpointCorruptError if a byte differs."""
+        """Read and verify the whole file, keeping nothing in memory; raise CheckpointCorruptError if a byte differs."""
         for entry in self.entries.values():
             self.read(entry)
 

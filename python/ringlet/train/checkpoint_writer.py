@@ -24,7 +24,7 @@ __all__ = ["FORMAT", "Tensor", "checksum_of", "write_file"]
 
 FORMAT = "ringlet checkpoint 1"
 
-# How the library formats an error of the system.
+# The format of system errors in the library's messages.
 _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
 # The library's names of element types that differ from the file format's.
 _SPEC_NAMES = {"U8": "uint8"}

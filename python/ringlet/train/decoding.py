@@ -87,7 +87,7 @@ def _key(node: Node) -> Any:
 
 
 def _leaf(file: CheckpointFile | None, node: Node, kind: Kind) -> Any:
-    """Return a number, text, bytes or None; without a file, only those held in the tree itself."""
+    """Return a number, text, bytes or None; without a file, only values in the tree itself."""
     if type(node) in _SCALARS:
         return node
     try:

@@ -1,4 +1,4 @@
-"""Result of a restore: which names of the file and of the program matched."""
+"""Result of a restore: the matched and unmatched names of the file and the program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ S = TypeVar("S", bound="CheckpointLoadStatus")
 
 
 class Matches:
-    """Matched and unmatched names of one restore; logs a warning of the unmatched ones when it is deleted.
+    """Matched and unmatched names of one restore; logs a warning of the unmatched names when it is deleted.
 
     The status and each attribute that waits to be set refer to it. This object refers to neither, so there is no cycle.
     """
@@ -24,7 +24,7 @@ class Matches:
         self.is_quiet = False
 
     def found_place(self, names: Sequence[str]) -> None:
-        """Record names that were restored later."""
+        """Record names that are restored after the call of ``restore``."""
         self.matched.update(names)
         self.unexpected.difference_update(names)
 

@@ -108,7 +108,7 @@ class SavedParts:
         self._parts = {int(number): dict(pairs) for number, pairs in told.get("parts", {}).items()}
 
     def node_for(self, worker: int, name: str, node: Node) -> Node:
-        """Return the node that a worker restores; `node` is the writing worker's."""
+        """Return the node that a worker restores; `node` is the writing worker's node."""
         return self._parts.get(worker, {}).get(name, node)
 
     def nodes(self, name: str, node: Node) -> list[Node]:

@@ -114,7 +114,7 @@ class Restoration:
         if inside is not None:
             self._differ(kind, inside, path)
             return keep
-        for _ in entries_of(self._file, node):  # raises if one is missing
+        for _ in entries_of(self._file, node):  # raises an error if one is missing
             pass
         return lambda: self._replaced(value, decode(self._file, node, value))
 
@@ -123,7 +123,7 @@ class Restoration:
         self.problems.append(f"{name_of(path)}: saved as {kind_name(saved)}, but the program has {here}")
 
     def _saved_variable(self, node: Node, path: Path) -> SavedVariable:
-        """Return the saved variable for this worker; for ON_READ with the components of all workers."""
+        """Return the saved variable for this worker; an ON_READ variable has the components of all workers."""
         saved = saved_variable(self._file, self._parts.node_for(self._worker, name_of(path), node))
         if saved.sort is not Sort.ON_READ or self._parts.num_workers == 1:
             return saved
@@ -164,7 +164,7 @@ class Restoration:
                     self._match_arrays(here[key], child, (*path, key))
 
     def _match_children(self, value: Any, kind: Kind | None, node: Node, saved: Kind, path: Path) -> Maker:
-        assert kind is not None  # otherwise there are no children
+        assert kind is not None  # other nodes have no children
         if kind is not saved and not {kind, saved} <= _SAME_FAMILY:
             self._differ(kind, saved, path)
             return lambda: value
@@ -287,7 +287,7 @@ def _set_fields(value: Any, items: dict[str, Any]) -> None:
         setattr(value, name, each)
 
 
-# How a plain container gets new items; a tuple is replaced.
+# Functions that give a plain container new items; a tuple is replaced.
 _REFILL: dict[Kind, Callable[[Any, dict[Any, Any]], Any]] = {
     Kind.LIST: _refill_list,
     Kind.DICT: _refill_dict,

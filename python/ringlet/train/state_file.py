@@ -50,7 +50,7 @@ class FolderState:
 
     @classmethod
     def of_text(cls, text: str) -> FolderState:
-        """Parse the text of :meth:`as_text`; a ValueError if it is not valid."""
+        """Parse the text of :meth:`as_text`; raise ValueError if it is not valid."""
         body, mark, _ = text.rpartition("# crc32c: ")
         checksum = _CHECKSUM.fullmatch(text[len(body) :])
         if not mark or checksum is None or int(checksum[1], 16) != _core.crc32c(body.encode()):

@@ -70,7 +70,7 @@ def form_of(dtype: np.dtype[Any]) -> Form:
 
 @functools.lru_cache(maxsize=256)
 def form_of_text(text: str) -> Form:
-    """Parse the text of a :class:`Form`; a ValueError if it is not valid.
+    """Parse the text of a :class:`Form`; raise ValueError if it is not valid.
 
     Raises a TypeError for a dtype of ml_dtypes if that package is not installed.
     """

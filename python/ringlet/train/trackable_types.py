@@ -26,7 +26,7 @@ class Group:
 
 
 class Kind(enum.Enum):
-    """How a checkpoint treats an object."""
+    """The kinds of objects, which determine their treatment by a checkpoint."""
 
     VARIABLE = "variable"
     GROUP = "group"
@@ -86,7 +86,7 @@ _TESTS: list[tuple[Kind, Callable[[Any], bool]]] = [
 
 
 def kind_of_object(value: Any) -> Kind | None:
-    """Return how a checkpoint treats an object; None if it cannot be saved."""
+    """Return the kind of an object; None if it cannot be saved."""
     exact = _EXACT.get(type(value))
     if exact is not None:
         return exact

@@ -28,7 +28,7 @@ def title_of(value: Any, count: int) -> str:
     """Return the caption of the table of a value."""
     kind = type(value)
     replicas = f"of {count} replica{'s' if count > 1 else ''}"
-    # Looked up on the class: a Mirrored forwards the attributes of its value.
+    # Looked up on the class, because a Mirrored forwards the attributes of its value.
     if not hasattr(kind, "synchronization"):
         return f"{kind.__name__} {replicas}"
     how = f"synchronization {value.synchronization.name}, aggregation {value.aggregation.name}"

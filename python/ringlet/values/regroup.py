@@ -24,7 +24,7 @@ _SAME_ANSWERS = "Return the same nested structure from every replica, with None 
 def regroup(values: Sequence[Any], wrap: Wrap = PerReplica, *, always_wrap: bool = False) -> Any:
     """Combine one nested structure per replica into one structure of distributed values.
 
-    Composites such as dataclasses are structures too, except an identical object on all replicas, or one that contains
+    Composites such as dataclasses are also structures, unless the object is identical on all replicas or contains
     itself. Components of a distributed variable are replaced by that variable. An object that is identical on all
     replicas is returned unchanged unless `always_wrap`.
     """
@@ -107,7 +107,7 @@ def _is_component(leaf: Any) -> bool:
 def _regroup_leaf(values: Sequence[Any], wrap: Wrap, always_wrap: bool) -> Any:
     first = values[0]
     is_plain = type(first) in LEAF_TYPES
-    # Looked up on the class: instances may have attributes of any name.
+    # Looked up on the class, because instances may have attributes of any name.
     if not is_plain and hasattr(type(first), "distribute_strategy"):
         variable = _variable_of(values)
         if variable is not None:
@@ -148,10 +148,10 @@ def _shape_of(value: Any) -> nest.PyTreeSpec:
 def leaf_columns(
     components: Sequence[Any], call: str, whose: str = "replica"
 ) -> tuple[list[tuple[Any, ...]], nest.PyTreeSpec]:
-    """Flatten nested structures of one shape; return the leaves of all by position, and the shape.
+    """Flatten nested structures of one shape; return the leaves, grouped by position, and the shape.
 
-    ValueError shows both structures if one differs; `call` names the operation, `whose` the owner of a value, such as
-    "replica".
+    If one differs, a ValueError shows both structures; `call` names the operation, `whose` the owner of a value, such
+    as "replica".
     """
     leaves, shape = nest.flatten(components[0])
     text = f"{call} of components that are different structures"

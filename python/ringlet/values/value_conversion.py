@@ -21,11 +21,11 @@ Shape = tuple["int | None", ...] | None
 
 # Python numbers are converted to the dtype of the variable.
 _NUMBER_KINDS = {bool: "b", int: "i", float: "f", complex: "c"}
-# Kind of a variable: accepted kinds of Python numbers, lists and initial values.
+# For each kind of variable, the accepted kinds of Python numbers, lists and initial values.
 _TAKEN = {"b": "b", "i": "ib", "f": "fib", "c": "cfi"}
 # Numeric kinds (V: ml_dtypes), and kinds whose conversions must be exact.
 _NUMBERS, _EXACT = "biufcV", "iuUS"
-# Types converted like the Python numbers in them.
+# Types that are converted like the Python numbers that they contain.
 _WRITTEN_OUT = (list, tuple, range)
 
 

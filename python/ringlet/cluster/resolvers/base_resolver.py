@@ -123,7 +123,7 @@ class ClusterResolver(abc.ABC):
         return fault.as_error(type(self).__name__, "")
 
     def _master_of(self, task_type: str | None, task_id: int | None, rpc_layer: str | None) -> str:
-        """Return the address of a task, by default of this one; empty if the task is unknown."""
+        """Return the address of a task, by default this task; empty if the task is unknown."""
         task_type = self.task_type if task_type is None else task_type
         task_id = self.task_id if task_id is None else task_id
         if task_type is None or task_id is None:

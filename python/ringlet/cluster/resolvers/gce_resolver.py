@@ -91,7 +91,7 @@ class GCEClusterResolver(ClusterResolver):
         return ClusterSpec({self._task_type: sorted(addresses)})
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Return the address of a task, by default of this one.
+        """Return the address of a task, by default this task.
 
         Parameters
         ----------

@@ -13,7 +13,7 @@ __all__ = ["KubernetesClusterResolver", "KubernetesExecutableLocation"]
 
 
 class KubernetesExecutableLocation(enum.Enum):
-    """Where the program runs, which determines where the client reads its settings.
+    """The place where the program runs, which determines the source of the client's settings.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class KubernetesClusterResolver(ClusterResolver):
         )
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Return the address of a task, by default of this one.
+        """Return the address of a task, by default this task.
 
         Parameters
         ----------

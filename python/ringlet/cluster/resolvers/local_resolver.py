@@ -188,7 +188,7 @@ class LocalClusterResolver(ClusterResolver):
         return ClusterSpec(local_tasks(self._workers, self._ps))
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Return the name of a task, by default of the chief.
+        """Return the name of a task, by default the chief.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Lists as Slurm writes them: of hosts, ``n[1-3],m5``, and of numbers of tasks, ``2(x3),1``."""
+"""Slurm's notation for lists of hosts, ``n[1-3],m5``, and of numbers of tasks, ``2(x3),1``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_ENTRIES = 1_000_000  # largest number of hosts in a list; a larger one is 
 def expand_hostlist(hostlist: str) -> list[str]:
     """Expand a list of hosts as in ``SLURM_STEP_NODELIST``; a host that occurs twice is returned twice."""
     try:
-        parts = re.split(r",(?![^\[]*\])", hostlist)  # at commas outside of brackets
+        parts = re.split(r",(?![^\[]*\])", hostlist)  # split at commas outside of brackets
         if not parts[-1]:
             parts.pop()
         hosts = [host for part in parts for host in _hosts(part)]

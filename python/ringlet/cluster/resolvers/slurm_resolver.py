@@ -133,7 +133,7 @@ class SlurmClusterResolver(ClusterResolver):
         return ClusterSpec(self._shared_out(addresses))
 
     def get_task_info(self) -> tuple[str | None, int | None]:
-        """Return job and index of this process.
+        """Return the job and the index of this process.
 
         Returns
         -------
@@ -143,7 +143,7 @@ class SlurmClusterResolver(ClusterResolver):
         return self.task_type, self.task_id
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Return the address of a task, by default of this one.
+        """Return the address of a task, by default this task.
 
         Parameters
         ----------
@@ -162,7 +162,7 @@ class SlurmClusterResolver(ClusterResolver):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Return the number of GPUs that Slurm assigns to each task; devices are CPUs nevertheless.
+        """Return the number of GPUs that Slurm assigns to each task; devices are still CPUs.
 
         Parameters
         ----------

@@ -99,7 +99,7 @@ class TFConfigBaseResolver(ClusterResolver):
         return self._environment
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Return the address of a task, by default of this one.
+        """Return the address of a task, by default this task.
 
         Parameters
         ----------
@@ -158,7 +158,7 @@ class TFConfigBaseResolver(ClusterResolver):
         try:
             return config.cluster_spec.task_address(named_type, named_id)  # type: ignore[arg-type]
         except ClusterConfigError as error:
-            # The configuration is at fault only for values read from it, not for arguments of the program.
+            # Errors name the configuration only for values that were read from it, not for arguments of the program.
             if named_type not in config.cluster_spec.jobs and task_type is None and self._task_type is None:
                 raise config.no_task(str(error), "type", named_type) from None
             if named_type in config.cluster_spec.jobs and task_id is None and self._task_id is None:

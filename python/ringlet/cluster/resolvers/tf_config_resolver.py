@@ -16,8 +16,8 @@ _VARIABLE = "TF_CONFIG"
 class TFConfigClusterResolver(TFConfigBaseResolver):
     """Reads ``TF_CONFIG`` from the environment (``tf.distribute.cluster_resolver.TFConfigClusterResolver``).
 
-    The variable is read at each call, not when the resolver is created. Without it the cluster is empty: there is one
-    process.
+    The variable is read at each call, not when the resolver is created. If it is not set, the cluster is empty, for a
+    single process.
 
     Parameters
     ----------

@@ -255,14 +255,14 @@ class TPUClusterResolver(ClusterResolver):
         return self.task_type
 
     def get_coordination_service_leader(self) -> str:
-        """Return the task that leads the others: the first host."""
+        """Return the leading task: the first host."""
         return f"/job:{self.task_type}/task:0"
 
     def __enter__(self) -> None:
         """Do nothing: no connection is opened."""
 
     def __exit__(self, *_: object) -> None:
-        """Do nothing."""
+        """Do nothing: no connection is closed."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TPUClusterResolver:
         return self

@@ -1,4 +1,4 @@
-"""UnionResolver: several clusters combined into one."""
+"""UnionResolver: combines several clusters into one."""
 
 from __future__ import annotations
 

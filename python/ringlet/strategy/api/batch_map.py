@@ -81,7 +81,7 @@ def map_batches(
     size = _checked_size(batch_size, rows, strategy.extended._num_local_replicas)
     begins = range(0, max(rows, 1), size)
     results: list[Any] = [None] * len(begins)
-    waiting = list(reversed(range(len(begins))))  # replicas pop numbers, which is atomic
+    waiting = list(reversed(range(len(begins))))  # replicas pop batch numbers, which is atomic
     done, lock = 0, threading.Lock()
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""CrossDeviceOps: classes that combine the values of replicas, and the base class for user-defined ones."""
+"""CrossDeviceOps: the base class of reductions over the replicas, and the predefined reductions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class CrossDeviceOps:
-    """Base class of classes that combine the values of replicas (``tf.distribute.CrossDeviceOps``).
+    """Base class of reductions over the replicas (``tf.distribute.CrossDeviceOps``).
 
     A subclass overrides :meth:`reduce_implementation`, and :meth:`batch_reduce_implementation` if it can combine many
     values at once; their arguments are checked. A strategy uses its ``cross_device_ops`` for ``reduce``,
@@ -218,7 +218,7 @@ class CoreAllReduce(CrossDeviceOps):
 
 
 class DirectAllReduce(CoreAllReduce):
-    """Reads each chunk from every replica and writes it once, in the balanced tree order.
+    """An algorithm that reads each chunk from every replica and writes it once, in the balanced tree order.
 
     Examples
     --------
@@ -231,7 +231,7 @@ class DirectAllReduce(CoreAllReduce):
 
 
 class RingAllReduce(CoreAllReduce):
-    """The textbook ring: reduce-scatter, then all-gather, in the order of the ring.
+    """The ring algorithm: reduce-scatter, then all-gather, in the order of the ring.
 
     Examples
     --------

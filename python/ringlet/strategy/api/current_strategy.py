@@ -47,7 +47,7 @@ def get_strategy() -> Strategy:
 
 
 def has_strategy() -> bool:
-    """Return whether the current strategy is not the default one.
+    """Return whether a strategy other than the default strategy is current.
 
     Returns
     -------

@@ -240,7 +240,7 @@ class DeprecatedCalls(PlainNames):
 
 
 def _pipelines(extended: StrategyExtended) -> list[tuple[InputContext, int]]:
-    """Return the context of each input pipeline of this process, and the number of replicas it feeds."""
+    """Return the context of each input pipeline of this process, and the number of replicas that it feeds."""
     from ringlet.data import InputContext  # imported on first use
 
     workers: Any = extended._workers

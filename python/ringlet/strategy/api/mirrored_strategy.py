@@ -125,7 +125,7 @@ class MirroredExtended(StrategyExtended):
 
     @property
     def parameter_devices(self) -> tuple[str, ...]:
-        """Full names of the replicas' devices, which hold the variables too."""
+        """Full names of the replicas' devices, which also hold the variables."""
         return self._devices
 
     def non_slot_devices(self, var_list: Sequence[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Several steps in one call, as in TensorFlow 1: their context, and the loop over an iterator."""
+"""Several steps in one call, as in TensorFlow 1: the context of the steps, and the loop over an iterator."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class MultiStepContext:
         self._reduce_ops[name] = op
         if op is not None and strategy is not None:
             output = strategy.reduce(op, output, axis=None)
-        elif op is not None and isinstance(output, DistributedValues):  # the default strategy: one replica
+        elif op is not None and isinstance(output, DistributedValues):  # the default strategy has one replica
             output = reduce_components(op, output, 1)
         self._last_step_outputs[name] = output
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ringlet.values import DistributedValues, PerReplica
 
     Arrays = TypeVarTuple("Arrays")
-    Result: TypeAlias = T | PerReplica[T]  # with one replica, the value itself
+    Result: TypeAlias = T | PerReplica[T]  # with one replica, `run` returns the value itself
 
 __all__ = ["Strategy"]
 
@@ -65,7 +65,7 @@ class Strategy(DeprecatedCalls):
         return self
 
     def _checked(self, *method: str) -> StrategyExtended:
-        """Return the extended object for a call, after a check of the context."""
+        """Check that a call is allowed in this context, and return the extended object."""
         strategy = self._here()
         require_cross_replica(strategy, *method)
         return strategy._extended
@@ -88,7 +88,7 @@ class Strategy(DeprecatedCalls):
 
     @property
     def cluster_resolver(self) -> Any:
-        """The resolver of the cluster that this strategy runs on; None for one process."""
+        """The resolver of the strategy's cluster; None for strategies of one process."""
         return None
 
     def scope(self) -> context.Scope:

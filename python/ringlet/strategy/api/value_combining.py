@@ -1,4 +1,4 @@
-"""Combining values in cross-replica context: the calls of an extended object, and their hooks."""
+"""Reductions in cross-replica context: the methods of an extended object, and their hooks."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class ValueCombining(ExtendedBase):
 
 
 def checked_pairs(pairs: Any) -> list[tuple[Any, Any]]:
-    """Return pairs of values and destinations as a list, after a check."""
+    """Check pairs of values and destinations, and return them as a list."""
     if not isinstance(pairs, Iterable):
         raise TypeError(
             "value_destination_pairs must be a list of tuples of a value and the destinations of its result, got "

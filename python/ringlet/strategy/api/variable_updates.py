@@ -1,4 +1,4 @@
-"""Variables of a strategy: their creation and updates, the calls of an extended object, and their hooks."""
+"""Creation and updates of a strategy's variables: the methods of an extended object, and their hooks."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class VariableUpdates(ExtendedBase):
         Returns
         -------
         tuple of str, or Variable
-            The devices of the replicas; for a strategy without devices of its own, the variable whose name sorts first.
+            The devices of the replicas; for a strategy without devices, the variable whose name sorts first.
 
         Examples
         --------
@@ -225,7 +225,7 @@ class VariableUpdates(ExtendedBase):
         'no component'
         """
         container = getattr(value, "_container", None)
-        if callable(container):  # a weak reference
+        if callable(container):  # stored as a weak reference
             container = container()
         return value if container is None else container
 
@@ -264,7 +264,7 @@ class VariableUpdates(ExtendedBase):
         return request.first_value()
 
     def _create_variable(self, request: Any) -> Any:
-        """Create a variable in the scope of this strategy; a plain one unless overridden."""
+        """Create a variable in the scope of this strategy; a plain variable unless overridden."""
         from ringlet.values.variables.variable_factory import create_plain  # imported on first use
 
         return create_plain(self._container_strategy(), request)

@@ -15,7 +15,7 @@ _IS_ASYNC = 0x80 | 0x200
 
 
 def check_arguments(args: Any, kwargs: Any) -> None:
-    """Raise unless `args` is a list or tuple (ValueError) and `kwargs` a mapping or None (TypeError)."""
+    """Raise an error unless `args` is a list or tuple (ValueError) and `kwargs` a mapping or None (TypeError)."""
     if not isinstance(args, (list, tuple)):
         raise ValueError(
             f"positional args must be a list or tuple, got {shortened(args)} of type {type(args)}: write args=(value,)"

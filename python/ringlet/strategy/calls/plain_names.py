@@ -1,4 +1,4 @@
-"""Plain names of the methods that TensorFlow calls experimental."""
+"""Aliases without "experimental" for methods with TensorFlow's experimental names."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ __all__ = [
 
 Array = NDArray[Any]
 
-# Converting these to arrays here is cheaper than the general path.
+# Types that are converted to arrays here, which is cheaper than the general path.
 NUMBER_TYPES = frozenset({bool, int, float, np.float32, np.float64, np.int32, np.int64})
 
 _OPS = {ReduceOp.SUM: Op.SUM, ReduceOp.MEAN: Op.MEAN}
@@ -100,7 +100,7 @@ def check_count(value: DistributedValues[Any], num_replicas: int) -> None:
 def reduce_plain(op: ReduceOp, value: Any, num_replicas: int) -> Any:
     """Combine a value that is the same on all replicas: MEAN, and SUM of zeros, return it unchanged.
 
-    Any other SUM is a ValueError: the intended number of summands is unknown.
+    Any other SUM raises ValueError, because the intended number of summands is unknown.
     """
     if op is ReduceOp.MEAN or num_replicas == 1 or _is_zero(value):
         return value
@@ -113,7 +113,7 @@ def reduce_plain(op: ReduceOp, value: Any, num_replicas: int) -> Any:
 def reduce_mirrored(op: ReduceOp, value: DistributedValues[Any], num_replicas: int) -> Any:
     """Combine a distributed value that is equal on all replicas: MEAN returns the first component.
 
-    SUM over several replicas is a ValueError: the intended number of summands is unknown.
+    SUM over several replicas raises ValueError, because the intended number of summands is unknown.
     """
     if op is ReduceOp.SUM and num_replicas > 1:
         raise ValueError(

@@ -65,7 +65,7 @@ class Shapes:
         self._next_slots = [0] * num_replicas
 
     def record(self, replica: int, shape: Any) -> None:
-        """Record the structure of a replica's next call, again if that fails before other replicas take part."""
+        """Record the structure of a replica's next call; repeatable until other replicas take part in the call."""
         self._slots[self._next_slots[replica]][replica] = shape
 
     def compare(self, replica: int, shape: Any, call: str = "all_reduce") -> None:
@@ -83,7 +83,7 @@ class Shapes:
             )
 
     def explain(self, replica: int, call: str, error: CollectiveMismatchError) -> CollectiveMismatchError:
-        """Return the error to raise for a mismatch: it names array libraries if they differ, else it is the core's."""
+        """Return the error for a mismatch; it names the array libraries if they differ, else it is the core's."""
         calls = [line for line in str(error).splitlines() if line.lstrip().startswith("rank ")]
         if not all(f"{call}(" in line for line in calls):
             return error

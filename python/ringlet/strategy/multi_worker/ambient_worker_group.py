@@ -13,8 +13,8 @@ __all__ = ["Workers", "current_workers", "register_workers"]
 class Workers(Protocol):
     """Base class of worker groups: calls that all workers make together, in the same order, outside of replicas.
 
-    The first call includes the rendezvous. Every call waits at most the strategy's time-out, and raises on all workers
-    if one is lost or has made another call.
+    The first call includes the rendezvous. Every call waits at most the strategy's time-out, and raises an error on all
+    workers if one is lost or has made another call.
     """
 
     @property
@@ -38,7 +38,7 @@ class Workers(Protocol):
         ...
 
     def barrier(self, name: str) -> None:
-        """Wait until all workers have called this."""
+        """Wait until all workers have called this method."""
 
     def sum(self, number: int) -> int:
         """Return the sum over all workers."""

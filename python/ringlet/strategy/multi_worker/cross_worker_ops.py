@@ -24,7 +24,7 @@ from ringlet.values import IndexedSlices, leaf_columns
 __all__ = ["gather_over_workers", "reduce_over_workers"]
 
 Array = NDArray[Any]
-# One leaf of a structure: its values of the replicas of this process, in order.
+# One leaf of a structure: the values of this process's replicas, in order.
 Column = Sequence[Any]
 
 
@@ -33,8 +33,9 @@ def reduce_over_workers(
 ) -> list[Any]:
     """Combine values of the replicas of all workers in one pass, bit for bit as a replica's all_reduce does.
 
-    `values` holds, for each leaf of `shape`, the components of this process, which may be nested structures. If those
-    differ, InvalidArgumentError is raised here only; if workers differ, CollectiveMismatchError on all.
+    `values` holds, for each leaf of `shape`, the components of this process, which may be nested structures. If the
+    structures of one process differ, it alone raises InvalidArgumentError; if workers differ, all raise
+    CollectiveMismatchError.
     """
     flat = [leaf_columns([read_component(part) for part in components], "reduce") for components in values]
     columns = [column for parts, _ in flat for column in parts]

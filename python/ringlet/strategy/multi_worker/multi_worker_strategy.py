@@ -85,7 +85,7 @@ class MultiWorkerMirroredStrategy(Strategy):
 
     @property
     def cluster_resolver(self) -> ClusterResolver:
-        """The resolver of the cluster that this strategy runs on."""
+        """The resolver of the strategy's cluster."""
         resolver: ClusterResolver = self.extended._cluster_resolver  # type: ignore[attr-defined]  # set by __init__
         return resolver
 
@@ -258,7 +258,7 @@ class MultiWorkerMirroredExtended(MirroredExtended):
         return distribute_datasets_from_function(dataset_fn, len(self._devices), options, **self._worker_arguments())
 
     def _worker_arguments(self) -> dict[str, Any]:
-        """Return the arguments that tell a distributed dataset which worker this is."""
+        """Return the arguments of a distributed dataset that identify this worker."""
         workers = self._workers
         if workers is None:
             return {}

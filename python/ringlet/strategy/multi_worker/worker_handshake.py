@@ -147,7 +147,7 @@ def _refuse_other_machines(cluster: Cluster) -> None:
 
 
 def _log_long_wait(cluster: Cluster, wait: Callable[[], Member]) -> Member:
-    """Wait for the other workers, and log a warning if that takes long."""
+    """Wait for the other workers, and log a warning if the wait is long."""
     is_done: list[bool] = []
 
     def log() -> None:

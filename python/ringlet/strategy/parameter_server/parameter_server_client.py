@@ -85,7 +85,7 @@ class ParameterServers:
         freed = self._freed[index]
         if keys := [freed[i] for i in range(len(freed))]:
             self._ask(index, ("forget", keys))
-            for _ in keys:  # only after the reply: an interrupted request is repeated
+            for _ in keys:  # removed only after the reply, because an interrupted request is repeated
                 freed.popleft()
 
     def mark_lost(self, index: int) -> PSUnavailableError | FailedPreconditionError:
@@ -123,7 +123,7 @@ class ParameterServers:
 
 
 def _uninterrupted(call: Callable[..., _core.Table], *args: Any) -> _core.Table:
-    """Call a function in another thread than the main one, so that no signal handler interrupts a message."""
+    """Call a function in a thread other than the main thread, so that no signal handler interrupts a message."""
     if threading.current_thread() is not threading.main_thread():
         return call(*args)
     future: concurrent.futures.Future[_core.Table] = concurrent.futures.Future()
@@ -131,7 +131,7 @@ def _uninterrupted(call: Callable[..., _core.Table], *args: Any) -> _core.Table:
     try:
         return future.result()
     finally:
-        del future  # its exception refers to this frame
+        del future  # the exception of the result refers to this frame
 
 
 def _fulfil(future: concurrent.futures.Future[Any], call: Callable[..., Any], args: tuple[Any, ...]) -> None:
@@ -160,7 +160,7 @@ def _reply_to(number: int, channel: Channel, deadline: Deadline) -> tuple[Messag
 
 def _receive(channel: Channel, deadline: Deadline) -> Message:
     poller = select.poll()
-    with contextlib.suppress(ValueError):  # closed in the meantime, which `poll` detects
+    with contextlib.suppress(ValueError):  # the channel was closed in the meantime, which `poll` detects
         poller.register(channel.fileno(), select.POLLIN)
     while (message := channel.poll()) is None:
         if deadline.is_over():
@@ -209,7 +209,7 @@ _starting = threading.Lock()
 def servers_of(resolver: ClusterResolver) -> ParameterServers:
     """Return the parameter servers of a cluster, after starting its processes if necessary.
 
-    The same object for all strategies over this resolver, until its cluster is stopped.
+    All strategies over this resolver share the object until its cluster is stopped.
     """
     with _starting:
         known = _known.get(resolver)

@@ -115,7 +115,7 @@ class ParameterServerStrategy(Strategy):
 class ParameterServerExtended(OneDeviceExtended):
     """Implementation of :class:`ParameterServerStrategy`, with one replica: the function that runs on a worker.
 
-    In a worker, `cluster_resolver` is None.
+    In a worker process, `cluster_resolver` is None.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class ParameterServerExtended(OneDeviceExtended):
         return True
 
     def non_slot_devices(self, var_list: Sequence[Any]) -> Any:
-        """Return the variable whose name sorts first, as in strategies without devices of their own."""
+        """Return the variable whose name sorts first, as in strategies without devices."""
         return StrategyExtended.non_slot_devices(self, var_list)
 
     # The cluster
@@ -316,7 +316,7 @@ def _fixed_server(index: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def refusing_variables(message: str) -> Iterator[None]:
-    """Return a context manager in which creating a variable of this strategy raises ValueError, with a message."""
+    """Return a context manager in which creating a variable of this strategy raises a ValueError with `message`."""
     token = _refusal.set(message)
     try:
         yield

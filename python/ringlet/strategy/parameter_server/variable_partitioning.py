@@ -21,7 +21,7 @@ def shard_requests(request: VariableRequest, partitioner: Callable[..., Any]) ->
     """Split a variable request into shards as a partitioner specifies; empty if the variable is not sharded.
 
     If the initial value is callable and the request has shape and dtype, it is called for each shard with
-    ``partition_shape`` and ``partition_offset``, or with a ``shard_info`` of both, whichever it takes.
+    ``partition_shape`` and ``partition_offset``, or with a ``shard_info`` of both, depending on its parameters.
     """
     requested = _full_shape(request)
     is_lazy = callable(request.initial_value) and requested is not None and request.dtype is not None
@@ -112,5 +112,5 @@ class _LazyParts:
 def _takes_shard_info(initial_value: Callable[..., Any]) -> bool:
     try:
         return "shard_info" in inspect.signature(initial_value).parameters
-    except (TypeError, ValueError):  # no signature
+    except (TypeError, ValueError):  # a callable without a signature
         return False

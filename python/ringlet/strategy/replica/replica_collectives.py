@@ -1,4 +1,4 @@
-"""One replica's part of each collective, below :class:`~ringlet.strategy.ReplicaContext`."""
+"""One replica's part of each collective; used by :class:`~ringlet.strategy.ReplicaContext`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def all_reduce_leaves(
 ) -> list[Any]:
     """Combine the arrays of one replica with the arrays of the other replicas.
 
-    `replica` counts the replicas of this process; `shape` is the structure (PyTreeSpec or KindShape) of the leaves.
+    `replica` is the index among the replicas of this process; `shape` is the structure (PyTreeSpec or KindShape) of the
+    leaves.
     """
     shapes = run.shapes
     if run.whole_batch and any(leaf is arg for leaf in leaves for arg in run._rows[replica]):
@@ -198,7 +199,7 @@ class _Cell:
 
 
 def _join_cells(strategy: Strategy, cells: Any, axes: Any) -> Any:
-    # With one replica in this process, its cell is not wrapped in a PerReplica.
+    # With one replica in this process, the value is not wrapped in a PerReplica.
     components = PerReplica([cell.content for cell in strategy.experimental_local_results(cells)])
     return strategy.extended._gather(components, strategy.experimental_local_results(axes)[0].content)
 
@@ -207,7 +208,7 @@ def _join_cells(strategy: Strategy, cells: Any, axes: Any) -> Any:
 
 
 def all_reduce_single(leaves: Sequence[Any], outs: list[Any] | None, is_writable: bool) -> list[Any]:
-    """Return the values of a single replica, in memory that nothing else writes to."""
+    """Return the values of a single replica, in memory that no other code writes to."""
     if outs is None:
         return [leaf if isinstance(leaf, IndexedSlices) else _own_copy(leaf, is_writable) for leaf in leaves]
     results = [_own_copy(as_ndarray(leaf), False) for leaf in leaves]
@@ -218,7 +219,7 @@ def all_reduce_single(leaves: Sequence[Any], outs: list[Any] | None, is_writable
 
 
 def all_gather_single(leaves: Sequence[Any]) -> list[Any]:
-    """Return the values that a single replica gathers: read-only copies of its own."""
+    """Return the values that a single replica gathers: read-only copies of its own values."""
     return [_copy_to_read(leaf) for leaf in leaves]
 
 

@@ -1,9 +1,9 @@
 """Helper threads and the collective group of a strategy's replicas, and the pool that keeps them between runs.
 
 A `ReplicaThreads` has a claim counter, P-1 helper threads beside the thread that calls ``run``, and a group with one
-rank for each replica. A strategy keeps the free ones in a pool: a run acquires one and releases it, so that concurrent
-and nested runs each have their own. Helpers refer to their `ReplicaThreads` and never to the strategy, which can
-therefore be collected while they are parked.
+rank for each replica. A strategy keeps the free `ReplicaThreads` in a pool: each run acquires one and releases it, so
+that concurrent and nested runs have separate ones. Helpers refer to their `ReplicaThreads` and never to the strategy,
+which can therefore be collected while they are parked.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from ringlet.strategy.replica.error_selection import location
 
 __all__ = ["NO_WORK", "ReplicaThreadPool", "ReplicaThreads", "fork_count"]
 
-# How long the exit of the interpreter waits for helpers that are ending.
+# Maximum wait of the interpreter's exit for helpers that are ending.
 EXIT_SECONDS = 1.0
 
-# How long a run waits for the replicas of an earlier one that it has left behind.
+# Maximum wait of a run for replicas that an earlier run has abandoned.
 _PATIENCE_SECONDS = 1.0
 
 _ENDED = "has returned from its step function"
@@ -35,7 +35,7 @@ _INTERPRETER_ENDS = "the interpreter is ending"
 
 
 class Work(Protocol):
-    """Base class of what helpers execute."""
+    """Base class of the work that helpers execute."""
 
     def execute(self, replica: int) -> None:
         """Run one replica to its end; never raises."""
@@ -47,7 +47,7 @@ class _NoWork:
         raise AssertionError(f"replica {replica} was claimed outside of a run")
 
 
-# The work of a ReplicaThreads between runs.
+# The placeholder for the work of a ReplicaThreads between runs.
 NO_WORK = _NoWork()
 
 
@@ -128,7 +128,7 @@ class ReplicaThreadPool:
     """Pool of the `ReplicaThreads` of one strategy.
 
     An item in use has an owner, an object unique to a run. Ctrl-C may interrupt between any two instructions, so
-    ownership is recorded by owner alone: an interrupted run releases whatever it may have acquired.
+    ownership is recorded by owner alone: an interrupted run releases everything that it may have acquired.
     """
 
     def __init__(self, num_replicas: int) -> None:
@@ -179,7 +179,7 @@ class ReplicaThreadPool:
                 threads.close()
 
     def abandon(self, threads: ReplicaThreads) -> None:
-        """Refuse further runs until the replicas of this one, which keep their threads, have returned."""
+        """Refuse further runs until the replicas of this run, which keep their threads, have returned."""
         threads.is_abandoned = True
         threads.group.abort(_ABANDONED)
         threads.close()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ReplicaRun"]
 
-# Without the interpreter lock, two threads may each miss the other's last write.
+# Without the interpreter lock, each of two threads may miss the other's last write.
 _HAS_INTERPRETER_LOCK = getattr(sys, "_is_gil_enabled", lambda: True)()
 # np.errstate is a context variable from NumPy 2 on, and thread-local before.
 _CONTEXTS_CARRY_ERRSTATE = int(np.__version__.partition(".")[0]) >= 2
@@ -44,7 +44,7 @@ def _no_function() -> None:
 
 
 class ReplicaRun:
-    """One run: claims replicas, and keeps their results and their failures.
+    """One run, which claims replicas, and keeps their results and failures.
 
     A run has exclusive use of `threads` until it has ended. With `writable_results`, ``all_reduce`` returns a separate
     array to each replica.
@@ -122,7 +122,7 @@ class ReplicaRun:
             is_finished = num_mine == len(rows) or self.threads.claims.wait_finished(
                 _GRACE_SECONDS if self._is_interrupted() else timeout_seconds
             )
-        except BaseException as error:  # usually Ctrl-C
+        except BaseException as error:  # usually KeyboardInterrupt
             _refuse_child(forks)
             is_finished = self._unwind(error)
         if not is_finished:
@@ -257,7 +257,7 @@ class ReplicaRun:
     def _unwind(self, error: BaseException) -> bool:
         """Stop a run after an exception in the calling thread; return whether all replicas have ended."""
         claims = self.threads.claims
-        self._fail(_CALLER, error)  # replicas in a collective unwind now
+        self._fail(_CALLER, error)  # replicas in a collective raise an error now
         for unclaimed in iter(claims.claim, -1):
             self._finish(unclaimed)
         # If Ctrl-C interrupted the run before its claims were opened, no replica runs, so none would ever finish.

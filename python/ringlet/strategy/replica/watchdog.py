@@ -52,7 +52,7 @@ class Watchdog:
 
 
 class _Entry:
-    """One deadline; its action, which may keep much memory alive, is dropped once it is over."""
+    """One deadline; its action, which may keep much memory alive, is dropped once the deadline is over."""
 
     __slots__ = ("action",)
 

@@ -39,7 +39,7 @@ __all__ = ["TPUExtended", "checked_logical_device"]
 
 _log = logging.getLogger(__name__)
 
-# The current logical device of each strategy that has selected one.
+# The current logical device of each strategy, if it was selected.
 _logical_devices: ContextVar[tuple[tuple[object, int], ...]] = ContextVar("ringlet_logical_devices", default=())
 
 
@@ -102,7 +102,7 @@ class TPUExtended(MirroredExtended):
 
     @property
     def input_devices(self) -> dict[str, tuple[str, ...]]:
-        """The replicas that each host feeds: its device, and the first device of each of these replicas."""
+        """For each host, its device and the first device of each replica that it feeds."""
         hosts: dict[str, tuple[str, ...]] = {}
         for device in self._devices:
             host = _host_of(device)
@@ -122,7 +122,7 @@ class TPUExtended(MirroredExtended):
 
     @property
     def experimental_require_static_shapes(self) -> bool:
-        """True, as in TensorFlow; arrays of any shape work here."""
+        """True, as in TensorFlow, although arrays of any shape work here."""
         return True
 
     @property

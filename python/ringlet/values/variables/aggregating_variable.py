@@ -19,7 +19,7 @@ __all__ = ["AggregatingVariable"]
 
 
 class AggregatingVariable(Variable):
-    """A variable with one buffer, for which the updates of replicas are aggregated. Made by CentralStorageStrategy."""
+    """A variable of CentralStorageStrategy, with one buffer; the updates of replicas are aggregated."""
 
     def _update(self, change: Change, value: Any, read_value: bool) -> Any:
         mode = context.current()

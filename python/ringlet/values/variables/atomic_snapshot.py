@@ -32,7 +32,7 @@ AnyVariable = Variable | ShardedVariable
 
 
 def components_of(variable: AnyVariable) -> range:
-    """Return the storage components of a variable: all, or one for a component or a RowReader."""
+    """Return the storage components of a variable: all components, or only one for a component or a RowReader."""
     if isinstance(variable, RowReader):
         return range(1)
     if variable._container is None:
@@ -138,7 +138,7 @@ def _without_writers(storages: Sequence[Storage], action: Callable[[], T]) -> T:
     """Call a function while holding the locks of all storages, acquired in a global order."""
     locks = [storage._lock for storage in sorted({id(storage): storage for storage in storages}.values(), key=id)]
     taken: list[bool] = []
-    # Acquiring and releasing run in single C calls: a signal handler in between could leave a lock held for ever.
+    # Acquiring and releasing run in single C calls: a signal handler in between could leave a lock held forever.
     releases = map(_release, itertools.compress(locks, taken))
     try:
         taken.extend(map(_acquire, locks))

@@ -109,7 +109,7 @@ class ShardedVariable(RowReader, ScatterUpdates):
 
     @property
     def distribute_strategy(self) -> Any:
-        """The strategy that made the shards, or None."""
+        """The strategy that created the shards, or None."""
         return self._variables[0].distribute_strategy
 
     @property
@@ -218,7 +218,7 @@ class ShardedVariable(RowReader, ScatterUpdates):
         return super().sparse_read(indices)
 
     def _by_shard(self, indices: Array) -> Iterator[tuple[Any, Any, Array]]:
-        """Yield for each shard with some of the rows: the shard, positions in `indices`, and indices in the shard."""
+        """Yield each shard with some of the rows, their positions in `indices`, and their indices in the shard."""
         shards = np.searchsorted(self._ends, indices, side="right")
         for number in np.unique(shards).tolist():
             chosen = np.flatnonzero(shards == number)

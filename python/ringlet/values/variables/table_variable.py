@@ -22,7 +22,7 @@ Array = NDArray[Any]
 
 
 class TableVariable(RowReader, Variable):
-    """A variable in memory shared by the processes of a cluster; made by ParameterServerStrategy.
+    """A variable in memory shared by the processes of a cluster; created by ParameterServerStrategy.
 
     Processes read and write it directly, without messages. A read returns a copy in which each row is consistent, but
     rows may differ in age. Writes to the same row are serialized.
@@ -80,7 +80,7 @@ class TableVariable(RowReader, Variable):
 
 
 class _AttachedTable:
-    """A table that this process maps, and its variable once requested."""
+    """A table that this process maps, and its variable after the first request."""
 
     def __init__(self, descriptor: int) -> None:
         self.table = _core.Table(descriptor)

@@ -49,7 +49,8 @@ class VariableType(type):
         """Create a variable."""
         if cls is not Variable:
             raise TypeError(
-                f"a {cls.__name__} cannot be made directly: call ringlet.Variable(...) inside `with strategy.scope()`"
+                f"a {cls.__name__} cannot be created directly: call ringlet.Variable(...) inside `with "
+                "strategy.scope()`"
             )
         if more:
             raise TypeError(
@@ -73,7 +74,7 @@ def create_variable(request: VariableRequest) -> Any:
 
 
 class Variable(SparseReader, ScatterUpdates, ScatterNdUpdates, metaclass=VariableType):
-    """A mutable value (``tf.Variable``); in expressions it behaves as its value, an array.
+    """A mutable value (``tf.Variable``); in expressions it behaves like its value, an array.
 
     In the scope of a strategy the result is a subclass chosen by the strategy, for example with a component for each
     replica. Arrays read from a variable are read-only and never change: a later assignment uses other memory while such
@@ -214,13 +215,13 @@ class Variable(SparseReader, ScatterUpdates, ScatterNdUpdates, metaclass=Variabl
 
     @property
     def distribute_strategy(self) -> Any:
-        """The strategy that made the variable, or None."""
+        """The strategy that created the variable, or None."""
         if self._strategy is None:
             return None
         strategy = self._strategy()
         if strategy is None:
             raise RuntimeError(
-                f"the strategy that made variable '{self.name}' was deleted: keep a reference to the strategy"
+                f"the strategy that created variable '{self.name}' was deleted: keep a reference to the strategy"
             )
         return strategy
 

@@ -25,7 +25,7 @@ from ringlet.values.variables.variable_spec import VariableRequest, VariableSpec
 
 __all__ = ["create_aggregating", "create_mirrored", "create_on_table", "create_plain"]
 
-_HOST = "CPU:0"  # device of variables without a strategy
+_HOST = "CPU:0"  # the device of variables without a strategy
 
 
 def create_plain(strategy: Any, request: VariableRequest) -> Variable:
