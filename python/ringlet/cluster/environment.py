@@ -1,7 +1,7 @@
 """The environment: the rank of this process and the number of processes, from variables of launchers and schedulers.
 
 Strategies, process groups, `ringlet.rank` and the helpers of rank zero read the environment here, in one order: the
-first row of the table below whose variables are set decides.
+first row of the table below whose variables are set applies.
 
     TF_CONFIG                                            `ringlet run`, TensorFlow's tools
     RINGLET_RANK, RINGLET_NUM_RANKS                      set by hand
@@ -93,9 +93,9 @@ VARIABLES = (
 class Placement(NamedTuple):
     """The rank of a process and the number of processes.
 
-    `source` names the variables that decided, with their values; it is empty if no such variables are set. `local_rank`
-    and `local_size` count the processes of this machine. `note` names variables that suggest other processes but do not
-    suffice to find them. `config` is given if the source is ``TF_CONFIG``, which then decides alone: the other fields
+    `source` names the variables that were used, with their values; it is empty if no such variables are set.
+    `local_rank` and `local_size` count the processes of this machine. `note` names variables that suggest other
+    processes but do not suffice to find them. `config` is set if the source is ``TF_CONFIG``; the other fields then
     have their defaults.
     """
 

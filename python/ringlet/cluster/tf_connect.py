@@ -53,7 +53,7 @@ def experimental_connect_to_cluster(  # noqa: PLR0917  # TensorFlow's arguments
             f"{cluster_spec_or_resolver!r} of type {type(cluster_spec_or_resolver).__name__}: pass a resolver such as "
             "TPUClusterResolver()"
         )
-    _log.debug("the devices of %r are used from this process", cluster)
+    _log.debug("this process uses the devices of %r", cluster)
 
 
 def experimental_connect_to_host(remote_host: Any = None, job_name: str = "worker") -> None:

@@ -23,7 +23,7 @@ class ClosureQueue:
 
     A closure is queued, then in flight on a worker, then finished, failed, cancelled, or queued again at its former
     place. The first error is kept until `put`, `join` or `is_done` raises it: each waits for the closures in flight,
-    which workers cancel where possible, cancels the queued ones, and clears the error. The error of `end` is permanent.
+    which workers cancel if possible, cancels the queued ones, and clears the error. The error of `end` is permanent.
     `on_work` is called with the lock held when closures may be taken or recalled.
     """
 

@@ -80,7 +80,7 @@ def _read_frame(number: int, most_bytes: int) -> Generator[memoryview, None, Fra
         num_bytes = sum(sizes)
         buffers = [np.empty(size, np.uint8) for size in sizes]
     except MemoryError:
-        raise BadFrame(f"has sent a message of {num_bytes} bytes, for which no memory is left") from None
+        raise BadFrame(f"has sent a message of {num_bytes} bytes, but this process has no memory left for it") from None
     for buffer in buffers:
         if buffer.size:
             yield buffer.data

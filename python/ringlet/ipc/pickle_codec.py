@@ -94,7 +94,7 @@ def _packer_class(base: Any) -> Any:
             self._refer = refer
             # Not imported: workers start faster without NumPy, and until it is imported there are no arrays.
             self._array_type = getattr(sys.modules.get("numpy"), "ndarray", None)
-            # Each array is sent once, however often it occurs; kept alive, so that its id is not reused.
+            # Each array is sent once, even if it occurs several times; it is kept alive, so that its id is not reused.
             self._known: dict[int, tuple[Any, Any]] = {}
             super().__init__(into, protocol=_PROTOCOL, buffer_callback=self.others.append)
 

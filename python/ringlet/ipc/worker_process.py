@@ -43,8 +43,8 @@ def shell_status(status: int) -> int:
 class Worker:
     """The process of one worker.
 
-    `status` is the ``Popen.returncode``, None while it runs; `pidfd` is readable once it has exited, None where the
-    system has no pidfds; `asked_at` is the time at which it was sent SIGTERM or SIGKILL.
+    `status` is the ``Popen.returncode``, None while it runs; `pidfd` is readable once it has exited, None on systems
+    without pidfds; `asked_at` is the time at which it was sent SIGTERM or SIGKILL.
     """
 
     index: int
@@ -97,7 +97,7 @@ class WorkerProcessGroup:
             if stdout.read(1) != b".":
                 raise ChildProcessError(
                     f"the process that supervises the workers did not start: {sys.executable} "
-                    f"{ending_text(self._process.wait(_START_SECONDS))}. Run it by hand to see why"
+                    f"{ending_text(self._process.wait(_START_SECONDS))}. Run it in a shell to see its error"
                 )
 
     def start(self, command: Sequence[str], environment: Mapping[str, str], **streams: Any) -> subprocess.Popen[bytes]:

@@ -69,10 +69,7 @@ class Ending:
 
 
 def follows_another(words: str) -> bool:
-    """Return whether a worker failed because another one had, by its last traceback or line.
-
-    The first exception of a chain decides.
-    """
+    """Return whether a worker failed because another one had, according to its last traceback or line."""
     return bool(_FOLLOWING.match(first_exception_line(words)))
 
 

@@ -30,7 +30,7 @@ _MOST_BACKLOG_BYTES = 1 << 22
 _STATE_SECONDS = {True: 1.0, False: 10.0}
 # Time to write the remaining output if the launcher was stopped and the reader does not read.
 _FLUSH_SECONDS = 0.3
-# Minimum time to print an uncaught exception, however short the grace period.
+# Minimum time to print an uncaught exception, even if the grace period is shorter.
 _TRACEBACK_SECONDS = 0.3
 
 
@@ -38,8 +38,8 @@ _TRACEBACK_SECONDS = 0.3
 class Job:
     """A job of `ringlet run`.
 
-    Without `replicas` the script decides. `grace_seconds` is the time that workers have to exit after a signal, or
-    after one of them has raised an uncaught exception.
+    Without `replicas`, the script sets their number. `grace_seconds` is the time that workers have to exit after a
+    signal, or after one of them has raised an uncaught exception.
     """
 
     command: list[str]

@@ -18,7 +18,7 @@ __all__ = ["Channel", "Supervisor"]
 _FOLLOW_SECONDS = 0.3
 # Time for the workers' children to exit after all workers have exited.
 _REST_SECONDS = 0.3
-# Polling interval where the system has no pidfds.
+# Polling interval on systems without pidfds.
 _LOOK_SECONDS = 0.02
 # Reads from a stream after its worker's exit: more than any pipe holds; bounded, because children may continue to
 # write.

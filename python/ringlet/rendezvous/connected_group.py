@@ -16,7 +16,7 @@ __all__ = ["ConnectedGroup", "Peer"]
 class Peer:
     """One process of a group, which drives `ranks`, in ascending order.
 
-    For the calling process `connection` is None and `pidfd` -1; so is `pidfd` where the system has no pidfds.
+    For the calling process `connection` is None and `pidfd` is -1; `pidfd` is also -1 if the system has no pidfds.
     """
 
     ranks: tuple[int, ...]

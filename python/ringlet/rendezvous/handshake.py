@@ -58,9 +58,9 @@ class Handshake:
             return cls(message["ringlet"], 0, (), "", ProcessIdentity(0, 0, "", "", "", ""))
         num_ranks, ranks, nonce = (message.get(key) for key in ("num_ranks", "ranks", "nonce"))
         if type(num_ranks) is not int or type(nonce) is not str or not isinstance(ranks, list) or not ranks:
-            raise Unreadable("a handshake with values of wrong types")
+            raise Unreadable("the values of the handshake have wrong types")
         if any(type(rank) is not int or not 0 <= rank < num_ranks for rank in ranks) or ranks != sorted(set(ranks)):
-            raise Unreadable("a handshake with invalid ranks")
+            raise Unreadable("the handshake has invalid ranks")
         try:
             identity = ProcessIdentity.from_record(message.get("process"))
         except ValueError as error:

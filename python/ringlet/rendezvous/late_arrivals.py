@@ -99,7 +99,7 @@ class LateArrivals:
         handshake = client.handshake
         for _, identity in self._members:
             if identity.is_same_process(handshake.identity):
-                # A member that already starts the next group of this name: this process will release it soon.
+                # A member is already starting the next group of this name; this process will release the name soon.
                 reason = (
                     f"{identity} is already in a group of this name, which {self._ours.identity} has not closed: "
                     "close it in every process before creating the next group of this name, or use another name."

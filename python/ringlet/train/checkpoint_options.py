@@ -15,7 +15,7 @@ __all__ = ["CheckpointOptions", "call_back", "wait_for_chief", "writes"]
 
 @dataclasses.dataclass(eq=False)
 class CheckpointOptions:
-    """Options for saving where several processes hold the same values (``tf.train.CheckpointOptions``).
+    """Options for saving when several processes hold the same values (``tf.train.CheckpointOptions``).
 
     Every process calls ``save`` with the same path; the chief writes. The workers of a strategy need no options: they
     choose the writer, wait for it, and raise its errors.

@@ -74,7 +74,7 @@ def children_of_node(node: Node, kind: Kind) -> list[tuple[Any, Node]]:
             return pairs
         return list(enumerate(node[1])) if kind in _ITEMS else []
     except (ValueError, TypeError, IndexError, KeyError) as error:
-        raise Malformed(f"a {kind.value} with {str(node)[:100]}") from error
+        raise Malformed(f"invalid {kind.value} {str(node)[:100]}") from error
 
 
 def _key(node: Node) -> Any:
@@ -83,7 +83,7 @@ def _key(node: Node) -> Any:
         return _ITEMS[kind]([_key(child) for _, child in children_of_node(node, kind)])
     if kind in _LEAVES:
         return _leaf(None, node, kind)
-    raise Malformed(f"a {kind.value} as a key")
+    raise Malformed(f"a {kind.value} cannot be a key")
 
 
 def _leaf(file: CheckpointFile | None, node: Node, kind: Kind) -> Any:
@@ -99,14 +99,14 @@ def _leaf(file: CheckpointFile | None, node: Node, kind: Kind) -> Any:
         if content is None and file is not None:
             content = file.read(_entry(file, node, -1)).tobytes()
         if content is None:
-            raise Malformed(f"a key with {str(node)[:100]}")
+            raise Malformed(f"invalid key {str(node)[:100]}")
         if kind is Kind.STR:
             return content.decode("utf-8", "surrogatepass")
         return content if kind is Kind.BYTES else bytearray(content)
     except (ValueError, TypeError, IndexError) as error:
         if isinstance(error, CheckpointCorruptError):
             raise
-        raise Malformed(f"a {kind.value} with {str(node)[:100]}") from error
+        raise Malformed(f"invalid {kind.value} {str(node)[:100]}") from error
 
 
 def entries_of(file: CheckpointFile, node: Node) -> Iterator[Entry]:
@@ -143,10 +143,10 @@ def saved_variable(file: CheckpointFile, node: Node) -> SavedVariable:
         _, sort, aggregation, names = node
         entries = [file.entries[name] for name in names]
         if not entries or not isinstance(aggregation, str):
-            raise Malformed(f"a variable with {str(node)[:100]}")
+            raise Malformed(f"invalid variable {str(node)[:100]}")
         return SavedVariable(Sort(sort), aggregation, entries)
     except (KeyError, TypeError, ValueError) as error:
-        raise Malformed(f"a variable with {str(node)[:100]}") from error
+        raise Malformed(f"invalid variable {str(node)[:100]}") from error
 
 
 def decode(file: CheckpointFile, node: Node, like: Any = None) -> Any:

@@ -55,8 +55,8 @@ def refuse_depth(path: Path) -> None:
 def encode(value: Any, prefix: str = "") -> tuple[Node, list[Tensor]]:
     """Return the tree (serializable as JSON) and the tensors of an object.
 
-    Tensors are views of the memory of variables and arrays where their layout is the file's. A ValueError or a
-    TypeError names the part that cannot be saved.
+    Tensors are views of the memory of variables and arrays if their layout is the file's. A ValueError or a TypeError
+    names the part that cannot be saved.
     """
     encoder = _Encoder(prefix)
     tree = encoder.node(value, ())

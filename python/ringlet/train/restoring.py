@@ -66,7 +66,7 @@ def _holds_nothing(value: Any) -> bool:
 
 
 class Restoration:
-    """The match between one file and the program's objects. First :meth:`match`, then :meth:`read`.
+    """The match between one file and the program's objects. Call :meth:`match` first, then :meth:`read`.
 
     `matched`, `missing` and `unexpected` are names in both, only in the program, and only in the file.
     """

@@ -70,7 +70,7 @@ def _has(*methods: str) -> Callable[[Any], bool]:
     return lambda value: all(callable(getattr(value, method, None)) for method in methods)
 
 
-# Kinds by base class or methods: the first match counts.
+# Kinds by base class or methods; the first match applies.
 _TESTS: list[tuple[Kind, Callable[[Any], bool]]] = [
     (Kind.VARIABLE, lambda value: isinstance(value, (Variable, ShardedVariable))),
     (Kind.GROUP, _is_a(Group)),

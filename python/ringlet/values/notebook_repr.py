@@ -88,7 +88,7 @@ def _short_device(name: str) -> str:
 def _attribute(component: Any, name: str) -> Any:
     try:
         return getattr(component, name, None)
-    except Exception:  # a user's property may raise anything
+    except Exception:  # a user's property may raise any exception
         return None
 
 

@@ -200,7 +200,7 @@ def test_partitions_must_be_integers(of_eight, parts):
 
 @pytest.mark.parametrize("other", [None, {"a": 1}, ringlet.data.Dataset.range(3)])
 def test_invalid_tensors_are_refused(of_eight, other):
-    with pytest.raises(TypeError, match="the tensor must be an array, a number, text or a list of those, got"):
+    with pytest.raises(TypeError, match="the tensor must be an array, a number, text or a list of these, got"):
         of_eight.experimental_replicate_to_logical_devices(other)
 
 

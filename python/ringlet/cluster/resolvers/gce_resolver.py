@@ -146,7 +146,7 @@ def _new_service(credentials: Any) -> Any:
     except ImportError:
         raise ImportError(
             "googleapiclient must be installed before using the GCE cluster resolver: run `pip install "
-            "google-api-python-client`, or pass a client of your own as service="
+            "google-api-python-client`, or pass your own client as service="
         ) from None
     if credentials == "default":
         # The client uses the credentials of the machine or of the user.

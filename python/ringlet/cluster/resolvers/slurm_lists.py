@@ -51,5 +51,5 @@ def _hosts(part: str) -> Iterator[str]:
             raise ValueError(f"{item[:100]!r} is not a range, such as 1-3")
         numbers = range(int(first), int(last[0] if last else first) + 1)
         if len(numbers) > _MOST_ENTRIES:
-            raise ValueError(f"{item[:100]!r} has {len(numbers)} hosts")
+            raise ValueError(f"{item[:100]!r} has {len(numbers)} hosts, which is too many")
         yield from (prefix + str(number).zfill(len(first)) for number in numbers)

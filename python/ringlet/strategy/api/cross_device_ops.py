@@ -179,7 +179,7 @@ class CrossDeviceOps:
         self, reduce_op: ReduceOp, per_replica_value: Any, destinations: Any, options: CommunicationOptions
     ) -> Any:
         """Combine the components of a value that has at least two; subclasses override this method."""
-        raise NotImplementedError(f"{type(self).__name__} does not combine values: it lacks reduce_implementation")
+        raise NotImplementedError(f"{type(self).__name__} does not combine values: define reduce_implementation")
 
     def batch_reduce_implementation(
         self, reduce_op: ReduceOp, value_destination_pairs: Sequence[tuple[Any, Any]], options: CommunicationOptions

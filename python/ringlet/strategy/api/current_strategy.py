@@ -165,7 +165,8 @@ def experimental_set_strategy(strategy: Strategy | None) -> None:
     mode, scope = context.current(), _set_scope.get()
     if mode is not None and (scope is None or scope.mode is not mode):
         raise RuntimeError(
-            f"Must not be called inside a strategy scope: the scope of {mode.strategy!r} is open. Leave it first"
+            f"Must not be called inside a strategy scope: the scope of {mode.strategy!r} is open. Leave that scope "
+            "first"
         )
     if scope is not None:
         scope.__exit__(None, None, None)

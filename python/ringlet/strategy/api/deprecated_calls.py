@@ -21,7 +21,7 @@ __all__ = ["DeprecatedCalls"]
 
 
 class DeprecatedCalls(PlainNames):
-    """Deprecated methods of :class:`ringlet.Strategy`; they issue a `DeprecationWarning` where TensorFlow does."""
+    """Deprecated methods of :class:`ringlet.Strategy`; they issue a `DeprecationWarning` if TensorFlow does."""
 
     _extended: StrategyExtended
 

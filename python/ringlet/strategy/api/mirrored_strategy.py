@@ -285,8 +285,8 @@ def _device_names(devices: Any) -> list[str]:
     names: list[Any] = [getattr(device, "name", device) for device in devices]
     if len(names) > MAX_REPLICAS:
         raise ValueError(
-            f"a strategy has at most {MAX_REPLICAS} replicas in one process, got more devices: name fewer, for example "
-            "one for each core"
+            f"a strategy has at most {MAX_REPLICAS} replicas in one process, but more devices were passed: pass fewer "
+            "devices, for example one for each core"
         )
     return names
 

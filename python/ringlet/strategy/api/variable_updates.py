@@ -181,7 +181,7 @@ class VariableUpdates(ExtendedBase):
         if getattr(colocate_with_variable, "distribute_strategy", None) is not strategy:
             raise ValueError(
                 "`colocate_vars_with` must only be passed a variable created in this tf.distribute.Strategy.scope(), "
-                f"not: {shortened(colocate_with_variable)}. Make that variable in `with strategy.scope()` of "
+                f"not: {shortened(colocate_with_variable)}. Create that variable in `with strategy.scope()` of "
                 f"{strategy!r}"
             )
         return nullcontext()

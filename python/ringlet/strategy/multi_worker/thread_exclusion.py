@@ -49,7 +49,7 @@ class ThreadExclusion:
         """Let the calling thread act for the holder, which waits for it."""
         holder = self._holder.get("thread")
         if holder is None:
-            raise AssertionError("no thread is the holder")
+            raise AssertionError("no thread holds the strategy")
         self._holder["thread"] = threading.get_ident()
         try:
             yield

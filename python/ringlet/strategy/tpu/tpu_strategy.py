@@ -289,7 +289,7 @@ def _array(tensor: Any) -> Any:
     whole = np.asarray(tensor)
     if whole.dtype.kind == "O":
         raise TypeError(
-            f"the tensor must be an array, a number, text or a list of those, got {shortened(tensor)} of type "
+            f"the tensor must be an array, a number, text or a list of these, got {shortened(tensor)} of type "
             f"{type(tensor).__name__}: lay out each array of a structure separately"
         )
     return whole

@@ -81,7 +81,7 @@ class RowReader(SparseReader):
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("len() of a variable without dimensions")
+            raise TypeError("a variable without dimensions has no len()")
         return int(self.shape[0])
 
     def __getitem__(self, key: Any) -> Any:

@@ -142,5 +142,5 @@ def _checked_name(name: Any) -> str:
     if name is None:
         return "Variable"
     if not isinstance(name, str):
-        raise ValueError(f"name for name_scope must be a string: the name of a variable is text or None, got {name!r}")
+        raise ValueError(f"name for name_scope must be a string, got {name!r}: pass a string or None as name")
     return name.removesuffix("/")
