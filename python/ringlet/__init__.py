@@ -20,10 +20,9 @@ Input
     data                         datasets: pipelines over arrays and files
     DistributedDataset, DistributedIterator, InputContext, InputOptions, InputReplicationMode
 Without a strategy
-    collectives                  all-reduce and other collectives among threads or processes
-    sharding                     arrays divided into tiles over devices, and what the devices would send
-    tpu                          TPU slices: topology, placement, cost, drawings
-    empty_shared                 an array in memory that processes share
+    collectives all-reduce and other collectives among threads or processes sharding arrays divided into tiles over
+    devices, and the data that devices would send tpu TPU slices: topology, placement, cost, drawings empty_shared an
+    array in memory that processes share
 Processes and clusters
     launch, Server               start workers, be one of them
     cluster_resolver             find the cluster of this process
@@ -55,10 +54,10 @@ import os as _os
 
 from ringlet.module_names import load_on_use as _load_on_use
 
-# Public name -> module below ringlet that defines it. A sub-module stands for itself. `__init__.pyi` tells the same to
-# type checkers; a test holds the two together.
+# Public name -> module below ringlet that defines it. A sub-module stands for itself. `__init__.pyi` has the same names
+# for type checkers; a test compares the two.
 _PUBLIC = {
-    # strategies and what they hand out
+    # strategies and their contexts
     "DistributedValues": "values",
     "MirroredStrategy": "strategy",
     "MultiWorkerMirroredStrategy": "strategy.multi_worker.multi_worker_strategy",
@@ -74,7 +73,7 @@ _PUBLIC = {
     "Variable": "values",
     "VariableAggregation": "values",
     "VariableSynchronization": "values",
-    # which strategy and which replica is current
+    # the current strategy and the current replica
     "experimental_set_strategy": "strategy",
     "get_replica_context": "strategy",
     "get_strategy": "strategy",
@@ -85,13 +84,13 @@ _PUBLIC = {
     "set_strategy": "strategy",
     # programs that were written for tf.function
     "function": "tf_function",
-    # what strategies make of datasets
+    # distributed datasets
     "DistributedDataset": "data",
     "DistributedIterator": "data",
     "InputContext": "data",
     "InputOptions": "data",
     "InputReplicationMode": "data",
-    # how replicas combine their values
+    # reductions of replicas' values
     "CrossDeviceOps": "strategy",
     "DirectAllReduce": "strategy",
     "HierarchicalCopyAllReduce": "strategy",
@@ -99,7 +98,7 @@ _PUBLIC = {
     "ReduceOp": "collectives",
     "ReductionToOneDevice": "strategy",
     "RingAllReduce": "strategy",
-    # habits of programs that run many times over
+    # helpers for programs that run in several processes
     "ChiefLogFilter": "rank_zero",
     "is_chief": "rank_zero",
     "local_rank": "rank_zero",
@@ -108,12 +107,12 @@ _PUBLIC = {
     "progress": "rank_zero",
     "rank": "rank_zero",
     "size": "rank_zero",
-    # memory that processes share
+    # shared memory
     "empty_shared": "collectives",
     # starting worker processes
     "Server": "coordinator.server",
     "launch": "launcher.launch",
-    # the machine
+    # this machine
     "set_logical_devices": "devices",
     "show_config": "config",
     "__version__": "config",
@@ -135,11 +134,11 @@ _PUBLIC = {
 __getattr__ = _load_on_use(__name__, _PUBLIC)
 
 
-def __dir__() -> list[str]:  # and no `__all__`, for which help(ringlet) would print every class in full
+def __dir__() -> list[str]:  # without `__all__`, because help(ringlet) would then print every class in full
     return sorted(_PUBLIC)
 
 
-if "RINGLET_UNCAUGHT" in _os.environ:  # a worker of `ringlet run`
+if "RINGLET_UNCAUGHT" in _os.environ:  # set for workers of `ringlet run`
     from ringlet.ipc.uncaught_exceptions import report_uncaught as _report_uncaught
 
     _report_uncaught(_os.environ["RINGLET_UNCAUGHT"])

@@ -1,4 +1,4 @@
-"""Cancellation checks for functions that run on behalf of another process."""
+"""Cancellation checks for functions that run for another process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _check: ContextVar[Callable[[], None] | None] = ContextVar("ringlet_cancellation
 
 
 def check_cancelled() -> None:
-    """Raise CancelledError if the running function was cancelled; cheap enough for every access to a variable."""
+    """Raise CancelledError if the running function was cancelled; fast enough for every access to a variable."""
     check = _check.get()
     if check is not None:
         check()

@@ -1,4 +1,4 @@
-"""Runtime checks of a program's own state."""
+"""Runtime checks of a program's state."""
 
 from __future__ import annotations
 

@@ -151,7 +151,8 @@ def _cmake_dir_beside(extension: Path) -> Path:
     if not (found / "ringletConfig.cmake").exists():
         raise FileNotFoundError(
             f"this installation of ringlet has no CMake package: {found} has no ringletConfig.cmake. Install ringlet "
-            "with pip, from its sources or a wheel, or point ringlet_DIR to where `cmake --install` put it."
+            "with pip, from its sources or a wheel, or set ringlet_DIR to the folder of the package that `cmake "
+            "--install` has created."
         )
     return found
 

@@ -1,4 +1,4 @@
-"""Stack of modes of each thread: the current strategy, and the current one of its replicas.
+"""Stack of modes of each thread: the current strategy and, of its replicas, the current one.
 
 A mode is *cross-replica* inside ``strategy.scope()`` and inside a ``merge_fn``, and a *replica* mode inside
 ``strategy.run``. An empty stack stands for the default strategy. The stack is in a context variable, so that each
@@ -28,7 +28,7 @@ class Mode:
     strategy : object
         The current strategy.
     local_replica_id : int, optional
-        Index of the current replica among those of this process; None for cross-replica mode.
+        Index of the current replica among the replicas of this process; None for cross-replica mode.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ def current() -> Mode | None:
 def enter(mode: Mode) -> None:
     """Push a mode on the stack for the rest of this ``contextvars`` context.
 
-    For code that runs in a context of its own, where the stack need not be restored; otherwise use :class:`Scope`.
+    For code that runs in its own context, where the stack need not be restored; otherwise use :class:`Scope`.
     """
     mode.below = _CURRENT.get()
     _CURRENT.set(mode)
@@ -103,9 +103,8 @@ def enter(mode: Mode) -> None:
 def call_in(mode: Mode, function: Callable[..., R], /, *args: Any, **kwargs: Any) -> R:
     """Call a function with a mode on top of the stack.
 
-    The call has a ``contextvars`` context of its own, as each replica has. However it ends, even by Ctrl-C at any
-    instruction, the mode is no longer current afterwards, and neither are values that the function sets in context
-    variables.
+    The call has its own ``contextvars`` context, as each replica does. After any end of the call, even by Ctrl-C at any
+    instruction, the mode is no longer current, and neither are values that the function sets in context variables.
     """
     return copy_context().run(_enter_and_call, mode, function, args, kwargs)
 
@@ -161,7 +160,7 @@ class Scope:
         raise RuntimeError(self._why_not_on_top(top))
 
     def _check(self) -> None:
-        """Raise if the scope cannot be entered here; a hook, because nothing may be called once it is entered."""
+        """Raise an error if the scope cannot be entered; a hook, because nothing may be called once it is entered."""
 
     def _why_not_on_top(self, top: Mode | None) -> str:
         mine = f"the scope of {self.mode.strategy!r}"

@@ -1,11 +1,11 @@
-"""``__getattr__`` and ``__dir__`` of modules: names that load on first use, and a list of the public names alone."""
+"""``__getattr__`` and ``__dir__`` of modules: names that load on first use, and a list of only the public names."""
 
 from __future__ import annotations
 
 import importlib
 import sys
 
-TYPE_CHECKING = False  # `typing` takes longer to load than all of this
+TYPE_CHECKING = False  # `typing` takes longer to load than this module
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -13,7 +13,7 @@ __all__ = ["list_public", "load_on_use"]
 
 
 def list_public(module: str) -> Callable[[], list[str]]:
-    """Return the ``__dir__`` of a module that shows its ``__all__`` and nothing else."""
+    """Return the ``__dir__`` of a module, which lists only the names in ``__all__``."""
     return lambda: sorted(sys.modules[module].__all__)
 
 
@@ -21,7 +21,7 @@ def load_on_use(module: str, homes: Mapping[str, str]) -> Callable[[str], object
     """Return the ``__getattr__`` of a module whose names load on first use.
 
     `homes` maps each name to the module that defines it, relative to `module` as in ``from .home import name``, with
-    ``":original"`` where the name differs there. A sub-module stands for itself.
+    ``":original"`` if the name differs there. A sub-module stands for itself.
     """
 
     def get(name: str) -> object:

@@ -35,11 +35,11 @@ __all__ = [
 
 CachedShape = tuple[PyTreeSpec, "operator.itemgetter[Any] | None"]
 
-# Length of the longest row whose shape is cached; the shapes of all lengths together must be small.
+# Length of the longest row whose shape is cached; the cached shapes of all lengths must be small in total.
 _LONGEST_ROW = 256
 
-# Shapes of dictionaries by their keys; bounded, for programs with new keys in every step. Keys of other types may be
-# equal and yet distinct, such as 1 and True.
+# Shapes of dictionaries by their keys; bounded, for programs with new keys in every step. Keys of other types, such as
+# 1 and True, may be equal although they are distinct.
 _dictionaries: dict[tuple[Any, ...], CachedShape] = {}
 _MOST_DICTIONARIES = 256
 _KEY_TYPES = frozenset({str})
@@ -74,7 +74,7 @@ def dictionary_shape(dictionary: dict[Any, Any]) -> CachedShape | None:
 
 
 def _cache_shape(keys: tuple[Any, ...]) -> CachedShape:
-    # Numbers in place of the leaves reveal the order of the walk.
+    # Numbers instead of the leaves show the order in which they are visited.
     numbered: Any = dict(zip(keys, range(len(keys)), strict=True))
     numbers: list[int] = optree.tree_leaves(numbered, none_is_leaf=True)
     is_sorted = numbers == sorted(numbers)
@@ -86,7 +86,7 @@ def _cache_shape(keys: tuple[Any, ...]) -> CachedShape:
 
 
 # optree has one registry per namespace; globally registered nodes belong to all. In the second namespace composites are
-# leaves, so that their fields are walked only where that matters.
+# leaves, so that their fields are visited only if necessary.
 NAMESPACE = "ringlet"
 CONTAINERS = "ringlet.containers"
 
@@ -129,7 +129,7 @@ def register(
 
 
 def _learn(leaves: Iterable[Any]) -> None:
-    """Register the types of leaves that are structures after all, and cache the types of all."""
+    """Register the types of leaves that turn out to be structures, and cache the types of all leaves."""
     with _lock:
         if len(_seen) > _MOST_SEEN:
             _leaf_types.intersection_update(PLAIN_TYPES)
@@ -187,7 +187,7 @@ def _flatten(structure: Any, namespace: str) -> tuple[list[Any], PyTreeSpec]:
 
 
 def flatten(structure: Any) -> tuple[list[Any], PyTreeSpec]:
-    """Split a nested structure into its leaves, those of dictionaries in key order, and its shape."""
+    """Split a nested structure into its leaves, for dictionaries in key order, and its shape."""
     return _flatten(structure, NAMESPACE)
 
 
@@ -221,7 +221,7 @@ def describe(shape: PyTreeSpec) -> str:
 
 
 def same_structure_leaves(shape: PyTreeSpec, structure: Any) -> list[Any]:
-    """Return the leaves of a structure that must have a known shape, else ValueError.
+    """Return the leaves of a structure; raise ValueError if its shape is not the given one.
 
     An entry at the position of a leaf may be any object, and is returned whole.
     """
@@ -232,7 +232,7 @@ def same_structure_leaves(shape: PyTreeSpec, structure: Any) -> list[Any]:
 
 
 def is_nested(value: Any) -> bool:
-    """Return whether a value is a nested structure and not a leaf."""
+    """Return whether a value is a nested structure, not a leaf."""
     if type(value) in PLAIN_TYPES:
         return False
     if not optree.tree_is_leaf(value, none_is_leaf=True, namespace=NAMESPACE):
@@ -244,7 +244,7 @@ def is_nested(value: Any) -> bool:
 
 
 def map_structure(function: Callable[..., Any], structure: Any, *more: Any) -> Any:
-    """Call a function on every leaf, one of each structure, and keep the structure; ValueError if shapes differ."""
+    """Call a function on the corresponding leaves of structures; return the results in the same structure."""
     leaves, shape = flatten(structure)
     columns = [same_structure_leaves(shape, other) for other in more]
     return unflatten(shape, [function(*row) for row in zip(leaves, *columns, strict=True)])

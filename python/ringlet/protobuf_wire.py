@@ -1,4 +1,4 @@
-"""Protocol Buffers' wire format (proto3), written and read without protobuf.
+"""Wire format of Protocol Buffers (proto3), written and read without protobuf.
 
 Fields may come in any order and repeated. Zeros and empty lists are not written.
 """
@@ -51,9 +51,9 @@ def packed_field(number: int, values: Iterable[int]) -> bytes:
     numbers = list(values)
     try:
         data = bytes(numbers)
-    except ValueError:  # not all fit in a byte
+    except ValueError:  # some numbers do not fit in a byte
         data = b"\xff"
-    if not data.isascii():  # else each is one byte
+    if not data.isascii():  # otherwise each number is one byte
         data = b"".join(map(_varint, numbers))
     return bytes_field(number, data) if data else b""
 
@@ -81,7 +81,7 @@ def fields(data: bytes, depth: int = 1) -> Iterator[Field]:
 def unpacked(data: bytes) -> list[int]:
     """Decode the integers of a packed list."""
     if data.isascii():
-        return list(data)  # one byte each
+        return list(data)  # each number is one byte
     numbers, position = [], 0
     while position < len(data):
         value, position = _read_varint(data, position)

@@ -1,4 +1,4 @@
-"""Node types of nested structures that need no registration: how their instances are split and rebuilt.
+"""Node types of nested structures that need no registration: functions that split and rebuild their instances.
 
 *Containers* are the structures of ``tf.nest``: subclasses of lists, tuples and dictionaries, other mappings, and
 classes with ``__tf_flatten__``. *Composites* are objects with named fields: dataclasses, and classes made by attrs.
@@ -19,7 +19,7 @@ from optree.utils import total_order_sorted
 
 __all__ = ["Kind", "Rest", "composite_kind", "container_kind"]
 
-# A class with one of these is an array, whatever else it is.
+# A class with one of these attributes is an array type.
 _ARRAY_PROTOCOLS = ("__array__", "__array_interface__", "__dlpack__")
 
 
@@ -63,12 +63,12 @@ def _take_sequence(instance: Any) -> tuple[Sequence[Any], Rest, Sequence[Any]]:
     maxlen = instance.maxlen if isinstance(instance, collections.deque) else None
     attributes = _attributes(instance, ())
     if isinstance(instance, collections.UserList):
-        del attributes["data"]  # the children
+        del attributes["data"]  # the children are not part of the rest
     return children, Rest(type(instance), extra=(maxlen, attributes)), range(len(children))
 
 
 def _put_sequence(rest: Rest, children: Iterable[Any]) -> Any:
-    # Without the constructor of the class, which may interpret its arguments otherwise.
+    # Bypasses the constructor of the class, which may interpret its arguments differently.
     maxlen, attributes = rest.extra
     if issubclass(rest.node_type, tuple):
         return _put_tuple(rest.node_type, tuple(children), attributes)
@@ -145,7 +145,7 @@ _SEQUENCES = (tuple, list, collections.deque, collections.UserList)
 
 
 def container_kind(node_type: type[Any]) -> Kind | None:
-    """Return how a container's class is split and rebuilt; None for a class that is not a container."""
+    """Return the functions that split and rebuild a container of a class; None if the class is not a container."""
     if hasattr(node_type, "__tf_flatten__") and hasattr(node_type, "__tf_unflatten__"):
         return Kind(_take_with_protocol, _put_with_protocol)
     if any(hasattr(node_type, name) for name in _ARRAY_PROTOCOLS):
@@ -217,7 +217,7 @@ def _is_of_this_library(node_type: type[Any]) -> bool:
 
 
 def composite_kind(instance: Any) -> Kind | None:
-    """Return how a composite is split and rebuilt; None for other objects, and for those that cannot be rebuilt."""
+    """Return the functions that split and rebuild a composite; None for other objects and if it cannot be rebuilt."""
     node_type = type(instance)
     if not (hasattr(node_type, "__dataclass_fields__") or hasattr(node_type, "__attrs_attrs__")):
         return None

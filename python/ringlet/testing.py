@@ -36,7 +36,7 @@ def reduce_in_tree_order(inputs: Sequence[Array], op: Op = Op.SUM) -> Array:
     inputs : sequence of ndarray
         In rank order, of one shape and dtype.
     op : Op
-        One that takes the dtype.
+        One that supports the dtype.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def reduce_in_ring_order(inputs: Sequence[Array], op: Op = Op.SUM) -> Array:
     inputs : sequence of ndarray
         In rank order, of one shape and dtype.
     op : Op
-        One that takes the dtype.
+        One that supports the dtype.
 
     Returns
     -------
@@ -103,7 +103,7 @@ def scan_in_rank_order(inputs: Sequence[Array], op: Op = Op.SUM) -> list[Array]:
     inputs : sequence of ndarray
         In rank order, of one shape and dtype.
     op : Op
-        One that takes the dtype, other than MEAN.
+        One that supports the dtype, other than MEAN.
 
     Returns
     -------
@@ -130,7 +130,7 @@ def identity_of(op: Op, dtype: Any) -> Any:
     Parameters
     ----------
     op : Op
-        One that takes the dtype, other than MEAN.
+        One that supports the dtype, other than MEAN.
     dtype : dtype
 
     Returns
@@ -251,7 +251,7 @@ def _divide(total: Array, num_ranks: int) -> Array:
 
 
 def run_on_ranks(num_ranks: int, step: Callable[[Member], T], *, timeout_seconds: float = 30.0) -> list[T]:
-    """Run a function on every rank of a new group, each on a thread of its own.
+    """Run a function on every rank of a new group, each in its own thread.
 
     Parameters
     ----------
@@ -260,18 +260,18 @@ def run_on_ranks(num_ranks: int, step: Callable[[Member], T], *, timeout_seconds
     step : callable
         Called with the member of each rank.
     timeout_seconds : float
-        Of the group's waits.
+        Time-out of the group's waits.
 
     Returns
     -------
     list
-        What `step` returned, in rank order.
+        The results of `step`, in rank order.
 
     Raises
     ------
     BaseException
-        What the lowest rank raised that failed by itself, after all have ended. The group is aborted at the first
-        failure, so that others may fail with `CollectiveAborted` in consequence.
+        The exception of the lowest rank that failed by itself, raised after all ranks have ended. The group is aborted
+        at the first failure, so that others may fail with `CollectiveAborted` in consequence.
 
     Examples
     --------

@@ -15,9 +15,9 @@ R = TypeVar("R")
 
 
 class Function(Generic[P, R]):
-    """A callable made by the decorator :func:`function`.
+    """A callable that the decorator :func:`function` returns.
 
-    Every call runs the Python function; methods are bound like those of any function.
+    Every call runs the Python function; as a method, it is bound to its object like any function.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Function(Generic[P, R]):
         return type(self)(bound, self.input_signature)
 
     def __reduce__(self) -> Any:
-        """Pickle by name if a module has this object under its name, as functions are pickled; else by value."""
+        """Pickle by name, like a function, if a module has this object under its name; else by value."""
         found: Any = sys.modules.get(self.__module__)
         path: str = getattr(self, "__qualname__", "")
         for name in path.split("."):
@@ -70,7 +70,7 @@ class Function(Generic[P, R]):
         return super().__reduce__()
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Raise NotImplementedError: there are no graphs."""
+        """Raise NotImplementedError, because there are no graphs."""
         self._refuse("get_concrete_function", "call the function itself")
 
     def experimental_get_compiler_ir(self, *args: Any, **kwargs: Any) -> NoReturn:
@@ -90,7 +90,7 @@ class Function(Generic[P, R]):
 
     def _refuse(self, name: str, instead: str) -> NoReturn:
         raise NotImplementedError(
-            f"{name} of {self!r}: functions run eagerly here, and there is no graph of them. Instead, {instead}"
+            f"{name} of {self!r}: functions run eagerly here and have no graphs. Instead, {instead}"
         )
 
     def __repr__(self) -> str:
@@ -139,7 +139,7 @@ def function(  # noqa: PLR0917  # TensorFlow's
     experimental_compile: bool | None = None,
     experimental_follow_type_hints: bool | None = None,
 ) -> Any:
-    """Mark a function as ``tf.function`` does; it still runs eagerly.
+    """Mark a function as ``tf.function`` does; the function still runs eagerly.
 
     For programs written for TensorFlow. There is no tracing and no graph: every call runs the Python function, with
     Python numbers as arguments unchanged.
@@ -191,7 +191,7 @@ def check_function(func: Any) -> None:
     """Raise TypeError unless an object can be decorated by :func:`function`."""
     if not callable(func):
         raise TypeError(
-            f"function marks a callable, got {func!r} of type {type(func).__name__}: write @function above a def"
+            f"function decorates a callable, got {func!r} of type {type(func).__name__}: write @function above a def"
         )
     if inspect.iscoroutinefunction(func) or inspect.isasyncgenfunction(func):
-        raise TypeError(f"{func!r} is an async function, which steps cannot call: write it with def")
+        raise TypeError(f"{func!r} is an async function, which a step cannot call: write it with def")

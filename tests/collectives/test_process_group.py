@@ -74,8 +74,8 @@ def test_a_variable_that_is_no_number_is_named(monkeypatch):
         # arguments, words of the message
         ({"rank": 2, "num_ranks": 2}, "rank 2 is not in this group: its ranks are 0 to 1"),
         ({"rank": -1, "num_ranks": 2}, "rank -1 is not in this group"),
-        ({"rank": 0, "num_ranks": 0}, "a group has 1 to 4096 ranks, not 0"),
-        ({"rank": 0, "num_ranks": 5000}, "a group has 1 to 4096 ranks, not 5000"),
+        ({"rank": 0, "num_ranks": 0}, "num_ranks is 0: a group has 1 to 4096 ranks"),
+        ({"rank": 0, "num_ranks": 5000}, "num_ranks is 5000: a group has 1 to 4096 ranks"),
         ({"rank": 0, "num_ranks": 1001}, "at most 1000 processes, not 1001 with one rank each: .* with ranks="),
         ({"rank": "0", "num_ranks": 2}, "rank is '0': expected a whole number below 2"),
         ({"rank": 0, "num_ranks": 1.5}, "num_ranks is 1.5: expected a whole number"),

@@ -109,7 +109,7 @@ def test_buffers_that_differ_or_are_missing_are_refused() -> None:
         all_reduce_buffers([np.ones(2), np.ones(3)])
     with pytest.raises(InvalidArgumentError, match=r"float64\[2\] at rank 0, float32\[2\] at rank 1"):
         all_reduce_buffers([np.ones(2), np.ones(2, "f4")])
-    with pytest.raises(InvalidArgumentError, match="there are no arrays to reduce"):
+    with pytest.raises(InvalidArgumentError, match="the list of arrays to reduce is empty"):
         all_reduce_buffers([])
 
 

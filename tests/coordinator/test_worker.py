@@ -147,7 +147,7 @@ def test_a_worker_that_cannot_read_what_it_is_sent_ends_and_says_why(worker, mon
     worker.send()
     with pytest.raises(ChannelClosed):
         worker.channel.receive()
-    assert "worker 1 exits, as it cannot read its commands: MemoryError" in caplog.text
+    assert "worker 1 exits, because it cannot read its commands: MemoryError" in caplog.text
 
 
 def test_a_child_that_a_function_has_forked_ends_with_it_and_runs_nothing_more(worker, monkeypatch):

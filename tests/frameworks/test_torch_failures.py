@@ -131,7 +131,7 @@ def wrong_sizes(rank, size):
         if rank:
             call()
         else:
-            with pytest.raises(ValueError, match=r"ranks 0 to 2 sent \[.*\] items, but the outputs take"):
+            with pytest.raises(ValueError, match=r"ranks 0 to 2 sent \[.*\] items, but the outputs hold"):
                 call()
     total = torch.ones(1)
     dist.all_reduce(total)
@@ -275,7 +275,7 @@ def test_an_older_torch_is_refused(monkeypatch):
     import ringlet.torch
 
     monkeypatch.setattr(torch, "__version__", "2.5.1+cpu")
-    with pytest.raises(ImportError, match=r"requires torch 2.6 or later, and torch 2.5.1\+cpu is installed"):
+    with pytest.raises(ImportError, match=r"requires torch 2.6 or later, but torch 2.5.1\+cpu is installed"):
         importlib.reload(ringlet.torch)
 
 

@@ -72,11 +72,11 @@ def test_memory_that_is_not_there_is_a_fault_of_the_message(monkeypatch):
             "ringlet.ipc.frame_reader.np.empty",
             lambda size, dtype, missing=missing: exec("raise MemoryError") if size == missing else empty(size, dtype),
         )
-        with pytest.raises(BadFrame, match=f"{missing} bytes, for which no memory is left"):
+        with pytest.raises(BadFrame, match=f"{missing} bytes, but this process has no memory left"):
             read(frame_start(0, b"", [5], 0))
     monkeypatch.undo()
     monkeypatch.setattr("ringlet.ipc.frame_reader.read_sizes", lambda *_: exec("raise MemoryError"))
-    with pytest.raises(BadFrame, match="6 bytes, for which no memory is left"):
+    with pytest.raises(BadFrame, match="6 bytes, but this process has no memory left"):
         read(frame_start(0, b"header", [], 0))
 
 

@@ -55,7 +55,7 @@ def test_a_message_that_comes_again_or_is_left_out_is_refused():
 
 
 def test_a_message_that_is_too_large_is_refused_before_its_buffers():
-    with pytest.raises(BadFrame, match="a message of 101 bytes; at most 100 are allowed"):
+    with pytest.raises(BadFrame, match="a message of 101 bytes, but at most 100 are allowed"):
         read(frame_start(0, b"", [60, 41], 0), most_bytes=100)
 
 

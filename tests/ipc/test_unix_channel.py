@@ -314,7 +314,7 @@ def test_who_sends_nonsense_is_closed_and_named(raw, said):
 
 def test_descriptors_that_were_announced_and_not_sent_are_missed(raw):
     raw[1].send(frame_start(0, b"", [], 1))
-    with pytest.raises(ChannelClosed, match="has announced 1 descriptors and sent 0"):
+    with pytest.raises(ChannelClosed, match="has announced 1 descriptors, but sent 0"):
         raw[0].receive()
 
 

@@ -31,7 +31,7 @@ def script(tmp_path, monkeypatch):
         ("-n -3 train.py", "-n must be an integer of at least 1, got '-3'"),
         ("-n two train.py", "-n must be an integer of at least 1, got 'two'"),
         ("-n 1001 train.py", "-n 1001 is too many: a job has at most 1000 workers"),
-        ("-n 1000 --replicas 5 train.py", "5000 replicas, too many: a job has at most 4096"),
+        ("-n 1000 --replicas 5 train.py", "5000 replicas, which is too many: a job has at most 4096"),
         ("-n 2 --replicas 0 train.py", "--replicas must be an integer of at least 1, got '0'"),
         ("-n 2 --grace-seconds inf train.py", "--grace-seconds must be a number of at least 0, got 'inf'"),
         ("-n 2 --grace-seconds soon train.py", "--grace-seconds must be a number of at least 0, got 'soon'"),
@@ -42,7 +42,7 @@ def script(tmp_path, monkeypatch):
         ("-n 2 -m", "no module given after -m"),
         ("-n 2 -m train.py", "'train.py' is a script, not the name of a module. Leave out -m"),
         ("-n 2 -m ./train", "'./train' is not the name of a module"),
-        ("-n 2 -m no_such_module.part", "there is no module 'no_such_module'"),
+        ("-n 2 -m no_such_module.part", "module 'no_such_module' was not found"),
     ],
 )
 def test_a_mistake_is_answered_in_one_line_with_the_cure(script, arguments, said, capsys):

@@ -190,9 +190,9 @@ def test_without_matplotlib_a_png_is_refused_with_what_to_install(capsys, monkey
         (["v4-32", "--busiest", "x", "--all-reduce", "1GiB"], "--busiest x"),
         (["v4-32", "--slices", "2", "--broadcast", "1GiB"], "broadcast has no schedule over several slices"),
         (["v4-128", "--twisted"], "cannot form a twisted torus: the sides must be n x n x 2n"),
-        (["v3-8", "--megacore"], "cannot form one device, only those of v4 and v5p. Write ringlet tpu v3-8"),
-        (["v5e-16", "--draw", "a.pdf"], "'a.pdf' is neither an .svg nor a .png file. Write 'ringlet tpu SLICE --draw'"),
-        (["--draw", "v5e-16"], "'v5e-16' is neither an .svg nor a .png file"),
+        (["v3-8", "--megacore"], "cannot form one device; only v4 and v5p chips support this. Write ringlet tpu v3-8"),
+        (["v5e-16", "--draw", "a.pdf"], "'a.pdf' is not an .svg or .png file. Write 'ringlet tpu SLICE --draw'"),
+        (["--draw", "v5e-16"], "'v5e-16' is not an .svg or .png file"),
         (
             ["v5e-16", "--draw", "/no/such/folder/a.svg"],
             "cannot be written: No such file or directory. Name a file in an",

@@ -91,4 +91,4 @@ def test_more_processes_than_a_group_can_have_are_refused_as_soon_as_they_come(p
     for process in started:
         kind, text = process.told()
         assert kind == "FailedPreconditionError"
-        assert "has more than 2 processes: assign more ranks to each" in text
+        assert "has more than 2 processes: assign more ranks to each process" in text

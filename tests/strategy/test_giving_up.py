@@ -37,7 +37,7 @@ def test_a_replica_that_does_not_return_in_time_is_named_with_its_line():
     named = r"1 of 3 replicas .*replica 1 is in wait .*RINGLET_TIMEOUT_SECONDS"
     with pytest.raises(DeadlineExceededError, match=named):
         strategy.run(step)
-    with pytest.raises(FailedPreconditionError, match=r"replica 1 is in wait .*when that has returned"):
+    with pytest.raises(FailedPreconditionError, match=r"replica 1 is in wait .*once these replicas have returned"):
         strategy.run(lambda: None)
     may_end.set()
     assert_usable(strategy)

@@ -61,7 +61,7 @@ def test_a_class_comes_from_the_program_and_never_from_the_file(file):
     modules = set(sys.modules)
     node = ["namedtuple", [["x", 1], ["y", 2]]]
     assert decode(file, node, Point(0, 0)) == Point(1, 2)
-    with pytest.raises(ValueError, match="fields x, y, and the program has no object that determines its class"):
+    with pytest.raises(ValueError, match="fields x, y, but the program has no object that determines its class"):
         decode(file, node)
     assert set(sys.modules) == modules
 

@@ -65,7 +65,7 @@ def test_what_was_not_restored_is_logged_when_the_status_goes(path, caplog):
         del checkpoint
         gc.collect()
     (record,) = caplog.records
-    assert "were not restored, because the program has no objects of these names: b/c" in record.getMessage()
+    assert "were not restored, because the program has no objects with these names: b/c" in record.getMessage()
 
 
 def test_long_lists_are_cut(tmp_path):

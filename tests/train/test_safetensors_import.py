@@ -24,7 +24,7 @@ def test_an_older_library_is_named_with_its_version(monkeypatch):
     older = types.ModuleType("safetensors")
     older.__version__ = "0.4.5"
     monkeypatch.setitem(sys.modules, "safetensors", older)
-    with pytest.raises(ModuleNotFoundError, match=r"version 0\.4\.5, and checkpoints need 0\.8 or newer"):
+    with pytest.raises(ModuleNotFoundError, match=r"version 0\.4\.5, but checkpoints need 0\.8 or newer"):
         safetensors()
 
 

@@ -46,7 +46,7 @@ def test_an_array_of_another_dtype_is_refused_with_a_remedy(value):
 
 
 def test_the_remedy_for_text_is_a_dtype_that_numpy_reads():
-    with pytest.raises(ValueError, match=r"holds <U1, and the value is an array of <U3: .*astype\('<U1'\)"):
+    with pytest.raises(ValueError, match=r"holds <U1, but the value is an array of <U3: .*astype\('<U1'\)"):
         value_of(np.array(["bcd"]), np.dtype("U1"), (1,))
 
 

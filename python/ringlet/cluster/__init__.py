@@ -48,7 +48,7 @@ __all__ = [
     "start_tasks",
 ]
 
-# Name -> module of this folder, loaded on first use: reading a cluster needs no sockets, a rendezvous no resolver.
+# Name -> module of this folder, loaded on first use: reading a cluster does not need the modules with sockets.
 _HOME = {
     "ClusterDef": "cluster_def",
     "ClusterResolver": "resolvers.base_resolver",

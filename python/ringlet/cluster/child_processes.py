@@ -20,12 +20,12 @@ from ringlet.ipc.worker_process import Worker, WorkerProcessGroup
 __all__ = ["ChildProcesses"]
 
 _START_SECONDS = 60.0
-_LOOK_SECONDS = 0.02  # polling interval where the system has no pidfds
+_LOOK_SECONDS = 0.02  # polling interval on systems without pidfds
 _KILL_SECONDS = 0.5  # share of end_all()'s time that is reserved for killing
 
 
 class ChildProcesses:
-    """Starts and kills processes.
+    """Starts processes and kills them.
 
     PR_SET_PDEATHSIG kills a child when the *thread* that started it exits, so one long-lived thread starts all.
     """
@@ -79,7 +79,7 @@ class ChildProcesses:
                 self._workers.remove(worker)
 
     def end_all(self, seconds: float) -> None:
-        """Wait until all processes have exited; before the time is up, kill the rest and all their children."""
+        """Wait until all processes have exited; shortly before the time limit, kill the others with their children."""
         if self.is_inherited:
             return
         with self._lock:
@@ -89,7 +89,7 @@ class ChildProcesses:
             wait_for(self._workers, Deadline.after(max(seconds - _KILL_SECONDS, 0.0)))
             self._process_group.close()
             for worker in self._workers:
-                worker.signal(signal.SIGKILL)  # in case it has left the group
+                worker.signal(signal.SIGKILL)  # a worker may have left the process group
                 worker.close()
             self._calls.put(None)
 
@@ -108,7 +108,7 @@ class ChildProcesses:
 
 
 def wait_for(workers: Iterable[Worker], deadline: Deadline) -> bool:
-    """Wait until processes have exited; return whether all have."""
+    """Wait until processes have exited; return whether all have exited."""
     left = [worker for worker in workers if not worker.has_ended()]
     while left and not deadline.is_over():
         handle = left[0].pidfd

@@ -17,7 +17,7 @@ class JobDef:
     Attributes
     ----------
     name : str
-        Of the job.
+        Name of the job.
     tasks : mapping of int to str
         Address of each task.
     """
@@ -108,11 +108,11 @@ def _read_job(data: bytes | int) -> JobDef:
 
 def _number(content: bytes | int) -> int:
     if isinstance(content, bytes):
-        raise TypeError("a text in place of a number")
+        raise TypeError("found a text, expected a number")
     return content
 
 
 def _bytes(content: bytes | int) -> bytes:
     if isinstance(content, int):
-        raise TypeError("a number in place of a text or a message")
+        raise TypeError("found a number, expected a text or a message")
     return content

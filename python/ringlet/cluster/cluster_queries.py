@@ -22,7 +22,7 @@ __all__ = [
 
 
 def normalized(cluster_spec: Any) -> ClusterSpec:
-    """Return a dict, ClusterDef or ClusterSpec as a ClusterSpec; ValueError for another type."""
+    """Return a dict, ClusterDef or ClusterSpec as a ClusterSpec; raise ValueError for other types."""
     if isinstance(cluster_spec, ClusterSpec):
         return cluster_spec
     if isinstance(cluster_spec, dict) or hasattr(cluster_spec, "SerializeToString"):
@@ -42,7 +42,7 @@ def is_chief(cluster_spec: Any = None, task_type: str | None = None, task_id: in
 def id_in_cluster(cluster_spec: Any, task_type: str | None, task_id: int | None) -> int:
     """Return the index of a task among the workers: the chief is first, the job ``worker`` follows.
 
-    Evaluators are numbered separately; a parameter server is a ValueError.
+    Evaluators are numbered separately; a parameter server raises ValueError.
     """
     spec = _checked(cluster_spec, task_type, task_id)
     try:
@@ -62,7 +62,7 @@ def worker_count(cluster_spec: Any, task_type: str | None) -> int:
 
 
 def collective_leader(cluster_spec: Any, task_type: str | None, task_id: int | None) -> str:
-    """Return the name of the leader of the workers: the chief, else worker 0; empty for an evaluator or no cluster."""
+    """Return the name of the workers' leader: the chief, else worker 0; empty for an evaluator or without a cluster."""
     spec = normalized(cluster_spec)
     if not spec:
         return ""
@@ -76,7 +76,7 @@ def collective_leader(cluster_spec: Any, task_type: str | None, task_id: int | N
 
 
 def worker_tasks(cluster_spec: Any) -> list[tuple[str, int, str]]:
-    """Return job, index in it, and address of each worker, in rank order."""
+    """Return the job, the index and the address of each worker, in rank order."""
     spec = normalized(cluster_spec)
     return [
         (job, index, spec.task_address(job, index))
@@ -89,7 +89,7 @@ def worker_tasks(cluster_spec: Any) -> list[tuple[str, int, str]]:
 def check_workers(
     cluster_spec: Any, task_type: str | None, task_id: int | None, resolver: ClusterResolver | None = None
 ) -> None:
-    """Check that the workers of a cluster can form a group, and that a task is one of them.
+    """Check that the workers of a cluster can form a group, and that a task is one of these workers.
 
     Errors name the source of the cluster, if a resolver is given.
     """

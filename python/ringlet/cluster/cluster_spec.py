@@ -22,12 +22,12 @@ class ClusterSpec:
     ----------
     cluster : dict, ClusterDef or ClusterSpec
         Job name -> list of addresses, or, for a sparse job, dictionary of task index to address. TensorFlow's
-        ``tf.train.ClusterDef`` is accepted, too.
+        ``tf.train.ClusterDef`` is also accepted.
 
     Raises
     ------
     ClusterConfigError
-        If the cluster is invalid; for wrong types the error is a ``TypeError``, too.
+        If the cluster is invalid; for wrong types the error is also a ``TypeError``.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class ClusterSpec:
 
     @property
     def jobs(self) -> list[Any]:
-        """The names of the jobs, in the given order."""
+        """The names of the jobs, in the order of the argument."""
         return list(self._jobs)
 
     def as_dict(self) -> dict[Any, Any]:
@@ -99,7 +99,7 @@ class ClusterSpec:
         Returns
         -------
         ClusterDef
-            With the jobs sorted by name.
+            The jobs are sorted by name.
         """
         return ClusterDef(
             tuple(
@@ -114,7 +114,7 @@ class ClusterSpec:
         Parameters
         ----------
         job_name : str
-            Of a job of this cluster.
+            Name of a job of this cluster.
 
         Returns
         -------
@@ -133,7 +133,7 @@ class ClusterSpec:
         Parameters
         ----------
         job_name : str
-            Of a job of this cluster.
+            Name of a job of this cluster.
 
         Returns
         -------
@@ -152,9 +152,9 @@ class ClusterSpec:
         Parameters
         ----------
         job_name : str
-            Of a job of this cluster.
+            Name of a job of this cluster.
         task_index : int
-            Of a task of that job.
+            Index of a task of that job.
 
         Returns
         -------
@@ -180,7 +180,7 @@ class ClusterSpec:
         Parameters
         ----------
         job_name : str
-            Of a job of this cluster.
+            Name of a job of this cluster.
 
         Returns
         -------
@@ -196,7 +196,7 @@ class ClusterSpec:
         length = max(tasks, default=-1) + 1
         if not 0 < length <= _MOST_LISTED:
             fault = f"its largest index is {length - 1}: use task_indices()" if tasks else "it has no tasks"
-            raise ClusterConfigError(f"no list of the tasks of job {shown(job_name)}: {fault}", json_path([job_name]))
+            raise ClusterConfigError(f"cannot list the tasks of job {shown(job_name)}: {fault}", json_path([job_name]))
         return [tasks.get(index) for index in range(length)]
 
     def _tasks(self, job_name: str) -> dict[int, Any]:

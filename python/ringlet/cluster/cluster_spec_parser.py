@@ -1,4 +1,4 @@
-"""Cluster spec parser: reads the jobs of a cluster from dictionaries; faults name their place."""
+"""Cluster spec parser: reads the jobs of a cluster from dictionaries; each fault carries its path."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Jobs", "read_jobs"]
 # Job name -> task index -> address. Names and addresses are str, or bytes as TensorFlow accepts.
 Jobs = dict[Any, dict[int, Any]]
 
-_MOST_INDEX = 2**31 - 1  # of the protocol buffer
+_MOST_INDEX = 2**31 - 1  # largest index in the protocol buffer
 _TASKS_ALLOWED = (
     'a list of addresses, as ["host:port"], or a dictionary from task indices to them, as {"0": "host:port"}'
 )

@@ -20,12 +20,12 @@ _shortener.maxstring = _shortener.maxother = 80
 
 @shown_as(ClusterConfigError)
 class ClusterConfigTypeError(ClusterConfigError, TypeError):
-    """A value has a wrong type (TensorFlow raises ``TypeError``)."""
+    """A configuration value has the wrong type (TensorFlow raises ``TypeError``)."""
 
 
 @shown_as(ClusterConfigError)
 class ClusterConfigJSONError(ClusterConfigError, json.JSONDecodeError):
-    """A text is not valid JSON (TensorFlow raises ``json.JSONDecodeError``)."""
+    """A configuration is not valid JSON (TensorFlow raises ``json.JSONDecodeError``)."""
 
     def __init__(self, msg: str, doc: str, pos: int, advice: str = "") -> None:
         json.JSONDecodeError.__init__(self, msg, doc, pos)

@@ -1,7 +1,7 @@
-"""The environment: which process of how many this is, as read from the variables that launchers and schedulers set.
+"""The environment: the rank of this process and the number of processes, from variables of launchers and schedulers.
 
 Strategies, process groups, `ringlet.rank` and the helpers of rank zero read the environment here, in one order: the
-first row of the table below whose variables are set decides.
+first row of the table below whose variables are set applies.
 
     TF_CONFIG                                            `ringlet run`, TensorFlow's tools
     RINGLET_RANK, RINGLET_NUM_RANKS                      set by hand
@@ -46,13 +46,13 @@ _log = logging.getLogger(__name__)
 TF_CONFIG, JOB_ID = "TF_CONFIG", "RINGLET_JOB_ID"
 _TO_RUN_ALONE = "to run one process alone, set RINGLET_RANK=0 and RINGLET_NUM_RANKS=1"
 
-# A strategy needs an address for each worker. No process listens on the ports, as the rendezvous uses a name made of
-# cluster and job; so equal ports of two jobs do not collide.
+# A strategy needs an address for each worker. No process listens on the ports, because the rendezvous uses a name
+# derived from cluster and job; so equal ports of two jobs do not collide.
 _FIRST_PORT = 20000
 
 
 class _Dialect(NamedTuple):
-    """Variables of one launcher; `job` differ between concurrent jobs."""
+    """The variables of one launcher; the values of `job` differ between concurrent jobs."""
 
     rank: str
     size: str
@@ -91,12 +91,12 @@ VARIABLES = (
 
 
 class Placement(NamedTuple):
-    """Which process of how many this is.
+    """The rank of a process and the number of processes.
 
-    `source` names the variables that decided, with their values; it is empty for a process that none describes.
+    `source` names the variables that were used, with their values; it is empty if no such variables are set.
     `local_rank` and `local_size` count the processes of this machine. `note` names variables that suggest other
-    processes but do not suffice to find them. `config` is given if the source is ``TF_CONFIG``, which alone decides
-    then: the other fields have their defaults.
+    processes but do not suffice to find them. `config` is set if the source is ``TF_CONFIG``; the other fields then
+    have their defaults.
     """
 
     source: str = ""
@@ -110,7 +110,7 @@ class Placement(NamedTuple):
 
 
 def placement(environ: Mapping[str, str] | None = None) -> Placement:
-    """Return the place that an environment gives a process, by default that of this process."""
+    """Return the placement that an environment describes, by default the environment of this process."""
     environ = os.environ if environ is None else environ
     if TF_CONFIG in environ:
         return _configured(environ[TF_CONFIG], environ.get(JOB_ID, ""))
@@ -135,17 +135,17 @@ def _placement(values: tuple[str | None, ...]) -> Placement:
         return Placement(job_id=job_id, note=next((note for note in found if isinstance(note, str) and note), ""))
     place = places[0]
     hidden = next((other.source for other in places if other.size > 1), "")
-    # RINGLET_NUM_RANKS=1 is how a process is told to run alone; others may come from an image or an outer launcher.
+    # RINGLET_NUM_RANKS=1 makes a process run alone; the other variables may come from an image or an outer launcher.
     is_hiding = place.size == 1 and hidden and place is not found[0]
     note = f"{place.source}, which hides {hidden}" if is_hiding else ""
     return place._replace(job_id=job_id or place.job_id, note=note)
 
 
 def _read(dialect: _Dialect, environ: Mapping[str, str]) -> Placement | str:
-    """Return what the variables of a dialect say; a sentence if they do not suffice, empty if they are not set."""
+    """Return the placement from a launcher's variables; a sentence if they do not suffice, "" if they are not set."""
     seen = " ".join(f"{name}={environ[name]}" for name in dialect[:2] if name in environ)
     if dialect.rank == "SLURM_PROCID" and dialect.size not in environ:
-        # A batch script has a rank, too, but is not in a step.
+        # A batch script also has a rank, but is not in a step.
         num_tasks = _number(environ, _NUM_TASKS) or 1
         return f"{seen} {_NUM_TASKS}={num_tasks} outside of an srun step" if seen and num_tasks > 1 else ""
     rank, size = _number(environ, dialect.rank), _number(environ, dialect.size)
@@ -156,7 +156,7 @@ def _read(dialect: _Dialect, environ: Mapping[str, str]) -> Placement | str:
                 f"{dialect.size} - 1. Number the processes from 0",
                 "$",
             )
-        # RANK is a common word: it is noticed only beside a WORLD_SIZE that counts processes.
+        # RANK is a common name: it is ignored unless WORLD_SIZE is a number of processes.
         is_meant = (size or 0) > 1 or (rank is not None and dialect.rank != "RANK") or dialect is _DIALECTS[0]
         expected = (
             f"(expected {dialect.rank} below {dialect.size})" if dialect.size else "without a number of processes"
@@ -186,12 +186,12 @@ def _number(environ: Mapping[str, str], name: str) -> int | None:
 
 
 def job_id_of(environ: Mapping[str, str]) -> str:
-    """Return the text that separates concurrent jobs: ``RINGLET_JOB_ID``, else what the launcher gives."""
+    """Return the text that separates concurrent jobs: ``RINGLET_JOB_ID``, else the job id of the launcher."""
     return environ.get(JOB_ID, "") or ("" if TF_CONFIG in environ else placement(environ).job_id)
 
 
 def default_resolver() -> ClusterResolver:
-    """Return the resolver of the environment's cluster, for strategies that are given none."""
+    """Return the resolver of the environment's cluster, for strategies created without a resolver."""
     place = placement()
     if place.config is not None or not place.source or place.note:
         warn_if_alone("MultiWorkerMirroredStrategy")
@@ -216,7 +216,7 @@ def check_one_machine(place: Placement) -> None:
     if has_others:
         raise ClusterConfigError(
             f"{place.source} describes processes on several machines: groups connect processes of one machine in this "
-            f"version. Start all of them on one machine, such as with `ringlet run`; {alone}",
+            f"version. Start all of them on one machine, for example with `ringlet run`; {alone}",
             "$",
         )
 
@@ -225,7 +225,7 @@ _warned: set[str] = set()
 
 
 def warn_if_alone(what: str, remedy: str = "") -> None:
-    """Log once that `what` has one process although the environment suggests others."""
+    """Log once that `what` has one process although the environment suggests that there are more."""
     place = placement()
     others = place.note or (place.source if place.size > 1 else "")
     if others and others not in _warned:

@@ -1,4 +1,4 @@
-"""Local addresses: which addresses of a cluster belong to this machine."""
+"""Local addresses: determines the addresses of a cluster that belong to this machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def host_of(address: str) -> str:
 
 
 def foreign_addresses(addresses: Sequence[str], own: str) -> list[str]:
-    """Return the addresses of workers that are not on this machine, on which the host of `own` is."""
+    """Return the addresses of workers on other machines; the host of `own` is this machine."""
     known = {host_of(own): True}
     for address in addresses:
         host = host_of(address)

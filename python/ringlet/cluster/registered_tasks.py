@@ -23,12 +23,12 @@ __all__ = ["RegisteredTasks", "start_tasks"]
 
 _log = logging.getLogger(__name__)
 
-# After this time a warning names the tasks that the coordinator waits for.
+# Time after which a warning names the tasks that the coordinator waits for.
 _SLOW_SECONDS = 30.0
 
 
 def start_tasks(resolver: ClusterResolver, timeout_seconds: float) -> Tasks:
-    """Start the processes of a `LocalClusterResolver`, or wait until those of another cluster have registered."""
+    """Start the processes of a `LocalClusterResolver`; for other clusters, wait until all tasks have registered."""
     if isinstance(resolver, LocalClusterResolver):
         return resolver.start()
     return RegisteredTasks(resolver.cluster_spec(), os.environ.get("RINGLET_JOB_ID", ""), timeout_seconds)
@@ -88,7 +88,7 @@ class RegisteredTasks:
 def _close(registrations: _Registrations, server: RegistrationServer, pid: int) -> None:
     if pid != os.getpid():  # a forked child, where another thread's lock would never be released
         return
-    server.close()  # first: later servers wait for the next coordinator
+    server.close()  # first, so that later servers wait for the next coordinator
     registrations.close()
 
 
@@ -97,7 +97,7 @@ class _Registrations:
 
     def __init__(self, job: ServersJob) -> None:
         self._job = job
-        self._changed = threading.Condition()  # guards what follows
+        self._changed = threading.Condition()  # guards the attributes below
         self._current: dict[int, Registration] = {}
         self._arrived: dict[int, Registration] = {}  # not yet current
         self._is_closed = False

@@ -1,8 +1,8 @@
 """Registration of servers with their coordinator, which authenticates them before it opens a channel.
 
-A server connects to a name made of the cluster, the job and the user (:mod:`ringlet.rendezvous.job_key`). The kernel
-reports its user; its handshake (JSON, at most 64 KiB, within a second) names version and task. Pickles are exchanged
-only over the channel that an accepted server receives.
+A server connects to a name derived from the cluster, the job and the user (:mod:`ringlet.rendezvous.job_key`). The
+kernel reports its user; its handshake (JSON, at most 64 KiB, within a second) names version and task. Pickles are
+exchanged only over the channel that an accepted server receives.
 
     coordinator                              server
     listens   <-------- handshake ---------  connects, with retries until the coordinator listens
@@ -40,11 +40,11 @@ __all__ = ["Registration", "RegistrationServer", "ServersJob", "Task", "register
 
 _log = logging.getLogger(__name__)
 
-# After this time a warning is logged that the server waits for its coordinator.
+# Time after which a server that waits for its coordinator logs a warning.
 _SLOW_SECONDS = 30.0
 _FIRST_PAUSE_SECONDS = 0.005
 _LONGEST_PAUSE_SECONDS = 0.1
-_ANSWER_SECONDS = 5.0  # of a coordinator that listens
+_ANSWER_SECONDS = 5.0  # for the reply of a listening coordinator
 _END_SECONDS = 1.0  # to join a stopping thread
 
 
@@ -71,7 +71,7 @@ class ServersJob(ClusterJob):
 
     @property
     def start_alike(self) -> str:
-        """Advice of messages about processes that did not connect."""
+        """The advice in messages about processes that did not connect."""
         return (
             "Start a ringlet.Server for every task once, as the user of the coordinator, with the same cluster and the "
             "same RINGLET_JOB_ID"
@@ -102,8 +102,8 @@ class Registration:
 class RegistrationServer:
     """Accepts the servers of a cluster, in a thread that sleeps until a process connects.
 
-    The thread calls `objection` with a rank, which returns why it cannot be registered, or None, and then `welcome`
-    with the rank and its `Registration`.
+    The thread calls ``objection(rank)``, which returns the reason why the rank cannot be registered, or None, and then
+    ``welcome(rank, registration)``.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class RegistrationServer:
         self._thread = threading.Thread(target=self._run, name="ringlet-registration", daemon=True)
         try:
             self._thread.start()
-        except BaseException:  # an interrupt: the thread may have started
+        except BaseException:  # KeyboardInterrupt: the thread may have started
             self._stop_writer.close()
             raise
 
@@ -142,7 +142,7 @@ class RegistrationServer:
                     clients, ready = self._listener.poll(3600.0)
                     for client in clients:
                         self._answer_client(client)
-                except OSError:  # no descriptor left: retry
+                except OSError:  # no descriptor is free: retry
                     time.sleep(0.1)
                     continue
                 if ready:
@@ -160,7 +160,7 @@ class RegistrationServer:
                 with other:
                     send(client.connection, {"kind": "welcome"}, [other.fileno()])
                 process = _core.Pidfd(open_pidfd(client.connection), client.pid)
-            except OSError:  # it has left
+            except OSError:  # the process has exited
                 channel.close()
                 return
         self._welcome(client.handshake.ranks[0], Registration(channel, client.handshake.identity, process))

@@ -14,7 +14,7 @@ class Tasks(Protocol):
 
     @property
     def workers(self) -> list[Channel]:
-        """The channels to all workers, by index; the last one of a worker that has exited."""
+        """The channels to all workers, by index; for a worker that has exited, its last channel."""
 
     @property
     def ps(self) -> list[Channel]:
@@ -30,4 +30,4 @@ class Tasks(Protocol):
         """Return the pid of a task."""
 
     def stop(self, timeout_seconds: float = 2.0) -> None:
-        """Close all channels and end the processes started by this one, within that time; idempotent."""
+        """Close all channels and end the processes started by this one, within the time limit; idempotent."""

@@ -1,4 +1,4 @@
-"""Task validation: checks of a cluster and a task, whose faults name their place in a ``TF_CONFIG``."""
+"""Task validation: checks of a cluster and a task; each fault carries its path in a ``TF_CONFIG``."""
 
 from __future__ import annotations
 

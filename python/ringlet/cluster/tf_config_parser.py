@@ -1,4 +1,4 @@
-"""TF_CONFIG parser: reads the environment variable ``TF_CONFIG``; faults name their place."""
+"""TF_CONFIG parser: reads the environment variable ``TF_CONFIG``; errors name the place of a fault."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _EXAMPLE = {
     "cluster": {"worker": ["localhost:2222", "localhost:2223"]},
     "task": {"type": "worker", "index": 0},
 }
-# What TensorFlow, its estimators and Google's training services write; other names may be misspelt.
+# The names that TensorFlow, its estimators and Google's training services write; other names may be misspelt.
 _KEYS = {"cluster", "task", "environment", "rpc_layer", "session_master", "eval_session_master", "master", "service"}
 _KEYS |= {"job", "model_dir"}
-_LONGEST_EXAMPLE = 400  # characters of a configuration whose correction is shown; else an example is shown
+_LONGEST_EXAMPLE = 400  # longest correction in a message, in characters; a longer one is replaced by an example
 
 
 class TFConfig:
@@ -106,7 +106,7 @@ class TFConfig:
         raise self._type_error(f"{key} must be a string", "a string", [key], value)
 
     def no_task(self, message: str, key: str, found: object) -> ClusterConfigError:
-        """Return the error for a task that is not in the cluster, whose `key` is ``"type"`` or ``"index"``."""
+        """Return the error for a task that is not in the cluster; `key` is its faulty entry, "type" or "index"."""
         spec = self.cluster_spec
         if key == "type":
             options: list[Any] = spec.jobs

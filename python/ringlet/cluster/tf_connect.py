@@ -1,4 +1,4 @@
-"""TensorFlow's functions for connecting to clusters, which check their arguments and connect nothing."""
+"""TensorFlow's functions for connecting to clusters, which check their arguments without connecting."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def experimental_connect_to_cluster(  # noqa: PLR0917  # TensorFlow's arguments
     ----------
     cluster_spec_or_resolver : ClusterSpec or ClusterResolver
     job_name, task_index, protocol, make_master_device_default, cluster_device_filters : optional
-        Accepted as TensorFlow accepts them.
+        Accepted for compatibility; without effect.
 
     Raises
     ------
     ValueError
-        If the argument is neither, or the resolver cannot determine its cluster.
+        If the argument has another type, or the resolver cannot determine its cluster.
 
     Examples
     --------
@@ -50,10 +50,10 @@ def experimental_connect_to_cluster(  # noqa: PLR0917  # TensorFlow's arguments
     else:
         raise ValueError(
             "`cluster_spec_or_resolver` must be a `ClusterSpec` or a `ClusterResolver`, got "
-            f"{cluster_spec_or_resolver!r} of type {type(cluster_spec_or_resolver).__name__}: give a resolver such as "
+            f"{cluster_spec_or_resolver!r} of type {type(cluster_spec_or_resolver).__name__}: pass a resolver such as "
             "TPUClusterResolver()"
         )
-    _log.debug("the devices of %r are used from this process", cluster)
+    _log.debug("this process uses the devices of %r", cluster)
 
 
 def experimental_connect_to_host(remote_host: Any = None, job_name: str = "worker") -> None:

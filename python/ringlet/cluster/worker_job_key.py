@@ -33,10 +33,10 @@ class ClusterJob(Job):
 
 @dataclass(frozen=True)
 class WorkersJob(ClusterJob):
-    """A job whose processes are the workers of a cluster, with equally many ranks each.
+    """A job whose processes are the workers of a cluster, each with the same number of ranks.
 
-    `tasks` are their names in rank order, `number` is that of the strategy in the program, from 1, and `command` starts
-    all workers.
+    `tasks` are their names in rank order, `number` is the strategy's number in the program, from 1, and `command`
+    starts all workers.
     """
 
     tasks: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class WorkersJob(ClusterJob):
 
     @property
     def start_alike(self) -> str:
-        """Advice of messages about processes that did not connect."""
+        """The advice in messages about processes that did not connect."""
         return (
             'Start every task once, as one user, with the same "cluster" in TF_CONFIG and the same RINGLET_JOB_ID '
             f"(`{self.command}` starts all)"

@@ -158,9 +158,9 @@ def pairs_of(pairs: Iterable[Any], num_ranks: int) -> list[tuple[int, int]]:
 
 
 def pass_ends(sizes: Sequence[int], bytes_per_pack: Any) -> list[int]:
-    """Split a list of arrays into passes: consecutive arrays of at most `bytes_per_pack` bytes together.
+    """Group consecutive arrays into passes of at most `bytes_per_pack` bytes; return the end index of each pass.
 
-    Returns the end index of each. A larger array forms its own pass; 0 means one for all, as without arrays.
+    A larger array forms its own pass; 0 means a single pass. An empty list also has one pass.
     """
     limit = whole_number(bytes_per_pack, "bytes_per_pack", "a number of bytes, or 0 for a single pass")
     if limit < 0:

@@ -60,7 +60,8 @@ def as_buffers(values: Sequence[Any]) -> list[Array]:
 def as_ndarray(value: Any, name: str = "the array") -> Array:
     """Return a value as an ndarray of any dtype and layout, without a copy if possible.
 
-    Raises InvalidArgumentError for masked arrays, and for what NumPy cannot read, such as tensors on other devices.
+    Raises InvalidArgumentError for masked arrays, and for objects that NumPy cannot read, such as tensors on other
+    devices.
     """
     if type(value) is np.ndarray:
         return value

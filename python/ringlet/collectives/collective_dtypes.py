@@ -58,7 +58,7 @@ _KINDS: dict[DType, str] = {
 
 
 def is_known(dtype: DType) -> bool:
-    """Return whether the core supports a dtype without conversion: not with another byte order."""
+    """Return whether the core supports a dtype without conversion, which another byte order would need."""
     return dtype in _KINDS or _register(dtype)
 
 
@@ -79,7 +79,7 @@ def native(dtype: DType) -> DType:
 
 
 def as_result(dtype: DType, op: Op) -> DType:
-    """Return the dtype of a result: `dtype`, but for the mean of integers float32 (8 and 16 bits) or float64."""
+    """Return the dtype of a result: `dtype`, except that a mean of integers is float32 (8 and 16 bits) or float64."""
     if op is not Op.MEAN or dtype.kind not in "iu":
         return dtype
     return np.dtype(np.float32 if dtype.itemsize <= 2 else np.float64)

@@ -43,7 +43,7 @@ class Op(enum.Enum):
 
 
 class ReduceOp(enum.Enum):
-    """Operation of a strategy's reductions, as ``tf.distribute.ReduceOp``.
+    """Operation of a strategy's reductions (``tf.distribute.ReduceOp``).
 
     Examples
     --------
@@ -88,7 +88,7 @@ class ReduceOp(enum.Enum):
 
 
 class Algorithm(enum.Enum):
-    """Algorithm of an all-reduce; each gives every rank the same bits.
+    """Algorithm of an all-reduce; with each algorithm, all ranks receive the same bits.
 
     Examples
     --------

@@ -68,10 +68,10 @@ def init_process_group(
     Parameters
     ----------
     rank : int, optional
-        The rank of this process, from 0; by default that of the environment: ``ringlet run``, ``TF_CONFIG``,
+        The rank of this process, from 0; by default taken from the environment: ``ringlet run``, ``TF_CONFIG``,
         ``RINGLET_RANK``, torchrun, mpirun or srun.
     num_ranks : int, optional
-        Total number of ranks; by default that of the environment, with `ranks` only ``RINGLET_NUM_RANKS``.
+        Total number of ranks; by default taken from the environment (with `ranks`, only from ``RINGLET_NUM_RANKS``).
     name : str, optional
         Distinguishes the groups of one job.
     timeout_seconds : float, optional
@@ -125,7 +125,7 @@ def job_id(environ: Mapping[str, str]) -> str:
 
 
 def join_job(job: Job, ranks: Sequence[int], seconds: float) -> list[Member]:
-    """Join the process group of a job as `ranks`, which are not all of them; see :func:`init_process_group`."""
+    """Join the process group of a job with some of its ranks; see :func:`init_process_group`."""
     if sys.platform != "linux":
         raise FailedPreconditionError(
             "groups of several processes require Linux: pass all ranks to one process with ranks=."
@@ -142,7 +142,7 @@ class _ProcessShare:
         self.group = group
         self.connected = connected
         if connected is not None:
-            weakref.finalize(self, connected.release).atexit = False  # at exit the system releases it
+            weakref.finalize(self, connected.release).atexit = False  # at exit the system closes the connection
 
     def abort(self, reason: str) -> None:
         self.group.abort(reason)
@@ -172,13 +172,13 @@ def _selection(
         place = placement(environ)
         given = _of_environment(place, environ)
         rank = given[0] if needs_rank else rank
-        # With several ranks in a process, its number of processes is not that of ranks.
+        # With several ranks in a process, the number of processes in the environment is not the number of ranks.
         if num_ranks is None:
             num_ranks = given[1] if ranks is None else _variable(NUM_RANKS_VARIABLE, environ)
         _check_given(needs_rank and rank is None, num_ranks is None, place)
     count = whole_number_of(32, num_ranks, "num_ranks", "a whole number of ranks")
     if not 1 <= count <= MOST_RANKS:
-        raise InvalidArgumentError(f"a group has 1 to {MOST_RANKS} ranks, not {count}.")
+        raise InvalidArgumentError(f"num_ranks is {count}: a group has 1 to {MOST_RANKS} ranks.")
     numbers = [
         whole_number(number, "rank", f"a whole number below {count}") for number in ([rank] if ranks is None else ranks)
     ]
@@ -196,7 +196,7 @@ def _selection(
 
 
 def _of_environment(place: Placement, environ: Mapping[str, str]) -> tuple[int | None, int | None]:
-    """Return rank and number of ranks as the environment gives them, None for what it does not."""
+    """Return the rank and the number of ranks from the environment; None for a number that is not set."""
     if place.config is not None and place.config.cluster_spec:
         resolver = TFConfigClusterResolver(environ=environ)
         spec, task = place.config.cluster_spec, (place.config.task_type, place.config.task_id)

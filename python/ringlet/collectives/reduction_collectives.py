@@ -68,9 +68,9 @@ class Reductions(MemberBase):
 
         Notes
         -----
-        Elements are combined in the order ((0+1)+(2+3))+((4+5)+...), whatever the size, so results repeat
-        bit for bit; RING uses the order of the ring. For S bytes on each of P ranks, all ranks together read P·S bytes
-        and write S, or P·S with `out`.
+        Elements are combined in the order ((0+1)+(2+3))+((4+5)+...) for every size, so results repeat bit for bit; RING
+        uses the order of the ring. For S bytes on each of P ranks, all ranks together read P·S bytes and write S, or
+        P·S with `out`.
 
         Examples
         --------
@@ -264,8 +264,8 @@ class Reductions(MemberBase):
         -------
         ndarray
             `out`, or a read-only array: the combination of ranks 0 to ``rank - 1``, from left to right. Rank 0 receives
-            the identity: 0 for SUM, OR and XOR, 1 for PROD, all bits (or True) for AND, the largest value
-            (infinity where there is one) for MIN, the smallest for MAX.
+            the identity: 0 for SUM, OR and XOR, 1 for PROD, all bits (or True) for AND, the largest value (infinity if
+            the dtype has it) for MIN, the smallest for MAX.
 
         Raises
         ------
@@ -281,7 +281,7 @@ class Reductions(MemberBase):
         if type(op) is not Op:
             refuse_selection(op)
         if op is Op.MEAN:
-            raise InvalidArgumentError("exclusive_scan does not support MEAN: use SUM, and divide by the rank.")
+            raise InvalidArgumentError("exclusive_scan does not support MEAN: use SUM and divide by the rank.")
         core = self._core
         result: Array = _same_shape(x, op, out, lambda array, place: core.exclusive_scan(array, op._value_, place))
         return result

@@ -14,7 +14,7 @@ from ringlet.errors import InvalidArgumentError
 
 __all__ = ["empty_shared"]
 
-MOST_BYTES = 1 << 40  # of one array: its offset has to fit in a word
+MOST_BYTES = 1 << 40  # of one array, whose offset must fit in a word
 
 # Below this size the available memory is not checked, because the check would cost more than the allocation.
 _CHECKED_BYTES = 1 << 22

@@ -180,7 +180,7 @@ def _copy_if_partly_overlapping(buffer: Array, places: list[Array]) -> Array:
 
 def _check_alike(buffers: list[Array]) -> None:
     if not buffers:
-        raise InvalidArgumentError("there are no arrays to reduce: pass the array of at least one rank.")
+        raise InvalidArgumentError("the list of arrays to reduce is empty: pass the array of at least one rank.")
     for rank, buffer in enumerate(buffers):
         if buffer.shape != buffers[0].shape or buffer.dtype != buffers[0].dtype:
             raise InvalidArgumentError(

@@ -18,7 +18,7 @@ def default_timeout_seconds(environ: Mapping[str, str] | None = None) -> float:
     Parameters
     ----------
     environ : mapping, optional
-        Environment with ``RINGLET_TIMEOUT_SECONDS``; by default that of the process.
+        Environment with ``RINGLET_TIMEOUT_SECONDS``; by default the environment of this process.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Argument codec: pickling of functions, once each, and of the arguments of every call."""
+"""Argument codec: pickles each function once, and the arguments of every call."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Payload:
 
 @dataclass(eq=False)
 class SentFunction:
-    """A function that is sent once to each worker, then referred to by its number.
+    """A function that is sent to each worker once, and afterwards identified by its number.
 
     `seconds` is the estimated duration of a call; None if unknown.
     """
@@ -49,7 +49,7 @@ class SentFunction:
     seconds: float | None = None
 
     def took(self, seconds: float) -> None:
-        """Update the estimate: to a longer duration at once, to a shorter one gradually."""
+        """Update the estimate: immediately if the duration is longer, gradually if it is shorter."""
         if self.seconds is None or seconds > self.seconds:
             self.seconds = seconds
         else:
@@ -64,7 +64,7 @@ class Functions:
 
     def __call__(self, function: Callable[..., Any]) -> SentFunction:
         """Return the encoding of a function."""
-        # Each access to a bound method creates an object, so the key is made of its instance and function.
+        # Each access to a bound method creates a new object, so the key consists of its instance and function.
         method = getattr(function, "python_function", function)
         owner = method.__self__ if isinstance(method, types.MethodType) else function
         key = id(owner), id(getattr(method, "__func__", None))
@@ -72,7 +72,9 @@ class Functions:
         if known is not None and known[0]() is owner:  # an interrupted callback may leave a stale entry
             return known[1]
         sent = SentFunction(pack_value(function), _name_of(function), code_digest(function))
-        with contextlib.suppress(TypeError):  # without weak references its id may be reused
+        with contextlib.suppress(
+            TypeError
+        ):  # objects without weak references are not cached, because their ids may be reused
             self._known[key] = weakref.ref(owner, lambda _: self._known.pop(key, None)), sent
         return sent
 
@@ -104,8 +106,8 @@ def pack_arguments(args: Sequence[Any] | None, kwargs: Mapping[str, Any] | None,
         given = tuple(args or ()), dict(kwargs or {})
     except (TypeError, ValueError):
         raise TypeError(
-            f"args must be a list or tuple of the arguments of {name}, as in args=(5,), and kwargs a dict, got "
-            f"{args!r} and {kwargs!r}"
+            f"args must be a list or tuple of the arguments of {name}, as in args=(5,), and kwargs must be a dict, "
+            f"got {args!r} and {kwargs!r}"
         ) from None
     if not any(given):
         return None

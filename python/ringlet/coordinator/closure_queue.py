@@ -14,7 +14,7 @@ from ringlet.coordinator.remote_value import RemoteFailure
 
 __all__ = ["MOST_QUEUED", "ClosureQueue"]
 
-# TensorFlow's number.
+# The same limit as in TensorFlow.
 MOST_QUEUED = 256 * 1024
 
 
@@ -23,7 +23,7 @@ class ClosureQueue:
 
     A closure is queued, then in flight on a worker, then finished, failed, cancelled, or queued again at its former
     place. The first error is kept until `put`, `join` or `is_done` raises it: each waits for the closures in flight,
-    which workers cancel where possible, cancels the queued ones, and clears the error. The error of `end` is permanent.
+    which workers cancel if possible, cancels the queued ones, and clears the error. The error of `end` is permanent.
     `on_work` is called with the lock held when closures may be taken or recalled.
     """
 
@@ -35,7 +35,7 @@ class ClosureQueue:
         self._lock = threading.Lock()
         self._has_changed = threading.Condition(self._lock)
         self._queued: collections.deque[Closure] = collections.deque()
-        self._returned: list[Closure] = []  # a heap; all precede the queued ones
+        self._returned: list[Closure] = []  # a heap, whose closures all precede the queued ones
         self._num_in_flight = 0
         self._num_waiting = 0
         self._error: Any = None
@@ -67,7 +67,7 @@ class ClosureQueue:
             self._raise_error()
 
     def is_done(self) -> bool:
-        """Return whether no closure is queued or in flight; raises as `join`."""
+        """Return whether no closure is queued or in flight; raises the same errors as `join`."""
         with self._lock:
             self._raise_error()
             return self._is_empty
@@ -81,7 +81,7 @@ class ClosureQueue:
     # --- for the dispatcher -------------------------------------------------------------------------------------------
 
     def take(self, is_wanted: Callable[[Closure], bool], most: int) -> list[Closure]:
-        """Take up to `most` closures, until one is not wanted; they are then in flight."""
+        """Take up to `most` closures, as long as the predicate accepts them; they are then in flight."""
         taken: list[Closure] = []
         with self._lock:
             while len(taken) < most and not self.is_cancelling and len(self):
@@ -118,11 +118,11 @@ class ClosureQueue:
                 self._land(1)
 
     def end(self, error: BaseException, error_of_closures: BaseException) -> None:
-        """Keep an error permanently, fail the queued closures with the other one, and forget those in flight."""
+        """Keep an error permanently, fail queued closures with the other error, and forget closures in flight."""
         with self._lock:
-            # A copy: the traceback of a raised one would keep the coordinator alive from the dispatcher's thread.
+            # A copy, because the traceback of a raised exception would keep the coordinator alive.
             self._final = copy.copy(error)
-            self._on_work = lambda: None  # no closure is taken after the end
+            self._on_work = lambda: None  # no closure is taken after end()
             self._cancel_queued(error_of_closures)
             self._num_in_flight = 0
             self._has_changed.notify_all()

@@ -15,7 +15,7 @@ __all__ = ["Closure"]
 class Closure:
     """A function with its arguments, and a weak reference to its RemoteValue; `number` is its place in the schedule.
 
-    `num_losses` workers have exited while they may have run it.
+    `num_losses` is the number of workers that have exited while they may have been running it.
     """
 
     __slots__ = ("_output", "arguments", "function", "num_losses", "number")

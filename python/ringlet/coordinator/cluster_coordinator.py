@@ -26,7 +26,7 @@ from ringlet.strategy.parameter_server.parameter_server_strategy import Paramete
 __all__ = ["ClusterCoordinator"]
 
 _lock = threading.RLock()
-_claimed: weakref.WeakValueDictionary[int, ClusterCoordinator] = weakref.WeakValueDictionary()  # by the id of the tasks
+_claimed: weakref.WeakValueDictionary[int, ClusterCoordinator] = weakref.WeakValueDictionary()  # keyed by id(tasks)
 
 
 class ClusterCoordinator:
@@ -39,12 +39,12 @@ class ClusterCoordinator:
     Parameters
     ----------
     strategy : ParameterServerStrategy
-        Has one coordinator: a second call returns the same. Its processes are started if necessary.
+        A strategy has one coordinator, which a second call returns. Its processes are started if necessary.
 
     Raises
     ------
     ValueError
-        If the strategy is of another class.
+        If the strategy is not a ParameterServerStrategy.
 
     Notes
     -----
@@ -98,7 +98,7 @@ class ClusterCoordinator:
             self._dispatcher.start()
             self._finalizer = weakref.finalize(self, self._dispatcher.leave, _shut_down(), 1.0)
             strategy._cluster_coordinator = self
-        except BaseException:  # otherwise two dispatchers would read the same channels
+        except BaseException:  # otherwise two dispatchers would read from the same channels
             del _claimed[id(servers.tasks)]
             self._dispatcher.leave(_shut_down(), 1.0)
             raise
@@ -154,12 +154,12 @@ class ClusterCoordinator:
         Raises
         ------
         Exception
-            As :meth:`schedule`.
+            As for :meth:`schedule`.
         """
         self._dispatcher.queue.join()
 
     def done(self) -> bool:
-        """Return whether every scheduled function has run; raises as :meth:`schedule`.
+        """Return whether every scheduled function has run; raises the same errors as :meth:`schedule`.
 
         Returns
         -------
@@ -173,7 +173,7 @@ class ClusterCoordinator:
         Parameters
         ----------
         val : nested structure
-            With `RemoteValue` leaves.
+            A structure with `RemoteValue` leaves.
 
         Returns
         -------
@@ -280,9 +280,9 @@ def _check_callable(fn: Any, caller: str) -> None:
 
 
 def _claim(tasks: Tasks, coordinator: ClusterCoordinator) -> None:
-    """Record the coordinator of a cluster; raise if it has another one."""
+    """Record the coordinator of a cluster; raise an error if the cluster has another one."""
     if _claimed.get(id(tasks)) is not None:
-        gc.collect()  # the other one may be garbage
+        gc.collect()  # the other coordinator may be unreachable already
     if _claimed.get(id(tasks)) is not None:
         raise FailedPreconditionError(
             "the cluster of this resolver is used by another strategy with a coordinator: create another resolver, or "

@@ -13,10 +13,10 @@ __all__ = ["code_digest"]
 
 
 def code_digest(function: Any) -> str:
-    """Return a digest of the code of a function, unwrapped.
+    """Return a digest of the code of a function, after unwrapping it.
 
-    Empty for objects that are not Python functions, and for modules with another loader than Python's, such as tests,
-    which pytest rewrites.
+    It is empty for objects that are not Python functions, and for modules that Python's own loader has not loaded, such
+    as tests, which pytest rewrites.
     """
     function = inspect.unwrap(getattr(function, "__func__", function))
     code = getattr(function, "__code__", None)

@@ -24,7 +24,7 @@ def experimental_get_current_worker_index() -> int:
     Raises
     ------
     RuntimeError
-        Outside of scheduled functions, and in threads that such a function starts, except those of a dataset.
+        Outside of scheduled functions, and in threads that a function starts, except for threads of a dataset.
 
     Examples
     --------

@@ -35,8 +35,8 @@ _MOST_LOSSES = 8
 _MOST_FAILED_STARTS = 5
 _LOOK_MILLISECONDS = 10  # polling interval while closures may be stuck behind another one
 _SLOW_LOOK_MILLISECONDS = 1000  # polling interval while closures run
-# Interval of heartbeat requests to a silent worker, and their least number before it counts as lost. Requests are
-# counted rather than time, as this process may have been stopped together with the worker.
+# Interval of heartbeat requests to a silent worker, and their minimum number before it counts as lost. Requests are
+# counted, because time also passes while this process and the worker are stopped together.
 _ASK_SECONDS = 30.0
 _LEAST_ASKS = 4
 _HANGUP = getattr(select, "POLLRDHUP", 0)  # POLLHUP is always reported
@@ -73,7 +73,7 @@ class Dispatcher:
         self._num_given_up = 0
         self._timeout_seconds = default_timeout_seconds()
         self._ask_seconds = min(_ASK_SECONDS, self._timeout_seconds / _LEAST_ASKS)
-        self._final_error: BaseException = CancelledError(CANCELLED)  # the default of leave()
+        self._final_error: BaseException = CancelledError(CANCELLED)  # used by leave()
         self._thread = threading.Thread(target=self._run, name="ringlet-coordinator", daemon=True)
 
     def start(self) -> None:
@@ -95,7 +95,7 @@ class Dispatcher:
         return self._queue
 
     def call_soon(self, call: Callable[[], object]) -> None:
-        """Schedule a call in the thread; after the thread has ended, call it here."""
+        """Schedule a call in the thread; if the thread has ended, run the call here."""
         self._check_process()
         self._calls.append(call)
         if self._has_ended:
@@ -105,14 +105,15 @@ class Dispatcher:
     def stop(self, error: BaseException, timeout_seconds: float) -> None:
         """End the thread and all processes. Queued closures are cancelled; later requests raise the error."""
         ends_at = time.monotonic() + timeout_seconds
-        if self._pid == os.getpid():  # not in a forked child
+        if self._pid == os.getpid():  # a forked child has no thread to end
             self.leave(error, timeout_seconds / 4)
             self._tasks.stop(max(ends_at - time.monotonic(), 0.0))
 
     def leave(self, error: BaseException, timeout_seconds: float) -> None:
         """End the thread, which disconnects the workers; then another coordinator may use the cluster.
 
-        Takes no lock, as signal handlers and finalizers may call this. After the time-out the thread ends later.
+        Takes no lock, because signal handlers and finalizers may call this method. After the time-out the thread ends
+        later.
         """
         if self._pid != os.getpid():
             return
@@ -137,7 +138,7 @@ class Dispatcher:
         try:
             while not self._is_stopping:
                 self._run_once()
-        except BaseException as error:  # a defect: report it to all waiting threads
+        except BaseException as error:  # a bug in the dispatcher: report it to all waiting threads
             if not self._is_stopping:
                 _log.exception("the thread of the coordinator has ended")
                 self._final_error = error_of_closures = error
@@ -158,11 +159,11 @@ class Dispatcher:
             call()
 
     def _run_once(self) -> None:
-        self._is_asleep = True  # before polling: work that is added later wakes the poll
+        self._is_asleep = True  # set before polling, so that work that is added later ends the poll
         ready = self._poll.poll(self._sleep_milliseconds())
         self._is_asleep = self._has_work = False
         for descriptor, _ in ready:
-            if descriptor in self._readers:  # not removed by an earlier reader
+            if descriptor in self._readers:  # an earlier reader may have removed it
                 self._readers[descriptor]()
         self._make_calls()
         self._check_workers()
@@ -175,7 +176,7 @@ class Dispatcher:
         if self._has_work:
             return 0
         most_in_flight = max(len(connection.in_flight) for connection in self.connections)
-        if most_in_flight > 1:  # some may be stuck behind the running one
+        if most_in_flight > 1:  # some closures may be stuck behind the running one
             return _LOOK_MILLISECONDS
         ask_milliseconds = math.ceil(1000 * self._ask_seconds)
         return min(_SLOW_LOOK_MILLISECONDS, ask_milliseconds) if most_in_flight else ask_milliseconds
@@ -215,7 +216,7 @@ class Dispatcher:
         self._has_work = True
         if self._is_asleep:
             self._is_asleep = False
-            with contextlib.suppress(OSError):  # full, so the thread wakes anyway, or closed
+            with contextlib.suppress(OSError):  # the pipe is full, so the thread wakes anyway, or closed
                 self._wake_writer.send(b".")
 
     def _drain(self) -> None:
@@ -230,7 +231,7 @@ class Dispatcher:
     # --- connecting and losing workers --------------------------------------------------------------------------------
 
     def _connect(self, connection: WorkerConnection, channel: Channel) -> None:
-        if connection.has_ended:  # while the process started
+        if connection.has_ended:  # ended while the process started
             channel.close()
             return
         connection.connect(channel, self._strategy)
@@ -245,7 +246,7 @@ class Dispatcher:
         try:
             connection.receive()
         except ChannelClosed as error:
-            # An unreadable message is the reason; otherwise the exit status of the process is more specific.
+            # An unreadable message is itself the reason; otherwise the exit status of the process is more specific.
             self._lose(connection, str(error.__cause__ or ""))
 
     def _disconnect(self, connection: WorkerConnection) -> None:
@@ -279,7 +280,7 @@ class Dispatcher:
         else:
             count = len(closures)
             queued = f"{count} of its function{' is' if count == 1 else 's are'} queued again, and "
-            _log.warning("%s: %sits next process is awaited", error, queued if count else "")
+            _log.warning("%s: %swaiting for its next process", error, queued if count else "")
             self._restart(connection)
 
     def _has_failed(self, closure: Closure, error: WorkerLostError) -> bool:
@@ -307,7 +308,7 @@ class Dispatcher:
             try:
                 channel = self._tasks.restart("worker", connection.index)
             except DeadlineExceededError as error:
-                _log.warning("still without worker %d: %s", connection.index, error)
+                _log.warning("worker %d is still missing: %s", connection.index, error)
                 if any(other.channel is not None for other in self.connections):
                     continue
                 self.call_soon(functools.partial(self._give_up, connection, error))
@@ -318,7 +319,7 @@ class Dispatcher:
             break
 
     def _give_up(self, connection: WorkerConnection, error: Exception) -> None:
-        """Continue without a worker; fail if none is left."""
+        """Continue without a worker; fail if no worker is left."""
         self._num_given_up += 1
         if self._is_stopping:
             return
@@ -334,7 +335,7 @@ class Dispatcher:
         if self._is_stopping:
             return
         error = self._on_server_lost(index)
-        if not isinstance(error, FailedPreconditionError):  # not if the cluster was stopped
+        if not isinstance(error, FailedPreconditionError):  # nothing is logged if the cluster was stopped
             _log.error("%s", str(error))  # as text: log handlers may keep their arguments alive
         self._end(error, error)
 

@@ -1,4 +1,4 @@
-"""Main function of a task's process that was started by its coordinator."""
+"""Main function of a task process that its coordinator has started."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ringlet.ipc import LocalChannel
 
 __all__ = ["main"]
 
-# Each variable of a parameter server is an open file. The limit bounds the system's tables.
+# Each variable of a parameter server is an open file; this number bounds the system's tables.
 _MOST_FILES = 1 << 16
 
 

@@ -20,7 +20,7 @@ class PerWorkerValues:
     Parameters
     ----------
     values : iterable of RemoteValue
-        In worker order.
+        The values, in worker order.
 
     Raises
     ------
@@ -44,11 +44,11 @@ class PerWorkerValues:
 
     @property
     def _numbers(self) -> tuple[int, ...]:
-        """The number of each worker's value on that worker."""
+        """The number by which each worker identifies its value."""
         return tuple(value._number for value in self._values)
 
     def _check(self, num_workers: int) -> None:
-        """Raise if the cluster has another number of workers; wait for values that are not on their workers."""
+        """Raise an error if the cluster has another number of workers; wait for values that do not stay on workers."""
         if len(self._values) != num_workers:
             raise ValueError(
                 f"PerWorkerValues of {len(self._values)} workers were passed to a cluster of {num_workers}: create "
@@ -56,7 +56,7 @@ class PerWorkerValues:
             )
         for value in self._values:
             if not value._stays_there:
-                value.get()  # here, as the dispatcher's thread must not block or import
+                value.get()  # here, because the dispatcher's thread must not block or import
 
     def __repr__(self) -> str:
         lines = ",\n".join(f"  {index}: {value!r}" for index, value in enumerate(self._values))

@@ -1,8 +1,8 @@
 """Protocol between a coordinator and its workers: batches of commands, and batches of replies.
 
 An item has a kind, the number of its subject, a content, and its buffers and descriptors. Workers execute commands in
-order, except RECALL and CANCEL, which take effect at once. The answer to RECALL doubles as a heartbeat, as it is sent
-even while a function runs.
+order, except RECALL and CANCEL, which take effect at once. The answer to RECALL doubles as a heartbeat, because it is
+sent even while a function runs.
 
     to a worker                                         from a worker
     DEFINE   function, (its digest, pickle) + buffers   RESULT    call, (seconds, pickle) + buffers
@@ -106,7 +106,7 @@ class Batch:
 
     @property
     def is_full(self) -> bool:
-        """Whether the batch should be sent before more is added."""
+        """Whether the batch should be sent before another item is added."""
         return (
             self._bytes >= _MOST_BYTES or len(self._buffers) >= _MOST_BUFFERS or len(self._files) >= _MOST_DESCRIPTORS
         )

@@ -23,7 +23,7 @@ ABORTED = "The corresponding function is aborted. Please reschedule the function
 
 
 class RemoteValueStatus(enum.Enum):
-    """State of the value of a scheduled function."""
+    """The state of a scheduled function's value."""
 
     NOT_READY = "NOT_READY"
     """The function has not finished."""
@@ -37,7 +37,7 @@ class RemoteValueStatus(enum.Enum):
 class RemoteFailure:
     """An exception of a worker, unpickled by the thread that raises it.
 
-    Not by the receiving thread: unpickling may import a module whose import lock the waiting thread holds.
+    The receiving thread must not unpickle it: that may import a module whose import lock the waiting thread holds.
     """
 
     failure: Failure
@@ -105,7 +105,7 @@ class RemoteValue:
         return _as_numpy(value)
 
     def get(self) -> Any:
-        """Wait for the value and return it as the function has returned it; else as :meth:`fetch`."""
+        """Wait for the value and return it exactly as the function returned it; otherwise like :meth:`fetch`."""
         self._wait()
         content = self._content
         if content is not None:
@@ -126,14 +126,14 @@ class RemoteValue:
                 )
             if self._number < _first_number:
                 raise FailedPreconditionError(
-                    f"this value was not ready when this process (pid {os.getpid()}) was forked, and is never received "
-                    "here: fetch it in the process that has scheduled its function"
+                    f"this value was not ready when this process (pid {os.getpid()}) was forked, so this process "
+                    "never receives it: fetch it in the process that has scheduled its function"
                 )
             with _lock:
                 if self._event is None:
                     self._event = threading.Event()
                 event = self._event
-            if self._status is RemoteValueStatus.NOT_READY:  # else it was settled before the event existed
+            if self._status is RemoteValueStatus.NOT_READY:  # otherwise the value was settled before the event existed
                 event.wait()
         if self._status is RemoteValueStatus.ABORTED:
             raise CancelledError(ABORTED) from _exception(self._error)
@@ -156,7 +156,7 @@ class RemoteValue:
             event.set()
 
     def _unsettle(self) -> None:
-        """Clear the outcome: the value is created again."""
+        """Clear the outcome, because the value is created again."""
         with _lock:
             self._status, self._event = RemoteValueStatus.NOT_READY, None
 
@@ -169,12 +169,12 @@ class RemoteValue:
 
 _lock = threading.Lock()
 _numbers = itertools.count()
-_first_number = 0  # of this process: values with lower numbers, made before a fork, are never settled here
+_first_number = 0  # of this process: values with lower numbers, created before a fork, are never settled here
 
 
 def _begin_in_child() -> None:
     global _lock, _first_number
-    _lock = threading.Lock()  # another thread of the parent may have held it
+    _lock = threading.Lock()  # another thread of the parent may have held the lock
     _first_number = next(_numbers)
 
 

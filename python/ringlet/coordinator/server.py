@@ -26,7 +26,7 @@ class Server:
     """A task of a cluster in this process, which serves a coordinator (``tf.distribute.Server``).
 
     The server waits in a thread for the coordinator: the process that creates a ``ParameterServerStrategy`` with the
-    same cluster. Both must be on one machine, and connect by the cluster and ``RINGLET_JOB_ID``; the addresses are
+    same cluster. Both must be on one machine. The cluster and ``RINGLET_JOB_ID`` identify the connection; addresses are
     names only.
 
     Parameters
@@ -44,7 +44,7 @@ class Server:
     start : bool
         Whether to start at once.
     timeout_seconds : float, optional
-        How long to wait for the coordinator; by default ``RINGLET_TIMEOUT_SECONDS``, or 600. 0 for no limit.
+        Maximum wait for the coordinator; by default ``RINGLET_TIMEOUT_SECONDS``, or 600. 0 for no limit.
 
     Raises
     ------
@@ -124,7 +124,7 @@ class Server:
             self._thread.start()
 
     def join(self) -> None:
-        """Wait until the coordinator has ended; if it is in the same process, also for later ones until the time-out.
+        """Wait until the coordinator has ended, and until the time-out for later coordinators of the same process.
 
         Raises
         ------
@@ -136,8 +136,8 @@ class Server:
         """
         if self._thread is None:
             raise FailedPreconditionError(
-                f"{task_name(*self._task)} has no coordinator to serve: call start() first, in a cluster with the jobs "
-                f"{' and '.join(_SERVING)}, for a task of one of these"
+                f"{task_name(*self._task)} serves no coordinator: call start() first, in a cluster with the jobs "
+                f"{' and '.join(_SERVING)}, for a task of one of these jobs"
             )
         self._is_joined = True
         self._thread.join()
@@ -158,7 +158,7 @@ class Server:
             if has_served and isinstance(error, DeadlineExceededError):
                 return
             self._error = error
-            if not self._is_joined:  # join() may never be called
+            if not self._is_joined:  # logged, because join() may never be called
                 _log.error("%s: %s", task_name(*self._task), error)
 
 

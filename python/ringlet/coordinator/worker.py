@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 # Replies are batched for this time while commands are queued; the reader sends them if the next command takes longer.
 _GATHER_SECONDS = 0.001
 _LOOK_MILLISECONDS = 20
-# How long a function may run after the channel has closed.
+# Maximum run time of a function after the channel has closed.
 _END_SECONDS = 1.0
 
 
@@ -52,14 +52,14 @@ class Worker:
         self._index = index
         self._pid = os.getpid()
         self._inbox: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()  # of the reports
+        self._lock = threading.Lock()  # guards the reports
         self._waiting: dict[int, bool] = {}  # calls that were not begun; removing one claims it
         self._reports = Batch()
         self._reported_at = 0.0
         self._functions: dict[int, Callable[..., Any]] = {}
         self._values: dict[int, Any] = {}
         self._variables: set[int] = set()
-        self._unusable: dict[int, Exception] = {}  # why a variable cannot be used here
+        self._unusable: dict[int, Exception] = {}  # the reason why a variable cannot be used on this worker
         self._running: int | None = None  # the running call
         self._cancelled: frozenset[int] = frozenset()  # calls that end at the next check
         self._scope = contextlib.ExitStack()
@@ -87,7 +87,7 @@ class Worker:
         forget_tables(self._variables)
 
     def _work(self) -> None:
-        # Closing the channel ends the reader, and tells the coordinator.
+        # Closing the channel ends the reader, and the coordinator detects it.
         self._thread_id = threading.get_ident()
         with (
             contextlib.closing(self._channel),
@@ -138,7 +138,7 @@ class Worker:
         except Exception as error:
             if not _tells_of_the_end(error):
                 what = str(error) or type(error).__name__
-                _log.error("worker %d exits, as it cannot read its commands: %s", self._index, what)
+                _log.error("worker %d exits, because it cannot read its commands: %s", self._index, what)
         finally:
             self._inbox.put(None)
 
@@ -153,7 +153,7 @@ class Worker:
             self._inbox.put(item)
 
     def _give_back(self) -> None:
-        """Return the calls that were not begun. Other commands stay queued."""
+        """Return the calls that have not begun. Other commands stay queued."""
         returned = [number for number in list(self._waiting) if self._has_claimed(number)]
         with self._lock:
             self._reports.add(Reply.RETURNED, None, returned)
@@ -172,7 +172,7 @@ class Worker:
         self._running = item.number
         try:
             value = self._apply(item)
-            self._running = None  # a finished call is not cancelled
+            self._running = None  # a call that has finished is no longer cancelled
             header, buffers = (None, ()) if value is None else self._packed(value, item)
         except BaseException as error:
             self._leave_child(error)
@@ -186,7 +186,7 @@ class Worker:
             self._report(Reply.RESULT, item.number, (time.perf_counter() - began, header), buffers)
 
     def _check_cancelled(self) -> None:
-        # Not in dataset threads, which outlive the call that started them.
+        # Not set in dataset threads, which outlive the call that started them.
         if self._running in self._cancelled and threading.get_ident() == self._thread_id:
             raise CancelledError(CANCELLED)
 
@@ -208,13 +208,13 @@ class Worker:
             value = self._functions[number](*args, **kwargs)
             self._leave_child(SystemExit())
             return value
-        except StopIteration as error:  # from next(iterator); TensorFlow programs catch OutOfRangeError
+        except StopIteration as error:  # raised by next(iterator); TensorFlow programs catch OutOfRangeError
             raise OutOfRangeError(
                 "End of sequence: the iterator that the function reads has no more elements. Create another iterator"
             ) from error
 
     def _leave_child(self, error: BaseException) -> None:
-        """Raise in a child that a function has forked and that returns from it: only the parent is the worker."""
+        """Raise an error if a child that a function has forked returns: only the parent is the worker."""
         if os.getpid() != self._pid:
             raise error
 
@@ -242,7 +242,7 @@ class Worker:
         name, digest, header = item.content
         try:
             function = unpack(header, item.buffers, self._resolve)
-        except (ClosureInputError, FailedPreconditionError) as error:  # complete messages
+        except (ClosureInputError, FailedPreconditionError) as error:  # their messages are complete
             self._functions[item.number] = _refusing(error)
             return
         except Exception as error:

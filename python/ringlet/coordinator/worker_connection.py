@@ -29,7 +29,7 @@ _BATCH_SECONDS = 0.004
 _MOST_IN_FLIGHT = 256
 # Closures queued behind one that takes longer than expected are recalled after this time.
 _STUCK_SECONDS = 0.02
-# After this time a warning names the running function.
+# Time after which a warning names the running function.
 _SLOW_SECONDS = 30.0
 
 
@@ -52,7 +52,7 @@ class WorkerConnection:
         self.in_flight.clear()
         self._batch = Batch()
         self._is_recalled = self._is_slow = self._is_cancelled = False
-        self._expected: dict[int, float] = {}  # seconds for each closure in flight
+        self._expected: dict[int, float] = {}  # estimated seconds of each closure in flight
         self._expected_seconds = 0.0
         self._requests: dict[int, list[RemoteValue]] = collections.defaultdict(list)
         # Local owners of the worker's objects, by kind and number. `_gone` lists objects whose owners were collected;
@@ -72,7 +72,7 @@ class WorkerConnection:
         self.channel = channel
         self.replied_at = self.asked_at = time.monotonic()
         self.num_unanswered = 0
-        self.num_failed_starts += 1  # until the first message
+        self.num_failed_starts += 1  # reset at the first message
         self._batch.add(Command.ENTER, None, strategy.header, strategy.buffers)
         for resource in self._live_resources():
             resource._unsettle()
@@ -84,7 +84,7 @@ class WorkerConnection:
 
     def end(self, error: BaseException) -> list[Closure]:
         """Disconnect permanently; return the closures in flight. Later requests fail with the error."""
-        self._final = copy_of(error)  # a copy: see ClosureQueue.end
+        self._final = copy_of(error)  # a copy, as in ClosureQueue.end
         return self._drop(error, RemoteValueStatus.READY)
 
     def _drop(self, error: BaseException, status: RemoteValueStatus) -> list[Closure]:
@@ -116,7 +116,7 @@ class WorkerConnection:
         return is_wanted
 
     def give(self, closures: Iterable[Closure]) -> None:
-        """Send closures, to run after those in flight."""
+        """Send closures, to run after the closures in flight."""
         if not self.in_flight:
             self.replied_at = time.monotonic()
             self._is_cancelled = False
@@ -156,7 +156,7 @@ class WorkerConnection:
         return len(self.in_flight) > 1 and not self._is_recalled and now - self.replied_at > _STUCK_SECONDS
 
     def log_if_slow(self, now: float) -> None:
-        """Log the running function, once, if it runs very long."""
+        """Log the running function, once, if it has been running for very long."""
         if self.in_flight and not self._is_slow and now - self.replied_at > _SLOW_SECONDS:
             self._is_slow = True
             running = next(iter(self.in_flight.values()))
@@ -232,7 +232,7 @@ class WorkerConnection:
     ) -> None:
         """Add a command; first send the batch if it is full."""
         if self._batch.is_full:
-            with contextlib.suppress(ChannelClosed):  # also raised by the next post()
+            with contextlib.suppress(ChannelClosed):  # the next post() raises it again
                 self.post()
         self._batch.add(command, number, content, buffers, **more)
 
@@ -254,7 +254,7 @@ class WorkerConnection:
     # --- receiving ----------------------------------------------------------------------------------------------------
 
     def receive(self) -> None:
-        """Process all received replies. Called when the channel is readable or writable: a sign of life."""
+        """Process all received replies; called when the channel is ready, which shows that the worker is alive."""
         channel = self.channel
         self.asked_at = time.monotonic()
         self.num_unanswered = num_finished = 0
@@ -269,7 +269,7 @@ class WorkerConnection:
 
     def _handle(self, item: Item) -> int:
         """Process one reply; return the number of finished closures."""
-        if item.kind == Reply.RETURNED:  # which says nothing of what it runs
+        if item.kind == Reply.RETURNED:  # the answer to a heartbeat, which shows no progress
             returned = [self._take_in_flight(number, None) for number in item.content]
             self._queue.put_back(closure for closure in returned if closure is not None)
             return 0
@@ -315,7 +315,7 @@ class WorkerConnection:
         if closure is not None:
             self._expected_seconds -= self._expected.pop(number, 0.0)
             if seconds is not None:
-                self._is_recalled = False  # not before: closures sent earlier would be recalled, too
+                self._is_recalled = False  # only now, because closures sent earlier would also be recalled
                 closure.function.took(seconds)
         return closure
 

@@ -1,4 +1,4 @@
-"""Every exception class that ringlet raises of its own.
+"""The exception classes of Ringlet.
 
 Each class derives from the builtin that a caller would guess. Classes that share a name with one of ``tf.errors`` mean
 the same thing.
@@ -63,6 +63,8 @@ __all__ = [
 __dir__ = list_public(__name__)
 
 for _name in __all__:
-    globals()[_name].__module__ = __name__  # where users import them from, which tracebacks and pickles say
+    globals()[
+        _name
+    ].__module__ = __name__  # the module from which users import them, as shown in tracebacks and stored in pickles
 
 install()

@@ -15,7 +15,7 @@ def add_note(error: BaseException, note: str) -> None:
     >>> error.__notes__
     ['in element 3']
     """
-    # BaseException.add_note exists from Python 3.11 on; before, programs can read the list.
+    # BaseException.add_note exists from Python 3.11 on; in older versions, programs can read the list.
     notes = list(getattr(error, "__notes__", ()))
     if note not in notes:
         error.__notes__ = [*notes, note]  # type: ignore[attr-defined,unused-ignore]

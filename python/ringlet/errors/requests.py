@@ -18,7 +18,7 @@ __all__ = [
 
 
 class DuplicateDeviceError(ValueError, AssertionError):
-    """One device was given to two replicas (TensorFlow raises a bare ``AssertionError``).
+    """Two replicas have the same device (TensorFlow raises a bare ``AssertionError``).
 
     Examples
     --------
@@ -71,12 +71,12 @@ class ClusterConfigError(ValueError):
     """A cluster configuration, such as the environment variable ``TF_CONFIG``, is invalid.
 
     The message names the place of the fault, the value there, the allowed values and a correction. Where TensorFlow
-    raises ``TypeError`` or ``json.JSONDecodeError``, the error is an instance of that class, too.
+    raises ``TypeError`` or ``json.JSONDecodeError``, the error is also an instance of that class.
 
     Attributes
     ----------
     path : str
-        JSON path of the fault: ``"$"`` is the whole, ``"$.cluster.worker[1]"`` the second worker.
+        JSON path of the fault: ``"$"`` is the whole configuration, ``"$.cluster.worker[1]"`` the second worker.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class PartitionError(ValueError):
 
 
 class ShardingError(ValueError):
-    """A sharding, or the shardings of several arrays, do not fit the operation.
+    """The sharding of an array, or of several arrays, does not fit the operation.
 
     Examples
     --------
@@ -131,9 +131,9 @@ class GatherWarning(UserWarning):
 
 
 class ReplicatedBatchWarning(UserWarning):
-    """``strategy.run`` passed all rows of an array that looks like a global batch to each replica; given once.
+    """``strategy.run`` passed all rows of an array that looks like a global batch to each replica; issued once.
 
-    Given for an array, or several of the same length, with at least 4 rows for each replica, if the step has no
+    Issued for an array, or several arrays of the same length, with at least 4 rows for each replica, if the step has no
     distributed argument, and no replica reads its id or passes the array to ``all_reduce``.
 
     Examples

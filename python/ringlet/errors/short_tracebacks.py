@@ -24,7 +24,7 @@ _STANDARD_LIBRARY = os.__file__.removesuffix("os.py")
 def install() -> None:
     """Change how uncaught exceptions are printed, unless the program has done so already."""
     print_uncaught = sys.excepthook
-    module = str(getattr(print_uncaught, "__module__", ""))  # of the hooks that workers of `ringlet run` have
+    module = str(getattr(print_uncaught, "__module__", ""))  # for the hooks of workers of `ringlet run`
     if print_uncaught is sys.__excepthook__ or module.startswith("ringlet."):
 
         def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -43,7 +43,7 @@ def install() -> None:
 
 @contextlib.contextmanager
 def _short(error: BaseException | None) -> Iterator[None]:
-    """Shorten the traceback of an exception while it is printed, and say so below."""
+    """Shorten the traceback of an exception while it is printed, and add a line about it."""
     whole = error.__traceback__ if error is not None else None
     short = short_traceback(error) if error is not None and not _asked_for_all() else whole
     if error is None or short is whole:
@@ -59,8 +59,8 @@ def _short(error: BaseException | None) -> Iterator[None]:
 
 
 def _asked_for_all() -> bool:
-    """Return whether the whole traceback is asked for: by the user, or by a debugger or pytest."""
-    monitoring = getattr(sys, "monitoring", None)  # from Python 3.12 on
+    """Return whether the user, a debugger or pytest requests the whole traceback."""
+    monitoring = getattr(sys, "monitoring", None)  # exists from Python 3.12 on
     return (
         os.environ.get(VARIABLE) == "full"
         or "PYTEST_CURRENT_TEST" in os.environ
@@ -71,7 +71,7 @@ def _asked_for_all() -> bool:
 
 
 def short_traceback(error: BaseException) -> TracebackType | None:
-    """Return the traceback without frames of Ringlet; the whole one if the error is unexpected or no other is left."""
+    """Return the traceback without Ringlet's frames; all of it if the error is unexpected or no frame would remain."""
     frames = []
     trace = error.__traceback__
     while trace is not None:
@@ -86,12 +86,12 @@ def short_traceback(error: BaseException) -> TracebackType | None:
 
 
 def _is_on_purpose(error: BaseException, last: TracebackType) -> bool:
-    """Return whether Ringlet's frame `last` raised a documented error, or a plain one by a ``raise`` statement."""
+    """Return whether Ringlet's frame `last` raised a documented error, or another one by a ``raise`` statement."""
     if any(kind.__module__ == "ringlet.errors" for kind in type(error).__mro__):
         return True
     from opcode import opmap
 
-    # A cause tells of something unexpected, such as the exception of a function in another process.
+    # A cause indicates an unexpected error, such as the exception of a function in another process.
     plain = type(error) in (TypeError, ValueError) and error.__cause__ is None
     return plain and last.tb_frame.f_code.co_code[last.tb_lasti] == opmap["RAISE_VARARGS"]
 

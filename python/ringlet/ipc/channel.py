@@ -23,7 +23,7 @@ OpenFile: TypeAlias = "int | _HasFile"
 
 
 class ChannelClosed(ConnectionError):
-    """The peer has closed the channel or sent an invalid message, which is then the cause; the channel is closed."""
+    """The channel is closed: the peer has closed it, or sent an invalid message, which is then the cause."""
 
     def __init__(self, peer: str, reason: str) -> None:
         super().__init__(peer, reason)

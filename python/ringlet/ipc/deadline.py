@@ -1,4 +1,4 @@
-"""Deadline: a point in time by which an operation must end."""
+"""Deadline: the time by which an operation must end."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["Deadline"]
 
 @dataclass(frozen=True)
 class Deadline:
-    """A point in time of ``time.monotonic``, with the time-out that it was made of: infinity for none."""
+    """A time of ``time.monotonic``, with the time-out from which it was computed; infinity for no limit."""
 
     seconds: float
     ends_at: float
 
     @classmethod
     def after(cls, seconds: float) -> Deadline:
-        """Return the deadline that many seconds from now."""
+        """Return the deadline that is this number of seconds from now."""
         return cls(seconds, time.monotonic() + seconds)
 
     def is_over(self) -> bool:

@@ -21,8 +21,8 @@ def become(launcher: int, group: int, command: list[str]) -> None:
 
     `launcher` is the pid of the parent; the command has the full path of the program.
     """
-    # In this order: a launcher that exits before getppid() is detected here; after it, the reaper kills the group,
-    # which this process has joined.
+    # In this order: an exit of the launcher before getppid() is detected here; after a later exit, the reaper kills the
+    # group, which this process has joined.
     try:
         os.setpgid(0, group)
     except OSError:  # the group has ended, so the launcher has exited or stopped the workers
@@ -32,7 +32,7 @@ def become(launcher: int, group: int, command: list[str]) -> None:
     _die_with_parent()
     if os.getppid() != launcher:
         sys.exit("the launcher has ended")
-    # The group is not the terminal's foreground group: make reading the terminal an error, not a stop.
+    # The group is not the terminal's foreground group: a read of the terminal must fail, not stop the process.
     signal.signal(signal.SIGTTIN, signal.SIG_IGN)
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     os.execv(command[0], command)

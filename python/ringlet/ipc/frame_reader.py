@@ -20,7 +20,7 @@ _INBOX_BYTES = 65536
 
 
 class FrameReader:
-    """Assembles messages, whose buffers have at most `most_bytes` together.
+    """Assembles messages whose buffers have at most `most_bytes` in total.
 
     Write into `room`, report the count with `add`, and call `take` until it returns None; repeat.
     """
@@ -67,7 +67,7 @@ class FrameReader:
 
 
 def _read_frame(number: int, most_bytes: int) -> Generator[memoryview, None, Frame]:
-    """Yield each memory to fill; return the message."""
+    """Yield each block of memory to fill; return the message."""
     data = memoryview(bytearray(HEAD_BYTES))
     yield data
     head = Head.read(data, number)
@@ -80,7 +80,7 @@ def _read_frame(number: int, most_bytes: int) -> Generator[memoryview, None, Fra
         num_bytes = sum(sizes)
         buffers = [np.empty(size, np.uint8) for size in sizes]
     except MemoryError:
-        raise BadFrame(f"has sent a message of {num_bytes} bytes, for which no memory is left") from None
+        raise BadFrame(f"has sent a message of {num_bytes} bytes, but this process has no memory left for it") from None
     for buffer in buffers:
         if buffer.size:
             yield buffer.data

@@ -29,7 +29,7 @@ _MOST_HEADER_BYTES = 1 << 30
 
 
 class BadFrame(ValueError):
-    """The received data is not a message; the text is a predicate of the peer."""
+    """The received data is not a message; the text continues a sentence about the peer."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Head:
 
     @classmethod
     def read(cls, data: memoryview, number: int) -> Head:
-        """Parse and validate the head of the message with the given sequence number; BadFrame if it is not."""
+        """Parse the head of the message with the given sequence number; raise BadFrame if it is invalid."""
         magic, its_number, header_bytes, num_buffers, num_descriptors, check, own = _HEAD.unpack(data)
         if magic != _MAGIC or own != crc32(data[:-4]):
             raise BadFrame("has sent data that is not a ringlet message")
@@ -57,7 +57,7 @@ class Head:
         if header_bytes > _MOST_HEADER_BYTES or num_buffers > MOST_BUFFERS or num_descriptors > MOST_DESCRIPTORS:
             raise BadFrame(
                 f"has sent a message of {header_bytes} header bytes, {num_buffers} buffers and {num_descriptors} "
-                f"descriptors; at most {_MOST_HEADER_BYTES}, {MOST_BUFFERS} and {MOST_DESCRIPTORS} are allowed"
+                f"descriptors, but at most {_MOST_HEADER_BYTES}, {MOST_BUFFERS} and {MOST_DESCRIPTORS} are allowed"
             )
         return cls(header_bytes, num_buffers, num_descriptors, check)
 
@@ -65,7 +65,7 @@ class Head:
 def frame_start(number: int, header: bytes, sizes: Sequence[int], num_descriptors: int) -> bytes:
     """Return the encoding of a message up to its buffers, which have these sizes in bytes.
 
-    `number` counts the messages of a connection, from 0. ValueError if the message exceeds a limit.
+    `number` counts the messages of a connection, from 0. Raises ValueError if the message exceeds a limit.
     """
     if len(header) > _MOST_HEADER_BYTES or len(sizes) > MOST_BUFFERS or num_descriptors > MOST_DESCRIPTORS:
         raise ValueError(
@@ -81,12 +81,12 @@ def frame_start(number: int, header: bytes, sizes: Sequence[int], num_descriptor
 def read_sizes(head: Head, rest: memoryview, most_bytes: int) -> tuple[list[int], bytes]:
     """Parse and validate the bytes between head and buffers; return the sizes of the buffers, and the header.
 
-    BadFrame if the checksum fails, or the buffers have more than `most_bytes` together.
+    Raises BadFrame if the checksum fails, or if the buffers have more than `most_bytes` in total.
     """
     if crc32(rest) != head.check:
         raise BadFrame("has sent a message that failed its checksum")
     table = 8 * head.num_buffers
     sizes = list(struct.unpack(f"<{head.num_buffers}Q", rest[:table]))
     if sum(sizes) > most_bytes:
-        raise BadFrame(f"has sent a message of {sum(sizes)} bytes; at most {most_bytes} are allowed")
+        raise BadFrame(f"has sent a message of {sum(sizes)} bytes, but at most {most_bytes} are allowed")
     return sizes, bytes(rest[table:])

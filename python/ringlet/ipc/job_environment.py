@@ -19,7 +19,7 @@ def new_job_id() -> str:
 
 
 def blas_threads(environment: Mapping[str, str], cores: int, ranks: int) -> dict[str, str]:
-    """Return the variables that divide the cores among the BLAS libraries of all ranks, except those that are set.
+    """Return the unset variables among those that divide the cores among the BLAS libraries of all ranks.
 
     ``RINGLET_BLAS_THREADS`` in the environment is the number of threads, 0 to set none.
     """

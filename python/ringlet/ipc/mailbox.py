@@ -1,8 +1,8 @@
 """Mailbox: messages from rank to rank between processes of one machine, matched by source and tag.
 
-Each mailbox listens under an abstract name made of the group's key and its rank. The first message to a rank makes a
-connection, in which one thread writes and another reads. A message waits in the socket until a receive takes it, unless
-it is small, or a receive of a later message from the same source waits: then it is stored.
+Each mailbox listens under an abstract name derived from the group's key and its rank. The first message to a rank opens
+a connection, on which one thread writes and another one reads. A message stays in the socket until a receive takes it.
+It is stored if it is small, or if a receive waits for a later message from the same source.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _HEADER = struct.Struct("<qQ48s")  # tag, bytes, description
 _HELLO = struct.Struct("<I")  # rank
 _STORED_BYTES = 1 << 16  # a message up to this size is stored at once
 _RETRY_SECONDS = 0.05
-_LAST_SECONDS = 1.0  # for a thread whose write has failed
+_LAST_SECONDS = 1.0  # time to stop a thread whose write has failed
 
 
 @dataclass
 class _Receive:
-    """A receive that waits; its future returns the source."""
+    """A waiting receive; the result of its future is the source."""
 
     into: memoryview
     text: str
@@ -59,10 +59,10 @@ class _Receive:
 
 
 class Mailbox:
-    """The messages of one rank. `key` is a secret of the group; `lost` returns the error about a rank that has ended.
+    """The messages of one rank. `key` is a secret of the group; `lost` returns the error for a rank that has ended.
 
-    `pidfds` has one of each rank, -1 where there is none; they are closed with the mailbox, and then are -1.
-    `numbers` names the ranks in errors.
+    `pidfds` has a descriptor for each rank, or -1; they are closed with the mailbox, and then set to -1. `numbers` are
+    the ranks' numbers in errors.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Mailbox:
         self._changed = threading.Condition()
         self._waiting: list[_Receive] = []
         self._stored: list[tuple[int, int, str, bytes]] = []
-        self._connected: dict[int, socket.socket] = {}  # sources
+        self._connected: dict[int, socket.socket] = {}  # connections by source
         self._ended: set[int] = set()
         self._senders: dict[int, _Sender] = {}
         self._watcher: threading.Thread | None = None
@@ -90,7 +90,7 @@ class Mailbox:
         self._wake_reader, self._wake_writer = os.pipe()
 
     def send(self, data: memoryview, text: str, target: int, tag: int) -> Future[None]:
-        """Start to send bytes, described as `text`; they must not change until the future is done."""
+        """Start sending bytes, described by `text`; they must not change until the future is done."""
         with self._changed:
             if self._is_closing:
                 refused: Future[None] = Future()
@@ -105,7 +105,7 @@ class Mailbox:
         return self._senders[target].send([_HEADER.pack(tag, data.nbytes, text.encode()[:48]), data])
 
     def receive(self, into: memoryview, text: str, source: int | None, tag: int) -> Future[int]:
-        """Start to receive from one source, or from any; the future returns the source."""
+        """Start receiving from one source, or from any; the result of the future is the source."""
         wanted = _Receive(into, text[:48], source, tag, self._numbers)
         with self._changed:
             if self._refused is not None:
@@ -127,7 +127,7 @@ class Mailbox:
         return wanted.done
 
     def withdraw(self, done: Future[int], error: Exception) -> bool:
-        """End a receive that waits with an error; return False if a message has been found for it."""
+        """Make a waiting receive fail with an error; return False if it already has a message."""
         with self._changed:
             for number, wanted in enumerate(self._waiting):
                 if wanted.done is done:
@@ -137,13 +137,13 @@ class Mailbox:
         return False
 
     def abort(self, error: Exception) -> None:
-        """End the receives that wait, and later ones, with an error."""
+        """Make waiting and later receives fail with an error."""
         with self._changed:
             self._refused = self._refused or error
             self._fail_hopeless()
 
     def close(self, seconds: float) -> None:
-        """Wait until all messages are sent, at most so long, end the receives that wait, and close all connections."""
+        """Wait up to `seconds` until all messages are sent, end waiting receives, and close all connections."""
         deadline = time.monotonic() + seconds
         with self._changed:
             self._is_closing = True
@@ -169,14 +169,14 @@ class Mailbox:
         os.close(self._wake_writer)
         for rank, fd in enumerate(self._pidfds):
             if fd >= 0:
-                self._pidfds[rank] = -1  # before another file gets the number
+                self._pidfds[rank] = -1  # before another file gets the descriptor's number
                 os.close(fd)
 
     def _take_leave(self) -> None:
-        """Connect to the ranks that got no message, and disconnect: their receives from this rank end."""
+        """Connect to the ranks without a connection, and disconnect, so that their receives from this rank end."""
         for target in range(len(self._pidfds)):
             if target != self._rank and target not in self._senders:
-                with contextlib.suppress(OSError), _socket() as connection:  # it may have left
+                with contextlib.suppress(OSError), _socket() as connection:  # the rank may have left
                     connection.setblocking(False)
                     connection.connect(_address(self._key, target))
                     connection.sendall(_HELLO.pack(self._rank))
@@ -184,7 +184,7 @@ class Mailbox:
     # --- threads ------------------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        """Accept connections, and notice processes that have ended."""
+        """Accept connections, and detect processes that have ended."""
         ranks = {fd: rank for rank, fd in enumerate(self._pidfds) if fd >= 0}
         poll = select.poll()
         with self._changed:
@@ -195,7 +195,7 @@ class Mailbox:
             self._listener.setblocking(False)
         while True:
             ready = [fd for fd, _ in poll.poll()]
-            while True:  # all connections, before a process that made one counts as ended
+            while True:  # accept all connections before a process that opened one counts as ended
                 try:
                     connection, _ = self._listener.accept()
                 except BlockingIOError:
@@ -203,7 +203,7 @@ class Mailbox:
                 except OSError:
                     if self._is_closed:
                         return
-                    time.sleep(_RETRY_SECONDS)  # no free file descriptor
+                    time.sleep(_RETRY_SECONDS)  # no file descriptor is free
                     break
                 self._admit(connection)
             with self._changed:
@@ -234,7 +234,7 @@ class Mailbox:
             if wanted is not None and wanted.text == text:
                 if not _fill(connection, wanted.into):
                     with self._changed:
-                        self._waiting.append(wanted)  # fails below
+                        self._waiting.append(wanted)  # the read below fails
                     break
                 wanted.finish(source, text)
                 continue
@@ -256,7 +256,7 @@ class Mailbox:
             self._fail_hopeless()
 
     def _taker(self, source: int, tag: int, size: int) -> _Receive | None:
-        """Wait for the receive of a message; None if it must be stored."""
+        """Wait for the receive that takes a message; return None if the message must be stored."""
         with self._changed:
             while not self._is_closed:
                 if (wanted := self._matching(source, tag)) is not None:
@@ -273,7 +273,7 @@ class Mailbox:
         return None
 
     def _fail_hopeless(self) -> None:
-        """End the receives whose source has ended and has no connection left; all after `abort` or `close`."""
+        """End receives whose source has ended and is not connected; after `abort` or `close`, end all receives."""
         if self._refused is not None:
             while self._waiting:
                 self._waiting.pop().done.set_exception(self._refused)
@@ -288,7 +288,7 @@ class Mailbox:
 
 
 class _Sender:
-    """The connection to one rank; a thread writes what the socket does not take at once."""
+    """The connection to one rank; a thread writes the data that the socket does not accept immediately."""
 
     def __init__(self, address: str, rank: int, lost: Callable[[], Exception]) -> None:
         self._lost = lost
@@ -334,7 +334,7 @@ class _Sender:
         return done
 
     def close(self, seconds: float) -> None:
-        """Wait until all messages are sent, at most so long; fail those that are not."""
+        """Wait up to `seconds` until all messages are sent; make the others fail."""
         with self._lock:
             if self._is_closed:
                 return
@@ -383,7 +383,7 @@ def _interrupt(connection: socket.socket) -> None:
 
 
 def _after(parts: list[memoryview], sent: int) -> list[memoryview]:
-    """Return what is left of a message."""
+    """Return the unsent rest of a message."""
     while parts and sent >= len(parts[0]):
         sent -= len(parts[0])
         parts = parts[1:]
@@ -391,13 +391,13 @@ def _after(parts: list[memoryview], sent: int) -> list[memoryview]:
 
 
 def _read_exactly(connection: socket.socket, size: int) -> bytes:
-    """Return so many bytes; none at the end of the stream."""
+    """Return `size` bytes; none at the end of the stream."""
     data = bytearray(size)
     return bytes(data) if _fill(connection, memoryview(data)) else b""
 
 
 def _fill(connection: socket.socket, into: memoryview) -> bool:
-    """Fill a buffer; return False if the connection ends before."""
+    """Fill a buffer; return False if the connection ends earlier."""
     try:
         while len(into):
             count = connection.recv_into(into)

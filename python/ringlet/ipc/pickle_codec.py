@@ -37,7 +37,7 @@ _ARRAY, _REFERENCE = 0, 1
 
 @shown_as(TypeError)
 class Unsendable(TypeError):
-    """An object cannot be sent between processes; the message names it and the remedy."""
+    """An object cannot be sent between processes; the message names the object and the remedy."""
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -46,9 +46,9 @@ class Unsendable(TypeError):
 def pack(value: Any, refer: Callable[[Any], Any] | None = None) -> tuple[bytes, list[Any]]:
     """Encode a value as a message: a header, and the memory of its arrays.
 
-    Arrays anywhere in it, also in objects and in the closures of functions, become buffers, not copied if contiguous;
-    they must not change until they are sent. `refer` is called with each object that is not of a builtin type: it
-    returns a token to send in place of the object, or None to pickle it.
+    Arrays anywhere in it, including in objects and in the closures of functions, become buffers, without a copy if
+    contiguous; they must not change until they are sent. `refer` is called with each object that is not of a builtin
+    type: it returns a token to send in place of the object, or None to pickle it.
     """
     try:
         return _pack(value, refer)
@@ -62,7 +62,8 @@ def pack(value: Any, refer: Callable[[Any], Any] | None = None) -> tuple[bytes, 
 def unpack(header: Any, buffers: Sequence[Any], resolve: Callable[[Any], Any] | None = None) -> Any:
     """Decode a message of an authenticated peer: unpickling may run any code.
 
-    The buffers become the memory of the arrays. `resolve` maps a token of `refer` of :func:`pack` to its object.
+    The buffers become the memory of the arrays. `resolve` maps a token that `refer` of :func:`pack` returned to its
+    object.
     """
     num_arrays, num_others = _HEAD.unpack_from(header)
     start = _HEAD.size + num_others
@@ -91,9 +92,9 @@ def _packer_class(base: Any) -> Any:
             self.arrays: list[Any] = []
             self.others: list[pickle.PickleBuffer] = []
             self._refer = refer
-            # Not imported: workers start faster without NumPy, and have no arrays then.
+            # Not imported: workers start faster without NumPy, and until it is imported there are no arrays.
             self._array_type = getattr(sys.modules.get("numpy"), "ndarray", None)
-            # Each array is sent once, however often it occurs; kept alive, so that its id is not reused.
+            # Each array is sent once, even if it occurs several times; it is kept alive, so that its id is not reused.
             self._known: dict[int, tuple[Any, Any]] = {}
             super().__init__(into, protocol=_PROTOCOL, buffer_callback=self.others.append)
 
@@ -269,7 +270,7 @@ def dumps(value: object) -> bytes:
 
 
 def _refusal(what: str, error: Exception) -> Unsendable:
-    """Return the error for something that cannot be pickled, with reason and remedy."""
+    """Return the error for an object that cannot be pickled, with the reason and the remedy."""
     remedy = "Create it inside the function"
     if _cloudpickle() is None:
         remedy = "Install cloudpickle (pip install 'ringlet[cluster]'), or define it at the top level of a module"

@@ -13,7 +13,7 @@ _MOST_DEPTH = 20
 
 
 def named(value: object) -> str:
-    """Return the name of an object in messages: of functions and classes their own, else of the class."""
+    """Return the name of an object in messages: the name of a function or class, else of the object's class."""
     name = getattr(value, "__qualname__", None)
     return str(name) if isinstance(name, str) else f"an object of class {type(value).__qualname__}"
 
@@ -21,7 +21,7 @@ def named(value: object) -> str:
 def culprit(value: object, can_be_sent: Callable[[Any], bool], *, sends_code: bool = True) -> str:
     """Return the name of the innermost object that cannot be pickled, and its place.
 
-    `sends_code`: functions are pickled by value, with their variables, rather than by name.
+    With `sends_code`, functions are pickled by value, with their variables, and not by name.
     """
     places: list[str] = []
     seen: set[int] = set()
@@ -41,7 +41,7 @@ def culprit(value: object, can_be_sent: Callable[[Any], bool], *, sends_code: bo
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield place and value of each object that is pickled as part of another."""
+    """Yield the place and the value of each object that is pickled as part of another object."""
     if isinstance(value, dict):
         yield from ((f"[{key!r}]", item) for key, item in value.items())
     elif isinstance(value, (list, tuple, set, frozenset)):
@@ -64,7 +64,7 @@ def _cells_of(function: types.FunctionType) -> dict[str, Any]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             found[name] = cell.cell_contents
-        except ValueError:  # not assigned yet
+        except ValueError:  # the variable is not assigned yet
             continue
     return found
 

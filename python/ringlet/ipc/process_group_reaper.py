@@ -1,7 +1,7 @@
 """Process group reaper: a process that leads the workers' group, and kills the group when the launcher exits.
 
 Run as a file, without site packages: ``python -I -S process_group_reaper.py LAUNCHER``. Its standard input is a pipe
-whose other end only the launcher holds, so it closes with the launcher. As long as this process lives, the group's id
+whose other end only the launcher holds, so it closes when the launcher exits. While this process runs, the group's id
 is not reused, so a signal to the group reaches no other process.
 """
 
@@ -14,12 +14,12 @@ import sys
 
 __all__ = ["keep"]
 
-# A forked process may have inherited the launcher's end of the pipe, so the parent is polled, too.
+# A forked process may have inherited the launcher's end of the pipe, so the parent is also polled.
 _LOOK_SECONDS = 1.0
 
 
 def keep(launcher: int) -> None:
-    """Lead a new process group until the launcher with this pid has exited, then kill it with this process."""
+    """Lead a new process group until the launcher with this pid has exited, then kill the group and this process."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
     os.setpgid(0, 0)

@@ -1,4 +1,4 @@
-"""Remote exceptions: exceptions of other processes, as they are sent and raised again."""
+"""Remote exceptions: exceptions that one process sends to another, which raises them again."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def failure_of(error: BaseException, files: Collection[str] = ()) -> Failure:
 def exception_of(failure: Failure, worker: str) -> BaseException:
     """Return the exception that a worker has raised, with the worker's traceback as its cause.
 
-    Of the same class if it can be pickled, else a RuntimeError that names the class.
+    It has the same class if it can be pickled; otherwise it is a RuntimeError that names the class.
     """
     error: BaseException
     try:
@@ -66,12 +66,12 @@ def exception_of(failure: Failure, worker: str) -> BaseException:
 def _message_of(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception as fault:  # raised by its own __str__
+    except Exception as fault:  # the exception's own __str__ may raise
         return f"(it cannot be printed: {type(fault).__qualname__})"
 
 
 def _pickled(error: BaseException) -> bytes:
-    # Unpickle, too: many exceptions can be pickled only, as their constructors take other arguments.
+    # Also unpickle: many exceptions can be pickled but not unpickled, because their constructors take other arguments.
     with contextlib.suppress(Exception):
         pickled = dumps(error)
         pickle.loads(pickled)

@@ -29,7 +29,7 @@ class UncaughtReports:
         return self._reader
 
     def environment(self) -> dict[str, str]:
-        """Return the variable by which a worker finds the pipe."""
+        """Return the environment variable that identifies the pipe to a worker."""
         status = os.fstat(self.writer)
         return {VARIABLE: f"{self.writer}:{status.st_dev}:{status.st_ino}"}
 
@@ -59,7 +59,7 @@ def report_uncaught(place: str) -> None:
 
 
 def _report(place: str) -> None:
-    # The variable is inherited by programs that do not inherit the descriptor: its number may be another file there.
+    # Programs that do not inherit the descriptor inherit the variable: the number may be another file there.
     with contextlib.suppress(OSError, ValueError):
         descriptor, device, inode = map(int, place.split(":"))
         status = os.fstat(descriptor)

@@ -29,7 +29,7 @@ from ringlet.ipc.unix_sockets import (
 
 __all__ = ["LocalChannel"]
 
-_MOST_BYTES = 1 << 36  # of the buffers of one message
+_MOST_BYTES = 1 << 36  # largest total size of the buffers of one message
 _PARTS = 512  # buffers of one sendmsg(), at most IOV_MAX = 1024
 _DESCRIPTOR_SPACE = descriptor_space(MOST_DESCRIPTORS)
 _RETRY_SECONDS = 0.002
@@ -50,7 +50,7 @@ class LocalChannel:
         connection.setblocking(False)
         self._reader = FrameReader(_MOST_BYTES)
         self._descriptors: collections.deque[int] = collections.deque()
-        # Guards the following. Reentrant: a signal handler may close the channel that its thread is using.
+        # Guards the attributes below. Reentrant: a signal handler may close the channel that its thread is using.
         self._lock = threading.RLock()
         self._number = 0
         self._outbox: collections.deque[_Outgoing] = collections.deque()
@@ -64,10 +64,10 @@ class LocalChannel:
 
     @property
     def is_closed(self) -> bool:
-        """Whether it was closed, or the peer has closed its end."""
+        """Whether the channel was closed, or the peer has closed its end."""
         if self._closed is None:
             poll = select.poll()
-            with contextlib.suppress(OSError, ValueError):  # closed concurrently, or in a forked child
+            with contextlib.suppress(OSError, ValueError):  # the channel was closed concurrently, or in a forked child
                 poll.register(self._connection, 0)
                 return any(events & select.POLLHUP for _, events in poll.poll(0))
         return True
@@ -154,7 +154,7 @@ class LocalChannel:
     def _put_descriptors(self, descriptors: Sequence[int]) -> None:
         with self._lock:
             self._descriptors.extend(descriptors)
-            if self._closed is not None:  # closed concurrently
+            if self._closed is not None:  # the channel was closed concurrently
                 self._close_descriptors()
             if len(self._descriptors) > 2 * MOST_DESCRIPTORS:
                 raise BadFrame("has sent descriptors without a message")
@@ -162,7 +162,7 @@ class LocalChannel:
     def _take_descriptors(self, count: int) -> list[int]:
         with self._while_open():
             if count > len(self._descriptors):
-                raise BadFrame(f"has announced {count} descriptors and sent {len(self._descriptors)}")
+                raise BadFrame(f"has announced {count} descriptors, but sent {len(self._descriptors)}")
             return [self._descriptors.popleft() for _ in range(count)]
 
     def _post(self, header: bytes, buffers: Sequence[Buffer], descriptors: Sequence[OpenFile]) -> _Outgoing:
@@ -183,7 +183,7 @@ class LocalChannel:
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:
-                if error.errno in (errno.ETOOMANYREFS, errno.ENOBUFS):  # until the peer receives descriptors
+                if error.errno in (errno.ETOOMANYREFS, errno.ENOBUFS):  # wait until the peer receives descriptors
                     time.sleep(_RETRY_SECONDS)
                     return
                 raise self._fail_locked(_reason(error)) from None
@@ -196,7 +196,7 @@ class LocalChannel:
         try:
             poll.register(self._connection, events)
             poll.poll(None if math.isinf(seconds) else math.ceil(seconds * 1000))
-        except (OSError, ValueError):  # closed concurrently
+        except (OSError, ValueError):  # the channel was closed concurrently
             self._check_open()
 
     # --- closing ------------------------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ class LocalChannel:
 
     @contextlib.contextmanager
     def _while_open(self) -> Iterator[None]:
-        # Before the lock, too: in a forked child another thread's lock would never be released.
+        # Also before the lock: in a forked child, another thread's lock would never be released.
         self._check_open()
         with self._lock:
             self._check_open()

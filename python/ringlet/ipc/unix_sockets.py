@@ -38,7 +38,7 @@ os.register_at_fork(after_in_child=_close_all)
 
 
 def close_in_children(connection: socket.socket) -> socket.socket:
-    """Register a socket to be closed in forked children, where it would hold the connection; return it."""
+    """Register a socket to be closed in forked children, where it would keep the connection open; return it."""
     _to_close_in_children.add(connection)
     return connection
 
@@ -69,7 +69,7 @@ def descriptors_in(extras: Iterable[tuple[int, int, bytes]]) -> list[int]:
 
 
 def credentials(connection: socket.socket) -> tuple[int, int]:
-    """Return pid and uid of the peer, as reported by the kernel."""
+    """Return the peer's pid and uid, as reported by the kernel."""
     size = struct.calcsize("3i")
     pid, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
     return pid, uid

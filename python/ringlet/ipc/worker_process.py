@@ -43,8 +43,8 @@ def shell_status(status: int) -> int:
 class Worker:
     """The process of one worker.
 
-    `status` is the ``Popen.returncode``, None while it runs; `pidfd` is readable once it has exited, None where the
-    system has no pidfds; `asked_at` is when it was sent SIGTERM or SIGKILL.
+    `status` is the ``Popen.returncode``, None while it runs; `pidfd` is readable once it has exited, None on systems
+    without pidfds; `asked_at` is the time at which it was sent SIGTERM or SIGKILL.
     """
 
     index: int
@@ -55,7 +55,7 @@ class Worker:
 
     def __post_init__(self) -> None:
         self.pidfd = None
-        with contextlib.suppress(AttributeError, OSError):  # not Linux, an old kernel, or a sandbox
+        with contextlib.suppress(AttributeError, OSError):  # not on Linux, on an old kernel, or in a sandbox
             self.pidfd = os.pidfd_open(self.process.pid)
 
     def has_ended(self) -> bool:
@@ -66,7 +66,7 @@ class Worker:
 
     def signal(self, number: int) -> None:
         """Send a signal to the process, unless it was reaped."""
-        if self.status is None:  # only this object reaps it: the pid is not reused
+        if self.status is None:  # only this object reaps the process, so its pid is not reused
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(self.process.pid, number)
 
@@ -97,11 +97,11 @@ class WorkerProcessGroup:
             if stdout.read(1) != b".":
                 raise ChildProcessError(
                     f"the process that supervises the workers did not start: {sys.executable} "
-                    f"{ending_text(self._process.wait(_START_SECONDS))}. Run it by hand to see why"
+                    f"{ending_text(self._process.wait(_START_SECONDS))}. Run it in a shell to see its error"
                 )
 
     def start(self, command: Sequence[str], environment: Mapping[str, str], **streams: Any) -> subprocess.Popen[bytes]:
-        """Start a program, given with its full path, in the group; `streams` are as of ``subprocess.Popen``."""
+        """Start a program, given with its full path, in the group; `streams` are arguments of ``subprocess.Popen``."""
         through = [sys.executable, *_BARE, str(Path(exec_shim.__file__)), str(os.getpid()), str(self.group)]
         return subprocess.Popen([*through, *command], env=dict(environment), **streams)
 

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 __all__ = ["WRONG_USE", "CommandError", "main"]
 
-# Exit status for a wrong command line, as of the shell's builtins.
+# Exit status for an invalid command line, as for the shell's builtins.
 WRONG_USE = 2
 
 # Sub-command: its file in this folder, and its description.
@@ -37,7 +37,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Execute one command line, by default that of this process; return the exit status."""
+    """Execute a command line, by default this process's; return the exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given or given[0] not in _COMMANDS:
         return _without_command(given)
@@ -71,7 +71,7 @@ def _without_command(given: list[str]) -> int:
     parser.add_argument("command", nargs="?", help=argparse.SUPPRESS)
     options, _ = parser.parse_known_args(given)
     if options.version:
-        from importlib.metadata import version  # slow to load
+        from importlib.metadata import version  # imported here because it is slow to load
 
         print(f"ringlet {version('ringlet')}")
         return 0

@@ -15,7 +15,7 @@ __all__ = ["Ending", "first_failure", "follows_another", "job_status", "summary"
 
 # Errors that ringlet raises because another worker has failed.
 _FOLLOWING = re.compile(r"(?:\w+\.)*(?:CollectiveAborted|WorkerLostError)\b")
-# Errors that name a process which ended, and a rank that makes no more calls, whose number is that of its worker.
+# Errors that name a process which has ended, or a rank that makes no more calls; a rank has its worker's number.
 _LOST = re.compile(r"\(pid (\d+) on [^)]*\) (?:exited with status 0|closed its connection|ended)")
 _CLOSED = re.compile(
     r"CollectiveMismatchError: .* waits for ranks that make no more calls: .*\brank (\d+) \(closed its group "
@@ -27,11 +27,12 @@ _MOST_GROUPS = 4
 
 @dataclass(frozen=True)
 class Ending:
-    """How one worker ended.
+    """The exit of one worker.
 
     `status` is the ``Popen.returncode``; `at` the time of its reported exception, else of the beginning of its last
-    traceback, or of its exit; `asked_at` when it was sent SIGTERM or SIGKILL; `words` its last traceback, empty if it
-    printed none or ran on for long after it; `has_raised` whether it has reported an uncaught exception.
+    traceback, or of its exit; `asked_at` the time at which it was sent SIGTERM or SIGKILL; `words` its last traceback,
+    empty if it printed none or continued for long afterwards; `has_raised` whether it has reported an uncaught
+    exception.
     """
 
     worker: int
@@ -45,17 +46,17 @@ class Ending:
 
     @property
     def error(self) -> str:
-        """The line that names its exception, if any."""
+        """The line that names the worker's exception, if any."""
         return exception_line(self.words) if self.words else ""
 
     @property
     def follows(self) -> bool:
-        """Whether it failed because another worker had failed."""
+        """Whether the worker failed because another worker had failed."""
         return follows_another(self.words or self.last_line)
 
     @property
     def is_own(self) -> bool:
-        """Whether it failed by itself, rather than by a signal of the launcher."""
+        """Whether the worker failed by itself, not because of a signal of the launcher."""
         if self.status == 0 or self.asked_at is None:
             return self.status != 0
         # A handler of that signal may exit with a status, without a traceback.
@@ -63,15 +64,12 @@ class Ending:
 
     @property
     def own_status(self) -> int:
-        """The status; that of its exception if it was killed after printing one."""
+        """The exit status; the status of an exception if the worker was killed after printing one."""
         return _FAILED if self.is_own and self.status < 0 and self.asked_at is not None else self.status
 
 
 def follows_another(words: str) -> bool:
-    """Return whether a worker failed because another one had, by its last traceback or line.
-
-    The first exception of a chain decides.
-    """
+    """Return whether a worker failed because another one had, according to its last traceback or line."""
     return bool(_FOLLOWING.match(first_exception_line(words)))
 
 
@@ -82,9 +80,9 @@ def first_failure(endings: Sequence[Ending]) -> Ending | None:
 
 
 def job_status(endings: Sequence[Ending], received: int | None) -> int:
-    """Return the exit status of the job: that of the worker that failed first.
+    """Return the exit status of the job: the status of the worker that failed first.
 
-    If a signal stopped the launcher before, 128 + `received`, unless all workers ended with status 0.
+    If a signal stopped the launcher before: 128 + `received`, unless all workers exited with status 0.
     """
     first = first_failure(endings)
     if first is None:
@@ -111,7 +109,7 @@ def summary(endings: Sequence[Ending], received: int | None, num_workers: int) -
 
 
 def _left_early(first: Ending, endings: Sequence[Ending]) -> Ending | None:
-    """Return the worker whose regular exit is the cause of the first failure, if it is."""
+    """Return the worker whose regular exit caused the first failure, or None."""
     error = first_exception_line(first.words or first.last_line)
     lost, closed = _LOST.search(error), _CLOSED.search(error)
     for ending in endings:
@@ -122,7 +120,7 @@ def _left_early(first: Ending, endings: Sequence[Ending]) -> Ending | None:
 
 
 def workers_text(workers: Sequence[int]) -> str:
-    """Return the names of workers."""
+    """Return the names of workers, joined for a message."""
     if len(workers) == 1:
         return f"worker {workers[0]}"
     return f"workers {', '.join(map(str, workers[:-1]))} and {workers[-1]}"

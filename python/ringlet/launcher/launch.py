@@ -35,8 +35,8 @@ def launch(
     Parameters
     ----------
     fn : callable
-        Is sent to the workers by pickle. With the library cloudpickle (``pip install 'ringlet[cluster]'``) it may be a
-        lambda, or be defined in a notebook, a script or another function.
+        The function, which is sent to the workers by pickle. With the library cloudpickle (``pip install
+        'ringlet[cluster]'``) it may be a lambda, or be defined in a notebook, a script or another function.
     n : int
         Number of workers.
     args, kwargs : sequence and mapping, optional
@@ -44,14 +44,14 @@ def launch(
     replicas : int, optional
         Number of replicas of each worker (``RINGLET_NUM_DEVICES``).
     timeout_seconds : float, optional
-        How long all calls together may take; by default there is no limit but those within `fn`.
+        Maximum time of all calls together; by default there is no limit other than those within `fn`.
     environment : mapping of str to str, optional
-        Variables for the workers, besides those of this process.
+        Variables for the workers, in addition to the environment of this process.
 
     Returns
     -------
     list
-        What the workers have returned, in their order. Arrays are received in place, without another copy.
+        The results of the workers, in worker order. Arrays are received in place, without another copy.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def launch(
     InvalidArgumentError
         If a number is out of its range.
     Exception
-        What `fn` has raised in the worker that failed first. A note names the worker, and the cause shows its
+        The exception of `fn` in the worker that failed first. A note names the worker, and the cause shows its
         traceback.
 
         In each of these cases, and after Ctrl-C, all workers have ended when the exception arrives.
@@ -83,9 +83,9 @@ def launch(
         replicas = _count("replicas", replicas, MOST_RANKS // num_workers)
     deadline = _deadline(timeout_seconds)
     if not callable(fn):
-        raise InvalidArgumentError(f"fn is the function that each worker calls; {fn!r} cannot be called")
+        raise InvalidArgumentError(f"fn must be the function that each worker calls, but {fn!r} is not callable")
     from ringlet.ipc.pickle_codec import pack_call
-    from ringlet.launcher.launch_job import LaunchJob  # loads NumPy
+    from ringlet.launcher.launch_job import LaunchJob  # imported here because it loads NumPy
 
     call = pack_call(fn, _positional(args), dict(_mapping("kwargs", kwargs)))
     variables = _mapping("environment", environment)

@@ -93,7 +93,7 @@ class LaunchJob:
             raise
 
     def results(self) -> list[Any]:
-        """Return the results of all workers, or raise the exception of the first that failed."""
+        """Return the results of all workers, or raise the exception of the worker that failed first."""
         if not self._failed:
             return [self._value_of(result) for result in self._results]
         first = min(self._failed, key=lambda index: (*self._failed[index], index))
@@ -109,7 +109,7 @@ class LaunchJob:
         try:
             return result.value()
         except Exception as error:
-            raise Unsendable(f"cannot read what {self._named(result.worker)} has returned: {error}") from error
+            raise Unsendable(f"cannot read the result of {self._named(result.worker)}: {error}") from error
 
     def _lost(self, index: int) -> WorkerLostError:
         worker = self._workers[index]
@@ -154,7 +154,7 @@ class LaunchJob:
                 on_error.callback(make(index, reader).close)
                 ends.append(writer)
             # Workers import modules from this process's path.
-            path = list(filter(_is_text, sys.path))  # as imports do
+            path = list(filter(_is_text, sys.path))  # imports also skip entries that are not str
             program = f"import sys; sys.path[:] = {path!r}; from ringlet.launcher.worker_main import main; "
             return self._process_group.start(
                 [sys.executable, "-c", program + f"main({file}, {ends[0]})"],

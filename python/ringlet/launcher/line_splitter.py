@@ -14,7 +14,7 @@ _TRAILING = re.compile(rb"\r+$", re.MULTILINE)
 class LineSplitter:
     r"""Collects bytes of any encoding until their line is complete; lines of more than `longest` bytes are cut.
 
-    Of a line that carriage returns restart, such as a progress bar, only the last state is kept.
+    For a line that carriage returns restart, such as a progress bar, only the last state is kept.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class LineSplitter:
         return whole + self._keep(data[cut:])
 
     def end(self) -> bytes:
-        """Return the incomplete line at the end of the stream, with a line end; empty if there is none."""
+        """Return the incomplete last line of the stream, with a line end added; empty if the last line is complete."""
         rest = _shown(b"".join(self._pieces))
         self._clear()
         return rest + b"\n" if rest else b""

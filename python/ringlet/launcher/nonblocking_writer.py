@@ -41,7 +41,7 @@ class NonblockingWriter:
             self._changed.notify_all()
 
     def flush(self, timeout_seconds: float) -> bool:
-        """Wait until all data is written; return False if none was written for `timeout_seconds`."""
+        """Wait until all data is written; return False if no data was written for `timeout_seconds`."""
         with self._changed:
             while self.backlog:
                 before = self.backlog
@@ -61,7 +61,7 @@ class NonblockingWriter:
     def _written(self, data: memoryview) -> int:
         try:
             count = os.write(self._descriptor, data)
-        except BlockingIOError:  # another program has made it non-blocking
+        except BlockingIOError:  # another program has made the descriptor non-blocking
             threading.Event().wait(0.01)
             count = 0
         except OSError as error:

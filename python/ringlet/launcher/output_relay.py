@@ -22,7 +22,7 @@ def prefix_of(worker: int) -> bytes:
 
 
 def colored_prefix(worker: int) -> bytes:
-    """Return the prefix for terminals, in a colour that differs from neighbouring workers'."""
+    """Return the prefix for terminals, in a colour that differs from the colours of neighbouring workers."""
     return b"\x1b[%dm[w%d]\x1b[0m " % (_COLORS[worker % len(_COLORS)], worker)
 
 
@@ -79,7 +79,7 @@ class OutputChannel:
         self._has_worker_ended = True
 
     def tick(self, now: float) -> float | None:
-        """Write lines that are due; return when the next are."""
+        """Write the lines that are due; return the time at which the next lines are due."""
         if self._state_due is not None and now >= self._state_due:
             self._show_state(now)
         if self.words is not None and not self._has_worker_ended:

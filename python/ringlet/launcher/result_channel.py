@@ -13,7 +13,7 @@ from ringlet.launcher.exit_report import follows_another
 
 __all__ = ["ResultChannel"]
 
-_READINGS = 16  # reads of a pipe at a time, for fairness among workers
+_READINGS = 16  # maximum number of consecutive reads of one pipe, for fairness among workers
 _PIPE_BYTES = 1 << 20  # for fewer reads of large results
 
 
@@ -26,7 +26,7 @@ class ResultChannel:
         self._parcel = ParcelReader()
         self._outcome: tuple[bool, Any] | None = None
         os.set_blocking(descriptor, False)
-        with contextlib.suppress(AttributeError, OSError):  # not Linux, or the user's limit of pipe memory
+        with contextlib.suppress(AttributeError, OSError):  # not on Linux, or above the user's limit of pipe memory
             fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
     def fileno(self) -> int:
@@ -41,7 +41,7 @@ class ResultChannel:
         """Do nothing."""
 
     def tick(self, now: float) -> float | None:
-        """Return None: nothing is ever due."""
+        """Return None, because this channel has no timed work."""
         return None
 
     def close(self) -> None:

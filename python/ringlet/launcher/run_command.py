@@ -73,7 +73,8 @@ def execute(options: argparse.Namespace) -> int:
         shows_all_tracebacks=options.all_tracebacks,
     )
     _check_size(job)
-    place = placement({name: value for name, value in os.environ.items() if name != "TF_CONFIG"})  # which is replaced
+    # TF_CONFIG is replaced for the workers.
+    place = placement({name: value for name, value in os.environ.items() if name != "TF_CONFIG"})
     if place.size > 1:
         print(
             f"ringlet run: {place.source} describes {place.size} processes, each of which starts a job of "
@@ -123,8 +124,8 @@ def _check_size(job: Job) -> None:
     ranks = job.num_workers * (job.replicas or 1)
     if ranks > MOST_RANKS:
         raise CommandError(
-            f"{job.num_workers} workers of {job.replicas} replicas are {ranks} replicas, too many: a job has at most "
-            f"{MOST_RANKS}"
+            f"{job.num_workers} workers of {job.replicas} replicas are {ranks} replicas, which is too many: a job has "
+            f"at most {MOST_RANKS}"
         )
 
 

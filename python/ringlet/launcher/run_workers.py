@@ -26,11 +26,11 @@ __all__ = ["Job", "run_workers"]
 
 # Backlog of a slow reader at which back-pressure on the workers begins.
 _MOST_BACKLOG_BYTES = 1 << 22
-# Interval at which a progress bar is shown: on a terminal, and in a file.
+# Intervals at which a progress bar is shown on a terminal and in a file.
 _STATE_SECONDS = {True: 1.0, False: 10.0}
-# Time to write the rest of the output when the launcher was stopped and the reader does not read.
+# Time to write the remaining output if the launcher was stopped and the reader does not read.
 _FLUSH_SECONDS = 0.3
-# Minimum time to print an uncaught exception, however short the grace period.
+# Minimum time to print an uncaught exception, even if the grace period is shorter.
 _TRACEBACK_SECONDS = 0.3
 
 
@@ -38,8 +38,8 @@ _TRACEBACK_SECONDS = 0.3
 class Job:
     """A job of `ringlet run`.
 
-    Without `replicas` the script decides. `grace_seconds` is how long workers may take to exit after a signal, and
-    after one has raised an uncaught exception.
+    Without `replicas`, the script sets their number. `grace_seconds` is the time that workers have to exit after a
+    signal, or after one of them has raised an uncaught exception.
     """
 
     command: list[str]
@@ -82,11 +82,11 @@ class _Run:
         self._endings: list[Ending] = []
         self._received: int | None = None
         self.reports = UncaughtReports()
-        self._indices: dict[int, int] = {}  # of workers, by pid
+        self._indices: dict[int, int] = {}  # running workers by pid
         self._raised: dict[int, float] = {}  # by worker: time of its reported exception
 
     def supervisor(self) -> Supervisor:
-        """Return a supervisor without workers."""
+        """Create the supervisor, which has no workers yet."""
         self._process_group = WorkerProcessGroup()
         return Supervisor(
             self._process_group,
@@ -152,8 +152,8 @@ class _Run:
     def _start_worker(self, index: int, job_id: str, on_error: contextlib.ExitStack) -> Worker:
         ranks = self._job.num_workers * (self._job.replicas or 1)
         environment = {
-            "PYTHONUNBUFFERED": "1",  # Python would buffer 8 KiB, as a pipe is not a terminal
-            "RINGLET_PROGRESS_SECONDS": "2" if os.isatty(2) else "30",  # progress bars would be off
+            "PYTHONUNBUFFERED": "1",  # otherwise Python would buffer 8 KiB, because a pipe is not a terminal
+            "RINGLET_PROGRESS_SECONDS": "2" if os.isatty(2) else "30",  # otherwise progress bars would be off
             **os.environ,
             **blas_threads(os.environ, visible_cores().count, ranks),
             **worker_environment(index, self._job.num_workers, job_id, self._job.replicas),
@@ -193,7 +193,7 @@ class _Run:
         return writer
 
     def _note_raised(self) -> None:
-        """Read the reports of uncaught exceptions, whose tracebacks are final rather than logged."""
+        """Read the reports of uncaught exceptions, whose tracebacks are therefore final and not just logged."""
         for pid, at in self.reports.read().items():
             if pid in self._indices:
                 index = self._indices[pid]
@@ -225,12 +225,12 @@ class _Run:
 
 
 def _fill_standard_descriptors() -> None:
-    """Open closed standard descriptors (``>&-``), so that no pipe gets the number of one."""
+    """Open closed standard descriptors (``>&-``), so that no pipe gets a standard descriptor's number."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # gets the lowest free number
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # a new descriptor gets the lowest free number
 
 
 def _is_same_file(one: int, other: int) -> bool:

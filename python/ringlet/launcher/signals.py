@@ -20,7 +20,7 @@ _PASSED_ON = (signal.SIGUSR1, signal.SIGUSR2)
 class Signals:
     """Records signals while entered, and forwards them to the workers between two steps of their supervisor.
 
-    Handlers only record the signal, which is processed at a safe point; the first that stopped the job is `received`.
+    Handlers only record the signal, which is processed at a safe point; `received` is the first terminating signal.
     Signals that were ignored when the launcher was started (``nohup``, a shell's background jobs) stay ignored.
     """
 
@@ -84,13 +84,13 @@ class Signals:
         """Stop this process with all workers; after SIGCONT, continue them."""
         supervisor.pass_on(signal.SIGSTOP)
         handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGTSTP)  # returns once this process is continued
+        os.kill(os.getpid(), signal.SIGTSTP)  # kill() returns once this process is continued
         signal.signal(signal.SIGTSTP, handler)
         supervisor.pass_on(signal.SIGCONT)
 
 
 class Terminal:
-    """Saves the settings of the terminal, and restores them, as a killed worker may have changed them."""
+    """Saves the settings of the terminal, and restores them, because a killed worker may have changed them."""
 
     def __init__(self) -> None:
         self._descriptor: int | None = None

@@ -13,14 +13,15 @@ from ringlet.ipc.worker_process import Worker, WorkerProcessGroup
 
 __all__ = ["Channel", "Supervisor"]
 
-# Delay between the first failure and stopping the others, which may fail because of it: they can clean up, and
+# Delay between the first failure and stopping the other workers: workers that fail because of it can clean up, and
 # independent failures are detected.
 _FOLLOW_SECONDS = 0.3
-# Time for the workers' children to exit after all workers have.
+# Time for the workers' children to exit after all workers have exited.
 _REST_SECONDS = 0.3
-# Polling interval where the system has no pidfds.
+# Polling interval on systems without pidfds.
 _LOOK_SECONDS = 0.02
-# Reads from a stream after its worker's exit: more than any pipe holds; bounded, as children may continue to write.
+# Reads from a stream after its worker's exit: more than any pipe holds; bounded, because children may continue to
+# write.
 _LAST_READINGS = 64
 _LONGEST_TURN_SECONDS = 1.0
 
@@ -42,7 +43,7 @@ class Channel(Protocol):
         """Record that the worker has exited and its output was read."""
 
     def tick(self, now: float) -> float | None:
-        """Do what is due; return the time of the next call, if any."""
+        """Do the work that is due; return the time of the next call, or None."""
 
     def close(self) -> None:
         """Close the descriptor."""
@@ -87,7 +88,7 @@ class Supervisor:
     # --- requests between two steps -----------------------------------------------------------------------------------
 
     def watch(self, descriptor: int) -> None:
-        """End a step when the descriptor is readable; the caller reads it."""
+        """End a step when the descriptor is readable; reading it is left to the caller."""
         self._selector.register(descriptor, selectors.EVENT_READ)
 
     def add(self, workers: Sequence[Worker], channels: Sequence[Channel]) -> None:
@@ -112,7 +113,7 @@ class Supervisor:
     def ask_to_end(self, number: int) -> None:
         """Send all workers a terminating signal, and kill them after the grace period.
 
-        Their children do not get it: workers stop these themselves, and their tracebacks are not mixed.
+        Their children do not receive it: workers stop them themselves, and tracebacks are not mixed.
         """
         now = time.monotonic()
         for worker in self._living:
@@ -142,7 +143,7 @@ class Supervisor:
     # --- the loop -----------------------------------------------------------------------------------------------------
 
     def is_at_work(self) -> bool:
-        """Return whether workers run or output may follow."""
+        """Return whether workers are running or more output may follow."""
         return bool(self._living) or (bool(self._channels) and time.monotonic() < self._rest_ends_at)
 
     def turn(self, longest_seconds: float = _LONGEST_TURN_SECONDS) -> None:
@@ -154,7 +155,7 @@ class Supervisor:
         seconds = min(longest_seconds, self._seconds_to_wait())
         ready = [key.fd for key, _ in self._selector.select(seconds)]
         # Exits before output, in the order of `ready`, which is their order of occurrence: if this process was delayed,
-        # a worker that failed because of another one may have exited, too.
+        # a worker that failed because of another one may also have exited.
         ended = [self._pidfds[descriptor] for descriptor in ready if descriptor in self._pidfds]
         self._note_ends(ended if self._can_see_ends else self._living)
         if _fileno_of(self._streams) in ready:

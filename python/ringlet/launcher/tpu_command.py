@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Report", "add_arguments", "execute"]
 
-# Collectives Collectives that have an option for their size.
+# Collectives that have an option for their size.
 _COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute", "broadcast")
 _BANDWIDTHS = ("usable", "published")
 _PICTURES = (".svg", ".png")
-# Value of --draw without a file: not a text, so that argparse does not take it for a file.
+# Value of --draw without a file: not a string, so that argparse does not treat it as a file.
 _TERMINAL = True
 
 _EPILOG = """\
@@ -43,7 +43,7 @@ are those of a model of the links, which docs/tpu.md describes.
 
 @dataclass(frozen=True)
 class Report:
-    """Result of the command: the cost of each collective alone, and of all of it together if there is more than one."""
+    """Result of the command: the cost of each collective alone, and of all together if there are several."""
 
     topology: Topology
     assignment: DeviceAssignment
@@ -99,7 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _picture(file: str) -> str:
     if not file.lower().endswith(_PICTURES):
         raise argparse.ArgumentTypeError(
-            f"{file!r} is neither an .svg nor a .png file. Write 'ringlet tpu SLICE --draw' for text, or "
+            f"{file!r} is not an .svg or .png file. Write 'ringlet tpu SLICE --draw' for text, or "
             "'ringlet tpu SLICE --draw FILE.svg' for a picture"
         )
     return file
@@ -178,8 +178,8 @@ def _report(options: argparse.Namespace) -> Report:
     if options.megacore and not generation.has_megacore:
         combining = " and ".join(name for name, other in GENERATIONS.items() if other.has_megacore)
         raise CommandError(
-            f"--megacore: the cores of a {generation.name} chip cannot form one device, only those of {combining}. "
-            f"Write ringlet tpu {options.slice}"
+            f"--megacore: the cores of a {generation.name} chip cannot form one device; only {combining} chips "
+            f"support this. Write ringlet tpu {options.slice}"
         )
     megacore = generation.has_megacore if options.megacore is None else options.megacore
     try:

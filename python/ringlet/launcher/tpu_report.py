@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["as_json", "as_text"]
 
-# Replicas listed before the last one, and the least width of folded lines.
+# Number of replicas listed before the last one, and the minimum width of folded lines.
 _MOST_LISTED = 8
 _LEAST_WIDTH = 24
 
@@ -130,7 +130,7 @@ def _place(report: Report, replica: int) -> str:
 
 
 def _ranges(numbers: list[int]) -> str:
-    """Return ``0-3,8`` for 0, 1, 2, 3, 8."""
+    """Return numbers as ranges, such as ``0-3,8`` for 0, 1, 2, 3, 8."""
     array = np.array(numbers)
     runs = np.split(array, np.flatnonzero(np.diff(array) != 1) + 1)
     return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

@@ -29,7 +29,7 @@ class TracebackBuffer:
     """Forwards the lines of a standard error stream, except a traceback that may be the final one.
 
     Lines are held back for `hold_seconds`, or until the exit of the worker if `is_final`: it has reported an uncaught
-    exception. `text` holds them, and `began` is the arrival time of the first, None without any.
+    exception. `text` holds them, and `began` is the arrival time of the first one, None if there are none.
     """
 
     def __init__(self, hold_seconds: float = HOLD_SECONDS) -> None:
@@ -41,11 +41,11 @@ class TracebackBuffer:
 
     @property
     def due(self) -> float | None:
-        """When to show the lines held back."""
+        """The time at which the held lines are shown."""
         return None if self.began is None or self.is_final else self.began + self._hold_seconds
 
     def feed(self, lines: bytes, now: float) -> bytes:
-        """Add whole lines; return those to show now."""
+        """Add whole lines; return the lines to show now."""
         stripped = lines.rstrip()
         if stripped:
             self.last_line = stripped[stripped.rfind(b"\n") + 1 :]
@@ -60,24 +60,24 @@ class TracebackBuffer:
         return shown if len(self.text) <= _MOST_BYTES else shown + self.release()
 
     def overdue(self, now: float) -> bytes:
-        """Return the lines held back if they are due."""
+        """Return the held lines if they are due."""
         return self.release() if self.due is not None and now >= self.due else b""
 
     def release(self) -> bytes:
-        """Return the lines held back, and clear them."""
+        """Return the held lines, and clear them."""
         text, self.text, self.began = self.text, b"", None
         return text
 
 
 def exception_line(traceback: str) -> str:
-    """Return the line of a traceback that names the exception, empty if there is none; text may follow it."""
+    """Return the line of a traceback that names the exception, or an empty string; text may follow the line."""
     headers = list(_HEADER.finditer(traceback))
     lines = traceback[headers[-1].end() :].splitlines() if headers else traceback.splitlines()[:1]
     return next((line for line in lines if line.strip() and not line.startswith(" ")), "")
 
 
 def first_exception_line(traceback: str) -> str:
-    r"""Return the line that names the first exception in the chain of the last one, which may be itself.
+    r"""Return the line that names the first exception in the chain of the last one, which may be the same.
 
     Examples
     --------

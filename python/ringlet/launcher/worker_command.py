@@ -21,7 +21,9 @@ def script_command(words: Sequence[str], num_workers: int = 4) -> list[str]:
         )
     script = words[0]
     if script.startswith("-"):
-        raise CommandError(f"unknown option {script!r}; write options of the script after its name (see --help)")
+        raise CommandError(
+            f"{script!r} is not an option of ringlet run. Write the script's own options after its name (see --help)"
+        )
     if Path(script).is_dir():
         _check_folder(script)
     elif not Path(script).exists():
@@ -36,13 +38,16 @@ def module_command(words: Sequence[str], num_workers: int = 4) -> list[str]:
     if not words:
         raise CommandError(f"no module given after -m. Write its name: ringlet run -n {num_workers} -m package.module")
     top = words[0].partition(".")[0]
-    # Only the top-level package: finding a submodule would import it here.
+    # Only the top-level package, because finding a submodule would import the package here.
     if words[0].endswith(".py") and Path(words[0]).exists():
         raise CommandError(f"{words[0]!r} is a script, not the name of a module. Leave out -m")
     if not all(part.isidentifier() for part in words[0].split(".")):
         raise CommandError(f"{words[0]!r} is not the name of a module. Write it as in Python: package.module")
     if top not in sys.builtin_module_names and PathFinder.find_spec(top, [str(Path.cwd()), *sys.path]) is None:
-        raise CommandError(f"there is no module {top!r}, neither installed nor in {Path.cwd()}")
+        raise CommandError(
+            f"module {top!r} was not found, neither installed nor in {Path.cwd()}. Install it, or run the command in "
+            "its folder"
+        )
     return [sys.executable, "-m", *words]
 
 

@@ -14,7 +14,7 @@ MOST_RANKS = 4096
 
 
 def worker_environment(index: int, num_workers: int, job_id: str, replicas: int | None) -> dict[str, str]:
-    """Return the environment variables of a worker; without `replicas` the script decides."""
+    """Return the environment variables of a worker; without `replicas`, the script sets their number."""
     cluster = local_workers(num_workers).as_dict()
     variables = {
         "TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}}),

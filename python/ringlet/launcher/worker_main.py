@@ -21,7 +21,7 @@ def main(call: int, result: int) -> None:
     """Run one call and send its result.
 
     `call` is the descriptor of a file with the pickled arguments of the parent's interpreter and the pickled call,
-    `result` that of a pipe to the parent, for a parcel of (has returned, value or Failure).
+    `result` the descriptor of a pipe to the parent, for a parcel of (has returned, value or Failure).
     """
     for descriptor in (call, result):
         os.set_inheritable(descriptor, False)
@@ -42,7 +42,7 @@ def main(call: int, result: int) -> None:
 
 
 def _in_this_process(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a function; exit in a child that it has forked and that returns from it."""
+    """Call a function; if the function has forked a child that returns, exit in the child."""
     process = os.getpid()
     try:
         return function(*args, **kwargs)
@@ -52,16 +52,16 @@ def _in_this_process(function: Callable[..., Any], args: tuple[Any, ...], kwargs
 
 
 def _content_of(descriptor: int) -> bytes:
-    # mmap: the workers share one file position, and a read returns at most 2 GiB.
+    # mmap instead of read: the workers share one file position, and a read returns at most 2 GiB.
     with os.fdopen(descriptor, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         return content[:]
 
 
 def _tell_hooks(error: BaseException) -> None:
-    """Call the exception hooks, such as those by which strategies inform other workers."""
+    """Call the exception hooks, such as the hooks with which strategies abort other workers."""
     with contextlib.suppress(Exception):
         sys.excepthook(type(error), error, error.__traceback__)
 
 
 def _keep_silent(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print nothing: the parent raises the exception."""
+    """Print nothing, because the parent raises the exception."""

@@ -1,4 +1,4 @@
-"""Helpers for programs that run in several processes: printing, progress, logging and downloads once for all."""
+"""Helpers for programs that run in several processes: printing, progress, logging and downloads on one process."""
 
 from __future__ import annotations
 

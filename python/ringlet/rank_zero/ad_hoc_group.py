@@ -14,14 +14,14 @@ from ringlet.strategy.multi_worker.ambient_worker_group import current_workers
 
 __all__ = ["error_prefix", "join_group"]
 
-# Each call has a group of its own, so that a failed one affects no other; all processes count calls alike.
+# Each call has its own group, so that a failed call affects no other; all processes number the calls equally.
 _calls = itertools.count()
 
 
 def join_group(title: str, indices: Sequence[int], timeout_seconds: float | None = None) -> Any:
     """Return this process's member of a group of processes that all make this call, which messages name `title`.
 
-    `indices` of the processes, in the order of their ranks, are equal on all of them.
+    `indices` are the indices of the processes in rank order, equal on all of them.
     """
     role, workers = process_role(), current_workers()
     job = role.job if workers is None else workers.job

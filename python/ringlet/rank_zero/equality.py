@@ -1,4 +1,4 @@
-"""all_equal: checks that all replicas hold equal values, and reports which differ."""
+"""all_equal: checks that all replicas hold equal values, and reports the replicas that differ."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ def all_equal(value: Any, name: str = "the value") -> Literal[True]:
     """Check that all replicas hold equal values, for example weights that must not diverge.
 
     All replicas make this call inside ``strategy.run``, or all processes outside of it; there, the components of
-    distributed values and variables are compared too. Without a strategy, the processes are those of ``TF_CONFIG`` or
-    ``RINGLET_RANK``.
+    distributed values and variables are also compared. Without a strategy, ``TF_CONFIG`` or ``RINGLET_RANK`` defines
+    the processes.
 
     Parameters
     ----------
     value : nested structure
-        Of arrays of any library, variables, numbers, text, bytes and None. Compared bit for bit, including shapes and
-        dtypes; all NaNs are equal. Containers are compared by the names and indices of their contents: a list equals a
-        tuple, and the order of names does not matter.
+        Arrays of any library, variables, numbers, text, bytes and None. Values are compared bit for bit, including
+        shapes and dtypes; all NaNs are equal. Containers are compared by the names and indices of their contents: a
+        list equals a tuple, and the order of names does not matter.
     name : str
         Name of the value in messages.
 
     Returns
     -------
     bool
-        True; differences raise.
+        Always True: differences raise an error.
 
     Raises
     ------
@@ -49,8 +49,8 @@ def all_equal(value: Any, name: str = "the value") -> Literal[True]:
 
     Notes
     -----
-    A digest of 16 bytes is exchanged, and more data only if it differs. The time is that of reading and hashing the
-    arrays, about one second per GB.
+    A digest of 16 bytes is exchanged, and more data only if it differs. The call takes the time of reading and hashing
+    the arrays, about one second per GB.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def _components(value: Any) -> list[Any]:
 
 
 def _component(number: int, leaf: Any) -> Any:
-    """Return one component, also of a variable, which replicas otherwise use as a whole."""
+    """Return one component, including a variable's, although replicas otherwise use variables as a whole."""
     return leaf.values[number] if isinstance(leaf, DistributedValues) else leaf
 
 

@@ -1,4 +1,4 @@
-"""JSON codec for return values that are sent to other processes: data only, no code."""
+"""JSON codec for return values that are sent to other processes: data only, never code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PLAIN = (type(None), bool, int, float, str)
 
 
 def to_text(value: Any) -> str:
-    """Encode a value; TypeError if it contains an object of another type than :func:`from_text` returns."""
+    """Encode a value; raise TypeError if it contains an object of a type that :func:`from_text` does not return."""
     return json.dumps(_node(value))
 
 
@@ -23,7 +23,7 @@ def from_text(text: str) -> Any:
 
 
 def _node(value: Any) -> Any:
-    """Return the JSON form of a value: plain values as they are, others as a list of type and content."""
+    """Return the JSON form of a value: a plain value itself, any other value as a list of type and content."""
     if type(value) in _PLAIN:
         return value
     if isinstance(value, PurePath):

@@ -12,10 +12,10 @@ __all__ = ["ChiefLogFilter"]
 
 
 class ChiefLogFilter(logging.Filter):
-    """Passes records from a level on for all processes and replicas, and lower ones for the chief only.
+    """Passes records of a level and above on all processes and replicas, and lower ones on the chief only.
 
-    Attach it to handlers: a handler filters the records of all loggers, but a logger does not filter those of its child
-    loggers.
+    Attach it to handlers: a handler filters the records of all loggers, but a logger does not filter the records of its
+    child loggers.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class ChiefLogFilter(logging.Filter):
         replica = local_replica()
         try:
             role = process_role()
-        except Exception:  # an invalid environment: logging must not raise
+        except Exception:  # the environment is invalid, but logging must not raise an error
             record.worker = "w?"
             return True
         record.worker = role.name if replica is None else f"{role.name}{_replica_suffix(replica)}"

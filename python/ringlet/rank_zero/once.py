@@ -1,4 +1,4 @@
-"""once_per_host: work that one process of each machine does for all others there."""
+"""once_per_host: work that one process of each machine does for all processes of that machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["once_per_host"]
 
 T = TypeVar("T")
 
-# Nesting depth of each thread. Nested calls do not involve other processes, which do not make them.
+# Nesting depth of each thread. A nested call involves no other processes, because they do not make it.
 _inside = threading.local()
 
 
@@ -39,9 +39,9 @@ def once_per_host(
 ) -> T | AbstractContextManager[bool]:
     """Run work such as a download on one process of each machine, while the others wait.
 
-    All processes make this call, and all replicas if one does. The processes are those of the strategy, ``TF_CONFIG``
-    or ``RINGLET_RANK``; the first one on each machine does the work. A single process does the work without waiting,
-    and so does a call inside such work.
+    All processes make this call, and all replicas if one does. The strategy, ``TF_CONFIG`` or ``RINGLET_RANK`` defines
+    the processes; the first one on each machine does the work. A single process does the work without waiting, and so
+    does a call inside such work.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def once_per_host(
     name : str
         Name of the work in messages; equal on all processes.
     timeout_seconds : float, optional
-        How long the others wait for the work; 0 for no limit, None for the default of 600 s or
+        Maximum wait of the other processes for the work; 0 for no limit, None for the default of 600 s or
         ``RINGLET_TIMEOUT_SECONDS``. Increase it for long downloads.
 
     Returns
@@ -109,7 +109,7 @@ class _Cell:
 
 
 class _Once:
-    """The processes of one machine; a context manager that returns True on the first, and makes the others wait."""
+    """The processes of one machine, as a context manager: returns True on the first process; the others wait."""
 
     def __init__(self, name: str, timeout_seconds: float | None) -> None:
         self._title, self._seconds = _titled(name), timeout_seconds
@@ -117,7 +117,7 @@ class _Once:
         self._result = "null"
 
     def call(self, function: Callable[[], T]) -> T:
-        """Return on each process the function's result on the first one."""
+        """Run the function on the first process, and return its result on each process."""
         with self as is_first:
             if is_first:
                 result = function()
@@ -167,7 +167,7 @@ def _described(error: BaseException) -> str:
 
 
 class _OnceInReplica:
-    """The same inside replicas: the first replica of each process enters as its process does, the others wait."""
+    """The context manager inside replicas: the first replica of a process enters for its process, the others wait."""
 
     def __init__(self, once: _Once) -> None:
         self._once, self._is_first = once, False

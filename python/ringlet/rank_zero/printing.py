@@ -43,6 +43,6 @@ def print0(*values: Any, sep: str | None = " ", end: str | None = "\n", file: An
     text = io.StringIO()
     print(*values, sep=sep, end=end, file=text)
     target = sys.stdout if file is None else file
-    if target is not None:  # programs without a terminal may not have one
+    if target is not None:  # sys.stdout may be None in programs without a terminal
         clear_bar_line()
         print(text.getvalue(), end="", file=target, flush=flush)

@@ -18,15 +18,16 @@ __all__ = ["Exchange", "call_with_exchange"]
 R = TypeVar("R")
 T = TypeVar("T")
 
-# Takes the rows of this process, and returns those of all processes, in their order.
+# Takes the rows of this process, and returns the rows of all processes, in their order.
 Exchange = Callable[[list[bytes]], list[bytes]]
 
 
 def call_with_exchange(title: str, items: list[T], function: Callable[[Exchange, list[T]], R]) -> R:
     """Call a function that exchanges rows between all processes: once per process, even inside replicas.
 
-    `items` are those of this replica, or of this process; the function gets the exchange and the items of all replicas
-    of this process, and its result is returned on each of them. All processes call the exchange equally often.
+    `items` are the items of this replica, or of this process; the function receives the exchange and the items of all
+    replicas of this process, and its result is returned on each of them. All processes call the exchange the same
+    number of times.
     """
     if local_replica() is None:
         return _call_on_process(title, items, function)
@@ -61,8 +62,8 @@ def _call_on_process(title: str, items: list[T], function: Callable[[Exchange, l
         return function(lambda rows: rows, items)
     if len(role.host_indices) < role.count:
         raise NotImplementedError(
-            f"{title}: the cluster has workers on several machines, which only a strategy connects: make the strategy "
-            "first, or use a cluster on one machine"
+            f"{title}: the cluster has workers on several machines, which only a strategy connects: create the "
+            "strategy first, or use a cluster on one machine"
         )
     with join_group(title, range(role.count)) as member, error_prefix(title):
         return function(lambda rows: split_frames(member.all_gather(np.frombuffer(join_frames(rows), np.uint8))), items)

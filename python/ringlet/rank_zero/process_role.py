@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ProcessRole:
-    """Role of a process among the `count` processes of the same task; the `index` of the chief is 0.
+    """The role of a process among the `count` processes with the same task; the `index` of the chief is 0.
 
-    `task` is the task type, such as ``"worker"``, which includes the chief. `job` is a text that differs between jobs,
-    empty for the workers of a strategy, which has its own. `host_indices` are the processes known to be on this
-    machine, and `local_rank` the position of this one among all there.
+    `task` is the task type, such as ``"worker"``, which includes the chief. `job` is a text that differs between jobs;
+    it is empty for a strategy's workers, whose strategy has its own text. `host_indices` are the processes known to be
+    on this machine, and `local_rank` the position of this process among all processes of the machine.
     """
 
     index: int = 0
@@ -52,7 +52,7 @@ class ProcessRole:
 
 
 def is_chief() -> bool:
-    """Return whether this is the chief among all processes, and the first of all replicas.
+    """Return whether this process is the chief and, inside ``strategy.run``, this replica is the first.
 
     Returns
     -------
@@ -68,8 +68,8 @@ def is_chief() -> bool:
 
     Notes
     -----
-    The chief is the task of type ``chief``, or the first worker if there is none. As in TensorFlow, an evaluator is its
-    own chief.
+    The chief is the task of type ``chief``, or the first worker if there is no chief. As in TensorFlow, an evaluator is
+    its own chief.
 
     Examples
     --------
@@ -87,14 +87,14 @@ def is_chief() -> bool:
 
 
 def rank() -> int:
-    """Return the index of this process among those of its job, from 0.
+    """Return the index of this process among the processes of its job, from 0.
 
     Returns
     -------
     int
-        Of the current strategy, or of the last one created in this process; without one, of the environment:
-        ``ringlet run``, ``TF_CONFIG``, ``RINGLET_RANK``, torchrun, mpirun or srun. 0 for a single process. The index
-        of a replica is that of its process.
+        The index in the current strategy, or in the last one created in this process; without one, in the environment:
+        ``ringlet run``, ``TF_CONFIG``, ``RINGLET_RANK``, torchrun, mpirun or srun. 0 for a single process. In a
+        replica, the index of its process.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def size() -> int:
 
 
 def local_rank() -> int:
-    """Return the index of this process among those of its job on this machine, from 0.
+    """Return the index of this process among the job's processes on this machine, from 0.
 
     Returns
     -------
@@ -168,7 +168,7 @@ def _role_for_users(name: str) -> ProcessRole:
 
 
 def local_replica() -> int | None:
-    """Return the index of the current replica among those of this process; None outside of replicas."""
+    """Return the index of the current replica among the replicas of this process; None outside of replicas."""
     mode = context.current()
     return None if mode is None else mode.local_replica_id
 
@@ -187,7 +187,7 @@ def role_in_environment(environ: Mapping[str, str]) -> ProcessRole:
     """Return the role that environment variables define."""
     from ringlet.cluster.environment import DECIDING, placement  # imported on first use
 
-    if not any(name in environ for name in DECIDING):  # fast, as this is asked for every record of a log
+    if not any(name in environ for name in DECIDING):  # fast, because it is computed for every log record
         return ProcessRole()
     return _role_of(placement(environ))
 
@@ -196,7 +196,7 @@ def role_in_environment(environ: Mapping[str, str]) -> ProcessRole:
 def _role_of(place: Placement) -> ProcessRole:
     if place.config is not None:
         return role_of_task(place.config.cluster_spec, place.config.task_type, place.config.task_id)
-    # Which processes are on this machine is known only if all are.
+    # The processes on this machine are known only if all processes are on it.
     here = tuple(range(place.size)) if place.local_size == place.size else (place.rank,)
     return ProcessRole(place.rank, place.size, place.rank == 0, host_indices=here, local_rank=place.local_rank)
 
@@ -212,7 +212,7 @@ def role_of_task(spec: ClusterSpec, task_type: str | None, task_id: int | None) 
     if task_type not in ("chief", "worker"):
         count = spec.num_tasks(task_type) if task_type in spec.jobs else task_id + 1
         return ProcessRole(task_id, count, is_chief_task(spec, task_type, task_id), task_type, host_indices=(task_id,))
-    is_first = is_chief_task(spec, task_type, task_id)  # raises if the task does not exist
+    is_first = is_chief_task(spec, task_type, task_id)  # raises an error if the task does not exist
     tasks = worker_tasks(spec)
     addresses = [address for _, _, address in tasks]
     index = [(job, number) for job, number, _ in tasks].index((task_type, task_id))

@@ -38,7 +38,7 @@ def progress(
     Parameters
     ----------
     iterable : iterable
-        Such as a range, a dataset, a distributed dataset, a DataLoader or a generator. Its elements are yielded
+        For example a range, a dataset, a distributed dataset, a DataLoader or a generator. Its elements are yielded
         unchanged.
     description : str
         Text before the bar.
@@ -91,7 +91,7 @@ def progress(
 
 
 def _configured_seconds() -> float | None:
-    """Return the interval of lines that the environment sets; None if it does not."""
+    """Return the interval of lines from the environment; None if it is not set."""
     text = os.environ.get(_VARIABLE, "").strip()
     if not text:
         return None
@@ -145,11 +145,11 @@ def _is_terminal(target: Any) -> bool:
 
 
 def _size_of(iterable: Any) -> int | None:
-    """Return the number of elements that an iterable reports; None if it does not."""
+    """Return the number of elements that an iterable reports, or None."""
     try:
         return len(iterable)
     except (TypeError, NotImplementedError, AttributeError, ValueError):
-        pass  # some types have __len__ but raise
+        pass  # some types have a __len__ that raises an error
     size = getattr(iterable, "cardinality", None)
     try:
         number = int(size() if callable(size) else size)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ __all__ = ["Bar", "Style", "clear_bar_line", "is_tty", "open_bar", "progress_tex
 
 
 class Style(enum.Enum):
-    """How progress is written: redrawn in place; as lines; as lines for long loops only."""
+    """The output of progress: redrawn in place, as lines, or as lines for long loops only."""
 
     REDRAW = enum.auto()
     LINES = enum.auto()
@@ -42,7 +42,7 @@ def open_bar(target: Any, description: str, total: int | None, style: Style) -> 
 
 
 def clear_bar_line() -> None:
-    """Clear the line of an open bar, for a line of the program; rich needs no such call."""
+    """Clear the line of an open bar before a line of the program; rich does not need this call."""
     with _LineBar._lock:
         if _LineBar._open:
             with suppress(OSError, ValueError):
@@ -53,7 +53,7 @@ def is_tty(file: Any) -> bool:
     """Return whether a file is a terminal."""
     try:
         return bool(file.isatty())
-    except (AttributeError, ValueError):  # not a file, or closed
+    except (AttributeError, ValueError):  # the object is not a file, or closed
         return False
 
 
@@ -88,7 +88,7 @@ class _LogBar:
 
     def show(self, count: int, seconds: float) -> None:
         self._has_end = True
-        if count != self._total:  # else `end` follows immediately
+        if count != self._total:  # at the last element, `end` follows immediately
             self._write(progress_text(self._description, self._total, count, seconds))
 
     def end(self, count: int, seconds: float) -> None:
@@ -103,7 +103,7 @@ class _LogBar:
 
 
 class _LineBar:
-    """A rewritten line of a terminal; of nested loops, the innermost one uses it."""
+    """A rewritten line of a terminal; the innermost of nested loops uses it."""
 
     _open: list[_LineBar] = []  # noqa: RUF012  # all open bars of the program
     _lock = threading.Lock()

@@ -24,8 +24,8 @@ _ABSENT = ""
 class Difference:
     """A leaf that is not equal on all replicas: `ranks` differ from the majority.
 
-    `index` is that of the first element that differs, None if shapes or types differ; `values` has the value of each
-    rank there.
+    `index` is the index of the first element that differs, None if shapes or types differ; `values` holds the value of
+    each rank at that place.
     """
 
     path: str
@@ -36,7 +36,7 @@ class Difference:
 
 
 def differences_between(exchange: Exchange, digests: list[ValueDigest], kind: str) -> list[Difference]:
-    """Return all leaves that differ; all processes make this call. `kind` is what messages call the ranks."""
+    """Return all leaves that differ; all processes make this call. `kind` is the word for a rank in messages."""
     tables = [json.loads(row) for row in exchange([json.dumps(each.table).encode() for each in digests])]
     rows = [{path: (form, digest) for path, form, digest in table} for table in tables]
     paths = list(dict.fromkeys(path for row in rows for path in row))
@@ -60,7 +60,7 @@ def differences_between(exchange: Exchange, digests: list[ValueDigest], kind: st
 def _locate(
     exchange: Exchange, digests: list[ValueDigest], paths: list[str]
 ) -> dict[str, tuple[tuple[int, ...] | None, list[Any]]]:
-    """Find the first difference of leaves of equal form, and all values there: first the piece, then the element."""
+    """Find the first difference of leaves of equal form, and its values: first the piece, then the element."""
     piece_digests = _exchanged(exchange, [[_piece_digests(each, path) for path in paths] for each in digests])
     pieces = [_first_unlike([row[i] for row in piece_digests]) for i in range(len(paths))]
     places = list(zip(paths, pieces, strict=True))

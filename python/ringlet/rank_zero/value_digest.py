@@ -1,4 +1,4 @@
-"""Digests of a replica's value, by leaf, for comparison with those of other replicas."""
+"""Digests of a replica's value, by leaf, for comparison with the digests of other replicas."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BLOCK_ELEMENTS = 1 << 18
 
 
 class Leaf:
-    """One leaf of a structure, at an index expression: an array, or a value compared as text; else a TypeError."""
+    """One leaf at an index expression: an array, or a value compared as text; other values raise TypeError."""
 
     def __init__(self, path: str, value: Any) -> None:
         self.path = path
@@ -48,7 +48,7 @@ class Leaf:
             value = value.read_value()
         is_array = isinstance(value, (np.ndarray, np.generic, bool, int, float, complex)) or kind_of(value) is not None
         array = as_ndarray(value.detach() if hasattr(value, "detach") else value, self.path) if is_array else None
-        if array is not None and array.dtype.hasobject and isinstance(value, int):  # more than 64 bits
+        if array is not None and array.dtype.hasobject and isinstance(value, int):  # the integer has more than 64 bits
             self.form, self._text = "int", repr(value)
         elif array is None or array.dtype.hasobject:
             shown = repr(value)
@@ -118,7 +118,7 @@ def _bytes_of(block: Array) -> Array:
     if block.dtype.kind in "fcV" and block.dtype.names is None:
         try:
             is_nan = np.isnan(block)
-        except TypeError:  # a dtype without NaN
+        except TypeError:  # the dtype has no NaN
             is_nan = np.zeros(block.shape, bool)
         if is_nan.any():
             block = block.copy()
@@ -129,7 +129,7 @@ def _bytes_of(block: Array) -> Array:
 class ValueDigest:
     """The leaves of a replica's structure by path, and their digests.
 
-    `table` has path, form and digest of each leaf, `digest` is that of the table, independent of the order of
+    `table` has path, form and digest of each leaf, `digest` is the digest of the table, independent of the order of
     dictionaries, and `error` the reason why the value cannot be compared.
     """
 
@@ -141,7 +141,7 @@ class ValueDigest:
             for path, value in _named_leaves(structure):
                 self.leaves[path] = leaf = Leaf(path, value)
                 self.table.append([path, leaf.form, leaf.digest()])
-        except Exception as error:  # raised later: other replicas wait for the exchange
+        except Exception as error:  # raised later, because other replicas wait for the exchange
             self.error = error
         self.digest = hashlib.blake2b(repr(sorted(self.table)).encode(), digest_size=_DIGEST_BYTES).digest()
 

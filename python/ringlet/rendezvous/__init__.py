@@ -1,1 +1,1 @@
-"""Rendezvous: how processes that start one by one find each other and connect."""
+"""Rendezvous: connects processes that are started separately."""

@@ -1,4 +1,4 @@
-"""Rendezvous client: the side of every process that does not drive rank 0."""
+"""Rendezvous client: used by every process that does not drive rank 0."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RendezvousClient:
         self._notes: list[str] = []
 
     def attempt(self) -> ConnectedGroup | None:
-        """Join the group if its host is listening; return None if no process listens, or the host has left: try again.
+        """Join the group; return None, for another attempt, if no process listens or the host has left.
 
         Raises the errors of :meth:`RendezvousHost.wait_for_all` in every process that waits.
         """
@@ -77,7 +77,9 @@ class RendezvousClient:
         host = _core.Pidfd(open_pidfd(connection), credentials(connection)[0])
         peers: dict[int, Peer] = {}
         try:
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the next read returns the reason
+            with contextlib.suppress(
+                BrokenPipeError, ConnectionResetError
+            ):  # the next read returns the reason of the refusal
                 send(connection, self._handshake.as_message())
             return self._follow(connection, host, peers)
         except (DeadlineExceededError, WorkerLostError, FailedPreconditionError):
@@ -114,10 +116,10 @@ class RendezvousClient:
                 return None
 
     def _next(self, connection: socket.socket, host: _core.Pidfd) -> tuple[Message, list[int]]:
-        """Return the next message; once the connection has closed, a synthesized one."""
+        """Return the next message; if the connection has closed, a message that describes this."""
         while True:
             try:
-                # In slices: a socket accepts no infinite time-out.
+                # In slices, because a socket does not accept an infinite time-out.
                 connection.settimeout(max(self._deadline.left(60.0), 0.001))
                 received = receive(connection)
             except TimeoutError:
@@ -126,7 +128,7 @@ class RendezvousClient:
                 _send_departure(connection, f"gave up after {self._deadline}")
                 raise self.give_up() from None
             except ConnectionResetError:
-                continue  # reported once, before the unread data
+                continue  # a reset is reported once, before the unread data
             except Unreadable:
                 return {"kind": "unreadable"}, []
             if received is not None:
@@ -137,7 +139,7 @@ class RendezvousClient:
             return {"kind": "lost", "rank": 0, "pid": pid, "reason": how_it_left(host)}, []
 
     def _end(self, kind: str, message: Message) -> None:
-        """Raise if the rendezvous has failed; return if a later attempt may succeed."""
+        """Raise an error if the rendezvous has failed; return if a later attempt may succeed."""
         if kind == "refused" and not message["may_retry"]:
             raise FailedPreconditionError(message["reason"])
         if kind == "late":

@@ -16,7 +16,7 @@ __all__ = ["ConnectedGroup", "Peer"]
 class Peer:
     """One process of a group, which drives `ranks`, in ascending order.
 
-    For the calling process `connection` is None and `pidfd` -1; so is `pidfd` where the system has no pidfds.
+    For the calling process `connection` is None and `pidfd` is -1; `pidfd` is also -1 if the system has no pidfds.
     """
 
     ranks: tuple[int, ...]
@@ -46,12 +46,12 @@ class ConnectedGroup:
     """All processes of a group: this one is ``peers[index]``.
 
     `peers` are in the order of their lowest ranks; they and the random `token` are equal in every process.
-    `late_arrivals` refuses other processes while the group lives; None except in the process of rank 0.
+    `late_arrivals` refuses other processes while the group exists; it is None except in the process of rank 0.
     """
 
     index: int
     peers: list[Peer]
-    token: bytes = field(repr=False)  # a secret of the members
+    token: bytes = field(repr=False)  # a secret that only the members have
     late_arrivals: LateArrivals | None = field(default=None)
 
     def release(self) -> None:

@@ -13,15 +13,15 @@ from ringlet.rendezvous.process_identity import ProcessIdentity
 
 __all__ = ["Handshake", "held_by"]
 
-_PROTOCOL = 1  # version of the rendezvous and of the shared memory after it
+_PROTOCOL = 1  # version of the rendezvous protocol and of the shared memory layout
 
 
 @dataclass(frozen=True)
 class Handshake:
     """One process and its view of the job.
 
-    `version` has the version of ringlet and the number of the protocol, `ranks` are those that the process drives, in
-    ascending order, and `nonce` is random, new for each rendezvous.
+    `version` has the version of ringlet and the number of the protocol, `ranks` are the ranks that the process drives,
+    in ascending order, and `nonce` is a new random text for each rendezvous.
     """
 
     version: str
@@ -58,9 +58,9 @@ class Handshake:
             return cls(message["ringlet"], 0, (), "", ProcessIdentity(0, 0, "", "", "", ""))
         num_ranks, ranks, nonce = (message.get(key) for key in ("num_ranks", "ranks", "nonce"))
         if type(num_ranks) is not int or type(nonce) is not str or not isinstance(ranks, list) or not ranks:
-            raise Unreadable("a handshake with values of wrong types")
+            raise Unreadable("the values of the handshake have wrong types")
         if any(type(rank) is not int or not 0 <= rank < num_ranks for rank in ranks) or ranks != sorted(set(ranks)):
-            raise Unreadable("a handshake with invalid ranks")
+            raise Unreadable("the handshake has invalid ranks")
         try:
             identity = ProcessIdentity.from_record(message.get("process"))
         except ValueError as error:
@@ -78,7 +78,7 @@ class Handshake:
                 f"{me}, the host of this group, runs ringlet {self.version}; pid {other_pid} runs ringlet "
                 f"{other.version}: install the same version for all ranks."
             )
-        # A rank beyond our size has no name in this job.
+        # Ranks beyond this process's number of ranks have no names in this job.
         names = job.names_of(other.ranks) if other.ranks[-1] < self.num_ranks else ranks_text(other.ranks)
         you = f"{names} ({other.identity})"
         if other.identity.boot_id != self.identity.boot_id:

@@ -1,4 +1,4 @@
-"""Rendezvous host: rank 0's side, which waits for every rank and connects each pair of processes."""
+"""Rendezvous host: used by the process of rank 0; waits for every rank and connects each pair of processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RendezvousHost:
         self._ours = ours
         self._listener = Listener(listener, ours.version)
         self._waiting: list[WaitingProcess] = []
-        self._left: set[int] = set()  # ranks that connected, then disconnected
+        self._left: set[int] = set()  # ranks that connected and then disconnected
         self._notes: list[str] = []  # refusals and departures, for the message of a time-out
 
     def wait_for_all(self, deadline: Deadline) -> ConnectedGroup:
@@ -74,7 +74,7 @@ class RendezvousHost:
         return {*range(self._job.num_ranks)} - self._present()
 
     def _arrived(self) -> set[int]:
-        """Return the ranks that a time-out does not name: includes those that gave up, unless no others are missing."""
+        """Return the ranks that a time-out does not name; it names ranks that gave up only if no others are missing."""
         came = self._present() | self._left
         return came if len(came) < self._job.num_ranks else self._present()
 
@@ -90,7 +90,7 @@ class RendezvousHost:
         self._listener.watch(client.connection)
         if 1 + len(self._waiting) + bool(self._missing()) > MOST_PROCESSES:
             raise FailedPreconditionError(
-                f"{self._job} has more than {MOST_PROCESSES} processes: assign more ranks to each, with ranks=."
+                f"{self._job} has more than {MOST_PROCESSES} processes: assign more ranks to each process, with ranks=."
             )
         self._send_present()
 
@@ -126,7 +126,7 @@ class RendezvousHost:
     def _send_present(self) -> None:
         message = {"kind": "waiting", "came": sorted(self._arrived())}
         for waiting in self._waiting:
-            with contextlib.suppress(OSError):  # an exit is an event of its own
+            with contextlib.suppress(OSError):  # an exit is reported as a separate event
                 send(waiting.connection, message)
 
     def _missing_text(self, deadline: Deadline) -> str:

@@ -1,4 +1,4 @@
-"""Job key: the settings that all processes of a job share, and the rendezvous address made of them."""
+"""Job key: the settings that all processes of a job share, and the rendezvous address derived from them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import ClassVar
 
 __all__ = ["MOST_PROCESSES", "Job", "ranks_text"]
 
-MOST_PROCESSES = 1000  # of a group: the capacity of the core's tables
+MOST_PROCESSES = 1000  # limits of a group: the capacity of the core's tables
 
 
 def ranks_text(ranks: Iterable[int]) -> str:
@@ -21,7 +21,7 @@ def ranks_text(ranks: Iterable[int]) -> str:
 
 
 def listed(names: list[str]) -> str:
-    """Join names with commas and "and"; a long list is cut to its first six."""
+    """Join names with commas and "and"; of a long list, only the first six."""
     if len(names) == 1:
         return names[0]
     if len(names) > 8:
@@ -31,7 +31,7 @@ def listed(names: list[str]) -> str:
 
 @dataclass(frozen=True)
 class Job:
-    """A job, as one of its processes was configured. Only processes with equal `name` and `job_id` connect.
+    """A job, as configured in one of its processes. Only processes with equal `name` and `job_id` connect.
 
     `name` is the program's name of the group, `job_id` the launcher's name of the job (``RINGLET_JOB_ID``); `num_ranks`
     must be equal in all processes.
@@ -51,7 +51,7 @@ class Job:
 
     @property
     def start_alike(self) -> str:
-        """Advice of messages about processes that did not connect."""
+        """The advice in messages about processes that did not connect."""
         return "Start each rank once, as one user, with the same name=, num_ranks= and RINGLET_JOB_ID"
 
     def names_of(self, ranks: Iterable[int]) -> str:
@@ -59,8 +59,8 @@ class Job:
         return ranks_text(ranks)
 
     def address(self, uid: int | None = None) -> str:
-        """Return the address of the abstract socket of one user's job; by default of this user."""
-        # Without the size: processes with different sizes connect, and get an error that names both.
+        """Return the address of the abstract socket of one user's job; by default this user."""
+        # The size is left out: processes with different sizes connect, and receive an error that names both.
         canonical = json.dumps([self.name, self.job_id])
         digest = hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
         return f"\0ringlet-{os.geteuid() if uid is None else uid}-{digest}"

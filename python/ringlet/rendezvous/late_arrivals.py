@@ -14,7 +14,7 @@ from ringlet.rendezvous.process_identity import ProcessIdentity
 
 __all__ = ["LateArrivals"]
 
-# For a stopping thread. The caller may hold a lock that the thread needs.
+# Maximum wait for the end of the thread; the caller may hold a lock that the thread needs.
 _LONGEST_WAIT_SECONDS = 1.0
 
 
@@ -33,7 +33,9 @@ class LateArrivals:
         self._members = list(members)
         self._job = job
         self._stop_pipe = os.pipe()  # a byte in it stops the thread, which closes it
-        self._stop_token = [self._stop_pipe[1]]  # pop before writing: atomic, as a finalizer may interrupt any code
+        self._stop_token = [
+            self._stop_pipe[1]
+        ]  # popped before writing, which is atomic: a finalizer may interrupt any code
         self._has_ended = threading.Event()
         self._pid = os.getpid()
         listener.watch(self._stop_pipe[0])
@@ -71,7 +73,7 @@ class LateArrivals:
             while True:
                 try:
                     clients, ready = self._listener.poll(3600.0)
-                except OSError:  # no descriptor left: retry
+                except OSError:  # no descriptor is free: retry
                     time.sleep(0.1)
                     continue
                 for client in clients:
@@ -83,7 +85,9 @@ class LateArrivals:
             try:
                 self._stop_token.pop()
             except IndexError:
-                os.read(self._stop_pipe[0], 1)  # stop() is writing: keep the descriptor from reuse until it has
+                os.read(
+                    self._stop_pipe[0], 1
+                )  # stop() is writing: the descriptor must not be reused before that has ended
             self._close_stop_pipe()
             self._has_ended.set()
 
@@ -95,7 +99,7 @@ class LateArrivals:
         handshake = client.handshake
         for _, identity in self._members:
             if identity.is_same_process(handshake.identity):
-                # A member that already starts the next group of this name: this process will release it soon.
+                # A member is already starting the next group of this name; this process will release the name soon.
                 reason = (
                     f"{identity} is already in a group of this name, which {self._ours.identity} has not closed: "
                     "close it in every process before creating the next group of this name, or use another name."

@@ -16,7 +16,7 @@ from ringlet.rendezvous.messages import Unreadable, new_socket, receive, send
 
 __all__ = ["ConnectedProcess", "Listener", "listen", "refuse"]
 
-# A client sends its handshake at once. One without is dropped after this time, or to make room for others.
+# A client sends its handshake at once. A connection without one is dropped after this time, or to make room.
 _HANDSHAKE_SECONDS = 0.8
 _MAX_PENDING = 64
 _BACKLOG = 128
@@ -52,7 +52,7 @@ class ConnectedProcess:
 class Listener:
     """Accepts connections under the name of a job; `close` closes the socket. Not thread-safe.
 
-    `version` is that of this process's own handshakes.
+    `version` is the version in this process's own handshakes.
     """
 
     def __init__(self, listener: socket.socket, version: str) -> None:
@@ -69,14 +69,14 @@ class Listener:
         self._watched.add(connection)
 
     def unwatch(self, connection: socket.socket | int) -> None:
-        """Remove what :meth:`watch` added."""
+        """Stop watching a socket or descriptor."""
         self._selector.unregister(connection)
         self._watched.remove(connection)
 
     def poll(self, seconds: float) -> tuple[list[ConnectedProcess], list[socket.socket | int]]:
         """Wait for handshakes, or until a watched descriptor is readable; return both lists.
 
-        OSError with ``EMFILE``: this process has no descriptor left to accept a connection.
+        Raises OSError with ``EMFILE`` if this process has no descriptor left to accept a connection.
         """
         if self._pending:
             seconds = min(seconds, max(next(iter(self._pending.values())) - time.monotonic(), 0.0))
@@ -108,7 +108,7 @@ class Listener:
                 if error.errno in (errno.EAGAIN, errno.ECONNABORTED, errno.EINTR):
                     return
                 if error.errno in (errno.EMFILE, errno.ENFILE) and self._pending:
-                    time.sleep(0.002)  # pending ones complete or expire soon
+                    time.sleep(0.002)  # pending connections complete or expire soon
                     return
                 if error.errno == errno.EMFILE:
                     raise OSError(errno.EMFILE, no_descriptor_left()) from None

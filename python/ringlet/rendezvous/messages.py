@@ -40,7 +40,7 @@ def new_socket() -> socket.socket:
 def send(connection: socket.socket, message: Message, descriptors: Sequence[int] = ()) -> None:
     """Send one message.
 
-    OSError if the peer has closed the connection, or does not read within the socket's time-out.
+    Raises OSError if the peer has closed the connection, or does not read within the socket's time-out.
     """
     data = json.dumps(message).encode("ascii")
     if descriptors:
@@ -52,8 +52,8 @@ def send(connection: socket.socket, message: Message, descriptors: Sequence[int]
 def receive(connection: socket.socket) -> tuple[Message, list[int]] | None:
     """Receive one message and its descriptors, which the caller closes; None if the peer has closed the connection.
 
-    Unreadable if the data is not a JSON object; OSError if no message arrives within the socket's time-out, or this
-    process has no descriptor left (``EMFILE``).
+    Raises Unreadable if the data is not a JSON object, and OSError if no message arrives within the socket's time-out,
+    or if this process has no descriptor left (``EMFILE``).
     """
     # Not socket.recv_fds, which drops the flags in some versions of Python.
     data, extras, flags, _ = connection.recvmsg(_LIMIT_BYTES, descriptor_space(_MOST_DESCRIPTORS), MSG_CMSG_CLOEXEC)
@@ -65,10 +65,10 @@ def receive(connection: socket.socket) -> tuple[Message, list[int]] | None:
             return None
         message = json.loads(data)
         if flags & socket.MSG_TRUNC or not isinstance(message, dict):
-            raise Unreadable("no message of ours")
+            raise Unreadable("not a message of ringlet")
     except (ValueError, RecursionError):
         _close(descriptors)
-        raise Unreadable("no message of ours") from None
+        raise Unreadable("not a message of ringlet") from None
     except OSError:
         _close(descriptors)
         raise

@@ -49,7 +49,7 @@ class PeerSockets:
     def make(self) -> ConnectedGroup:
         """Create a socket pair for each pair of processes, and send the ends.
 
-        Each end is sent before the next pair is created, so few are open at a time. "go" is sent once all are sent.
+        Each end is sent before the next pair is created, so only few are open at a time. "go" follows after all ends.
         """
         token = secrets.token_bytes(32)
         own_process = _core.Pidfd(_own_pidfd(), self.ours.identity.pid)
@@ -79,7 +79,7 @@ class PeerSockets:
     def _send_peer(
         self, waiting: WaitingProcess, index: int, other: Handshake, process: _core.Pidfd, end: socket.socket
     ) -> None:
-        """Send one process the connection to another, and a handle of it."""
+        """Send one process its connection to another process, and that process's pidfd."""
         pidfd = process.fileno()
         message = {
             "kind": "peer",

@@ -41,12 +41,12 @@ class ProcessIdentity:
 
     @classmethod
     def from_record(cls, record: Any) -> ProcessIdentity:
-        """Parse an untrusted record of :meth:`as_record`; ValueError if a field is missing or wrong."""
+        """Parse an untrusted record of :meth:`as_record`; raise ValueError if a field is missing or wrong."""
         fields = {field.name: int if field.type == "int" else str for field in dataclasses.fields(cls)}
         if not isinstance(record, dict) or record.keys() != fields.keys():
-            raise ValueError("not a process identity")
+            raise ValueError("the data is not a process identity")
         if any(type(record[name]) is not kind for name, kind in fields.items()):
-            raise ValueError("a process identity with values of wrong types")
+            raise ValueError("the values of the process identity have wrong types")
         return cls(**record)
 
     def as_record(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Rendezvous: how separately started processes form a group.
+"""Rendezvous: forms a group of separately started processes.
 
 The process of rank 0 is the host. It listens under an abstract name, which is local to the network namespace and is
 released when the process exits. The other processes connect and send a handshake; each is admitted, or refused with
@@ -29,7 +29,7 @@ from ringlet.rendezvous.listener import listen
 
 __all__ = ["ConnectedGroup", "Peer", "rendezvous"]
 
-# Back-off: from the time that a host needs to start listening, to a delay that no user notices.
+# Back-off: from the time that a host needs to start listening, to a delay that users do not notice.
 _FIRST_PAUSE_SECONDS = 0.001
 _LONGEST_PAUSE_SECONDS = 0.05
 
@@ -37,8 +37,8 @@ _LONGEST_PAUSE_SECONDS = 0.05
 def rendezvous(job: Job, ranks: Sequence[int], timeout_seconds: float) -> ConnectedGroup:
     """Connect to all other processes of a job on this machine, within a time that may be infinite.
 
-    `ranks` are those that this process drives; not all of the job's. The membership is to be closed with the group.
-    Errors are those of `init_process_group`.
+    `ranks` are the ranks that this process drives, not all of the job's. The result must be closed with the group.
+    Raises the errors of `init_process_group`.
     """
     address = job.address()
     handshake = Handshake.of_this_process(job, ranks)

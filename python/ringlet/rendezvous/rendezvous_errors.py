@@ -1,4 +1,4 @@
-"""Rendezvous errors: messages of a failed rendezvous, and the detection of how a process left."""
+"""Rendezvous errors: messages of a failed rendezvous, and the reason why a process left."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ringlet.rendezvous.messages import Unreadable, receive
 
 __all__ = ["departure_reason", "how_it_left", "lost", "missing_text"]
 
-# How long to wait for the exit of a process whose connection has closed.
+# Time to wait for the exit of a process whose connection has closed.
 _END_SECONDS = 0.5
 
 
 def departure_reason(connection: socket.socket) -> str | None:
     """Return the reason that a process sent before it left, or None."""
-    # Twice: a reset is reported once, before the unread data.
+    # Read twice: a reset is reported once, before the unread data.
     for _ in range(2):
         with contextlib.suppress(OSError, Unreadable):
             received = receive(connection)

@@ -1,4 +1,4 @@
-"""Strategies: how a step function runs on replicas, and how the values of replicas are combined."""
+"""Strategies, which run a step function on replicas and combine the values of replicas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A backend of ``torch.distributed`` for tensors in CPU memory, between the processes of one host.
+"""The ``torch.distributed`` backend "ringlet", for tensors in CPU memory and processes of one host.
 
 Importing this module registers the backend; ``torch.distributed.init_process_group("ringlet")`` then uses it.
 """
@@ -13,15 +13,17 @@ _OLDEST = (2, 6)
 
 if platform.system() != "Linux":
     raise ImportError(
-        f"ringlet.torch supports Linux only, and this system is {platform.system()}: use the backend gloo."
+        f"ringlet.torch supports Linux only, but this system is {platform.system()}: use the backend gloo."
     )
 if tuple(map(int, torch.__version__.split(".")[:2])) < _OLDEST:
     raise ImportError(
-        f"ringlet.torch requires torch {'.'.join(map(str, _OLDEST))} or later, and torch {torch.__version__} is "
+        f"ringlet.torch requires torch {'.'.join(map(str, _OLDEST))} or later, but torch {torch.__version__} is "
         "installed: pip install --upgrade torch"
     )
 if not torch.distributed.is_available():
-    raise ImportError("ringlet.torch requires torch with torch.distributed, and this build of torch is without it.")
+    raise ImportError(
+        "ringlet.torch requires torch.distributed, which this build does not include: install another build of torch."
+    )
 
 from ringlet.torch.backend import RingletProcessGroup  # noqa: E402 - requires the checks above
 

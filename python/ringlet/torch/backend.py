@@ -1,4 +1,4 @@
-"""The process group of the backend: how it is made, what torch asks about it, and how it ends."""
+"""The process group class of the backend: creation, properties, point-to-point calls and shutdown."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ __all__ = ["RingletProcessGroup"]
 
 _live: weakref.WeakSet[RingletProcessGroup] = weakref.WeakSet()
 _registered_pid = 0
-_LAST_SECONDS = 1.0  # for operations that run as a process exits
+_LAST_SECONDS = 1.0  # for operations that are still running when a process exits
 
 
 class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # type: ignore[misc]
     """A process group of ``torch.distributed`` over the processes of one host.
 
     Made by ``torch.distributed.init_process_group("ringlet")`` and ``torch.distributed.new_group``; the functions of
-    ``torch.distributed`` call its methods. Operations of one group run in the order of the calls; groups do not wait
-    for each other.
+    ``torch.distributed`` call its methods. Operations of one group run in the order of the calls; different groups run
+    independently.
     """
 
     def __init__(
         self, store: Any, rank: int, size: int, timeout: timedelta, global_ranks: Sequence[int] | None = None
     ) -> None:
-        super().__init__(rank, size)  # the constructor with a store is for C++ alone
+        super().__init__(rank, size)  # the constructor that takes a store is for C++ subclasses only
         ranks = exchange(store, rank, size, timeout)
         self._seconds = timeout.total_seconds()
         self._store, self._rank, self._size = store, rank, size
         self._global_ranks = list(global_ranks or range(size))
         others = None if self._global_ranks == list(range(size)) else self._global_ranks
         self._queue = OperationQueue(partial(backend_error, global_ranks=others))
-        # Before the group forms, so that a rank that has joined can send to all.
+        # Created before the group forms, so that a rank that has joined can send to all ranks.
         self._messages = PointToPoint(ranks, rank, self._seconds, self._global_ranks)
         try:
             self._member = join(ranks, rank, timeout)
@@ -58,21 +58,23 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
                 raise
             raise found from error
         self._pid: int | None = os.getpid()  # None after shutdown
-        self._key = ranks.key  # unique: the store may outlive the group
+        self._key = ranks.key  # prefix of the keys in the store, which may outlive the group
         self._barriers = 0
         _live.add(self)
         _leave_at_exit()
 
     @classmethod
     def create(cls, options: Any, backend_options: Any = None) -> RingletProcessGroup:
-        """Return the group that ``torch.distributed`` asks for."""
+        """Create the process group from the options of ``torch.distributed``."""
         if backend_options is not None:
-            raise InvalidArgumentError(f"pg_options is {backend_options!r}: the backend ringlet has no options.")
+            raise InvalidArgumentError(
+                f"pg_options is {backend_options!r}: the backend ringlet has no options. Leave pg_options out."
+            )
         return cls(
             options.store, options.group_rank, options.group_size, options.timeout, options.global_ranks_in_group
         )
 
-    # --- what torch asks about a group --------------------------------------------------------------------------------
+    # --- properties ---------------------------------------------------------------------------------------------------
 
     def name(self) -> str:
         return "ringlet"
@@ -127,10 +129,10 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
 
     _set_default_timeout = set_timeout
 
-    # --- life ---------------------------------------------------------------------------------------------------------
+    # --- shutdown -----------------------------------------------------------------------------------------------------
 
     def shutdown(self) -> None:
-        """Finish the operations that run, and leave the group. A second call has no effect."""
+        """Finish the running operations and leave the group. A second call has no effect."""
         self._leave(self._seconds)
 
     def _leave(self, seconds: float) -> None:
@@ -142,11 +144,11 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
             self._abort("ended while its operations ran")
             self._queue.close(_LAST_SECONDS)
         has_failed = self._member._core.group.failure is not None
-        self._member.close()  # first: other ranks learn that this one makes no more calls, while its messages leave
+        self._member.close()  # first, so that waiting ranks raise an error while the last messages are sent
         self._messages.close(0 if has_failed else seconds)
 
     def abort(self) -> None:
-        """End all operations of all ranks with an error."""
+        """Make all operations of all ranks fail with an error."""
         self._abort("called abort()")
 
     def _abort(self, reason: str) -> None:
@@ -162,7 +164,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
             )
 
     def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
-        """Wait for all ranks; if some do not come in time, raise an error that names them, and stay usable."""
+        """Wait for all ranks; on time-out, raise an error that names the missing ranks. The group stays usable."""
         self._check_usable("monitored_barrier")
         self._barriers += 1
         keys = [f"monitored_barrier/{self._key}/{self._barriers}/{rank}" for rank in range(self._size)]
@@ -174,29 +176,29 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
             missing = [rank for rank, key in zip(self._global_ranks, keys, strict=True) if not self._store.check([key])]
             raise DistBackendError(
                 f"rank {self._global_ranks[self._rank]} waited {timeout.total_seconds():g} s in monitored_barrier for "
-                f"ranks {missing if wait_all_ranks else missing[:1]}."
+                f"ranks {missing if wait_all_ranks else missing[:1]}. Allow more with timeout=, or check these ranks."
             ) from error
 
     # --- point to point -----------------------------------------------------------------------------------------------
 
     def send(self, tensors: Any, target: int, tag: int = 0) -> RingletWork:
-        """Start to send a tensor to a rank."""
+        """Start sending a tensor to a rank."""
         self._check_usable("send")
         return self._messages.send(checked(listed(tensors), "send")[0], target, tag)
 
     def recv(self, tensors: Any, source: int | None, tag: int = 0) -> RingletWork:
-        """Start to receive a tensor from a rank."""
+        """Start receiving a tensor from a rank."""
         self._check_usable("recv")
         check_writable(listed(tensors), "recv")
         return self._messages.receive(checked(listed(tensors), "recv")[0], source, tag)
 
     def recv_anysource(self, tensors: Any, tag: int = 0) -> RingletWork:
-        """Start to receive a tensor from any rank."""
+        """Start receiving a tensor from any rank."""
         return self.recv(tensors, None, tag)
 
 
 def _leave_at_exit() -> None:
-    """Register `_leave_groups` for the end of this process; unlike `atexit`, this also covers multiprocessing."""
+    """Register `_leave_groups` to run at process exit; unlike `atexit`, this includes multiprocessing children."""
     global _registered_pid
     if _registered_pid != os.getpid():
         _registered_pid = os.getpid()
@@ -204,10 +206,10 @@ def _leave_at_exit() -> None:
 
 
 def _leave_groups() -> None:
-    """Leave the groups that a program did not destroy, so that other ranks can finish; or tell them why they cannot."""
+    """Leave the groups that the program did not destroy; after an exception, abort them with its text."""
     error = sys.exc_info()[1]
     is_interactive = hasattr(sys, "ps1") or sys.flags.interactive or "IPython" in sys.modules
-    if error is None and not is_interactive:  # else it is the error of some earlier input
+    if error is None and not is_interactive:  # in an interactive session, last_value may be an old error
         error = getattr(sys, "last_value", None)
     reason = None if error is None else f"raised {type(error).__name__}: {error}"
     if isinstance(error, SystemExit):

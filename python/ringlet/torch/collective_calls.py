@@ -1,4 +1,4 @@
-"""The collectives of torch, as those of a Ringlet group."""
+"""The collectives of torch.distributed, implemented with the collectives of a Ringlet group."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class CollectiveCalls:
-    """Base class of the process group: what ``torch.distributed`` calls with tensors, by the names that it uses."""
+    """Base class of the process group: the collectives, under the names that ``torch.distributed`` calls."""
 
     _member: Member
     _queue: OperationQueue
@@ -33,7 +33,7 @@ class CollectiveCalls:
         raise NotImplementedError
 
     def _run(self, call: str, run: Callable[[], Any], results: Sequence[Any], opts: Any = None) -> RingletWork:
-        """Start an operation; run it in this thread if the caller waits for it anyway."""
+        """Start an operation; a synchronous one runs in the calling thread."""
         self._check_usable(call)
         return RingletWork(self._queue.run(run, getattr(opts, "asyncOp", True)), results)
 
@@ -47,7 +47,9 @@ class CollectiveCalls:
         if len(inputs) == 1:
             return self._run("all_reduce", partial(self._all_reduce, inputs[0], reductions[0]), tensors, opts)
         if len({reduction.op for reduction in reductions}) > 1:
-            raise InvalidArgumentError("all_reduce of several tensors needs one kind of dtype: call it for each.")
+            raise InvalidArgumentError(
+                "all_reduce got tensors of dtypes that need different operations: call it for each tensor."
+            )
         return self._run("all_reduce", partial(self._all_reduce_many, inputs, reductions), tensors, opts)
 
     def _all_reduce(self, tensor: Any, reduction: Reduction) -> None:
@@ -66,7 +68,7 @@ class CollectiveCalls:
     allreduce_coalesced = allreduce
 
     def reduce(self, tensors: Any, opts: Any = None, op: Any = ReduceOp.SUM, timeout: Any = None) -> RingletWork:
-        """Combine the tensors of all ranks on one."""
+        """Combine the tensors of all ranks on the root."""
         tensors, root = listed(tensors), _root(opts)
         (tensor,) = checked(tensors, "reduce")
         reduction = reduction_of(getattr(opts, "reduceOp", op), tensor.dtype, self._size)
@@ -81,7 +83,7 @@ class CollectiveCalls:
         return self._run("reduce", run, tensors, opts)
 
     def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None, timeout: Any = None) -> RingletWork:
-        """Combine a list of tensors of all ranks, and keep the one of this rank."""
+        """Combine the tensor lists of all ranks; this rank receives the element at its position."""
         (output,) = outputs = checked(listed(outputs), "reduce_scatter")
         (parts,) = inputs if isinstance(inputs[0], (list, tuple)) else [inputs]
         parts = checked(parts, "reduce_scatter")
@@ -108,11 +110,11 @@ class CollectiveCalls:
         return self._run("reduce_scatter", run, outputs, opts)
 
     def reduce_scatter_single(self, output: Any, tensor: Any, opts: Any = None) -> RingletWork:
-        """Combine the tensors of all ranks, and keep the block of this rank."""
+        """Combine the tensors of all ranks; this rank receives its block of the result."""
         return self.reduce_scatter_single_coalesced([output], [tensor], opts)
 
     def reduce_scatter_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> RingletWork:
-        """Combine each of several tensors, and keep this rank's blocks."""
+        """Combine several tensors of all ranks; this rank receives its block of each result."""
         pairs = list(zip(checked(outputs, "reduce_scatter"), checked(inputs, "reduce_scatter"), strict=True))
         reductions = [reduction_of(_op(opts), output.dtype, self._size) for output, _ in pairs]
         for output, tensor in pairs:
@@ -133,10 +135,10 @@ class CollectiveCalls:
         self._member.reduce_scatter(reduction.array(combined), reduction.op, out=reduction.array(result))
         reduction.finish(result, output)
 
-    # --- movement -----------------------------------------------------------------------------------------------------
+    # --- data movement ------------------------------------------------------------------------------------------------
 
     def broadcast(self, tensors: Any, opts: Any = None, timeout: Any = None, root: int = 0) -> RingletWork:
-        """Send a tensor of one rank to all."""
+        """Send the root's tensors to all ranks."""
         tensors, root = listed(tensors), _root(opts, root)
         inputs = checked(tensors, "broadcast")
 
@@ -150,7 +152,7 @@ class CollectiveCalls:
         return self._run("broadcast", run, tensors, opts)
 
     def allgather(self, outputs: Any, inputs: Any, opts: Any = None, timeout: Any = None) -> RingletWork:
-        """Send the tensor of each rank to all, which receive them as a list; sizes may differ."""
+        """Send the tensor of each rank to all ranks, as a list of tensors; sizes may differ."""
         (tensor,) = checked(listed(inputs), "all_gather")
         (parts,) = outputs if isinstance(outputs[0], (list, tuple)) else [outputs]
         parts = checked(parts, "all_gather")
@@ -169,11 +171,11 @@ class CollectiveCalls:
         copy_parts(result, parts)
 
     def all_gather_single(self, output: Any, tensor: Any, opts: Any = None) -> RingletWork:
-        """Send the tensor of each rank to all, which receive them as one."""
+        """Send the tensor of each rank to all ranks, as one concatenated tensor."""
         return self.all_gather_single_coalesced([output], [tensor], opts)
 
     def all_gather_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> RingletWork:
-        """Send several tensors of each rank to all."""
+        """Send several tensors of each rank to all ranks, each as one concatenated tensor."""
         pairs = list(zip(checked(outputs, "all_gather"), checked(inputs, "all_gather"), strict=True))
         for output, tensor in pairs:
             self._check_sizes("all_gather", output, tensor)
@@ -187,7 +189,7 @@ class CollectiveCalls:
         return self._run("all_gather", run, outputs, opts)
 
     def allgather_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> RingletWork:
-        """Send several tensors of each rank to all: `outputs` has a list for each rank."""
+        """Send several tensors of each rank to all ranks; `outputs` has one list for each rank."""
         self._check_count(len(outputs), "all_gather_coalesced", "output lists")
         tensors = checked(inputs, "all_gather_coalesced")
         lists = [checked(parts, "all_gather_coalesced") for parts in zip(*outputs, strict=True)]
@@ -199,7 +201,7 @@ class CollectiveCalls:
         return self._run("all_gather_coalesced", run, outputs, opts)
 
     def gather(self, outputs: Any, inputs: Any, opts: Any = None, timeout: Any = None, root: int = 0) -> RingletWork:
-        """Send the tensor of each rank to one."""
+        """Send the tensor of each rank to the root."""
         root = _root(opts, root)
         (tensor,) = checked(listed(inputs), "gather")
         parts = []
@@ -218,7 +220,7 @@ class CollectiveCalls:
         return self._run("gather", run, parts, opts)
 
     def scatter(self, outputs: Any, inputs: Any, opts: Any = None, timeout: Any = None, root: int = 0) -> RingletWork:
-        """Send each rank a tensor of one rank's list."""
+        """Send each rank its tensor of the root's list."""
         root = _root(opts, root)
         (output,) = checked(listed(outputs), "scatter")
         parts = []
@@ -248,7 +250,7 @@ class CollectiveCalls:
         opts: Any = None,
         timeout: Any = None,
     ) -> RingletWork:
-        """Send block d of the tensor of each rank to rank d, in rows along the first dimension."""
+        """Send block d of each rank's tensor to rank d; blocks are rows of the first dimension."""
         (checked_output, checked_input) = checked([output, tensor], "all_to_all")
         sent = self._counts("input_split_sizes", checked_input, input_sizes)
         expected = self._counts("output_split_sizes", checked_output, output_sizes)
@@ -285,7 +287,7 @@ class CollectiveCalls:
         self._check_usable("barrier")
         return RingletWork(self._queue.run(self._member.barrier, is_async=True), [], limit.total_seconds())
 
-    # --- names of older versions of torch -----------------------------------------------------------------------------
+    # --- names that older versions of torch call ----------------------------------------------------------------------
 
     _allgather_base = all_gather_single
     allgather_into_tensor_coalesced = all_gather_single_coalesced
@@ -309,17 +311,17 @@ class CollectiveCalls:
         self._check_size(call, "the whole tensor", whole, block.numel() * self._size)
 
     def _exchange_counts(self, sent: Sequence[int]) -> list[int]:
-        """Return how many items each rank sends to this one; `sent` has those for each rank."""
+        """Exchange the numbers of items: `sent` is what this rank sends to each rank, the result what it receives."""
         received: list[int] = self._member.all_to_all(np.array(sent, np.int64)).tolist()
         return received
 
     def _check_received(self, call: str, received: list[int], outputs: Iterable[int]) -> None:
-        """Raise an error if ranks sent other numbers of items; after the call, which the other ranks have made, too."""
+        """Raise an error if the received numbers of items do not fit `outputs`; called after the collective."""
         expected = list(outputs)
         if received != expected:
             raise InvalidArgumentError(
-                f"{call}: ranks 0 to {self._size - 1} sent {received} items, but the outputs take {expected}: pass "
-                "outputs of the sizes of the inputs of all ranks."
+                f"{call}: ranks 0 to {self._size - 1} sent {received} items, but the outputs hold {expected}: pass "
+                "outputs with the sizes of the ranks' inputs."
             )
 
     def _counts(self, name: str, tensor: Any, sizes: Sequence[int] | None) -> list[int]:
@@ -328,18 +330,22 @@ class CollectiveCalls:
         if not sizes:
             if rows % self._size:
                 raise InvalidArgumentError(
-                    f"all_to_all got a tensor of {rows} rows for {self._size} ranks: pass {name}, or a multiple."
+                    f"all_to_all got a tensor of {rows} rows for {self._size} ranks: pass {name}, or a number of rows "
+                    "that is a multiple of the number of ranks."
                 )
             sizes = [rows // self._size] * self._size
         self._check_count(len(sizes), "all_to_all", name)
         if sum(sizes) != rows:
-            raise InvalidArgumentError(f"all_to_all got a tensor of {rows} rows, and {name} {list(sizes)}.")
+            raise InvalidArgumentError(
+                f"all_to_all got a tensor of {rows} rows, but {name} is {list(sizes)}: pass numbers whose sum is the "
+                "number of rows."
+            )
         width = item_count(tensor) // rows if rows else 0
         return [size * width for size in sizes]
 
 
 def listed(tensors: Any) -> list[Any]:
-    """Return one tensor, or several, as a list."""
+    """Return a tensor, or a sequence of tensors, as a list."""
     return list(tensors) if isinstance(tensors, (list, tuple)) else [tensors]
 
 

@@ -1,4 +1,4 @@
-"""Point to point: tensors as messages of the group's mailbox."""
+"""Sends and receives of tensors, as messages of the group's mailbox."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class PointToPoint:
         self._mailbox = Mailbox(ranks.key, rank, self._pidfds, self._lost, global_ranks)
 
     def send(self, tensor: Any, target: int, tag: int) -> RingletWork:
-        """Start to send a tensor."""
+        """Start sending a tensor."""
         data = np.ascontiguousarray(Flat(tensor, as_bytes=True).array)
         return RingletWork(self._mailbox.send(data.data, _text(tensor), target, tag), [tensor], self._seconds)
 
     def receive(self, tensor: Any, source: int | None, tag: int) -> RingletWork:
-        """Start to receive a tensor; `source` None is any rank."""
+        """Start receiving a tensor; None as `source` means any rank."""
         flat = Flat(tensor, as_bytes=True)
         received = self._mailbox.receive(flat.array.data, _text(tensor), source, tag)
         stored: Future[int] = Future()
@@ -53,7 +53,7 @@ class PointToPoint:
             if error is None:
                 try:
                     flat.store()
-                except Exception as raised:  # else only logged
+                except Exception as raised:  # in a done callback, an exception would only be logged
                     error = raised
             if error is not None:
                 stored.set_exception(backend_error(error))
@@ -64,11 +64,11 @@ class PointToPoint:
         return RingletWork(stored, [tensor], self._seconds, partial(self._mailbox.withdraw, received))
 
     def abort(self, error: Exception) -> None:
-        """End the receives that wait, and later ones, with an error."""
+        """Make waiting and later receives fail with this error."""
         self._mailbox.abort(error)
 
     def close(self, seconds: float) -> None:
-        """Finish the sends, and close all connections."""
+        """Finish the sends and close all connections."""
         self._mailbox.close(seconds)
 
     def _lost(self, rank: int) -> Exception:
@@ -76,10 +76,10 @@ class PointToPoint:
         number = self._global_ranks[rank]
         how = "left the group"
         if (pidfd := self._pidfds[rank]) >= 0:
-            with contextlib.suppress(OSError):  # else no error would end the operation
+            with contextlib.suppress(OSError):  # an exception here would leave the operation waiting
                 ended = select.poll()
                 ended.register(pidfd, select.POLLIN)
-                if ended.poll(_LAST_MOMENT_MILLISECONDS):  # its sockets close before it has ended
+                if ended.poll(_LAST_MOMENT_MILLISECONDS):  # an exiting process closes its sockets first
                     how = _core.Pidfd(os.dup(pidfd), process.pid).how_it_ended()
         text = f"rank {number} ({process}) {how}: the message of this rank cannot be delivered. Start the job again."
         error = backend_error(WorkerLostError(text, number, process.host, process.pid, how))

@@ -1,4 +1,4 @@
-"""How the ranks of a torch group find each other: by the store that torch gives them."""
+"""Rendezvous of a torch group's ranks through the store of ``torch.distributed``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Ranks", "exchange", "join"]
 
 
 class Ranks:
-    """The processes of a group: `identities` by rank, and `key`, a random secret from rank 0."""
+    """The processes of a group (`identities`, by rank) and a random secret of rank 0 (`key`)."""
 
     def __init__(self, key: str, identities: list[ProcessIdentity]) -> None:
         self.key = key
@@ -29,7 +29,7 @@ class Ranks:
 
 
 def join(ranks: Ranks, rank: int, timeout: timedelta) -> Member:
-    """Form the group, once every rank has called this; the key gives the address of Ringlet's own rendezvous."""
+    """Join the Ringlet group, and wait until all ranks have joined; its rendezvous address is derived from the key."""
     seconds, size = timeout.total_seconds(), len(ranks.identities)
     if size == 1:
         return init_process_group(0, 1, timeout_seconds=seconds)
@@ -37,9 +37,9 @@ def join(ranks: Ranks, rank: int, timeout: timedelta) -> Member:
 
 
 def exchange(store: Any, rank: int, size: int, timeout: timedelta) -> Ranks:
-    """Exchange the identities of all processes by the store, and check that they can form a group."""
+    """Exchange the identities of all processes through the store, and check that they can form a group."""
     mine = ProcessIdentity.of_this_process()
-    attempt = store.add(f"ringlet/{rank}", 1)  # a store may outlive a group: torchrun's does
+    attempt = store.add(f"ringlet/{rank}", 1)  # the store may outlive a group, as torchrun's does
     record = {"process": mine.as_record(), "user": os.geteuid(), "key": secrets.token_hex(16) if rank == 0 else ""}
     if attempt > 1:
         _check_alone(json.loads(store.get(f"ringlet/{attempt - 1}/{rank}")), mine, rank)
@@ -51,7 +51,7 @@ def exchange(store: Any, rank: int, size: int, timeout: timedelta) -> Ranks:
         missing = [number for number, key in enumerate(keys) if not store.check([key])]
         raise DistBackendError(
             f"{ranks_text(missing)} of {size} did not join the group within {timeout.total_seconds():g} s: start each "
-            "rank once, all with the backend ringlet and the same world_size, or allow more with timeout=."
+            "rank once, all with the backend ringlet and the same world_size, or allow more time with timeout=."
         ) from error
     records = [json.loads(store.get(key)) for key in keys]
     identities = [ProcessIdentity.from_record(each["process"]) for each in records]
@@ -65,7 +65,7 @@ def _check_alone(record: dict[str, Any], mine: ProcessIdentity, rank: int) -> No
     is_here = (other.boot_id, other.pid_namespace) == (mine.boot_id, mine.pid_namespace)
     if is_here and not other.is_same_process(mine) and not other.has_ended():
         raise DistBackendError(
-            f"rank {rank} has joined already, as {other}; this is {mine}: start each rank once, with a RANK of its own."
+            f"rank {rank} has joined already, as {other}; this is {mine}: start each rank once, each with its own RANK."
         )
 
 
@@ -74,7 +74,7 @@ def _place(process: ProcessIdentity) -> str:
 
 
 def _check_same(items: list[Any], key: Callable[[Any], Any], name: Callable[[Any], str]) -> None:
-    """Raise if ranks are in different places."""
+    """Raise an error if `key` differs between ranks; `name` describes an item in the message."""
     ranks: dict[Any, list[int]] = defaultdict(list)
     for number, item in enumerate(items):
         ranks[key(item)].append(number)

@@ -1,4 +1,4 @@
-"""Tensors as the flat arrays that collectives move, and torch's reductions as operations on them."""
+"""Conversion of tensors to flat arrays for collectives, and of torch's reductions to operations on them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if importlib.util.find_spec("ml_dtypes") is not None:
 
     for _dtype, _name in _NARROW.items():
         _ML_DTYPES[_dtype] = np.dtype(getattr(ml_dtypes, _name))
-        is_known(_ML_DTYPES[_dtype])  # registers it with the core
+        is_known(_ML_DTYPES[_dtype])  # registers the dtype with the core
 _BITS = {1: torch.uint8, 2: torch.int16}
 
 _KINDS = torch.distributed.ReduceOp.RedOpType
@@ -47,17 +47,17 @@ _BOOL_OPS = {Op.SUM: Op.OR, Op.PROD: Op.AND}
 
 
 def checked(tensors: Sequence[Any], call: str) -> list[Any]:
-    """Return tensors detached from autograd; raise if the backend cannot move one."""
+    """Return the tensors detached from autograd; raise an error if the backend does not support one."""
     for tensor in tensors:
         if tensor.device.type != "cpu":
             raise InvalidArgumentError(
-                f"{call} got a tensor on {tensor.device}: the backend ringlet moves tensors in CPU memory. Pass "
-                'x.cpu(), or use a group of another backend: torch.distributed.new_group(backend="nccl").'
+                f"{call} got a tensor on {tensor.device}: the backend ringlet supports tensors in CPU memory only. "
+                'Pass x.cpu(), or use a group of another backend: torch.distributed.new_group(backend="nccl").'
             )
         if tensor.layout is not torch.strided:
             raise InvalidArgumentError(
-                f"{call} got a tensor of the layout {tensor.layout}: the backend ringlet moves strided tensors. Pass "
-                "x.to_dense(); for gradients of torch.nn.Embedding use sparse=False, or the backend gloo."
+                f"{call} got a tensor of layout {tensor.layout}: the backend ringlet supports strided tensors "
+                "only. Pass x.to_dense(); for gradients of torch.nn.Embedding use sparse=False, or the backend gloo."
             )
         if tensor.is_quantized:
             raise InvalidArgumentError(f"{call} got a quantized tensor: pass x.int_repr(), or x.dequantize().")
@@ -65,19 +65,19 @@ def checked(tensors: Sequence[Any], call: str) -> list[Any]:
 
 
 def check_writable(tensors: Sequence[Any], call: str) -> None:
-    """Raise if elements of an output share their memory, which `copy_` refuses after the call."""
+    """Raise an error if elements of an output share memory: `copy_` would fail only after the collective."""
     for tensor in tensors:
         if tensor.numel() and any(
             stride == 0 and size > 1 for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
         ):
             raise InvalidArgumentError(
-                f"{call} got an output of the shape {tuple(tensor.shape)} and the strides {tensor.stride()}, whose "
-                "elements share their memory: pass a tensor that was not expanded."
+                f"{call} got an output of shape {tuple(tensor.shape)} and strides {tensor.stride()}, whose elements "
+                "share memory: pass a tensor that is not expanded, such as x.clone()."
             )
 
 
 class Flat:
-    """A tensor as a flat array on its memory, or on that of a contiguous copy."""
+    """A flat array on the memory of a tensor, or on a contiguous copy of the tensor."""
 
     __slots__ = ("_copy", "_tensor", "array")
 
@@ -89,7 +89,7 @@ class Flat:
         self.array = as_array(tensor.view(-1), as_bytes)
 
     def store(self) -> None:
-        """Note that the array was written to: copy it to the tensor if it is a copy."""
+        """Finish a write to the array: if it is a copy, copy it back; else increment the tensor's version."""
         if self._copy is not None:
             _copy(self._copy, self._tensor)
         elif not self._tensor.is_inference():
@@ -97,7 +97,7 @@ class Flat:
 
 
 def as_array(flat: Any, as_bytes: bool = False) -> Array:
-    """Return a contiguous one-dimensional tensor as an array; of bytes if collectives do not support the dtype."""
+    """Return a contiguous 1-d tensor as an array, of uint8 if collectives do not support its dtype."""
     ml_dtype = _ML_DTYPES.get(flat.dtype)
     if as_bytes or (flat.dtype in _NARROW and ml_dtype is None):
         array: Array = flat.view(torch.uint8).numpy()
@@ -112,7 +112,7 @@ def as_array(flat: Any, as_bytes: bool = False) -> Array:
 
 
 def _copy(source: Any, out: Any) -> None:
-    """Copy to an output, which may be of the inference mode of another thread."""
+    """Copy to an output, which may be an inference tensor of another thread."""
     if out.is_inference():
         with torch.inference_mode():
             out.copy_(source)
@@ -126,19 +126,19 @@ def _width(dtype: Any) -> int:
 
 
 def item_count(tensor: Any) -> int:
-    """Return the number of items of a tensor's array, which may be bytes."""
+    """Return the size of a tensor as an array, which may be an array of bytes."""
     return int(tensor.numel() * _width(tensor.dtype))
 
 
 def joined(tensors: Sequence[Any]) -> Array:
-    """Return the elements of tensors of one dtype one after the other: their own memory if they lie so, or a copy."""
+    """Return the elements of tensors of one dtype as one array; a single contiguous tensor is not copied."""
     if len(tensors) == 1:
         return Flat(tensors[0]).array
     return as_array(torch.cat([tensor.reshape(-1) for tensor in tensors]))
 
 
 def copy_parts(array: Array, tensors: Sequence[Any]) -> None:
-    """Copy consecutive parts of an array to tensors."""
+    """Copy consecutive parts of an array to the tensors."""
     begin = 0
     for tensor in tensors:
         flat = Flat(tensor)
@@ -148,13 +148,13 @@ def copy_parts(array: Array, tensors: Sequence[Any]) -> None:
 
 
 class Reduction:
-    """A reduction of torch on one dtype, as an operation on arrays between two conversions of tensors."""
+    """A reduction of torch for one dtype: an operation on arrays, and the conversions before and after it."""
 
     def __init__(self, kind: Any, dtype: Any, num_ranks: int, factor: Any = None) -> None:
         self.op = _OPS[kind]
         self._factor = factor
         self._dtype = dtype
-        # Without ml_dtypes: as float32, rounded once at the end, which has the same bits.
+        # Without ml_dtypes, values are combined as float32 and rounded once at the end, which gives the same bits.
         self._is_widened = dtype in _NARROW and dtype not in _ML_DTYPES
         one = torch.empty(dtype.itemsize, dtype=torch.uint8).view(dtype)  # without torch's warning about complex32
         if not self._is_widened and as_array(one).dtype.itemsize != dtype.itemsize:
@@ -181,7 +181,7 @@ class Reduction:
         return as_array(tensor.view(-1))
 
     def finish(self, result: Any, out: Any) -> None:
-        """Store a combined tensor in `out`, which may be the same."""
+        """Store a combined tensor in `out`, which may be the same tensor."""
         if self._divisor:
             array = as_array(result.view(-1))
             array //= self._divisor
@@ -195,7 +195,7 @@ _reduction = lru_cache(Reduction)
 
 
 def reduction_of(reduce_op: Any, dtype: Any, num_ranks: int) -> Reduction:
-    """Return a reduction; `reduce_op` is a ``ReduceOp`` or one of its constants."""
+    """Return the reduction for an operation and a dtype; `reduce_op` is a ``ReduceOp`` or one of its constants."""
     kind = getattr(reduce_op, "op", reduce_op)
     if kind == _KINDS.PREMUL_SUM:
         return Reduction(kind, dtype, num_ranks, reduce_op.__getstate__()[1])

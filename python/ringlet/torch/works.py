@@ -1,4 +1,4 @@
-"""Work: an operation that torch waits for, and the queue in which the operations of a group run."""
+"""Work objects, on which torch waits, and the queue that runs the operations of a group."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Future = concurrent.futures.Future
 
 
 class _Failure:
-    """Value of a failed future: raises where it is used, in C++ too, which pickles it to find its tensors."""
+    """Value of a failed future: each use raises the error. C++ code pickles a value to find its tensors."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
@@ -36,7 +36,7 @@ def _value(value: Any) -> Any:
 
 
 class _Finished:
-    """A future that was done from the start, which costs a fraction."""
+    """A finished future, which is much cheaper than a `concurrent.futures.Future`."""
 
     __slots__ = ("_error", "_value")
 
@@ -60,7 +60,7 @@ class _Finished:
 
 
 class RingletWork(torch.distributed.Work):  # type: ignore[misc]
-    """An operation, done with `future`; `results` are its outputs, in torch's order."""
+    """An operation, which ends when `future` is done; `results` are its outputs, in torch's order."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
         self._done = future
         self._results = results
         self._seconds = seconds
-        self._withdraw = withdraw  # ends an operation that has not begun with an error; returns whether it did
+        self._withdraw = withdraw  # cancels an operation that has not begun; returns whether it was cancelled
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Wait until the operation is done; raise its error."""
@@ -84,16 +84,16 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
             if self._done.done():
                 raise
             late = DistBackendError(
-                f"the operation was not done within {seconds:g} s: another rank has not made its call. Allow more "
-                "with timeout=, or find out what the other ranks do."
+                f"the operation did not finish within {seconds:g} s because another rank has not made its call. Allow "
+                "more time with timeout=, or check the other ranks."
             )
             if self._withdraw is None or self._withdraw(late):
                 raise late from error
-            self._done.result()  # its message is arriving
+            self._done.result()  # the message is already arriving
         return True
 
     def synchronize(self) -> None:
-        """As `wait`."""
+        """Wait until the operation is done, like `wait`."""
         self.wait()
 
     def is_completed(self) -> bool:
@@ -116,7 +116,7 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
     def get_future(self) -> Any:
         """Return a future of the outputs."""
         if not self.is_success() and torch._C._current_graph_task_id() != -1:
-            # Before the C++ code of DistributedDataParallel finds a failure, and loses its type.
+            # Runs before DistributedDataParallel's C++ code, which would report the failure without its type.
             torch.autograd.Variable._execution_engine.queue_callback(self.wait)
         future: Any = torch.futures.Future()
         future._set_unwrap_func(_value)
@@ -135,10 +135,10 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
 
 
 class OperationQueue:
-    """Runs the operations of one group in order: in the calling thread if it waits for them anyway, else in its own."""
+    """Runs the operations of one group in order, in a thread of its own or, if that is idle, a synchronous caller's."""
 
     def __init__(self, as_error: Callable[[BaseException], BaseException]) -> None:
-        self._as_error = as_error  # what a failed call raises
+        self._as_error = as_error  # converts the exception of a call to the error for the caller
         self._queue: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
         self._turn = threading.RLock()  # held while an operation runs
         self._lock = threading.Lock()
@@ -147,7 +147,7 @@ class OperationQueue:
         self._thread: threading.Thread | None = None
 
     def run(self, call: Callable[[], Any], is_async: bool) -> Future[Any] | _Finished:
-        """Start a call; it is done on return unless `is_async`."""
+        """Run a call; if `is_async`, start it and return immediately."""
         if not (is_async or self._unfinished) or threading.current_thread() is self._thread:
             try:
                 with self._turn:
@@ -156,19 +156,22 @@ class OperationQueue:
                 return _Finished(None, self._as_error(error))
         done: Future[Any] = Future()
         with self._lock:
-            if self._is_closed:  # its thread has ended, or will
-                return _Finished(None, DistBackendError("the process group was destroyed: make no calls after that."))
+            if self._is_closed:  # the thread has ended or is about to end
+                return _Finished(
+                    None,
+                    DistBackendError("the process group was destroyed: make no calls after destroy_process_group."),
+                )
             self._unfinished += 1
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="ringlet.torch", daemon=True)
                 self._thread.start()
             self._queue.put((done, call))
         if not is_async:
-            done.exception()  # waits
+            done.exception()  # waits for the call
         return done
 
     def close(self, seconds: float | None) -> bool:
-        """Wait for the operations that run, at most so long; return whether they are done."""
+        """Wait up to `seconds` for running operations; return whether they are done."""
         with self._lock:
             self._is_closed = True
             self._queue.put(None)
@@ -188,16 +191,16 @@ class OperationQueue:
             done.set_result(result) if error is None else done.set_exception(error)
             with self._lock:
                 self._unfinished -= 1
-            del item, done, call, result, error  # tensors are freed while it waits
+            del item, done, call, result, error  # frees the tensors before the next wait
 
 
 def backend_error(error: BaseException, global_ranks: Sequence[int] | None = None) -> BaseException:
-    """Return the error that torch's callers expect: the failure of a group as a `DistBackendError` with its facts.
+    """Return the failure of a group as a `DistBackendError` with the same attributes; other errors unchanged.
 
-    `global_ranks` are those of a group whose ranks differ from them.
+    `global_ranks` are the ranks in the default group, if they differ from the ranks in this group.
     """
     if not isinstance(error, (RuntimeError, OSError)) or isinstance(error, (DistBackendError, NotImplementedError)):
-        return error  # about the arguments of this rank
+        return error  # an error in this rank's arguments
     text = str(error)
     facts = (
         {name: getattr(error, name) for name in ("rank", "host", "pid", "reason")}

@@ -1,8 +1,8 @@
-"""Atomic and durable writes of files into a folder: a crash leaves the whole file or none.
+"""Atomic and durable writes of files into a folder: after a crash a file is complete or missing.
 
 A file is written in a staging folder beside its target, flushed, and renamed over the target; then the folder is
-flushed. The staging folder is locked while it is in use, so that the next save can remove the ones that killed
-programs left behind.
+flushed. The staging folder is locked while it is in use, so that the next save can remove the folders that killed
+programs have left.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ringlet.errors import CheckpointCorruptError, DeadlineExceededError
 
 try:
     import fcntl
-except ImportError:  # without file locks, staging folders in use cannot be recognized, and none are removed
+except ImportError:  # without file locks, staging folders in use cannot be recognized, so none are removed
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["clean", "locked", "make_folder", "open_to_read", "remove_files", "write_durably"]
@@ -34,9 +34,9 @@ _POLL_SECONDS = 0.005
 
 
 def write_durably(folder: str, name: str, write: Callable[[str], Any]) -> str:
-    """Write a file atomically with a function of a path, and return its path: it is on the disk then.
+    """Write a file atomically with a function that takes a path; return its path once the file is on the disk.
 
-    Until then the old file stays in place; it does so too if an OSError is raised, which names the target.
+    Until then, and if an OSError is raised, the old file stays in place. The error names the target.
     """
     target = os.path.join(folder, name)
     try:
@@ -50,7 +50,7 @@ def write_durably(folder: str, name: str, write: Callable[[str], Any]) -> str:
             os.replace(path, target)
             _flush(folder)
     except OSError as error:
-        if error.errno is None:  # not an error of the system
+        if error.errno is None:  # the system has not raised it
             raise
         raise _with_target(error, error.errno, folder, target) from error
     return target
@@ -80,7 +80,7 @@ def _flush(path: str, permissions: int | None = None) -> None:
 def open_to_read(path: str) -> int:
     """Open a regular file for reading and return its descriptor.
 
-    A folder, a pipe or a device is a CheckpointCorruptError: a read of a pipe could block forever.
+    A folder, a pipe or a device raises CheckpointCorruptError, because a read of a pipe could block forever.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
     mode = os.fstat(descriptor).st_mode
@@ -103,7 +103,7 @@ def _staging(folder: str) -> Iterator[str]:
         descriptor = _try_lock(path)
         if descriptor is not None and os.path.exists(path):
             break
-        if descriptor is not None:  # another process removed it as left over before it was locked
+        if descriptor is not None:  # another process removed the folder before it was locked
             _unlock(descriptor)
     try:
         yield path
@@ -138,7 +138,7 @@ def _unlock(descriptor: int) -> None:
 
 
 def _remove(path: str) -> None:
-    """Remove a staging folder and its files; :func:`clean` retries what fails here."""
+    """Remove a staging folder and its files; :func:`clean` removes what cannot be removed here."""
     with suppress(OSError):
         for name in os.listdir(path):
             os.unlink(os.path.join(path, name))
@@ -164,7 +164,7 @@ def clean(folder: str) -> None:
 
 
 def make_folder(folder: str) -> None:
-    """Create a folder and its parents durably: they survive a crash of the machine."""
+    """Create a folder and its parents durably, so that they survive a crash of the machine."""
     missing = []
     path = os.path.abspath(folder)
     while not os.path.isdir(path):
@@ -186,7 +186,7 @@ _held = _LockedFolders()
 
 @contextmanager
 def locked(folder: str, timeout_seconds: float = _LOCK_SECONDS) -> Iterator[None]:
-    """Hold the lock of a folder, exclusive among threads and processes; DeadlineExceededError after the timeout.
+    """Hold the lock of a folder, exclusive among threads and processes; raise DeadlineExceededError after the time-out.
 
     The lock is reentrant within a thread, so that a signal handler that saves does not deadlock.
     """
@@ -198,8 +198,9 @@ def locked(folder: str, timeout_seconds: float = _LOCK_SECONDS) -> Iterator[None
     while (descriptor := _try_lock(folder)) is None:
         if time.monotonic() > deadline:
             raise DeadlineExceededError(
-                f"another program has held the lock of the folder {folder} for {timeout_seconds:g} s, normally held "
-                "for milliseconds: check whether that program is stopped (Ctrl-Z, or a debugger), and resume or end it"
+                f"another program has held the lock of the folder {folder} for {timeout_seconds:g} s, but it is "
+                "normally held for milliseconds: check whether that program is stopped (Ctrl-Z, or a debugger), and "
+                "resume or end it"
             )
         time.sleep(_POLL_SECONDS)
     _held.folders.append(place)

@@ -53,7 +53,7 @@ class Checkpoint(Group):
     Raises
     ------
     ValueError
-        If an object is of an unsupported type, or its name is an attribute of every Checkpoint.
+        If an object has an unsupported type, or its name is an attribute of every Checkpoint.
 
     Examples
     --------
@@ -141,7 +141,7 @@ class Checkpoint(Group):
 
     @property
     def save_counter(self) -> Variable:
-        """The number of saves over all runs of the program: a saved variable that numbers the files."""
+        """The number of saves over all runs of the program, a variable that is saved and numbers the files."""
         if _COUNTER not in self._objects:
             counter = create_plain(None, VariableRequest(0, False, name=_COUNTER, dtype=np.int64))
             self._objects[_COUNTER] = counter
@@ -161,7 +161,7 @@ class Checkpoint(Group):
         file_prefix : str or path
             Path of the file without the suffix ``.safetensors``. Its folder is created if it is missing.
         options : CheckpointOptions, optional
-            Which process writes, if there are several.
+            Selects the process that writes, if there are several.
 
         Returns
         -------
@@ -175,7 +175,7 @@ class Checkpoint(Group):
         RuntimeError
             If called inside ``strategy.run``, or if an array was modified during the save.
         OSError
-            If the system refuses. An existing file of that name is unchanged.
+            If the file cannot be written. An existing file of that name is unchanged.
         ModuleNotFoundError
             If the library safetensors is not installed.
 
@@ -198,7 +198,7 @@ class Checkpoint(Group):
         file_prefix : str or path
             Path without number; the first save to ``runs/ckpt`` writes ``runs/ckpt-1.safetensors``.
         options : CheckpointOptions, optional
-            Which process writes, if there are several.
+            Selects the process that writes, if there are several.
 
         Returns
         -------
@@ -208,7 +208,7 @@ class Checkpoint(Group):
         Raises
         ------
         ValueError, RuntimeError, OSError, ModuleNotFoundError
-            As :meth:`write` does.
+            As for :meth:`write`.
         """
         prefix = _prefix_of(file_prefix)
         path = f"{prefix}-{self._next_number()}"
@@ -239,8 +239,8 @@ class Checkpoint(Group):
         mode = context.current()
         if mode is not None and mode.local_replica_id is not None:
             raise RuntimeError(
-                f"a checkpoint is {what} once for all replicas, and this is replica {mode.local_replica_id}: call it "
-                "outside strategy.run, or from the function of merge_call"
+                f"a checkpoint is {what} once for all replicas, but replica {mode.local_replica_id} made this call: "
+                "call it outside strategy.run, or from the function of merge_call"
             )
 
     # Restoring
@@ -248,7 +248,7 @@ class Checkpoint(Group):
     def read(
         self, save_path: Any, options: CheckpointOptions | None = None, *, strict: bool = False
     ) -> CheckpointLoadStatus:
-        """Restore everything from a file that :meth:`write` wrote: as :meth:`restore`, except for ``save_counter``."""
+        """Restore everything from a file of :meth:`write`; like :meth:`restore`, except for ``save_counter``."""
         self._refuse_replicas("restored")
         path = _prefix_of(save_path)
         workers = saving_workers(options)
@@ -297,16 +297,16 @@ class Checkpoint(Group):
         Raises
         ------
         NotFoundError
-            If there is no file at that path.
+            If the file does not exist.
         CheckpointCorruptError
             If the file is damaged; the message names the newest intact checkpoint of the same folder.
         InvalidArgumentError
-            If an object does not match the file, such as in its shape; lists every mismatch. Nothing was changed.
+            If an object does not match the file, for example in its shape; lists every mismatch. Nothing was changed.
         RuntimeError
             If called inside ``strategy.run``.
         FailedPreconditionError
             If the workers of a strategy read different files at that path. An error of one worker is raised on all of
-            them, and none has changed anything.
+            them, and no worker has changed any object.
 
         Notes
         -----
@@ -338,7 +338,7 @@ class _DeferredRestore:
         with open_file(file_of(self._path)) as file:
             if file.saved_ns != self._saved_ns:
                 raise FailedPreconditionError(
-                    f"{name_of(self._place)} is restored from {self._path} when it is set, and that file was replaced "
+                    f"{name_of(self._place)} is restored from {self._path} when it is set, but that file was replaced "
                     "meanwhile: set the attribute before the next save to that path, or restore again"
                 )
             restoration = Restoration(file)

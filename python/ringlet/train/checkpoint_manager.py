@@ -45,7 +45,7 @@ class CheckpointManager:
     step_counter : Variable, optional
         The variable that counts steps, for `checkpoint_interval`.
     checkpoint_interval : int, optional
-        Least number of steps between two checkpoints.
+        Minimum number of steps between two checkpoints.
     init_fn : callable, optional
         Called by :meth:`restore_or_initialize` if there is no checkpoint.
     last_checkpoint_step : int, optional
@@ -128,7 +128,7 @@ class CheckpointManager:
         if is_from_file:
             self._timestamps = {path: time for path, time in known.items() if time > self._last_preserved}
         else:
-            # Some of these may be kept permanently, which is no longer recorded: the oldest ones are not removed.
+            # Which checkpoints are kept permanently is no longer recorded, so the oldest ones are not removed.
             newest = list(known.items())[-int(self._max_to_keep or len(known)) :]
             self._timestamps = dict(newest)
             self._last_preserved = min([time for _, time in newest], default=now) - 1.0
@@ -148,7 +148,7 @@ class CheckpointManager:
 
     @property
     def checkpoint_interval(self) -> int | None:
-        """Least number of steps between two checkpoints."""
+        """Minimum number of steps between two checkpoints."""
         return self._interval
 
     @property
@@ -173,9 +173,9 @@ class CheckpointManager:
         checkpoint_number : int or Variable, optional
             Number in the file name; default: the number of saves.
         check_interval : bool
-            Whether `checkpoint_interval` applies. In either case a step is saved once only.
+            Whether `checkpoint_interval` applies. In either case a step is saved only once.
         options : CheckpointOptions, optional
-            Which process writes, if there are several.
+            Selects the process that writes, if there are several.
 
         Returns
         -------
@@ -185,7 +185,7 @@ class CheckpointManager:
         Raises
         ------
         ValueError, RuntimeError, OSError, ModuleNotFoundError
-            As :meth:`Checkpoint.write`; no checkpoint was removed.
+            As for :meth:`Checkpoint.write`; no checkpoint was removed.
         """
         step = None
         if self._interval is not None:
@@ -222,14 +222,14 @@ class CheckpointManager:
         make_folder(self._directory)
         with locked(self._directory):
             self._join_others()
-            self._write_state()  # before files are removed
+            self._write_state()  # written before files are removed
             count = len(self._timestamps)
             remove_files([file_of(path) for path in self._sweep()])
             if len(self._timestamps) != count:
                 self._write_state()
 
     def _join_others(self) -> None:
-        """Add the checkpoints that other managers saved in this folder and drop those that they removed."""
+        """Add the checkpoints that other managers saved in this folder and drop the checkpoints that they removed."""
         state, is_from_file = known_state(self._directory)
         others = {}
         if state is not None and is_from_file:
@@ -253,7 +253,7 @@ class CheckpointManager:
         return removed
 
     def _write_state(self) -> None:
-        assert self._latest is not None  # set by the save
+        assert self._latest is not None  # the save has set it
         names = tuple([os.path.relpath(path, self._directory) for path in self._timestamps])
         latest = os.path.relpath(self._latest, self._directory)
         state = FolderState(latest, names, tuple(self._timestamps.values()), self._last_preserved)
@@ -262,14 +262,14 @@ class CheckpointManager:
     # Restoring
 
     def restore_or_initialize(self) -> str | None:
-        """Restore the newest checkpoint; call `init_fn` if there is none.
+        """Restore the newest checkpoint; call `init_fn` if there is no checkpoint.
 
         If the newest checkpoint is damaged, the newest intact one is restored instead, with a warning.
 
         Returns
         -------
         str or None
-            Path of the restored checkpoint; None if there is none.
+            Path of the restored checkpoint; None if there was no checkpoint.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""CheckpointOptions: which process writes, how the others wait, and callbacks after a write."""
+"""CheckpointOptions: selection of the writing process, the barrier of the others, and callbacks after a write."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["CheckpointOptions", "call_back", "wait_for_chief", "writes"]
 
 @dataclasses.dataclass(eq=False)
 class CheckpointOptions:
-    """Options for saving where several processes hold the same values (``tf.train.CheckpointOptions``).
+    """Options for saving when several processes hold the same values (``tf.train.CheckpointOptions``).
 
     Every process calls ``save`` with the same path; the chief writes. The workers of a strategy need no options: they
     choose the writer, wait for it, and raise its errors.
@@ -25,7 +25,7 @@ class CheckpointOptions:
     experimental_io_device : str, optional
         Ignored: every process reads and writes local files.
     experimental_enable_async_checkpoint, enable_async : bool
-        Ignored: a file is on the disk when the call returns. Each is true if either is given.
+        Ignored: a file is on the disk when the call returns. Both attributes are true if either is passed.
     experimental_write_callbacks : list of callable, optional
         Called in this order once a file is written, before it is recorded as newest; each takes the path or nothing.
     experimental_skip_slot_variables : bool
@@ -33,8 +33,8 @@ class CheckpointOptions:
     experimental_sharding_callback : None
         Must be None: a checkpoint is one file.
     is_chief : bool, optional
-        Whether this process writes. A process for which it is given saves and restores independently of the other
-        workers. Default: ``extended.should_checkpoint`` of the current strategy.
+        Whether this process writes. A process that passes it saves and restores independently of the other workers.
+        Default: ``extended.should_checkpoint`` of the current strategy.
     barrier : callable, optional
         Function of a name that returns once all processes have called it with that name, such as
         :meth:`ringlet.collectives.Member.barrier`. The chief calls it after writing, the others instead of writing.
@@ -45,7 +45,7 @@ class CheckpointOptions:
     AssertionError
         If a callback takes more parameters than the path.
     ValueError
-        If a sharding callback is given.
+        If `experimental_sharding_callback` is not None.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class CheckpointOptions:
         for callback in self.experimental_write_callbacks or ():
             if len(inspect.signature(callback).parameters) > 1:
                 raise AssertionError(
-                    f"a write callback takes the path or nothing, got {callback!r}: give it one parameter"
+                    f"a write callback must take the path or nothing, got {callback!r}: define it with one parameter"
                 )
         if self.experimental_sharding_callback is not None:
             raise ValueError(

@@ -146,13 +146,13 @@ class CheckpointFile:
         return array.astype(entry.form.dtype, copy=False)
 
     def verify(self) -> None:
-        """Read and verify the whole file, keeping nothing in memory; CheckpointCorruptError if a byte differs."""
+        """Read and verify the whole file, keeping nothing in memory; raise CheckpointCorruptError if a byte differs."""
         for entry in self.entries.values():
             self.read(entry)
 
 
 class _ReplacedMeanwhile(Exception):
-    """The file was replaced by another one after it was opened."""
+    """The file on the disk was replaced after it was opened."""
 
 
 def _form(text: str, code: str) -> Form:

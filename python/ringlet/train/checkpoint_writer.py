@@ -24,7 +24,7 @@ __all__ = ["FORMAT", "Tensor", "checksum_of", "write_file"]
 
 FORMAT = "ringlet checkpoint 1"
 
-# How the library formats an error of the system.
+# The format of system errors in the library's messages.
 _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
 # The library's names of element types that differ from the file format's.
 _SPEC_NAMES = {"U8": "uint8"}
@@ -46,7 +46,7 @@ class Tensor:
         return cls(name, written, form_of(array.dtype), is_steady or not np.may_share_memory(written, array))
 
     def crc32c(self) -> int:
-        """Return the CRC32C of its bytes."""
+        """Return the CRC32C of the array's bytes."""
         return _core.crc32c(bytes_of(self.array))
 
 

@@ -41,7 +41,7 @@ _LEAVES = {Kind.NONE, Kind.BOOL, Kind.INT, Kind.FLOAT, Kind.COMPLEX, Kind.STR, K
 
 
 class Malformed(Exception):
-    """The tree is not one that :mod:`ringlet.train.encoding` writes."""
+    """The tree does not have the form that :mod:`ringlet.train.encoding` writes."""
 
 
 def check_tree(file: CheckpointFile, action: Callable[[], Any]) -> Any:
@@ -74,7 +74,7 @@ def children_of_node(node: Node, kind: Kind) -> list[tuple[Any, Node]]:
             return pairs
         return list(enumerate(node[1])) if kind in _ITEMS else []
     except (ValueError, TypeError, IndexError, KeyError) as error:
-        raise Malformed(f"a {kind.value} with {str(node)[:100]}") from error
+        raise Malformed(f"invalid {kind.value} {str(node)[:100]}") from error
 
 
 def _key(node: Node) -> Any:
@@ -83,11 +83,11 @@ def _key(node: Node) -> Any:
         return _ITEMS[kind]([_key(child) for _, child in children_of_node(node, kind)])
     if kind in _LEAVES:
         return _leaf(None, node, kind)
-    raise Malformed(f"a {kind.value} as a key")
+    raise Malformed(f"a {kind.value} cannot be a key")
 
 
 def _leaf(file: CheckpointFile | None, node: Node, kind: Kind) -> Any:
-    """Return a number, text, bytes or None; without a file, only those held in the tree itself."""
+    """Return a number, text, bytes or None; without a file, only values in the tree itself."""
     if type(node) in _SCALARS:
         return node
     try:
@@ -99,14 +99,14 @@ def _leaf(file: CheckpointFile | None, node: Node, kind: Kind) -> Any:
         if content is None and file is not None:
             content = file.read(_entry(file, node, -1)).tobytes()
         if content is None:
-            raise Malformed(f"a key with {str(node)[:100]}")
+            raise Malformed(f"invalid key {str(node)[:100]}")
         if kind is Kind.STR:
             return content.decode("utf-8", "surrogatepass")
         return content if kind is Kind.BYTES else bytearray(content)
     except (ValueError, TypeError, IndexError) as error:
         if isinstance(error, CheckpointCorruptError):
             raise
-        raise Malformed(f"a {kind.value} with {str(node)[:100]}") from error
+        raise Malformed(f"invalid {kind.value} {str(node)[:100]}") from error
 
 
 def entries_of(file: CheckpointFile, node: Node) -> Iterator[Entry]:
@@ -143,16 +143,17 @@ def saved_variable(file: CheckpointFile, node: Node) -> SavedVariable:
         _, sort, aggregation, names = node
         entries = [file.entries[name] for name in names]
         if not entries or not isinstance(aggregation, str):
-            raise Malformed(f"a variable with {str(node)[:100]}")
+            raise Malformed(f"invalid variable {str(node)[:100]}")
         return SavedVariable(Sort(sort), aggregation, entries)
     except (KeyError, TypeError, ValueError) as error:
-        raise Malformed(f"a variable with {str(node)[:100]}") from error
+        raise Malformed(f"invalid variable {str(node)[:100]}") from error
 
 
 def decode(file: CheckpointFile, node: Node, like: Any = None) -> Any:
-    """Return the value that a node, without variables and groups, encodes, in new memory.
+    """Return the value of a node without variables and groups, in new memory.
 
-    The present value `like` determines the class of a dataclass, namedtuple or array; a ValueError if it cannot.
+    The present value `like` determines the class of a dataclass, namedtuple or array; raises a ValueError if it does
+    not fit.
     """
     kind = kind_of_node(node)
     if kind in _LEAVES:
@@ -210,11 +211,11 @@ def _container(file: CheckpointFile, node: Node, kind: Kind, like: Any) -> Any:
 
 
 def rebuilt(like: Any, fields: dict[str, Any], kind: Kind) -> Any:
-    """Return a copy of a dataclass or namedtuple with other values; a ValueError if its kind or its fields differ."""
+    """Return a copy of a dataclass or namedtuple with other values; raise a ValueError if its kind or fields differ."""
     own = [name for name, _ in children_of(like, kind)] if kind_of_object(like) is kind else None
     if own is None or set(own) != set(fields):
         raise ValueError(
-            f"the file holds a {kind.value} with the fields {', '.join(fields)}, and the program has "
+            f"the file holds a {kind.value} with the fields {', '.join(fields)}, but the program has "
             f"{'no object that determines its class' if own is None else f'one with {chr(44).join(own)}'}: set the "
             "attribute to such an object before restoring, or save such objects as dictionaries"
         )

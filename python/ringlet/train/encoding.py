@@ -3,16 +3,11 @@
 A node of the tree is None, a bool, a number or a text, which encode themselves, or a list that begins with the name
 of a :class:`~ringlet.train.trackable_types.Kind`::
 
-    ["list", [node, ...]]                 and tuple, set, frozenset
-    ["dict", [[key, node], ...]]          and group, namedtuple, dataclass; keys are nodes, too
-    ["int", "0x..."]                      beyond 64 bits
-    ["complex", real, imaginary]
-    ["str", tensor]                               long texts
-    ["bytes", base64] or ["bytes", null, tensor], and bytearray
-    ["array", tensor]                     and scalar
-    ["tensor", kind of array, tensor]             an array of another library
-    ["state", node]                               from get_state; and state_dict
-    ["variable", sort, aggregation, [tensor of each component]]
+    ["list", [node, ...]] and tuple, set, frozenset ["dict", [[key, node], ...]] and group, namedtuple, dataclass; keys
+    are also nodes ["int", "0x..."] beyond 64 bits ["complex", real, imaginary] ["str", tensor] long texts ["bytes",
+    base64] or ["bytes", null, tensor], and bytearray ["array", tensor] and scalar ["tensor", kind of array, tensor] an
+    array of another library ["state", node] from get_state; and state_dict ["variable", sort, aggregation, [tensor of
+    each component]]
 
 where ``tensor`` is a name in the file.
 """
@@ -52,16 +47,16 @@ def refuse_depth(path: Path) -> None:
     """Raise a ValueError if a path is nested too deeply, as in an object that contains itself."""
     if len(path) > MOST_LEVELS:
         raise ValueError(
-            f"{name_of(path[:3])}/... is nested more than {MOST_LEVELS} levels deep; does it contain itself? "
-            "Pass a structure without such references"
+            f"{name_of(path[:3])}/... is nested more than {MOST_LEVELS} levels deep, possibly because it contains "
+            "itself: pass a structure without such references"
         )
 
 
 def encode(value: Any, prefix: str = "") -> tuple[Node, list[Tensor]]:
     """Return the tree (serializable as JSON) and the tensors of an object.
 
-    Tensors are views of the memory of variables and arrays where their layout is the file's. A ValueError or a
-    TypeError names the part that cannot be saved.
+    Tensors are views of the memory of variables and arrays if their layout is the file's. A ValueError or a TypeError
+    names the part that cannot be saved.
     """
     encoder = _Encoder(prefix)
     tree = encoder.node(value, ())
@@ -100,8 +95,8 @@ class _Encoder:
     def _state(self, value: Any, kind: Kind, path: Path) -> Node:
         if self._is_in_state:
             raise ValueError(
-                f"{name_of(path)}: the state of an object holds a {type(value).__name__}, which has its own "
-                "state; return that object's state from get_state, too"
+                f"{name_of(path)}: the state of an object holds a {type(value).__name__}, which has its own state: "
+                "return that object's state from get_state as well"
             )
         state = value.get_state() if kind is Kind.STATE else dict(value.state_dict())
         self._is_in_state = True

@@ -27,7 +27,7 @@ def file_of(path: Any) -> str:
 
 @dataclasses.dataclass(frozen=True, order=True)
 class FolderEntry:
-    """A checkpoint in a folder; the newest one compares greatest. `number` ends its name; -1 if there is none."""
+    """A checkpoint in a folder; the newest one compares greatest. `number` is at the end of its name, or -1."""
 
     saved_ns: int
     number: int
@@ -82,7 +82,7 @@ def known_state(folder: str, prefix: str = "", latest_filename: str = STATE_NAME
                     "%s names %s, which does not exist: using the checkpoint files instead", folder, state.latest
                 )
                 break
-            last = state  # another program may have saved since, and removed that checkpoint
+            last = state  # another program may have saved meanwhile and removed that checkpoint
     except (CheckpointCorruptError, OSError) as error:
         _log.warning("%s; using the checkpoint files instead", error)
     found = checkpoints_in(folder, prefix)

@@ -1,4 +1,4 @@
-"""Result of a restore: which names of the file and of the program matched."""
+"""Result of a restore: the matched and unmatched names of the file and the program."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ S = TypeVar("S", bound="CheckpointLoadStatus")
 
 
 class Matches:
-    """Matched and unmatched names of one restore; logs a warning of the unmatched ones when it is deleted.
+    """Matched and unmatched names of one restore; logs a warning of the unmatched names when it is deleted.
 
-    The status and each attribute that waits to be set refer to it. It refers to neither, so there is no cycle.
+    The status and each attribute that waits to be set refer to it. This object refers to neither, so there is no cycle.
     """
 
     def __init__(self, path: str, matched: set[str], unexpected: set[str]) -> None:
@@ -24,14 +24,14 @@ class Matches:
         self.is_quiet = False
 
     def found_place(self, names: Sequence[str]) -> None:
-        """Record names that were restored later."""
+        """Record names that are restored after the call of ``restore``."""
         self.matched.update(names)
         self.unexpected.difference_update(names)
 
     def __del__(self) -> None:
         if not self.is_quiet and self.unexpected:
             _log.warning(
-                "these values of the checkpoint %s were not restored, because the program has no objects of these "
+                "these values of the checkpoint %s were not restored, because the program has no objects with these "
                 "names: %s. status.expect_partial() silences this warning",
                 self.path,
                 _listed(self.unexpected),
@@ -71,13 +71,13 @@ class CheckpointLoadStatus:
         Raises
         ------
         AssertionError
-            If not; names the differences.
+            If the check fails; the message names the differences.
         """
         self.assert_existing_objects_matched()
         if self._matches.unexpected:
             raise AssertionError(
                 f"Unresolved object in checkpoint: {_listed(self._matches.unexpected)}. They are in "
-                f"{self._matches.path}, and the program has no objects of these names: create them, or call "
+                f"{self._matches.path}, but the program has no objects with these names: create them, or call "
                 "expect_partial() if that is intended"
             )
         return self
@@ -92,13 +92,13 @@ class CheckpointLoadStatus:
         Raises
         ------
         AssertionError
-            If not; names the missing ones.
+            If the check fails; the message names the missing objects.
         """
         missing = [name for name in self._present() if name not in self._matches.matched]
         if missing:
             raise AssertionError(
                 f"Found {len(missing)} Python objects that were not bound to checkpointed values, likely due to "
-                f"changes in the Python program: {_listed(missing)}. They are not in {self._matches.path}, and "
+                f"changes in the Python program: {_listed(missing)}. They are not in {self._matches.path}, so they "
                 "keep their values"
             )
         return self
@@ -113,7 +113,7 @@ class CheckpointLoadStatus:
         Raises
         ------
         AssertionError
-            If none was.
+            If no value was restored.
         """
         if not self._matches.matched:
             raise AssertionError(
@@ -169,14 +169,14 @@ class InitializationOnlyStatus(CheckpointLoadStatus):
         super().__init__(Matches("", set(), set()), tuple)
 
     def assert_consumed(self: S) -> S:
-        """Raise: there was no checkpoint."""
+        """Raise an AssertionError, because there was no checkpoint."""
         raise AssertionError("No checkpoint specified (save_path=None); nothing is being restored.")
 
     assert_existing_objects_matched = assert_consumed
     assert_nontrivial_match = assert_consumed
 
     def run_restore_ops(self) -> None:
-        """Raise: there was no checkpoint.
+        """Raise an AssertionError, because there was no checkpoint.
 
         Raises
         ------

@@ -1,7 +1,7 @@
 """State that differs between workers, and its place in a checkpoint file.
 
 Numbers, text and objects with ``state_dict`` are saved from the chief. Dataset positions differ between workers, and
-variables may (ON_READ variables, and those whose components diverged). Objects with ``get_state`` and variables are
+variables may (ON_READ variables, and variables whose components diverged). Objects with ``get_state`` and variables are
 the *parts* of a worker, by name. Parts that differ between workers are sent to the writing worker and stored in the
 root node of the file after its own state::
 
@@ -100,7 +100,7 @@ def with_parts(tree: Node, worker: int, num_workers: int, parts: dict[int, list[
 
 
 class SavedParts:
-    """The parts stored in a file, given by its root node."""
+    """The parts stored in a file; `tree` is the file's root node."""
 
     def __init__(self, tree: Node) -> None:
         told = tree[2] if isinstance(tree, list) and len(tree) > 2 and isinstance(tree[2], dict) else {}
@@ -108,7 +108,7 @@ class SavedParts:
         self._parts = {int(number): dict(pairs) for number, pairs in told.get("parts", {}).items()}
 
     def node_for(self, worker: int, name: str, node: Node) -> Node:
-        """Return the node that a worker restores; `node` is the writing worker's."""
+        """Return the node that a worker restores; `node` is the writing worker's node."""
         return self._parts.get(worker, {}).get(name, node)
 
     def nodes(self, name: str, node: Node) -> list[Node]:

@@ -51,7 +51,7 @@ def leaf_names(value: Any, path: Path = ()) -> list[str]:
 
 
 def _holds_nothing(value: Any) -> bool:
-    """Return whether an object is a list or dictionary without items, or nests only such."""
+    """Return whether an object is a list or dictionary without items, or contains only such containers."""
     seen: set[int] = set()  # a list may contain itself
     waiting = [value]
     while waiting:
@@ -66,7 +66,7 @@ def _holds_nothing(value: Any) -> bool:
 
 
 class Restoration:
-    """The match between one file and the program's objects. First :meth:`match`, then :meth:`read`.
+    """The match between one file and the program's objects. Call :meth:`match` first, then :meth:`read`.
 
     `matched`, `missing` and `unexpected` are names in both, only in the program, and only in the file.
     """
@@ -114,7 +114,7 @@ class Restoration:
         if inside is not None:
             self._differ(kind, inside, path)
             return keep
-        for _ in entries_of(self._file, node):  # raises if one is missing
+        for _ in entries_of(self._file, node):  # raises an error if one is missing
             pass
         return lambda: self._replaced(value, decode(self._file, node, value))
 
@@ -123,7 +123,7 @@ class Restoration:
         self.problems.append(f"{name_of(path)}: saved as {kind_name(saved)}, but the program has {here}")
 
     def _saved_variable(self, node: Node, path: Path) -> SavedVariable:
-        """Return the saved variable for this worker; for ON_READ with the components of all workers."""
+        """Return the saved variable for this worker; an ON_READ variable has the components of all workers."""
         saved = saved_variable(self._file, self._parts.node_for(self._worker, name_of(path), node))
         if saved.sort is not Sort.ON_READ or self._parts.num_workers == 1:
             return saved
@@ -145,11 +145,11 @@ class Restoration:
             self._match_arrays(dict(value.state_dict()), node, path)
         for _ in entries_of(self._file, node):
             pass
-        file = self._file  # the maker must not refer to self, which refers to the maker
+        file = self._file  # the closure must not refer to self, which refers to the closure
         self._states.append((value, kind, lambda: decode(file, node), name_of(path)))
 
     def _match_arrays(self, present: Any, node: Node, path: Path) -> None:
-        """Compare the shapes of a state_dict's arrays with the object's: not every object checks them."""
+        """Compare the shapes of a state_dict's arrays with the object's: an object may not check them itself."""
         kind, saved = kind_of_object(present), kind_of_node(node)
         if kind is saved and kind in (Kind.TENSOR, Kind.ARRAY):
             (entry,) = entries_of(self._file, node)
@@ -164,7 +164,7 @@ class Restoration:
                     self._match_arrays(here[key], child, (*path, key))
 
     def _match_children(self, value: Any, kind: Kind | None, node: Node, saved: Kind, path: Path) -> Maker:
-        assert kind is not None  # otherwise there are no children
+        assert kind is not None  # other nodes have no children
         if kind is not saved and not {kind, saved} <= _SAME_FAMILY:
             self._differ(kind, saved, path)
             return lambda: value
@@ -191,14 +191,14 @@ class Restoration:
         shown = "\n  ".join(lines[:_MOST_SHOWN])
         more = f"\n  and {len(lines) - _MOST_SHOWN} more" if len(lines) > _MOST_SHOWN else ""
         raise InvalidArgumentError(
-            f"the checkpoint {self._file.path} cannot be restored, and nothing was changed:\n  {shown}{more}\n"
+            f"the checkpoint {self._file.path} cannot be restored, so nothing was changed:\n  {shown}{more}\n"
             "Create the objects as they were when it was saved, or omit those that differ"
         )
 
     # Changing
 
     def read(self, maker: Maker) -> Maker:
-        """Read everything; return the function that changes all variables and objects, or none if an object raises."""
+        """Read everything; return a function that changes all variables and objects, or none of them if one raises."""
         values = [saved.new_value(variable, self._file) for variable, saved, _ in self._variables.values()]
         states = [(value, kind, check_tree(self._file, make), name) for value, kind, make, name in self._states]
         result = check_tree(self._file, maker)
@@ -287,7 +287,7 @@ def _set_fields(value: Any, items: dict[str, Any]) -> None:
         setattr(value, name, each)
 
 
-# How a plain container gets new items; a tuple is replaced.
+# Functions that give a plain container new items; a tuple is replaced.
 _REFILL: dict[Kind, Callable[[Any, dict[Any, Any]], Any]] = {
     Kind.LIST: _refill_list,
     Kind.DICT: _refill_dict,
@@ -306,7 +306,7 @@ def _kinds_below(node: Node) -> list[Kind]:
 
 
 def _node_names(node: Node, path: Path) -> list[str]:
-    """Return what :func:`leaf_names` returned for the object saved as this node."""
+    """Return the result of :func:`leaf_names` for the object that was saved as this node."""
     kind, *below = _kinds_below(node)
     if {kind, *below} <= _MAY_BE_EMPTY:
         return []

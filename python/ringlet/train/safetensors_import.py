@@ -11,14 +11,14 @@ __all__ = ["safetensors"]
 def safetensors() -> Any:
     """Return the module safetensors.
 
-    A ModuleNotFoundError says how to install it if it is missing, or if its version copies everything that it writes.
+    Raises a ModuleNotFoundError with the install command if it is missing, or if its version copies all data to write.
     """
     try:
         library = importlib.import_module("safetensors")
     except ModuleNotFoundError as error:
         raise _missing("is not installed here") from error
     if not hasattr(library, "TensorSpec"):
-        raise _missing(f"is installed as version {library.__version__}, and checkpoints need 0.8 or newer")
+        raise _missing(f"is installed as version {library.__version__}, but checkpoints need 0.8 or newer")
     return library
 
 

@@ -50,8 +50,8 @@ def exchange_messages(
 ) -> list[tuple[Message, bytes]]:
     """Exchange JSON messages and bytes among all workers; an error on one worker is raised on all.
 
-    `what` is the action, as in "save ckpt-3"; a CollectiveMismatchError if it differs between the workers. `error` is
-    raised here once the others have received it; they raise one of the same class if that is a builtin, else
+    `what` is the action, as in "save ckpt-3"; a difference between workers raises CollectiveMismatchError. `error` is
+    raised here once the others have received it; they raise an error of the same class if that is a builtin, else
     CollectiveAborted, which names the worker.
     """
     described = message if error is None else {"error": _described(error)}
@@ -61,7 +61,7 @@ def exchange_messages(
         pieces = workers.exchange(join_frames([head, data]))
     except Exception:
         if error is not None:
-            raise error from None  # the others left or do something else: the first error counts
+            raise error from None  # the other workers have left or made another call: report the first error
         raise
     if error is not None:
         raise error
@@ -80,7 +80,7 @@ def restore_together(
 ) -> tuple[T, int]:
     """Read on all workers, then, if all of them succeeded, change their objects.
 
-    `read` returns an object, the time at which the file was written, and the function that changes objects. A
+    `read` returns an object, the time at which the file was written, and the function that changes objects. Raises
     FailedPreconditionError if workers with the same folder read files of different times.
     """
     name, found, error = os.path.basename(path), None, None
@@ -93,10 +93,10 @@ def restore_together(
     for number, each in enumerate(described):
         if each["folder"] == described[0]["folder"] and each["saved"] != described[0]["saved"]:
             raise FailedPreconditionError(
-                f"workers 0 and {number} have read different files as {path}, and nothing was changed: one was "
+                f"workers 0 and {number} have read different files as {path}, so nothing was changed: one file was "
                 "overwritten meanwhile, or their disks differ. Restore again, from a folder that all workers share"
             )
-    assert found is not None  # exchange_messages() raised otherwise
+    assert found is not None  # otherwise exchange_messages() has raised an error
     try:
         found[2]()
     except Exception as caught:

@@ -1,8 +1,8 @@
 """Conversion of saved variables to another number of replicas.
 
-Every component is saved, for ON_READ variables those of all workers. A variable of the same sort with as many
-components takes them unchanged. Otherwise the value of the saved variable as a whole, as a read outside of replicas
-returns it, becomes the value of the new one:
+Every component is saved, for ON_READ variables the components of all workers. A variable of the same sort with the same
+number of components takes them unchanged. Otherwise the value of the saved variable as a whole, as a read outside of
+replicas returns it, becomes the value of the new one:
 
 - saved as ON_READ with SUM or MEAN: the sum or the mean of its components; of all others the first component;
 - into an ON_READ variable with SUM: split, so that the sum is the same; the first replica gets the remainder of whole
@@ -29,7 +29,7 @@ _OPS = {VariableAggregation.SUM.name: Op.SUM, VariableAggregation.MEAN.name: Op.
 
 
 class Sort(enum.Enum):
-    """How the components of a variable relate to each other."""
+    """The relation between the components of a variable."""
 
     PLAIN = "plain"
     MIRRORED = "mirrored"
@@ -37,14 +37,14 @@ class Sort(enum.Enum):
 
 
 def sort_of(variable: Variable) -> Sort:
-    """Return how the components of a variable relate to each other."""
+    """Return the relation between the components of a variable."""
     if isinstance(variable, SyncOnReadVariable):
         return Sort.ON_READ
     return Sort.PLAIN if len(components_of(variable)) == 1 else Sort.MIRRORED
 
 
 class SavedVariable:
-    """A variable as saved in a file: one entry per component; one in total if the components share memory."""
+    """A variable as saved in a file: one entry for each component, or one entry if the components share memory."""
 
     def __init__(self, sort: Sort, aggregation: str, entries: Sequence[Entry]) -> None:
         self.sort = sort
@@ -52,7 +52,7 @@ class SavedVariable:
         self.entries = list(entries)
 
     def problem_for(self, variable: Variable) -> str | None:
-        """Return why a variable cannot take this value; None if it can."""
+        """Return the reason why a variable cannot take this value; None if it can."""
         wanted = variable._spec.shape
         for entry in self.entries:
             if entry.form.dtype != variable.dtype:
@@ -88,12 +88,12 @@ class SavedVariable:
     def _fits_as_it_is(self, variable: Variable) -> bool:
         count = _count_of(variable)
         if len(self.entries) != count:
-            # All components are equal, and so will any other number of them be.
+            # All components are equal, so any number of components takes the value.
             return self._is_shared and Sort.ON_READ not in (self.sort, sort_of(variable))
         return count == 1 or sort_of(variable) is self.sort
 
     def _worth(self, file: CheckpointFile) -> Array:
-        """Return what a read outside of replicas returned when it was saved."""
+        """Return the value that a read outside of replicas had when the variable was saved."""
         op = _OPS.get(self.aggregation) if self.sort is Sort.ON_READ else None
         if op is None or len(self.entries) == 1:
             return file.read(self.entries[0])
@@ -101,7 +101,7 @@ class SavedVariable:
         components = [arrays[entry.name] for entry in self.entries]
         try:
             return all_reduce_buffers(components, op)
-        except InvalidArgumentError:  # not reducible: the first component
+        except InvalidArgumentError:  # values that cannot be reduced: the first component
             return components[0]
 
 
@@ -115,7 +115,7 @@ def _count_of(variable: Variable) -> int:
 
 
 def _place_of(variable: Variable) -> slice:
-    """Return which of all these components belong to this process."""
+    """Return the slice of the components that belong to this process."""
     own = len(components_of(variable))
     if _count_of(variable) == own:
         return slice(0, own)

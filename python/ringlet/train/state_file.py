@@ -1,4 +1,4 @@
-"""The state file ``checkpoint`` of a folder: the newest checkpoint and those of a manager.
+"""The state file ``checkpoint`` of a folder: the newest checkpoint and the checkpoints of a manager.
 
 It is TensorFlow's text format with a checksum in a comment. A damaged or edited file is ignored in favour of the
 checkpoint files themselves.
@@ -27,10 +27,10 @@ _MOST_BYTES = 64 << 20
 
 @dataclasses.dataclass(frozen=True)
 class FolderState:
-    """Contents of a state file: the newest checkpoint, relative to the folder, and those of a manager, oldest first.
+    """Contents of a state file: the newest checkpoint, and a manager's checkpoints from the oldest one.
 
-    Times are seconds since the epoch; `timestamps` is empty without a manager; `last_preserved` is that of the last
-    checkpoint that a manager keeps permanently.
+    Paths are relative to the folder. Times are seconds since the epoch; `timestamps` is empty without a manager;
+    `last_preserved` is the time of the last checkpoint that a manager keeps permanently.
     """
 
     latest: str
@@ -50,7 +50,7 @@ class FolderState:
 
     @classmethod
     def of_text(cls, text: str) -> FolderState:
-        """Parse the text of :meth:`as_text`; a ValueError if it is not valid."""
+        """Parse the text of :meth:`as_text`; raise ValueError if it is not valid."""
         body, mark, _ = text.rpartition("# crc32c: ")
         checksum = _CHECKSUM.fullmatch(text[len(body) :])
         if not mark or checksum is None or int(checksum[1], 16) != _core.crc32c(body.encode()):
@@ -77,7 +77,7 @@ def _text(value: str) -> str:
 
 
 def read_state(folder: str, name: str = STATE_NAME) -> FolderState | None:
-    """Read the state file of a folder; None if there is none, CheckpointCorruptError if it is damaged."""
+    """Read the state file of a folder; None if it does not exist, CheckpointCorruptError if it is damaged."""
     path = os.path.join(folder, name)
     try:
         descriptor = open_to_read(path)

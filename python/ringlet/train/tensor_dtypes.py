@@ -1,4 +1,4 @@
-"""Layout in files of arrays of every dtype."""
+"""File layouts of arrays, by dtype."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ML_TEXT = re.compile(r"(b?float|u?int|b?complex)\d+(_[a-z0-9]+)?")
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """The layout in a file of arrays of one dtype, in either byte order.
+    """The file layout of arrays of one dtype, in either byte order.
 
     `code` is the file format's name of the elements; dtypes without one are stored as bytes, with one more dimension.
     """
@@ -49,7 +49,7 @@ class Form:
         return shape if self.is_named else (*shape, self.dtype.itemsize)
 
     def shape_in_memory(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-        """Return the shape in memory of an array with this shape in the file; None if there is none."""
+        """Return the shape in memory of an array with this shape in the file; None if the shape is invalid."""
         if self.is_named:
             return shape
         return shape[:-1] if shape and shape[-1] == self.dtype.itemsize else None
@@ -57,7 +57,7 @@ class Form:
 
 @functools.lru_cache(maxsize=256)  # programs have few dtypes and many arrays
 def form_of(dtype: np.dtype[Any]) -> Form:
-    """Return the layout in files of arrays of a dtype; a TypeError if it holds Python objects or fields."""
+    """Return the file layout of arrays of a dtype; raise a TypeError if it holds Python objects or fields."""
     if dtype.hasobject or dtype.names is not None or (dtype.kind == "V" and dtype.type is np.void):
         what = "Python objects" if dtype.hasobject else "fields"
         raise TypeError(
@@ -70,9 +70,9 @@ def form_of(dtype: np.dtype[Any]) -> Form:
 
 @functools.lru_cache(maxsize=256)
 def form_of_text(text: str) -> Form:
-    """Parse the text of a :class:`Form`; a ValueError if it is not valid.
+    """Parse the text of a :class:`Form`; raise ValueError if it is not valid.
 
-    A TypeError if it is a dtype of ml_dtypes, which is not installed.
+    Raises a TypeError for a dtype of ml_dtypes if that package is not installed.
     """
     if _ML_TEXT.fullmatch(text):
         form = form_of(as_dtype(text))
@@ -86,7 +86,7 @@ def form_of_text(text: str) -> Form:
 
 
 def in_file_order(array: Array) -> Array:
-    """Return an array in file layout: contiguous and little-endian, without a copy if it is already."""
+    """Return an array in file layout: contiguous and little-endian, without a copy if it has this layout."""
     plain = array if type(array) is np.ndarray else array.view(np.ndarray)
     if plain.dtype.str.startswith(">"):
         return plain.astype(plain.dtype.newbyteorder("<"), order="C")

@@ -26,7 +26,7 @@ class Group:
 
 
 class Kind(enum.Enum):
-    """How a checkpoint treats an object."""
+    """The kinds of objects, which determine their treatment by a checkpoint."""
 
     VARIABLE = "variable"
     GROUP = "group"
@@ -70,7 +70,7 @@ def _has(*methods: str) -> Callable[[Any], bool]:
     return lambda value: all(callable(getattr(value, method, None)) for method in methods)
 
 
-# Kinds by base class or methods: the first match counts.
+# Kinds by base class or methods; the first match applies.
 _TESTS: list[tuple[Kind, Callable[[Any], bool]]] = [
     (Kind.VARIABLE, lambda value: isinstance(value, (Variable, ShardedVariable))),
     (Kind.GROUP, _is_a(Group)),
@@ -86,7 +86,7 @@ _TESTS: list[tuple[Kind, Callable[[Any], bool]]] = [
 
 
 def kind_of_object(value: Any) -> Kind | None:
-    """Return how a checkpoint treats an object; None if it cannot be saved."""
+    """Return the kind of an object; None if it cannot be saved."""
     exact = _EXACT.get(type(value))
     if exact is not None:
         return exact
@@ -139,7 +139,7 @@ def holds_state(value: Any) -> bool:
 
 
 def refusal(value: Any, name: str) -> str:
-    """Return a message that says why an object cannot be saved, and what can."""
+    """Return a message with the reason why an object cannot be saved, and the supported types."""
     if isinstance(value, enum.Enum):
         return f"{name} is {value!r}, a member of an enumeration: save its value, and look up the member afterwards"
     if isinstance(value, np.ma.MaskedArray):

@@ -29,7 +29,7 @@ class IndexedSlices:
     values : array-like, shape (n, ...)
         The rows.
     indices : array-like of int, shape (n,)
-        Row number of each row. An index may occur more than once.
+        The index of each row in the whole array. An index may occur more than once.
     dense_shape : sequence of int, optional
         Shape of the whole array.
 
@@ -54,7 +54,7 @@ class IndexedSlices:
 
     @property
     def indices(self) -> Any:
-        """The row number of each row."""
+        """The index of each row in the whole array."""
         return self._indices
 
     @property
@@ -99,7 +99,7 @@ def dense_of(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
 
 
 def reduce_slices(op: ReduceOp, components: Sequence[Any]) -> IndexedSlices:
-    """Combine the IndexedSlices of several replicas by concatenation; MEAN divides every row by their number."""
+    """Concatenate the IndexedSlices of all replicas; MEAN divides every row by the number of replicas."""
     values = _joined([part.values for part in components], len(components) if op is ReduceOp.MEAN else None)
     indices = _joined([part.indices for part in components])
     return IndexedSlices(values, indices, getattr(components[0], "dense_shape", None))
@@ -119,7 +119,7 @@ def checked_rows(
 ) -> tuple[Array, Array]:
     """Return the validated indices and rows of a scatter; the rows have shape ``indices.shape + shape[1:]``.
 
-    Its values are a row for each index, or one number for all; divisors must not contain 0.
+    The values are one row for each index, or one number for all rows; divisors must not contain 0.
     """
     indices = checked_indices(slices.indices, shape)
     wanted = indices.shape + shape[1:]

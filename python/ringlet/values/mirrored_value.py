@@ -1,4 +1,4 @@
-"""Mirrored: a distributed value with equal components, which behaves as that value."""
+"""Mirrored: a distributed value with equal components, which behaves like one of them."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Mirrored(OperatorProxy, DistributedValues[T_co]):
         return self._values[0]
 
     def __getattr__(self, name: str) -> Any:
-        # Copy and pickle look up dunder names and must not find those of the component; during unpickling there is no
-        # component yet.
+        # Copy and pickle look up dunder names and must not find the component's; during unpickling the component does
+        # not exist yet.
         if name.startswith("__") or name == "_values":
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
         return getattr(self._as_operand(), name)

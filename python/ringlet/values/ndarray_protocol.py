@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 def _in_place(sign: str, remedy: str) -> Callable[[Any, Any], Any]:
     def method(_: NDArrayProtocol, __: Any) -> NoReturn:
-        # NotImplementedError is a subclass of RuntimeError: TensorFlow raises either, depending on the variable.
+        # TensorFlow raises this or RuntimeError, its base class, depending on the variable.
         raise NotImplementedError(
             f"`variable {sign}= value` is not supported, because it is ambiguous: use variable.{remedy} to update the "
             f"variable, or `variable = variable {sign} value` to compute a new array"
@@ -53,7 +53,7 @@ def _read(value: Any) -> Any:
 
 
 class NDArrayProtocol(OperatorProxy):
-    """Base class of objects that behave as an array in expressions; results are plain arrays.
+    """Base class of objects that behave like an array in expressions; results are plain arrays.
 
     Examples
     --------

@@ -28,7 +28,7 @@ def title_of(value: Any, count: int) -> str:
     """Return the caption of the table of a value."""
     kind = type(value)
     replicas = f"of {count} replica{'s' if count > 1 else ''}"
-    # Looked up on the class: a Mirrored forwards the attributes of its value.
+    # Looked up on the class, because a Mirrored forwards the attributes of its value.
     if not hasattr(kind, "synchronization"):
         return f"{kind.__name__} {replicas}"
     how = f"synchronization {value.synchronization.name}, aggregation {value.aggregation.name}"
@@ -45,7 +45,7 @@ def values_table(title: str, components: Sequence[Any]) -> str:
 
 
 def facts_table(title: str, facts: Mapping[str, object]) -> str:
-    """Return facts about an object as an HTML table of names and texts, which are escaped; long ones are cut."""
+    """Return facts about an object as an HTML table of names and texts, which are escaped; long texts are shortened."""
     rows = (f'<th scope="row" style="{_CELL}">{html.escape(n)}</th>{_cell(_cut(str(it)))}' for n, it in facts.items())
     return _table(title, "", rows)
 
@@ -88,7 +88,7 @@ def _short_device(name: str) -> str:
 def _attribute(component: Any, name: str) -> Any:
     try:
         return getattr(component, name, None)
-    except Exception:  # a user's property may raise anything
+    except Exception:  # a user's property may raise any exception
         return None
 
 

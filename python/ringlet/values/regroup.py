@@ -24,9 +24,9 @@ _SAME_ANSWERS = "Return the same nested structure from every replica, with None 
 def regroup(values: Sequence[Any], wrap: Wrap = PerReplica, *, always_wrap: bool = False) -> Any:
     """Combine one nested structure per replica into one structure of distributed values.
 
-    Composites such as dataclasses are structures too, except an identical object on all replicas, or one that contains
+    Composites such as dataclasses are also structures, unless the object is identical on all replicas or contains
     itself. Components of a distributed variable are replaced by that variable. An object that is identical on all
-    replicas is returned itself unless `always_wrap`.
+    replicas is returned unchanged unless `always_wrap`.
     """
     first = values[0]
     if type(first) in LEAF_TYPES:
@@ -79,7 +79,7 @@ def _are_alike(first: Sequence[Any], values: Sequence[Any]) -> bool:
 def _grouped(
     firsts: Collection[Any], lasts: Iterable[Any], columns: Iterable[tuple[Any, ...]], wrap: Wrap, always_wrap: bool
 ) -> list[Any]:
-    """Return the distributed values of columns, given also their first and last entries."""
+    """Return the distributed values of columns; `firsts` and `lasts` are the first and last entries of the columns."""
     # Fast path for many distinct arrays.
     if LEAF_TYPES.issuperset(map(type, firsts)) and not any(map(operator.is_, firsts, lasts)):
         return [wrap(column) for column in columns]
@@ -107,7 +107,7 @@ def _is_component(leaf: Any) -> bool:
 def _regroup_leaf(values: Sequence[Any], wrap: Wrap, always_wrap: bool) -> Any:
     first = values[0]
     is_plain = type(first) in LEAF_TYPES
-    # Looked up on the class: instances may have attributes of any name.
+    # Looked up on the class, because instances may have attributes of any name.
     if not is_plain and hasattr(type(first), "distribute_strategy"):
         variable = _variable_of(values)
         if variable is not None:
@@ -124,7 +124,7 @@ def _regroup_leaf(values: Sequence[Any], wrap: Wrap, always_wrap: bool) -> Any:
 
 
 def _variable_of(components: Sequence[Any]) -> Any:
-    """Return the distributed variable that all arguments are, or are components of; else None."""
+    """Return the distributed variable if every argument is this variable or one of its components; else None."""
     first = components[0]
     if getattr(first, "is_distributed_variable", False) and all(component is first for component in components):
         return first
@@ -148,9 +148,10 @@ def _shape_of(value: Any) -> nest.PyTreeSpec:
 def leaf_columns(
     components: Sequence[Any], call: str, whose: str = "replica"
 ) -> tuple[list[tuple[Any, ...]], nest.PyTreeSpec]:
-    """Flatten nested structures of one shape; return the leaves of all by position, and the shape.
+    """Flatten nested structures of one shape; return the leaves, grouped by position, and the shape.
 
-    ValueError shows both structures if one differs; `call` names the operation, `whose` what each component is of.
+    If one differs, a ValueError shows both structures; `call` names the operation, `whose` the owner of a value, such
+    as "replica".
     """
     leaves, shape = nest.flatten(components[0])
     text = f"{call} of components that are different structures"

@@ -20,7 +20,7 @@ _DISTRIBUTED = frozenset({PerReplica})
 def check_components(structure: Any, num_replicas: int, subject: str) -> None:
     """Raise ValueError if a distributed value does not have one component for each replica of this process.
 
-    `subject` is subject and verb of the message.
+    `subject` holds the subject and the verb of the message.
     """
     if type(structure) in LEAF_TYPES:
         return
@@ -44,7 +44,7 @@ def _distributed_in(structure: Any) -> Iterator[DistributedValues[Any]]:
 def select_replica(local_replica_id: int, structure: Any) -> Any:
     """Return a structure with distributed values replaced by one replica's components.
 
-    New containers with shared leaves. A composite, such as a dataclass, is copied only if it contains a component.
+    Containers are new, leaves are shared. A composite, such as a dataclass, is copied only if it contains a component.
     """
     if type(structure) in LEAF_TYPES:
         return structure
@@ -142,5 +142,5 @@ def _leaf_column(leaf: Any, num_replicas: int) -> Sequence[Any]:
 def _refuse(value: DistributedValues[Any], num_replicas: int) -> NoReturn:
     raise ValueError(
         f"a {type(value).__name__} with {len(value.values)} components cannot be split over {num_replicas} replicas: "
-        "it was made by another strategy. Pass the values through the strategy that runs this function"
+        "it was created by another strategy. Create it with the strategy that runs this function"
     )

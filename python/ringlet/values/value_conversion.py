@@ -21,16 +21,16 @@ Shape = tuple["int | None", ...] | None
 
 # Python numbers are converted to the dtype of the variable.
 _NUMBER_KINDS = {bool: "b", int: "i", float: "f", complex: "c"}
-# Kind of a variable: accepted kinds of Python numbers, lists and initial values.
+# For each kind of variable, the accepted kinds of Python numbers, lists and initial values.
 _TAKEN = {"b": "b", "i": "ib", "f": "fib", "c": "cfi"}
 # Numeric kinds (V: ml_dtypes), and kinds whose conversions must be exact.
 _NUMBERS, _EXACT = "biufcV", "iuUS"
-# Types converted like the Python numbers in them.
+# Types that are converted like the Python numbers that they contain.
 _WRITTEN_OUT = (list, tuple, range)
 
 
 def _kind(dtype: np.dtype[Any]) -> str:
-    """Return the kind of a dtype: "i" for any integer, "f" for any float, including those of ml_dtypes."""
+    """Return the kind of a dtype: "i" for any integer, "f" for any float, including the dtypes of ml_dtypes."""
     if dtype.kind == "u":
         return "i"
     if dtype.kind == "V" and dtype.names is None:
@@ -52,7 +52,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
         if not isinstance(dtype, str):
             raise
         try:
-            package = importlib.import_module("ml_dtypes")  # only on demand
+            package = importlib.import_module("ml_dtypes")  # imported on first use
         except ImportError:
             if dtype not in ML_NAMES:
                 raise error from None
@@ -67,7 +67,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def as_initial_value(value: Any, dtype: Any, name: str | None) -> Array:
-    """Return the initial value of a variable, or of a callable that returns it, as an array; may share its memory."""
+    """Return an initial value, or the result of a callable, as an array, which may share the value's memory."""
     what = f"the initial value of variable '{name or 'Variable'}'"
     array = as_ndarray(value() if callable(value) else value, what)
     wanted = (array.dtype if dtype is None else as_dtype(dtype)).newbyteorder("=")
@@ -142,10 +142,10 @@ def _refuse_conversion(value: Any, dtype: np.dtype[Any]) -> NoReturn:
 
 
 def _check_dtype(value: Any, array: Array, dtype: np.dtype[Any], name: str | None) -> None:
-    """Raise unless an array has the variable's dtype in any byte order."""
+    """Raise an error unless an array has the variable's dtype, in any byte order."""
     owner = "the variable" if name is None else f"variable '{name}'"
     if isinstance(value, (str, bytes)):
-        return  # converted if the variable holds text
+        return  # text, which is converted
     if value is None:
         raise ValueError(f"None values not supported: {owner} holds {dtype}. Pass an array, or omit the call")
     if array.dtype.hasobject and not hasattr(value, "dtype"):
@@ -161,6 +161,6 @@ def _check_dtype(value: Any, array: Array, dtype: np.dtype[Any], name: str | Non
         if kind is not None and kind.name == "torch.Tensor":
             remedy = f"value.to(torch.{_dtype_spelling(dtype)})"
         raise ValueError(
-            f"{owner} holds {dtype}, and the value is an array of {array.dtype}: arrays are not converted "
+            f"{owner} holds {dtype}, but the value is an array of {array.dtype}: arrays are not converted "
             f"implicitly. Write {remedy}"
         )

@@ -95,19 +95,19 @@ def test_numbers_of_tasks_that_cannot_be_are_refused(count):
 
 
 def test_a_variable_that_is_no_text_is_refused():
-    with pytest.raises(InvalidArgumentError, match=r"environment\['THREADS'\] is 4; variables are strings"):
+    with pytest.raises(InvalidArgumentError, match=r"environment\['THREADS'\] is 4: expected strings"):
         LocalClusterResolver(1, 1, environment={"THREADS": 4})
 
 
 @pytest.mark.parametrize(
     ("environment", "text"),
     [
-        ({"": "1"}, "names have at least one character"),
+        ({"": "1"}, "a name must have at least one character"),
         ({"A=B": "1"}, "and no '='"),
         ({"A": "\0"}, "NUL"),
         ({"A": "\ud800"}, "cannot be encoded"),
-        (5, "environment maps names of variables to texts; 5 does not"),
-        ("AB", "environment maps names of variables to texts; 'AB' does not"),
+        (5, "environment is 5: expected a mapping of variable names to strings"),
+        ("AB", "environment is 'AB': expected a mapping"),
     ],
 )
 def test_variables_that_no_process_can_have_are_refused(environment, text):

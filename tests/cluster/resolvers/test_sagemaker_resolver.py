@@ -46,7 +46,7 @@ def test_elsewhere_the_variables_that_are_missing_are_named():
     ("hosts", "kind", "words"),
     [
         # SM_HOSTS, class of the error, words of it
-        ("algo-1", json.JSONDecodeError, "SM_HOSTS is JSON"),
+        ("algo-1", json.JSONDecodeError, "SM_HOSTS must be JSON"),
         ('{"a": 1}', TypeError, "found {'a': 1}; allowed: a list"),
         ("[1]", TypeError, "found \\[1\\]; allowed: a list"),
         ("[" * 100_000, ValueError, "SM_HOSTS, at \\$"),

@@ -122,7 +122,7 @@ def test_the_slice_is_the_one_that_was_described(tpu, arguments, environ, mesh):
 
 def test_addresses_are_as_many_as_the_slice_has_hosts():
     with pytest.raises(
-        ClusterConfigError, match=r"the TPU slice v4-16 has 2 hosts, and 1 addresses were given: a:8470"
+        ClusterConfigError, match=r"the TPU slice v4-16 has 2 hosts, but 1 addresses were given: a:8470"
     ):
         resolver("grpc://a", environ={"TPU_ACCELERATOR_TYPE": "v4-16"}).topology  # noqa: B018  # read to fail
 

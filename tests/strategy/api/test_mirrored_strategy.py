@@ -60,7 +60,7 @@ def test_objects_with_a_name_are_devices():
         (4097, ValueError, "at most 4096 replicas"),
         (np.array(["CPU:0", "CPU:1"]), TypeError, r"of type ndarray: write \['CPU:0', 'CPU:1'\]"),
         ({"CPU:0", "CPU:1"}, TypeError, "in the order of the replicas, .* of type set"),
-        ([f"CPU:{i}" for i in range(4097)], ValueError, "at most 4096 replicas in one process, got more"),
+        ([f"CPU:{i}" for i in range(4097)], ValueError, "at most 4096 replicas in one process, but more"),
         (["/job:worker/task:0", "/job:worker/task:1"], RuntimeError, "over several workers is not supported"),
         (["CPU:0", "/job:worker/task:0/cpu:0"], ValueError, "mix localhost"),
     ],

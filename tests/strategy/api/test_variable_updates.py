@@ -61,7 +61,7 @@ def test_a_variable_of_another_strategy_is_refused(strategy):
 def test_only_variables_can_be_updated():
     central = ringlet.experimental.CentralStorageStrategy(["CPU:0", "CPU:1"])
     for plain in (5, np.ones(2), ringlet.Variable(1.0)):
-        with pytest.raises(TypeError, match=r"updates variables that were made in its scope, got .* of type"):
+        with pytest.raises(TypeError, match=r"updates variables that were created in its scope, got .* of type"):
             TWO.extended.update(plain, lambda w: w)
     with pytest.raises(ValueError, match=r"You can not update `var` 5. It must be a Variable"):
         central.extended.update(5, lambda w: w)
@@ -140,7 +140,7 @@ def test_arguments_of_another_number_of_replicas_are_refused(count):
         TWO.extended.update(weights(2), lambda w, x: w, args=(value,))
     with pytest.raises(ValueError, match=f"update_non_slot was given a PerReplica with {count} components for 2 rep"):
         TWO.extended.update_non_slot(devices, lambda x: x, kwargs={"x": [value]})
-    with pytest.raises(ValueError, match=r"was given 3 devices, and .* has 2"):
+    with pytest.raises(ValueError, match=r"was given 3 devices, but .* has 2"):
         TWO.extended.update_non_slot([*devices, "CPU:7"], lambda: None)
 
 

@@ -97,7 +97,7 @@ def test_arrays_that_cannot_be_joined_are_refused(components, axis):
 
 def test_dtypes_that_differ_are_refused_and_shown():
     value = PerReplica([np.zeros(2, "f4"), np.zeros(3, "f8")])
-    with pytest.raises(InvalidArgumentError, match=r"replica 0 has float32\[2\], replica 1 float64\[3\]"):
+    with pytest.raises(InvalidArgumentError, match=r"replica 0 has float32\[2\], but replica 1 has float64\[3\]"):
         TWO.gather(value, 0)
     with pytest.raises(CollectiveMismatchError):
         TWO.run(lambda x: replica().all_gather(x, 0), args=(value,))

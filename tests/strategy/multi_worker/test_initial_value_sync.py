@@ -44,7 +44,7 @@ def test_different_variables_are_an_error_that_lists_those_of_each_worker():
 def test_the_error_of_another_worker_names_it():
     workers = FakeWorkers(b"""["", "OSError: no file"]""")
     with pytest.raises(
-        ringlet.errors.CollectiveAborted, match=r"/job:chief/task:0 could not make variable 'v' .*no file"
+        ringlet.errors.CollectiveAborted, match=r"/job:chief/task:0 could not create variable 'v' .*no file"
     ):
         first_value_of_chief(workers, VariableRequest(1.5, name="v"))
 
@@ -82,6 +82,6 @@ def test_a_failed_initial_value_on_one_worker_is_an_error_on_all_and_the_strateg
             answer = [told, ringlet.Variable(2.5).read_value()]
     """
     chief, other = workers.run(program)
-    told = "/job:worker/task:1 could not make variable 'v' float64[]: OSError: no such file"
+    told = "/job:worker/task:1 could not create variable 'v' float64[]: OSError: no such file"
     assert chief == [f"CollectiveAborted: {told}", 2.5]
     assert other == ["OSError: no such file", 2.5]

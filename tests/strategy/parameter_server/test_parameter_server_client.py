@@ -204,7 +204,7 @@ def test_more_files_are_allowed_when_variables_are_as_many_as_may_be_open(server
 def test_at_the_limit_of_open_files_the_error_names_it(monkeypatch):
     monkeypatch.setattr(parameter_server_client.resource, "getrlimit", lambda _: (16, 16))
     with pytest.raises(
-        OSError, match="each variable on parameter servers is an open file, and this process may have 16"
+        OSError, match="each variable on parameter servers is an open file, but this process may open at most 16"
     ):
         parameter_server_client._allow_more_files()
 

@@ -311,7 +311,7 @@ def test_calls_in_a_worker_do_not_warn(caplog):
 
 def test_workers_make_no_variables_and_start_no_processes(shared):
     worker = task_strategy(*reduce_strategy(shared)[1])
-    with worker.scope(), pytest.raises(ValueError, match=r"Variable 'v' float64\[\] cannot be made here"):
+    with worker.scope(), pytest.raises(ValueError, match=r"Variable 'v' float64\[\] cannot be created here"):
         ringlet.Variable(1.0, name="v")
     with pytest.raises(RuntimeError, match="only the coordinator"):
         worker.extended._cluster()

@@ -222,7 +222,7 @@ def test_an_input_function_is_called_for_each_host():
     assert [int(part) for part in step.values] == [*range(100, 108), *range(200, 208)]
     called = strategy.make_input_fn_iterator(lambda context: lambda: context.input_pipeline_id)
     assert called.get_next().values == (0,) * 8 + (1,) * 8
-    with pytest.raises(ValueError, match="the same of both for each host"):
+    with pytest.raises(ValueError, match="the same kind for each host"):
         strategy.make_input_fn_iterator(lambda context: [1] if context.input_pipeline_id else lambda: 1)
 
 

@@ -97,7 +97,7 @@ def test_a_system_without_tpus_is_refused():
 def test_too_many_replicas_and_none_are_refused(accelerator_type, count):
     resolver = resolver_of(accelerator_type)
     assignment = ringlet.tpu.DeviceAssignment.build(resolver.topology, num_replicas=count)
-    with pytest.raises(ValueError, match=f"there would be {count} replicas"):
+    with pytest.raises(ValueError, match=f"the slice has {count} replicas"):
         ringlet.TPUStrategy(resolver, assignment)
 
 
@@ -200,7 +200,7 @@ def test_partitions_must_be_integers(of_eight, parts):
 
 @pytest.mark.parametrize("other", [None, {"a": 1}, ringlet.data.Dataset.range(3)])
 def test_invalid_tensors_are_refused(of_eight, other):
-    with pytest.raises(TypeError, match="the tensor must be an array, a number, text or a list of those, got"):
+    with pytest.raises(TypeError, match="the tensor must be an array, a number, text or a list of these, got"):
         of_eight.experimental_replicate_to_logical_devices(other)
 
 

@@ -89,7 +89,7 @@ def test_lists_are_taken_as_by_any_variable(make):
 
 @both
 def test_a_value_of_another_dtype_is_refused(make):
-    with pytest.raises(ValueError, match="float64, and the value is an array of float32"):
+    with pytest.raises(ValueError, match="float64, but the value is an array of float32"):
         make().assign_add(np.ones((7, 2), np.float32))
 
 

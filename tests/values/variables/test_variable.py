@@ -222,5 +222,5 @@ def test_it_goes_as_soon_as_nobody_holds_it():
 
 
 def test_subclasses_are_made_by_strategies_only():
-    with pytest.raises(TypeError, match=r"MirroredVariable cannot be made directly: call ringlet.Variable"):
+    with pytest.raises(TypeError, match=r"MirroredVariable cannot be created directly: call ringlet.Variable"):
         ringlet.values.MirroredVariable(1.0)

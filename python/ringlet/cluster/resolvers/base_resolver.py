@@ -12,7 +12,7 @@ __all__ = ["ClusterResolver", "master_url"]
 
 
 def master_url(address: str, rpc_layer: str | None = None) -> str:
-    """Return the address of a task, prefixed with the protocol if one is given."""
+    """Return the address of a task, prefixed with the protocol if there is one."""
     return f"{rpc_layer}://{address}" if rpc_layer else address
 
 
@@ -58,9 +58,9 @@ class ClusterResolver(abc.ABC):
         Parameters
         ----------
         task_type, task_id : optional
-            Which task.
+            Selects the task.
         rpc_layer : str, optional
-            Protocol to write in front of it.
+            Protocol prefix.
 
         Returns
         -------
@@ -71,14 +71,14 @@ class ClusterResolver(abc.ABC):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Return the number of accelerators of a task by kind: empty, as devices are CPUs.
+        """Return the number of accelerators of a task by kind: empty, because devices are CPUs.
 
         Parameters
         ----------
         task_type, task_id : optional
-            Which task.
+            Selects the task.
         config_proto : optional
-            Makes no difference.
+            Ignored.
 
         Returns
         -------
@@ -123,7 +123,7 @@ class ClusterResolver(abc.ABC):
         return fault.as_error(type(self).__name__, "")
 
     def _master_of(self, task_type: str | None, task_id: int | None, rpc_layer: str | None) -> str:
-        """Return the address of a task, by default of this one; empty if the task is unknown."""
+        """Return the address of a task, by default this task; empty if the task is unknown."""
         task_type = self.task_type if task_type is None else task_type
         task_id = self.task_id if task_id is None else task_id
         if task_type is None or task_id is None:

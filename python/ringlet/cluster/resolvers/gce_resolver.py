@@ -29,7 +29,7 @@ class GCEClusterResolver(ClusterResolver):
     rpc_layer : str, optional
         Protocol prefix of addresses.
     credentials : optional
-        Credentials of the default client; by default those of the machine or of the user.
+        Credentials of the default client; by default the credentials of the machine or of the user.
     service : optional
         A client of version 1 of the API ``compute``, as returned by ``googleapiclient.discovery.build``; by default
         created.
@@ -91,12 +91,12 @@ class GCEClusterResolver(ClusterResolver):
         return ClusterSpec({self._task_type: sorted(addresses)})
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Return the address of a task, by default of this one.
+        """Return the address of a task, by default this task.
 
         Parameters
         ----------
         task_type, task_id : optional
-            Which task.
+            Selects the task.
         rpc_layer : str, optional
             Protocol prefix.
 
@@ -115,8 +115,8 @@ class GCEClusterResolver(ClusterResolver):
     @task_type.setter
     def task_type(self, task_type: str | None) -> None:
         raise RuntimeError(
-            "You cannot reset the task_type of the GCEClusterResolver after it has been created. Give task_type= when "
-            "you make it."
+            "You cannot reset the task_type of the GCEClusterResolver after it has been created. Pass task_type= "
+            "when creating it."
         )
 
     def _instance_names(self) -> Iterator[str]:
@@ -146,9 +146,9 @@ def _new_service(credentials: Any) -> Any:
     except ImportError:
         raise ImportError(
             "googleapiclient must be installed before using the GCE cluster resolver: run `pip install "
-            "google-api-python-client`, or pass a client of your own as service="
+            "google-api-python-client`, or pass your own client as service="
         ) from None
     if credentials == "default":
-        # The client uses those of the machine or of the user.
+        # The client uses the credentials of the machine or of the user.
         return discovery.build("compute", "v1")
     return discovery.build("compute", "v1", credentials=credentials)

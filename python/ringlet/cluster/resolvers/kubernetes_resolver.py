@@ -13,7 +13,7 @@ __all__ = ["KubernetesClusterResolver", "KubernetesExecutableLocation"]
 
 
 class KubernetesExecutableLocation(enum.Enum):
-    """Where the program runs, which determines where the client reads its settings.
+    """The place where the program runs, which determines the source of the client's settings.
 
     Examples
     --------
@@ -99,12 +99,12 @@ class KubernetesClusterResolver(ClusterResolver):
         )
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Return the address of a task, by default of this one.
+        """Return the address of a task, by default this task.
 
         Parameters
         ----------
         task_type, task_id : optional
-            Which task.
+            Selects the task.
         rpc_layer : str, optional
             Protocol prefix.
 
@@ -131,15 +131,15 @@ class KubernetesClusterResolver(ClusterResolver):
 def _new_client(location: KubernetesExecutableLocation) -> Any:
     if not isinstance(location, KubernetesExecutableLocation):
         raise ValueError(
-            f"The executable location provided is invalid. It is {location!r}: give a KubernetesExecutableLocation"
+            f"The executable location provided is invalid. It is {location!r}: pass a KubernetesExecutableLocation"
         )
     try:
         from kubernetes import client, config
     except ImportError:
         raise ImportError(
             "The Kubernetes Python client must be installed before using the Kubernetes Cluster Resolver. To install "
-            "the Kubernetes Python client, run `pip install kubernetes` on your command line. Or pass a client of your "
-            "own as override_client="
+            "the Kubernetes Python client, run `pip install kubernetes` on your command line. Or pass your own "
+            "client as override_client="
         ) from None
     if location is KubernetesExecutableLocation.WITHIN_CLUSTER:
         config.load_incluster_config()

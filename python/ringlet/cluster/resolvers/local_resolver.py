@@ -27,9 +27,9 @@ from ringlet.rendezvous.job_key import MOST_PROCESSES
 
 __all__ = ["LocalCluster", "LocalClusterResolver"]
 
-# Module of each process's main function. By name, as it belongs to a higher layer.
+# Modules of the processes' main functions, by name because they belong to a higher layer.
 _MAIN = "ringlet.coordinator.local_task"
-# How long to wait for the exit of a process whose channel has closed.
+# Time to wait for the exit of a process whose channel has closed.
 _END_SECONDS = 0.5
 
 _Task = tuple[str, int]  # type and index
@@ -38,8 +38,8 @@ _Task = tuple[str, int]  # type and index
 class LocalCluster:
     """The processes of a cluster on this machine, and a channel to each; implements `Tasks`.
 
-    The processes are new interpreters, with `environment` added to that of this process, and do not outlive this object
-    or this process.
+    The processes are new interpreters, with `environment` added to the environment of this process. They do not outlive
+    this object or this process.
     """
 
     def __init__(self, workers: int, ps: int, environment: Mapping[str, str]) -> None:
@@ -132,7 +132,7 @@ def _end(children: ChildProcesses, channels: Mapping[Any, LocalChannel], seconds
     for channel in channels.values():
         channel.close()
     children.end_all(seconds)
-    for channel in channels.values():  # of a task restarted concurrently
+    for channel in channels.values():  # a concurrently restarted task may have opened one
         channel.close()
 
 
@@ -154,7 +154,7 @@ class LocalClusterResolver(ClusterResolver):
     ps : int
         Number of parameter servers: processes that own variables.
     environment : mapping of str to str, optional
-        Variables for these processes, added to those of this one.
+        Variables for these processes, added to the environment of this process.
 
     Raises
     ------
@@ -188,14 +188,14 @@ class LocalClusterResolver(ClusterResolver):
         return ClusterSpec(local_tasks(self._workers, self._ps))
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Return the name of a task, by default of the chief.
+        """Return the name of a task, by default the chief.
 
         Parameters
         ----------
         task_type, task_id : optional
-            Which task.
+            Selects the task.
         rpc_layer : str, optional
-            Protocol to write in front of it.
+            Protocol prefix.
 
         Returns
         -------
@@ -209,12 +209,12 @@ class LocalClusterResolver(ClusterResolver):
         return self._master_of(task_type, task_id, rpc_layer)
 
     def start(self) -> LocalCluster:
-        """Start the processes, unless they run.
+        """Start the processes unless they are running.
 
         Returns
         -------
         LocalCluster
-            The same until it is stopped.
+            The same object until the cluster is stopped.
 
         Raises
         ------
@@ -245,20 +245,20 @@ def _count(name: str, value: int, most: int) -> int:
     except TypeError:
         count = 0
     if isinstance(value, bool) or not 1 <= count <= most:
-        raise InvalidArgumentError(f"{name} is a whole number from 1 to {most} here, not {value!r}")
+        raise InvalidArgumentError(f"{name} is {value!r}: expected a whole number from 1 to {most}")
     return count
 
 
 def _variables(environment: Mapping[str, str]) -> dict[str, str]:
     if not isinstance(environment, Mapping):
-        raise InvalidArgumentError(f"environment maps names of variables to texts; {environment!r} does not")
+        raise InvalidArgumentError(f"environment is {environment!r}: expected a mapping of variable names to strings")
     for name, value in environment.items():
         if not _is_text(name) or not _is_text(value):
-            raise InvalidArgumentError(f"environment[{name!r}] is {value!r}; variables are strings")
+            raise InvalidArgumentError(f"environment[{name!r}] is {value!r}: expected strings for names and values")
         if not name or "=" in name or not _can_be_passed(name + value):
             raise InvalidArgumentError(
-                f"the system has no variables like environment[{name!r}], {value!r}: names have at least one "
-                "character and no '=', and nothing has a NUL character, or any that cannot be encoded"
+                f"environment[{name!r}] is {value!r}, which the system does not support: a name must have at least "
+                "one character and no '='; names and values must not contain NUL or characters that cannot be encoded"
             )
     return dict(environment)
 

@@ -37,7 +37,7 @@ class SageMakerClusterResolver(TFConfigBaseResolver):
     environment : str, optional
         The value of `environment`.
     environ : mapping of str to str, optional
-        The environment; by default that of the process.
+        The environment; by default the environment of this process.
 
     Raises
     ------
@@ -94,16 +94,14 @@ def _hosts(environ: Mapping[str, str]) -> tuple[list[str], str]:
     try:
         hosts = json.loads(text) if text else []
     except json.JSONDecodeError as error:
-        raise ClusterConfigJSONError(error.msg, error.doc, error.pos, f"{_HOSTS} is JSON. {_EXAMPLE}") from None
+        raise ClusterConfigJSONError(error.msg, error.doc, error.pos, f"{_HOSTS} must be JSON. {_EXAMPLE}") from None
     except (RecursionError, ValueError) as error:
         raise ClusterConfigError(f"{_HOSTS}, at $: {str(error)[:100]}. {_EXAMPLE}") from None
     if not isinstance(hosts, list) or any(not isinstance(host, str) for host in hosts):
-        raise ClusterConfigTypeError(
-            f"{_HOSTS}, at $: found {shown(hosts)}; allowed: a list of names of hosts. {_EXAMPLE}"
-        )
+        raise ClusterConfigTypeError(f"{_HOSTS}, at $: found {shown(hosts)}; allowed: a list of host names. {_EXAMPLE}")
     if hosts and own not in hosts:
         raise ClusterConfigError(
             f"{_CURRENT_HOST} is {shown(own)}, which is not in {_HOSTS}: {shown(hosts)}. Every machine would train "
-            f"alone. {_EXAMPLE}"
+            f"separately. {_EXAMPLE}"
         )
     return sorted(hosts), own

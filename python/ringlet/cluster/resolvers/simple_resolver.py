@@ -81,7 +81,7 @@ class SimpleClusterResolver(ClusterResolver):
         Parameters
         ----------
         task_type, task_id : optional
-            Which task; ignored unless both are given.
+            Selects the task; ignored unless both are given.
         rpc_layer : str, optional
             Protocol prefix.
 

@@ -1,4 +1,4 @@
-"""Lists as Slurm writes them: of hosts, ``n[1-3],m5``, and of numbers of tasks, ``2(x3),1``."""
+"""Slurm's notation for lists of hosts, ``n[1-3],m5``, and of numbers of tasks, ``2(x3),1``."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 __all__ = ["expand_hostlist", "expand_tasks_per_node"]
 
-_MOST_ENTRIES = 1_000_000  # of one list; more is a slip
+_MOST_ENTRIES = 1_000_000  # largest number of hosts in a list; a larger one is probably a typing error
 
 
 def expand_hostlist(hostlist: str) -> list[str]:
     """Expand a list of hosts as in ``SLURM_STEP_NODELIST``; a host that occurs twice is returned twice."""
     try:
-        parts = re.split(r",(?![^\[]*\])", hostlist)  # at commas outside of brackets
+        parts = re.split(r",(?![^\[]*\])", hostlist)  # split at commas outside of brackets
         if not parts[-1]:
             parts.pop()
         hosts = [host for part in parts for host in _hosts(part)]
@@ -51,5 +51,5 @@ def _hosts(part: str) -> Iterator[str]:
             raise ValueError(f"{item[:100]!r} is not a range, such as 1-3")
         numbers = range(int(first), int(last[0] if last else first) + 1)
         if len(numbers) > _MOST_ENTRIES:
-            raise ValueError(f"{item[:100]!r} has {len(numbers)} hosts")
+            raise ValueError(f"{item[:100]!r} has {len(numbers)} hosts, which is too many")
         yield from (prefix + str(number).zfill(len(first)) for number in numbers)

@@ -39,13 +39,13 @@ class SlurmClusterResolver(ClusterResolver):
     gpus_per_task : int, optional
         By default the GPUs of a node, divided by the largest number of tasks of a host.
     tasks_per_node : int or dict of str to int, optional
-        Number of tasks of every host, or of each by name; by default that of Slurm.
+        Number of tasks of every host, or of each host by name; by default Slurm's number.
     auto_set_gpu : bool
-        Whether `cluster_spec` writes the GPUs of this task to ``CUDA_VISIBLE_DEVICES``; not without GPUs.
+        Whether `cluster_spec` writes the GPUs of this task to ``CUDA_VISIBLE_DEVICES``, if there are GPUs.
     rpc_layer : str, optional
         Protocol prefix of addresses.
     environ : mutable mapping of str to str, optional
-        The environment, which is read and changed; by default that of the process.
+        The environment, which is read and changed; by default the environment of this process.
 
     Raises
     ------
@@ -97,13 +97,13 @@ class SlurmClusterResolver(ClusterResolver):
         if fullest * self._gpus_per_task > self._gpus_per_node:
             raise RuntimeError(
                 f"Requested more GPUs per node than available. {fullest} tasks with {self._gpus_per_task} each are on "
-                f"one node, which has {self._gpus_per_node}: give other gpus_per_task= or gpus_per_node="
+                f"one node, which has {self._gpus_per_node}: change gpus_per_task= or gpus_per_node="
             )
         requested, assigned = sum(self._jobs.values()), sum(self._tasks_on.values())
         if requested != assigned:
             raise RuntimeError(
-                f"Requested {requested} tasks but only {assigned} were assigned. jobs= is {self._jobs}, and the step "
-                f"has {self._tasks_on}: give srun another --ntasks, or jobs= other numbers"
+                f"Requested {requested} tasks but only {assigned} were assigned. jobs= is {self._jobs}, but the step "
+                f"has {self._tasks_on}: change --ntasks of srun, or the numbers in jobs="
             )
 
     def cluster_spec(self) -> ClusterSpec:
@@ -121,8 +121,8 @@ class SlurmClusterResolver(ClusterResolver):
         addresses = [f"{host}:{self._port_base + place}" for host, place in self._places()]
         if self._rank >= len(addresses):
             raise RuntimeError(
-                f"{_RANK} is {self._rank}, but there are {len(addresses)} tasks: {self._tasks_on}. Give the resolver "
-                "the tasks that srun starts"
+                f"{_RANK} is {self._rank}, but there are {len(addresses)} tasks: {self._tasks_on}. Pass the tasks "
+                "that srun starts to the resolver"
             )
         each = self._gpus_per_task
         self._gpu_allocation = [
@@ -133,7 +133,7 @@ class SlurmClusterResolver(ClusterResolver):
         return ClusterSpec(self._shared_out(addresses))
 
     def get_task_info(self) -> tuple[str | None, int | None]:
-        """Return job and index of this process.
+        """Return the job and the index of this process.
 
         Returns
         -------
@@ -143,12 +143,12 @@ class SlurmClusterResolver(ClusterResolver):
         return self.task_type, self.task_id
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Return the address of a task, by default of this one.
+        """Return the address of a task, by default this task.
 
         Parameters
         ----------
         task_type, task_id : optional
-            Which task.
+            Selects the task.
         rpc_layer : str, optional
             Protocol prefix.
 
@@ -162,7 +162,7 @@ class SlurmClusterResolver(ClusterResolver):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Return the number of GPUs that Slurm assigns to each task; devices are CPUs nevertheless.
+        """Return the number of GPUs that Slurm assigns to each task; devices are still CPUs.
 
         Parameters
         ----------
@@ -222,13 +222,15 @@ def _tasks_on_hosts(environ: Mapping[str, str], tasks_per_node: int | dict[str, 
         else:
             tasks_on = dict.fromkeys(hosts, int(tasks_per_node))
     if not tasks_on:
-        raise ValueError(f"there are no hosts: {_HOSTS} is {environ.get(_HOSTS)!r}, tasks_per_node= {tasks_per_node!r}")
+        raise ValueError(
+            f"the step has no hosts: {_HOSTS} is {environ.get(_HOSTS)!r}, and tasks_per_node= is {tasks_per_node!r}"
+        )
     return tasks_on
 
 
 def _count_gpus(environ: Mapping[str, str]) -> int:
     if _GPUS in environ:
-        return len(environ[_GPUS].split(","))  # an empty text counts as one, as TensorFlow has it
+        return len(environ[_GPUS].split(","))  # an empty text counts as one, as in TensorFlow
     program = shutil.which("nvidia-smi", path=environ.get("PATH", ""))
     if program is None:
         return 0
@@ -236,6 +238,6 @@ def _count_gpus(environ: Mapping[str, str]) -> int:
         done = subprocess.run([program, "--list-gpus"], capture_output=True, text=True, timeout=60, check=True)
     except (subprocess.SubprocessError, OSError) as error:
         raise RuntimeError(
-            f"Could not get number of GPUs from nvidia-smi. {error}. Give gpus_per_node=, 0 for none."
+            f"Could not get number of GPUs from nvidia-smi. {error}. Pass gpus_per_node=, with 0 for no GPUs."
         ) from error
     return sum(line.startswith("GPU ") for line in done.stdout.splitlines())

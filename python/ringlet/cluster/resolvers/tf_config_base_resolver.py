@@ -16,7 +16,7 @@ __all__ = ["TFConfigBaseResolver", "environ_or_own"]
 
 
 def environ_or_own(environ: Mapping[str, str] | None) -> Mapping[str, str]:
-    """Return an environment, by default that of the process, which may change."""
+    """Return an environment, by default the environment of this process, which may change."""
     return os.environ if environ is None else environ
 
 
@@ -26,11 +26,11 @@ class TFConfigBaseResolver(ClusterResolver):
     Parameters
     ----------
     task_type, task_id, rpc_layer : optional
-        Replace those of the configuration.
+        Replace the values of the configuration.
     environment : str, optional
         The value of `environment`.
     environ : mapping of str to str, optional
-        The environment; by default that of the process.
+        The environment; by default the environment of this process.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class TFConfigBaseResolver(ClusterResolver):
         Raises
         ------
         ClusterConfigError
-            If it is invalid; properties and other methods raise it, too.
+            If the configuration is invalid; properties and other methods also raise this error.
         """
         return self._config().cluster_spec
 
@@ -99,12 +99,12 @@ class TFConfigBaseResolver(ClusterResolver):
         return self._environment
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Return the address of a task, by default of this one.
+        """Return the address of a task, by default this task.
 
         Parameters
         ----------
         task_type, task_id : optional
-            Which task.
+            Selects the task.
         rpc_layer : str, optional
             Protocol prefix.
 
@@ -130,12 +130,12 @@ class TFConfigBaseResolver(ClusterResolver):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Return the number of accelerators of a task by kind: empty, as devices are CPUs.
+        """Return the number of accelerators of a task by kind: empty, because devices are CPUs.
 
         Parameters
         ----------
         task_type, task_id : optional
-            Which task, by default this one.
+            Selects the task, by default this one.
         config_proto : optional
             Ignored.
 
@@ -158,7 +158,7 @@ class TFConfigBaseResolver(ClusterResolver):
         try:
             return config.cluster_spec.task_address(named_type, named_id)  # type: ignore[arg-type]
         except ClusterConfigError as error:
-            # The configuration is at fault only for values read from it, not for arguments of the program.
+            # Errors name the configuration only for values that were read from it, not for arguments of the program.
             if named_type not in config.cluster_spec.jobs and task_type is None and self._task_type is None:
                 raise config.no_task(str(error), "type", named_type) from None
             if named_type in config.cluster_spec.jobs and task_id is None and self._task_id is None:

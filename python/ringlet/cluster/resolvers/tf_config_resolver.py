@@ -16,21 +16,21 @@ _VARIABLE = "TF_CONFIG"
 class TFConfigClusterResolver(TFConfigBaseResolver):
     """Reads ``TF_CONFIG`` from the environment (``tf.distribute.cluster_resolver.TFConfigClusterResolver``).
 
-    The variable is read at each call, not when the resolver is created. Without it the cluster is empty: there is one
-    process.
+    The variable is read at each call, not when the resolver is created. If it is not set, the cluster is empty, for a
+    single process.
 
     Parameters
     ----------
     task_type : str, optional
-        Replaces the one in ``TF_CONFIG``.
+        Replaces the value in ``TF_CONFIG``.
     task_id : int, optional
-        Replaces the one in ``TF_CONFIG``.
+        Replaces the value in ``TF_CONFIG``.
     rpc_layer : str, optional
-        Replaces the one in ``TF_CONFIG``.
+        Replaces the value in ``TF_CONFIG``.
     environment : str, optional
         The value of `environment`.
     environ : mapping of str to str, optional
-        The environment; by default that of the process.
+        The environment; by default the environment of this process.
 
     Examples
     --------

@@ -18,7 +18,7 @@ from ringlet.tpu.topology.tpu_system import initialize_tpu_system, slice_topolog
 
 __all__ = ["TPUClusterResolver"]
 
-# Environment variables that this file reads; those of ringlet.tpu.topology.tpu_system describe the slice itself.
+# Environment variables that this file reads; ringlet.tpu.topology.tpu_system reads the variables of the slice itself.
 _NAME_VARIABLES = ("KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS", "TPU_NAME")
 _HOSTS_VARIABLE = "TPU_WORKER_HOSTNAMES"
 
@@ -36,30 +36,30 @@ class TPUClusterResolver(ClusterResolver):
     Parameters
     ----------
     tpu : str, optional
-        Name of the slice, ``"grpc://host:port"`` with one or more addresses of its hosts, or ``"local"`` for one in
-        this process. By default, or with ``""``: the variables ``KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS`` and
-        ``TPU_NAME``, if set.
+        Name of the slice, ``"grpc://host:port"`` with one or more addresses of its hosts, or ``"local"`` for a slice in
+        this process. By default, or with ``""``: the variables ``KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS`` and ``TPU_NAME``, if
+        set.
     zone, project : str, optional
-        Accepted as TensorFlow accepts them.
+        Accepted for compatibility; without effect.
     job_name : str
         The job of the hosts in the cluster.
     coordinator_name, coordinator_address : str, optional
         Job and address of this process, added to the cluster.
     credentials, service, discovery_url : optional
-        Accepted as TensorFlow accepts them.
+        Accepted for compatibility; without effect.
     accelerator_type : str, optional
         The slice to model, such as ``"v5p-128"``; keyword only.
     environ : mapping of str to str, optional
-        Environment to read, by default that of the process; keyword only.
+        Environment to read, by default the environment of this process; keyword only.
 
     Raises
     ------
     ValueError
         If `tpu` is an empty list.
     NotImplementedError
-        If it is a list of several.
+        If `tpu` is a list of several names.
     TypeError
-        If it is something else.
+        If `tpu` has another type.
 
     Examples
     --------
@@ -134,7 +134,7 @@ class TPUClusterResolver(ClusterResolver):
         Raises
         ------
         ValueError
-            If the slice does not exist, or has another number of hosts than addresses are given.
+            If the slice does not exist, or the number of its hosts is not the number of given addresses.
         """
         addresses = self._given_addresses()
         topology = slice_topology(
@@ -142,9 +142,9 @@ class TPUClusterResolver(ClusterResolver):
         )
         if addresses and len(addresses) != topology.num_tasks:
             raise ClusterConfigError(
-                f"the TPU slice {topology.accelerator_type} has {topology.num_tasks} hosts, and {len(addresses)} "
-                f"addresses were given: {', '.join(addresses)}. Give one for each host, or name the slice that has "
-                "them, as accelerator_type or in TPU_ACCELERATOR_TYPE",
+                f"the TPU slice {topology.accelerator_type} has {topology.num_tasks} hosts, but {len(addresses)} "
+                f"addresses were given: {', '.join(addresses)}. Pass one address for each host, or name the slice "
+                "that has these hosts, as accelerator_type or in TPU_ACCELERATOR_TYPE",
                 "$",
             )
         return topology
@@ -227,7 +227,7 @@ class TPUClusterResolver(ClusterResolver):
         Parameters
         ----------
         task_type, task_id : optional
-            Which host.
+            Selects the host.
         rpc_layer : str, optional
             Ignored.
 
@@ -255,14 +255,14 @@ class TPUClusterResolver(ClusterResolver):
         return self.task_type
 
     def get_coordination_service_leader(self) -> str:
-        """Return the task that leads the others: the first host."""
+        """Return the leading task: the first host."""
         return f"/job:{self.task_type}/task:0"
 
     def __enter__(self) -> None:
         """Do nothing: no connection is opened."""
 
     def __exit__(self, *_: object) -> None:
-        """Do nothing."""
+        """Do nothing: no connection is closed."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TPUClusterResolver:
         return self
@@ -271,10 +271,12 @@ class TPUClusterResolver(ClusterResolver):
 def _name(tpu: Any) -> str:
     if isinstance(tpu, list):
         if not tpu:
-            raise ValueError("At least one TPU must be specified: give its name, or none for that of the environment")
+            raise ValueError(
+                "At least one TPU must be specified: pass its name, or leave tpu out for the slice of the environment"
+            )
         if len(tpu) != 1:
             raise NotImplementedError(
-                f"Using multiple TPUs in a single session is not yet implemented: give one name, got {tpu}"
+                f"Using multiple TPUs in a single session is not yet implemented: pass one name, got {tpu}"
             )
         tpu = tpu[0]
     if tpu is None:

@@ -1,4 +1,4 @@
-"""UnionResolver: several clusters combined into one."""
+"""UnionResolver: combines several clusters into one."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__ = ["UnionResolver"]
 class UnionResolver(ClusterResolver):
     """Combines the clusters of several resolvers (``tf.distribute.cluster_resolver.UnionResolver``).
 
-    All other properties are those of the first resolver.
+    The first resolver provides all other properties.
 
     Parameters
     ----------
     *args : ClusterResolver
         The resolvers, at least one.
     **kwargs
-        ``task_type``, ``task_id`` and ``rpc_layer``, which replace those of the first resolver. As in TensorFlow, 0
-        and the empty string count as not given; set the attribute instead.
+        ``task_type``, ``task_id`` and ``rpc_layer``, which replace the values of the first resolver. As in TensorFlow,
+        0 and the empty string count as not given; set the attribute instead.
 
     Raises
     ------
@@ -45,7 +45,7 @@ class UnionResolver(ClusterResolver):
         self._task_type = kwargs.pop("task_type", None) or None
         self._task_id = kwargs.pop("task_id", None) or None
         if kwargs:
-            raise ValueError(f"Unexpected kwargs provided {kwargs!r}: it takes rpc_layer, task_type and task_id")
+            raise ValueError(f"Unexpected kwargs provided {kwargs!r}: expected rpc_layer, task_type or task_id")
         if not args:
             raise ValueError("At least one ClusterResolver is required.")
         for resolver in args:
@@ -80,7 +80,7 @@ class UnionResolver(ClusterResolver):
         Parameters
         ----------
         task_type, task_id : optional
-            Which task; ignored unless both are given.
+            Selects the task; ignored unless both are given.
         rpc_layer : str, optional
             Protocol prefix.
 
@@ -101,7 +101,7 @@ class UnionResolver(ClusterResolver):
         Parameters
         ----------
         task_type, task_id, config_proto : optional
-            Passed to it.
+            Passed to the first resolver.
 
         Returns
         -------
@@ -116,7 +116,7 @@ class UnionResolver(ClusterResolver):
 
     @property
     def task_type(self) -> str | None:
-        """Return the job of this process, by default that of the first resolver."""
+        """Return the job of this process, by default from the first resolver."""
         return self._resolvers[0].task_type if self._task_type is None else self._task_type
 
     @task_type.setter
@@ -125,7 +125,7 @@ class UnionResolver(ClusterResolver):
 
     @property
     def task_id(self) -> int | None:
-        """Return the index of this process, by default that of the first resolver."""
+        """Return the index of this process, by default from the first resolver."""
         return self._resolvers[0].task_id if self._task_id is None else self._task_id
 
     @task_id.setter
@@ -134,7 +134,7 @@ class UnionResolver(ClusterResolver):
 
     @property
     def rpc_layer(self) -> str | None:
-        """Return the protocol to write in front of addresses, by default that of the first resolver."""
+        """Return the protocol prefix of addresses, by default from the first resolver."""
         return self._resolvers[0].rpc_layer if self._rpc_layer is None else self._rpc_layer
 
     @rpc_layer.setter
@@ -150,7 +150,7 @@ def _merged(job: object, parts: list[list[str] | dict[int, str]]) -> dict[int, s
         if twice:
             raise KeyError(
                 f"Duplicate keys detected when merging two ClusterSpecs: {twice!r}. They are tasks of job {job!r}, "
-                "which one resolver gives as a dictionary: give each task an index of its own"
+                "which one resolver gives as a dictionary: give each task its own index"
             )
         merged.update(tasks)
     return merged

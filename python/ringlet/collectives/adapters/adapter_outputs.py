@@ -16,7 +16,7 @@ __all__ = ["AdapterOutputs", "outputs_for"]
 
 
 class AdapterOutputs:
-    """Fresh outputs for results of other libraries; same interface as :class:`~ringlet.collectives.buffers.Outputs`."""
+    """New outputs for results of other libraries; interface of :class:`~ringlet.collectives.buffers.Outputs`."""
 
     def __init__(
         self, values: Sequence[Any], shapes: Sequence[tuple[int, ...]], dtypes: Sequence[np.dtype[Any]]

@@ -105,7 +105,7 @@ def _load_jax() -> ArrayAdapter:
     return JaxAdapter()
 
 
-# (package, class name): loader of the adapter, also for subclasses. Without the module, which packages may change.
+# Loaders of adapters, also for subclasses, by (package, class name): packages may move a class between modules.
 _LIBRARIES: dict[tuple[str, str], Callable[[], ArrayAdapter]] = {
     ("torch", "Tensor"): _load_torch,
     ("jaxlib", "ArrayImpl"): _load_jax,
@@ -172,7 +172,7 @@ def _find_adapter(array_type: type[Any]) -> ArrayAdapter | None:
 
 
 def common_kind(values: Sequence[Any], whose: str = "replica") -> ArrayAdapter | None:
-    """Return the adapter that all arrays of one reduction have in common; None if they are NumPy's or array-likes.
+    """Return the adapter that all arrays of one reduction have in common; None if they are NumPy arrays or array-likes.
 
     `whose` is the word for one contributor in messages.
     """
@@ -247,7 +247,7 @@ def result_memory(shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[Array, Ar
 
 
 def in_memory(value: Any, memory: tuple[Array, Array]) -> Any:
-    """Return a finished result in :func:`result_memory` as an array of the library of an input; NumPy's read-only."""
+    """Return a result in :func:`result_memory` as an array of the input's library; a NumPy array is read-only."""
     kind = kind_of(value)
     if kind is None:
         return memory[1]

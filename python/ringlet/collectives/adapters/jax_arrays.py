@@ -56,7 +56,7 @@ class JaxAdapter(ArrayAdapter):
             return np.asarray(value)
         except TypeError as error:
             raise InvalidArgumentError(
-                f"{name} is a jax.Array of {value.dtype}, keys that NumPy cannot read: pass jax.random.key_data(x)"
+                f"{name} is a jax.Array of keys ({value.dtype}), which NumPy cannot read: pass jax.random.key_data(x)"
             ) from error
 
     def from_ndarray(self, array: Array, like: Any) -> Any:

@@ -75,9 +75,7 @@ class TorchAdapter(ArrayAdapter):
         elif value.is_nested:
             remedy = f"is a {kind} of rows of different lengths (nested): pass its .to_padded_tensor(0)"
         elif value.layout is not self._torch.strided:
-            remedy = (
-                f"is a {kind} of the layout {value.layout}; only strided tensors are supported: pass its .to_dense()"
-            )
+            remedy = f"is a {kind} of layout {value.layout}; only strided tensors are supported: pass its .to_dense()"
         elif value.is_quantized:
             remedy = f"is a quantized {kind}, whose integers need a scale to be interpreted: pass its .dequantize()"
         elif value.requires_grad and self._torch.is_grad_enabled():

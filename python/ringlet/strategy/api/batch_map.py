@@ -30,7 +30,7 @@ __all__ = ["map", "map_batches"]
 R = TypeVar("R")
 
 
-def map(  # the name of the built-in function
+def map(  # named like the built-in function
     fn: Callable[[Unpack[Arrays]], R],
     *arrays: Unpack[Arrays],
     batch_size: int | None = None,
@@ -38,7 +38,8 @@ def map(  # the name of the built-in function
 ) -> R:
     """Apply a function to batches of rows on all cores; :meth:`Strategy.map` of the current strategy.
 
-    Outside of every scope a :class:`~ringlet.MirroredStrategy` over all cores runs it, which is made once.
+    Outside of every scope, a :class:`~ringlet.MirroredStrategy` over all cores runs it; the first call creates that
+    strategy.
 
     Parameters
     ----------
@@ -80,7 +81,7 @@ def map_batches(
     size = _checked_size(batch_size, rows, strategy.extended._num_local_replicas)
     begins = range(0, max(rows, 1), size)
     results: list[Any] = [None] * len(begins)
-    waiting = list(reversed(range(len(begins))))  # replicas pop numbers, which is atomic
+    waiting = list(reversed(range(len(begins))))  # replicas pop batch numbers, which is atomic
     done, lock = 0, threading.Lock()
 
     def work() -> None:
@@ -89,7 +90,7 @@ def map_batches(
         while waiting and not (run is not None and run.is_stopping):
             try:
                 number = waiting.pop()
-            except IndexError:  # another replica took the last one
+            except IndexError:  # another replica took the last batch
                 return
             begin, end = begins[number], min(begins[number] + size, rows)
             try:
@@ -115,8 +116,9 @@ def _num_rows(leaves: Sequence[Any]) -> int:
     for leaf in leaves:
         if not getattr(leaf, "shape", ()):
             raise TypeError(
-                f"map splits arrays along axis 0, got {leaf!r} of type {type(leaf).__name__}, which has no rows: write "
-                "np.asarray(values) for a list of values, and functools.partial(fn, value) for one value of all rows"
+                f"map splits arrays along axis 0, got {leaf!r} of type {type(leaf).__name__}, which has no rows: "
+                "write np.asarray(values) for a list of values, and functools.partial(fn, value) for a value that "
+                "all rows share"
             )
         counts.append(len(leaf))
     if len(set(counts)) != 1:
@@ -127,7 +129,7 @@ def _num_rows(leaves: Sequence[Any]) -> int:
 
 
 def _checked_size(batch_size: int | None, rows: int, num_replicas: int) -> int:
-    if batch_size is None:  # several for each replica, because some may take longer
+    if batch_size is None:  # several batches for each replica, because some may take longer
         return max(1, -(-rows // (4 * num_replicas)))
     if isinstance(batch_size, bool) or not hasattr(batch_size, "__index__") or operator.index(batch_size) < 1:
         raise ValueError(f"batch_size must be a number of rows, at least 1, got {batch_size!r}: write batch_size=32")
@@ -140,6 +142,6 @@ def _join(column: Sequence[Any]) -> Any:
         return in_kind_of(column[0], np.concatenate([as_ndarray(part) for part in column]), is_own=True)
     except ValueError as error:
         raise ValueError(
-            f"the results of {len(column)} batches cannot be joined along axis 0: {error}. Return an array with a row "
-            "for each row of the batch, or for one result of each batch np.array([result])"
+            f"the results of {len(column)} batches cannot be joined along axis 0: {error}. Return an array with one "
+            "row for each row of the batch, or np.array([result]) for one result per batch"
         ) from error

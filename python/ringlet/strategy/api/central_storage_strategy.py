@@ -27,12 +27,13 @@ class CentralStorageStrategy(Strategy):
     compute_devices : sequence of str, optional
         One device for each replica; the default is ``["CPU:0"]``.
     parameter_device : str, optional
-        The device that variables report: by default the only device if there is one, else the first of the host.
+        The device that variables report: by default the compute device if there is only one, else the first device of
+        the host.
 
     Raises
     ------
     ValueError, TypeError, RuntimeError
-        As for :class:`~ringlet.strategy.MirroredStrategy`; but a device may be repeated, as in TensorFlow.
+        As for :class:`~ringlet.strategy.MirroredStrategy`, except that a device may be repeated, as in TensorFlow.
 
     Examples
     --------
@@ -78,7 +79,7 @@ class CentralStorageExtended(MirroredExtended):
         return self._parameter_devices
 
     def non_slot_devices(self, var_list: Sequence[Any]) -> Any:
-        """Return the variable with the least name, as for strategies without devices of their own."""
+        """Return the variable whose name sorts first, as in strategies without devices."""
         return StrategyExtended.non_slot_devices(self, var_list)
 
     def _create_variable(self, request: Any) -> Any:

@@ -1,4 +1,4 @@
-"""CrossDeviceOps: the ways to combine the values of replicas, and the base class of user-defined ones."""
+"""CrossDeviceOps: the base class of reductions over the replicas, and the predefined reductions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class CrossDeviceOps:
-    """Base class of the ways to combine the values of replicas (``tf.distribute.CrossDeviceOps``).
+    """Base class of reductions over the replicas (``tf.distribute.CrossDeviceOps``).
 
     A subclass overrides :meth:`reduce_implementation`, and :meth:`batch_reduce_implementation` if it can combine many
     values at once; their arguments are checked. A strategy uses its ``cross_device_ops`` for ``reduce``,
@@ -53,7 +53,7 @@ class CrossDeviceOps:
 
     algorithm = Algorithm.AUTO
 
-    # Whether SUM and MEAN are those of the core, so that a strategy may call the core directly.
+    # Whether SUM and MEAN are the core's operations, so that a strategy may call the core directly.
     _is_core = False
 
     def reduce(
@@ -123,7 +123,7 @@ class CrossDeviceOps:
         Raises
         ------
         ValueError
-            If an entry is not a tuple of two, a subclass returns another number of results, or as for :meth:`reduce`.
+            If an entry is not a pair, or a subclass returns the wrong number of results; also as for :meth:`reduce`.
         TypeError
             As for :meth:`reduce`.
 
@@ -159,7 +159,7 @@ class CrossDeviceOps:
         Returns
         -------
         Mirrored or ndarray
-            One component for each component of the destinations; bare with one.
+            One component for each component of the destinations; the bare array for a single one.
 
         Raises
         ------
@@ -178,20 +178,20 @@ class CrossDeviceOps:
     def reduce_implementation(
         self, reduce_op: ReduceOp, per_replica_value: Any, destinations: Any, options: CommunicationOptions
     ) -> Any:
-        """Combine the components of a value with at least two; subclasses override this."""
-        raise NotImplementedError(f"{type(self).__name__} does not combine values: it lacks reduce_implementation")
+        """Combine the components of a value that has at least two; subclasses override this method."""
+        raise NotImplementedError(f"{type(self).__name__} does not combine values: define reduce_implementation")
 
     def batch_reduce_implementation(
         self, reduce_op: ReduceOp, value_destination_pairs: Sequence[tuple[Any, Any]], options: CommunicationOptions
     ) -> Sequence[Any]:
-        """Combine the components of many values: each value by itself, unless a subclass overrides this."""
+        """Combine the components of many values, one value after the other; subclasses may override this method."""
         return [
             self.reduce_implementation(reduce_op, value, destinations, options)
             for value, destinations in value_destination_pairs
         ]
 
     def broadcast_implementation(self, tensor: Any, destinations: Any) -> Any:
-        """Copy a value to all destinations; subclasses may override this."""
+        """Copy a value to all destinations; subclasses may override this method."""
         return copies(tensor, len(destinations.values) if isinstance(destinations, DistributedValues) else 1)
 
     def __repr__(self) -> str:
@@ -212,13 +212,13 @@ class CoreAllReduce(CrossDeviceOps):
     def reduce_implementation(
         self, reduce_op: ReduceOp, per_replica_value: Any, destinations: Any, options: CommunicationOptions
     ) -> Any:
-        """Combine the components; each replica gets the result, whatever the destinations."""
+        """Combine the components; every replica receives the result, regardless of the destinations."""
         count = len(per_replica_value.values)
         return copies(reduce_components(reduce_op, per_replica_value, count), count)
 
 
 class DirectAllReduce(CoreAllReduce):
-    """Reads each chunk from every replica and writes it once, in the balanced tree order.
+    """An algorithm that reads each chunk from every replica and writes it once, in the balanced tree order.
 
     Examples
     --------
@@ -231,7 +231,7 @@ class DirectAllReduce(CoreAllReduce):
 
 
 class RingAllReduce(CoreAllReduce):
-    """The textbook ring: reduce-scatter, then all-gather, in the order of the ring.
+    """The ring algorithm: reduce-scatter, then all-gather, in the order of the ring.
 
     Examples
     --------
@@ -244,7 +244,7 @@ class RingAllReduce(CoreAllReduce):
 
 
 class HierarchicalCopyAllReduce(CoreAllReduce):
-    """A tree of copies (``tf.distribute.HierarchicalCopyAllReduce``): here the default algorithm, which adds in a tree.
+    """The default algorithm, which adds in a tree, as ``tf.distribute.HierarchicalCopyAllReduce``.
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ class HierarchicalCopyAllReduce(CoreAllReduce):
 
 
 class NcclAllReduce(HierarchicalCopyAllReduce):
-    """A name for programs written for GPUs (``tf.distribute.NcclAllReduce``); logs a warning once.
+    """The default algorithm, as ``tf.distribute.NcclAllReduce`` for GPU programs; logs a warning once.
 
     Parameters
     ----------
@@ -307,10 +307,10 @@ class NcclAllReduce(HierarchicalCopyAllReduce):
 
 
 def copies(value: Any, count: int) -> Any:
-    """Return a value as the component of each replica, in shared memory if read-only; with one, the value itself."""
+    """Return a value for each replica, with shared memory if read-only; for one replica, the value itself."""
     if count == 1:
         return value
-    # A separate object for each: identical ones would be returned bare by run.
+    # A separate object for each replica: `run` would return identical objects bare.
     if kind_of(value) is not None:
         return Mirrored([value, *(own_copy(value) for _ in range(count - 1))])
     return Mirrored([value.view() if isinstance(value, np.ndarray) else value for _ in range(count)])

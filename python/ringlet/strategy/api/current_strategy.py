@@ -47,7 +47,7 @@ def get_strategy() -> Strategy:
 
 
 def has_strategy() -> bool:
-    """Return whether the current strategy is not the default one.
+    """Return whether a strategy other than the default strategy is current.
 
     Returns
     -------
@@ -105,14 +105,14 @@ def replica_context() -> ReplicaContext:
     replica = get_replica_context()
     if replica is None:
         raise RuntimeError(
-            f"replica_context() was called in cross-replica context of {get_strategy()!r}: in its scope or in a "
-            "merge_fn, and not in a replica. Call it in the function that strategy.run(fn) runs"
+            f"replica_context() was called in cross-replica context of {get_strategy()!r}, that is in its scope or in "
+            "a merge_fn. Call it in the function that strategy.run(fn) runs"
         )
     return replica
 
 
 def in_cross_replica_context() -> bool:
-    """Return whether a strategy is current, outside of its replicas.
+    """Return whether this thread is in cross-replica context: a strategy is current, but no replica is.
 
     Returns
     -------
@@ -141,7 +141,7 @@ def experimental_set_strategy(strategy: Strategy | None) -> None:
     Raises
     ------
     TypeError
-        If `strategy` has another type.
+        If `strategy` is not a Strategy or None.
     RuntimeError
         If called inside a scope.
 
@@ -165,7 +165,8 @@ def experimental_set_strategy(strategy: Strategy | None) -> None:
     mode, scope = context.current(), _set_scope.get()
     if mode is not None and (scope is None or scope.mode is not mode):
         raise RuntimeError(
-            f"Must not be called inside a strategy scope: that of {mode.strategy!r} is open. Leave it first"
+            f"Must not be called inside a strategy scope: the scope of {mode.strategy!r} is open. Leave that scope "
+            "first"
         )
     if scope is not None:
         scope.__exit__(None, None, None)

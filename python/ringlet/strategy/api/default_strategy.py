@@ -24,7 +24,7 @@ __all__ = ["DefaultReplicaContext", "DefaultStrategy", "default_replica_context"
 
 
 class DefaultStrategy(Strategy):
-    """One replica, no distribution: calls are passed through. There is one instance, see :func:`default_strategy`."""
+    """One replica without distribution: calls are passed through. See :func:`default_strategy` for the instance."""
 
     def __init__(self) -> None:
         if _strategies:
@@ -39,7 +39,7 @@ class DefaultStrategy(Strategy):
 
 
 class _DefaultScope(StrategyScope):
-    """Has no effect: outside of other scopes the default strategy is current already."""
+    """A scope without effect, because the default strategy is already current outside of other scopes."""
 
     __slots__ = ()
 
@@ -48,7 +48,7 @@ class _DefaultScope(StrategyScope):
         if mode is not None and mode.strategy is not self.mode.strategy:
             raise RuntimeError(
                 f"Must not nest strategy scopes: {mode.strategy!r} is current, and the scope of the default strategy "
-                "would not end that. Leave that scope instead"
+                "does not replace it. Leave the current scope instead"
             )
         return self.mode.strategy
 
@@ -86,7 +86,7 @@ class _DefaultExtended(StrategyExtended):
         return gather_single(value)
 
     def _check_updated(self, var: Any) -> None:
-        """Accept every variable: outside of all strategies each may be updated."""
+        """Accept every variable: outside of all strategies, every variable may be updated."""
 
     def colocate_vars_with(self, colocate_with_variable: Any) -> AbstractContextManager[None]:
         """Return a context manager without effect; not available in the scope of another strategy."""

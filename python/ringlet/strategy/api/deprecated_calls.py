@@ -21,7 +21,7 @@ __all__ = ["DeprecatedCalls"]
 
 
 class DeprecatedCalls(PlainNames):
-    """Deprecated methods of :class:`ringlet.Strategy`; they warn with `DeprecationWarning` if TensorFlow's do."""
+    """Deprecated methods of :class:`ringlet.Strategy`; they issue a `DeprecationWarning` if TensorFlow does."""
 
     _extended: StrategyExtended
 
@@ -159,7 +159,7 @@ class DeprecatedCalls(PlainNames):
         Raises
         ------
         ValueError
-            If the mode is another one, or `input_fn` returns another type.
+            If the mode is not PER_WORKER, or `input_fn` returns neither a dataset nor a function.
 
         Examples
         --------
@@ -181,12 +181,12 @@ class DeprecatedCalls(PlainNames):
         for result, _ in results:
             if callable(result) or isinstance(result, (str, bytes, np.ndarray)) or not isinstance(result, Iterable):
                 raise ValueError(
-                    "input_fn must return a tf.data.Dataset or a callable, which is called for each batch, and the "
-                    f"same of both for each host, got {result!r}"
+                    "input_fn must return a tf.data.Dataset or a callable, which is called for each batch, and must "
+                    f"return the same kind for each host, got {result!r}"
                 )
         datasets = iter(results)
         dataset = _built(self.distribute_datasets_from_function(lambda _: next(datasets)[0]))
-        without_padding = getattr(dataset, "without_padding", None)  # missing in datasets of the default strategy
+        without_padding = getattr(dataset, "without_padding", None)  # not in datasets of the default strategy
         return InputIterator(dataset if without_padding is None else without_padding())
 
     def experimental_make_numpy_dataset(self, numpy_input: Any, session: Any = None) -> Any:
@@ -240,7 +240,7 @@ class DeprecatedCalls(PlainNames):
 
 
 def _pipelines(extended: StrategyExtended) -> list[tuple[InputContext, int]]:
-    """Return the context of each input pipeline of this process, and the number of replicas it feeds."""
+    """Return the context of each input pipeline of this process, and the number of replicas that it feeds."""
     from ringlet.data import InputContext  # imported on first use
 
     workers: Any = extended._workers
@@ -251,7 +251,7 @@ def _pipelines(extended: StrategyExtended) -> list[tuple[InputContext, int]]:
 
 
 def _built(dataset: Any) -> Any:
-    """Return a dataset, built here if it is one that workers would build: these iterators run in the coordinator."""
+    """Return a dataset; one that workers would build is built here, because these iterators run in the coordinator."""
     build = getattr(dataset, "build", None)
     return dataset if build is None else build()
 

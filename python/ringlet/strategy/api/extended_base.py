@@ -17,7 +17,7 @@ __all__ = ["ExtendedBase"]
 
 
 class ExtendedBase(PlainNames):
-    """The link to the strategy, and its numbers of replicas.
+    """Base class with the reference to the strategy and the numbers of its replicas.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class ExtendedBase(PlainNames):
                 f"{container_strategy!r} of type {type(container_strategy).__name__}: pass self in the __init__ of the "
                 "strategy, as in super().__init__(MyExtended(self))"
             )
-        # Weak: an unreferenced strategy must be freed at once, with its threads, not when cycles are collected.
+        # Weak: an unreferenced strategy must be freed at once with its threads, not only when cycles are collected.
         self._container = weakref.ref(container_strategy)
 
     def _container_strategy(self) -> Strategy:

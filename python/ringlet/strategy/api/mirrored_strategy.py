@@ -61,16 +61,17 @@ class MirroredStrategy(Strategy):
         the default is all logical devices. Devices are names only: replicas are threads that share the cores and the
         memory of the host.
     cross_device_ops : CrossDeviceOps, optional
-        How arrays are combined; ``RingAllReduce()`` and ``DirectAllReduce()`` select an algorithm for all calls. A
-        user's own is called for ``reduce``, for the reductions of `extended`, and for the replicas' ``all_reduce``.
+        How arrays are combined; ``RingAllReduce()`` and ``DirectAllReduce()`` select an algorithm for all calls.
+        User-defined operations are called for ``reduce``, for the reductions of `extended`, and for the replicas'
+        ``all_reduce``.
 
     Raises
     ------
     DuplicateDeviceError
-        If a device is given twice.
+        If a device occurs twice.
     ValueError
-        If a device string cannot be parsed, local devices are mixed with those of a cluster, or there are no or more
-        than 4,096 replicas.
+        If a device string cannot be parsed, local devices are mixed with devices of a cluster, or the number of
+        replicas is not between 1 and 4,096.
     TypeError
         If `devices` is not a sequence of strings or a number. A set is not accepted, because it is unordered.
     RuntimeError
@@ -124,7 +125,7 @@ class MirroredExtended(StrategyExtended):
 
     @property
     def parameter_devices(self) -> tuple[str, ...]:
-        """Full names of the replicas' devices, which hold the variables too."""
+        """Full names of the replicas' devices, which also hold the variables."""
         return self._devices
 
     def non_slot_devices(self, var_list: Sequence[Any]) -> Any:
@@ -186,9 +187,9 @@ class MirroredExtended(StrategyExtended):
         super()._check_updated(var)
         if not isinstance(var, DistributedValues):
             raise TypeError(
-                f"{self._container_strategy()!r} updates variables that were made in its scope, got "
+                f"{self._container_strategy()!r} updates variables that were created in its scope, got "
                 f"{shortened(var)} of type "
-                f"{type(var).__name__}: make it a variable there, or use update_non_slot"
+                f"{type(var).__name__}: create a variable there, or call update_non_slot"
             )
         check_components(var, len(self._devices), "update was given")
 
@@ -238,7 +239,7 @@ class MirroredExtended(StrategyExtended):
         return self._ops.batch_reduce(op, pairs, options)
 
     def _broadcast_to(self, tensor: Any, destinations: Any) -> Any:
-        # As in TensorFlow, Python numbers are returned as they are, because their dtype is decided later.
+        # As in TensorFlow, Python numbers are returned unchanged, because their dtype is decided later.
         if isinstance(tensor, (int, float)):
             return tensor
         all_devices = PerReplica(self._devices)
@@ -271,7 +272,7 @@ def _device_names(devices: Any) -> list[str]:
         example = devices if devices.isdecimal() else f"[{devices!r}]"
         raise ValueError(f"devices must be a list of device strings, got the string {devices!r}: write {example}")
     is_count = isinstance(devices, (int, np.integer)) and not isinstance(devices, bool)
-    # The order of devices is that of the replicas; sets are unordered.
+    # Replicas have the order of the devices, but sets are unordered.
     if not is_count and (not isinstance(devices, Iterable) or isinstance(devices, (Set, Mapping, np.ndarray))):
         raise TypeError(
             f"devices must be a list of device strings in the order of the replicas, or their number, got {devices!r} "
@@ -284,8 +285,8 @@ def _device_names(devices: Any) -> list[str]:
     names: list[Any] = [getattr(device, "name", device) for device in devices]
     if len(names) > MAX_REPLICAS:
         raise ValueError(
-            f"a strategy has at most {MAX_REPLICAS} replicas in one process, got more devices: name fewer, for example "
-            "one for each core"
+            f"a strategy has at most {MAX_REPLICAS} replicas in one process, but more devices were passed: pass fewer "
+            "devices, for example one for each core"
         )
     return names
 
@@ -300,7 +301,7 @@ def _local_devices(names: list[str], may_repeat: bool) -> tuple[str, ...]:
         )
     if len({(device.job, device.replica, device.task) for device in parsed}) > 1:
         raise RuntimeError(
-            f"a MirroredStrategy over several workers is not supported, and these devices belong to several: {names}. "
+            f"a MirroredStrategy over several workers is not supported, but these devices belong to several: {names}. "
             "Name the devices of one process, such as ['CPU:0', 'CPU:1']"
         )
     return tuple(map(canonicalize, names)) if may_repeat else canonicalize_distinct(names)

@@ -1,4 +1,4 @@
-"""Several steps in one call, as in TensorFlow 1: their context, and the loop over an iterator."""
+"""Several steps in one call, as in TensorFlow 1: the context of the steps, and the loop over an iterator."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["MultiStepContext", "run_steps"]
 class MultiStepContext:
     """Outputs of the last of several steps, by name.
 
-    ``extended.experimental_run_steps_on_iterator`` passes one to the step function, and returns it at the end.
+    ``extended.experimental_run_steps_on_iterator`` passes a context to the step function, and returns it at the end.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class MultiStepContext:
         ----------
         name : str
         output : nested structure
-            From a step function a distributed value; from a replica its own value.
+            A distributed value if called by the step function; the replica's own value if called by a replica.
         reduce_op : ReduceOp or str, optional
             How the replicas' values are combined. Required in a replica.
 
@@ -91,7 +91,7 @@ class MultiStepContext:
         replica.merge_call(lambda strategy, value: self._set_output(strategy, name, value, op), args=(output,))
 
     def set_non_tensor_output(self, name: str, output: Any) -> None:
-        """Set a value that is kept unchanged; from replicas, a tuple with the value of each.
+        """Set a value that is kept unchanged; if replicas call this, a tuple of their values is kept.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class MultiStepContext:
         self._reduce_ops[name] = op
         if op is not None and strategy is not None:
             output = strategy.reduce(op, output, axis=None)
-        elif op is not None and isinstance(output, DistributedValues):  # the default strategy: one replica
+        elif op is not None and isinstance(output, DistributedValues):  # the default strategy has one replica
             output = reduce_components(op, output, 1)
         self._last_step_outputs[name] = output
 

@@ -1,4 +1,4 @@
-"""OneDeviceStrategy: one replica on a device that is named."""
+"""OneDeviceStrategy: one replica on a given device."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["OneDeviceExtended", "OneDeviceStrategy"]
 
 
 class OneDeviceStrategy(Strategy):
-    """Runs each step on one device (``tf.distribute.OneDeviceStrategy``): to test a program before it is distributed.
+    """Runs each step on one device (``tf.distribute.OneDeviceStrategy``), to test a program before distributing it.
 
     Variables are plain, values are never wrapped, and batches are not split.
 

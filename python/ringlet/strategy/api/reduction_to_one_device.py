@@ -1,4 +1,4 @@
-"""ReductionToOneDevice: combines values in one place, with a sum that users may supply."""
+"""ReductionToOneDevice: combines values in one place, with an optional user-defined sum."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ReductionToOneDevice(CrossDeviceOps):
     Raises
     ------
     ValueError
-        If the device string cannot be read.
+        If the device string cannot be parsed.
 
     Examples
     --------

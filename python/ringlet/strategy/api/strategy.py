@@ -1,4 +1,4 @@
-"""Strategy: the base class of all strategies, with the calls that users make."""
+"""Strategy: the base class of all strategies, with their public methods."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from ringlet.values import DistributedValues, PerReplica
 
     Arrays = TypeVarTuple("Arrays")
-    Result: TypeAlias = T | PerReplica[T]  # with one replica, the value itself
+    Result: TypeAlias = T | PerReplica[T]  # with one replica, `run` returns the value itself
 
 __all__ = ["Strategy"]
 
 
 class Strategy(DeprecatedCalls):
-    """Base class of the ways to run a step function on replicas and combine their values (``tf.distribute.Strategy``).
+    """Base class of strategies, which run a step function on replicas and combine values (``tf.distribute.Strategy``).
 
-    Use one of its subclasses, or derive one that has its own extended object.
+    Use one of its subclasses, or derive a class that has its own extended object.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Strategy(DeprecatedCalls):
         return self
 
     def _checked(self, *method: str) -> StrategyExtended:
-        """Return the extended object for a call, after a check of the context."""
+        """Check that a call is allowed in this context, and return the extended object."""
         strategy = self._here()
         require_cross_replica(strategy, *method)
         return strategy._extended
@@ -88,7 +88,7 @@ class Strategy(DeprecatedCalls):
 
     @property
     def cluster_resolver(self) -> Any:
-        """The resolver of the cluster that this strategy runs on; None for one process."""
+        """The resolver of the strategy's cluster; None for strategies of one process."""
         return None
 
     def scope(self) -> context.Scope:
@@ -214,7 +214,7 @@ class Strategy(DeprecatedCalls):
     ) -> R:
         """Apply a function to batches of rows, on the replicas of this process.
 
-        Replicas take the next batch when they are done with one; results are in the order of the rows.
+        Each replica takes the next batch when it has finished one; results are in the order of the rows.
 
         Parameters
         ----------
@@ -222,12 +222,13 @@ class Strategy(DeprecatedCalls):
             Called with the same rows of each of `arrays`, in replica context. It must not call collectives, because
             replicas run different numbers of batches.
         *arrays : nested structure of array
-            Split along axis 0; all have the same number of rows. Without rows, `fn` is called once with none.
+            Split along axis 0; all have the same number of rows. If there are no rows, `fn` is called once with empty
+            arrays.
         batch_size : int, optional
             Rows of each batch; the last one may have fewer. By default there are four batches for each replica.
         progress : callable, optional
-            Called after each batch with the numbers of rows that are done and of all rows, in the thread of any
-            replica, by one at a time.
+            Called after each batch with the number of finished rows and the total number of rows, in the thread of any
+            replica, but never concurrently.
 
         Returns
         -------
@@ -328,7 +329,7 @@ class Strategy(DeprecatedCalls):
         Returns
         -------
         nested structure of ndarray
-            Read-only. With one replica its component; a value that is not distributed is returned as it is.
+            Read-only. With one replica its component; a value that is not distributed is returned unchanged.
 
         Raises
         ------
@@ -388,19 +389,19 @@ class Strategy(DeprecatedCalls):
         return self._extended._local_results(value)
 
     def group(self, value: Any, name: str | None = None) -> Any:
-        """Wait for the components of a value: they are there, because functions run eagerly.
+        """Wait for the components of a value; returns immediately, because functions run eagerly.
 
         Parameters
         ----------
         value : nested structure
-            What :meth:`run` or an assignment gave.
+            The result of :meth:`run` or of an assignment.
         name : str, optional
-            Accepted as TensorFlow accepts it.
+            Selects the result None, as in TensorFlow.
 
         Returns
         -------
         object
-            As in TensorFlow the only leaf if there is one and no `name`; else None.
+            The leaf if `value` has exactly one leaf and there is no `name`; else None, as in TensorFlow.
 
         Examples
         --------

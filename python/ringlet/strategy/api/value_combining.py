@@ -1,4 +1,4 @@
-"""Combining values in cross-replica context: the calls of an extended object, and their hooks."""
+"""Reductions in cross-replica context: the methods of an extended object, and their hooks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["ValueCombining"]
 
 
 class ValueCombining(ExtendedBase):
-    """The calls of an extended object that combine values."""
+    """Methods of an extended object that combine values."""
 
     def reduce_to(
         self, reduce_op: Any, value: Any, destinations: Any, options: CommunicationOptions | None = None
@@ -75,7 +75,7 @@ class ValueCombining(ExtendedBase):
         value_destination_pairs: Iterable[tuple[Any, Any]],
         options: CommunicationOptions | None = None,
     ) -> list[Any]:
-        """Combine many values: :meth:`reduce_to` of each pair.
+        """Combine many values, each as by :meth:`reduce_to`.
 
         Parameters
         ----------
@@ -123,7 +123,8 @@ class ValueCombining(ExtendedBase):
         Returns
         -------
         Mirrored or array-like
-            One component for each device; bare with one. Python numbers are returned as they are.
+            One component for each device; the bare component for a single device. Python numbers are returned
+            unchanged.
 
         Raises
         ------
@@ -152,7 +153,7 @@ class ValueCombining(ExtendedBase):
 
     def _reduce_to(self, op: ReduceOp, value: Any, destinations: Any, options: CommunicationOptions | None) -> Any:
         """Implement :meth:`reduce_to`; the operation and the destinations are checked."""
-        raise NotImplementedError(f"{type(self).__name__} does not reduce: it lacks _reduce_to")
+        raise NotImplementedError(f"{type(self).__name__} does not reduce values: define _reduce_to")
 
     def _batch_reduce_to(
         self, op: ReduceOp, pairs: list[tuple[Any, Any]], options: CommunicationOptions | None
@@ -166,11 +167,11 @@ class ValueCombining(ExtendedBase):
 
     def _gather(self, value: Any, axis: int) -> Any:
         """Implement ``strategy.gather`` for a value that is not a structure."""
-        raise NotImplementedError(f"{type(self).__name__} does not gather: it lacks _gather")
+        raise NotImplementedError(f"{type(self).__name__} does not gather values: define _gather")
 
 
 def checked_pairs(pairs: Any) -> list[tuple[Any, Any]]:
-    """Return pairs of values and destinations as a list, after a check."""
+    """Check pairs of values and destinations, and return them as a list."""
     if not isinstance(pairs, Iterable):
         raise TypeError(
             "value_destination_pairs must be a list of tuples of a value and the destinations of its result, got "

@@ -1,4 +1,4 @@
-"""Variables of a strategy: their creation and updates, the calls of an extended object, and their hooks."""
+"""Creation and updates of a strategy's variables: the methods of an extended object, and their hooks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["VariableUpdates", "regroup_updates"]
 
 
 class VariableUpdates(ExtendedBase):
-    """The calls of an extended object that concern variables."""
+    """Methods of an extended object for variables."""
 
     def update(
         self,
@@ -91,7 +91,7 @@ class VariableUpdates(ExtendedBase):
         colocate_with : object
             The result of :meth:`non_slot_devices`.
         fn : callable
-            Called with that device's part of the arguments. If one variable stands for all devices, it is called once
+            Called with that device's part of the arguments. If one variable stands for all devices, `fn` is called once
             with whole distributed values, as in TensorFlow.
         args : list or tuple
         kwargs : mapping, optional
@@ -136,7 +136,7 @@ class VariableUpdates(ExtendedBase):
         Returns
         -------
         tuple of str, or Variable
-            The devices of the replicas; for a strategy without devices of its own, the variable with the least name.
+            The devices of the replicas; for a strategy without devices, the variable whose name sorts first.
 
         Examples
         --------
@@ -149,7 +149,7 @@ class VariableUpdates(ExtendedBase):
     def colocate_vars_with(self, colocate_with_variable: Any) -> AbstractContextManager[None]:
         """Return a context manager in which variables are created on the device of another variable.
 
-        Every device of this library is host memory, so this only checks its argument.
+        Every device of this library is host memory, so this method only checks its argument.
 
         Parameters
         ----------
@@ -181,7 +181,7 @@ class VariableUpdates(ExtendedBase):
         if getattr(colocate_with_variable, "distribute_strategy", None) is not strategy:
             raise ValueError(
                 "`colocate_vars_with` must only be passed a variable created in this tf.distribute.Strategy.scope(), "
-                f"not: {shortened(colocate_with_variable)}. Make that variable in `with strategy.scope()` of "
+                f"not: {shortened(colocate_with_variable)}. Create that variable in `with strategy.scope()` of "
                 f"{strategy!r}"
             )
         return nullcontext()
@@ -225,7 +225,7 @@ class VariableUpdates(ExtendedBase):
         'no component'
         """
         container = getattr(value, "_container", None)
-        if callable(container):  # a weak reference
+        if callable(container):  # stored as a weak reference
             container = container()
         return value if container is None else container
 
@@ -264,7 +264,7 @@ class VariableUpdates(ExtendedBase):
         return request.first_value()
 
     def _create_variable(self, request: Any) -> Any:
-        """Create a variable in the scope of this strategy; a plain one unless overridden."""
+        """Create a variable in the scope of this strategy; a plain variable unless overridden."""
         from ringlet.values.variables.variable_factory import create_plain  # imported on first use
 
         return create_plain(self._container_strategy(), request)
@@ -280,11 +280,11 @@ class VariableUpdates(ExtendedBase):
         return regroup_updates(self, updates, group)
 
     def _check_updated(self, var: Any) -> None:
-        """Raise for variables that :meth:`update` cannot change: those of other strategies, unless overridden."""
+        """Raise an error for variables that :meth:`update` cannot change; by default, variables of other strategies."""
         maker, strategy = getattr(var, "distribute_strategy", None), self._container_strategy()
         if maker is not None and maker is not strategy:
             raise RuntimeError(
-                f"Mixing different strategies: variable '{var.name}' was created by {maker!r}, and update of "
+                f"Mixing different strategies: variable '{var.name}' was created by {maker!r}, but update of "
                 f"{strategy!r} was called. Call update of the strategy that created it"
             )
 
@@ -297,7 +297,7 @@ class VariableUpdates(ExtendedBase):
             return regroup_updates(self, [result], group)
         if len(colocate_with) > self._num_local_replicas:
             raise ValueError(
-                f"update_non_slot was given {len(colocate_with)} devices, and {self._container_strategy()!r} has "
+                f"update_non_slot was given {len(colocate_with)} devices, but {self._container_strategy()!r} has "
                 f"{self._num_local_replicas}: pass the result of its non_slot_devices"
             )
         check_components((args, kwargs), self._num_local_replicas, "update_non_slot was given")

@@ -15,7 +15,7 @@ _IS_ASYNC = 0x80 | 0x200
 
 
 def check_arguments(args: Any, kwargs: Any) -> None:
-    """Raise unless `args` is a list or tuple (ValueError) and `kwargs` a mapping or None (TypeError)."""
+    """Raise an error unless `args` is a list or tuple (ValueError) and `kwargs` a mapping or None (TypeError)."""
     if not isinstance(args, (list, tuple)):
         raise ValueError(
             f"positional args must be a list or tuple, got {shortened(args)} of type {type(args)}: write args=(value,)"
@@ -24,7 +24,7 @@ def check_arguments(args: Any, kwargs: Any) -> None:
         raise TypeError(
             f"kwargs must be a mapping of names to values or None, got {shortened(kwargs)} of type "
             f"{type(kwargs)}: write "
-            "kwargs={'name': value}, or give positional arguments as args"
+            "kwargs={'name': value}, or pass positional arguments as args"
         )
 
 

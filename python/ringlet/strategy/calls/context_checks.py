@@ -1,4 +1,4 @@
-"""Checks that a call is made in replica or cross-replica context, and the scope of a strategy."""
+"""Checks of the context in which a call is made, and the scope of a strategy."""
 
 from __future__ import annotations
 

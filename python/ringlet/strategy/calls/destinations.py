@@ -14,7 +14,7 @@ __all__ = ["check_destinations"]
 
 
 def check_destinations(destinations: Any) -> None:
-    """Raise unless destinations are a device string or a value that stands for its devices.
+    """Raise an error unless destinations are a device string or a value that stands for its devices.
 
     They have no other effect, because all devices share the memory of the host.
     """
@@ -25,7 +25,7 @@ def check_destinations(destinations: Any) -> None:
             raise ValueError("destinations can not be empty: name a device, such as 'CPU:0', or pass a variable")
         Device.parse(destinations)
         return
-    # Plain variables have a device; arrays stand for the host, as TensorFlow's tensors for their device.
+    # Plain variables have a device; arrays stand for the host, as tensors stand for their device in TensorFlow.
     if not isinstance(destinations, np.ndarray) and not isinstance(getattr(destinations, "device", None), str):
         raise TypeError(
             "destinations must be a device string such as 'CPU:0', a variable or a distributed value, got "

@@ -20,7 +20,7 @@ __all__ = ["gather_components", "gather_single", "refuse_slices"]
 
 
 def gather_components(components: Sequence[Any], axis: Any) -> Any:
-    """Concatenate arrays, or nested structures of them leaf by leaf; read-only. One component is returned itself."""
+    """Concatenate arrays, or structures leaf by leaf, to read-only arrays; return a single component unchanged."""
     if len(components) == 1:
         return read_component(components[0])
     columns, shape = leaf_columns(components, "gather")
@@ -28,7 +28,7 @@ def gather_components(components: Sequence[Any], axis: Any) -> Any:
 
 
 def gather_single(value: Any) -> Any:
-    """Return the gathered value of a single replica: its component, or a value that is not distributed itself."""
+    """Return the gathered value of a single replica: its component; a value that is not distributed is unchanged."""
     if not isinstance(value, DistributedValues):
         return value
     check_count(value, 1)
@@ -44,8 +44,8 @@ def _join(column: Sequence[Any], axis: Any) -> Any:
         fits = array.ndim == first.ndim and array.dtype == first.dtype
         if not fits or _others(array.shape, place) != _others(first.shape, place):
             raise InvalidArgumentError(
-                f"cannot gather along axis {axis}: replica 0 has {first.dtype}{list(first.shape)}, replica {replica} "
-                f"{array.dtype}{list(array.shape)}. Only sizes along the axis may differ"
+                f"cannot gather along axis {axis}: replica 0 has {first.dtype}{list(first.shape)}, but replica "
+                f"{replica} has {array.dtype}{list(array.shape)}. Only sizes along the axis may differ"
             )
     if is_other:
         return _concatenate_like(column[0], arrays, place)
@@ -55,7 +55,7 @@ def _join(column: Sequence[Any], axis: Any) -> Any:
 
 
 def _concatenate_like(value: Any, arrays: Sequence[NDArray[Any]], axis: int) -> Any:
-    """Concatenate arrays into one of the library of `value`."""
+    """Concatenate arrays into an array of the library of `value`."""
     first = arrays[0]
     length = sum(array.shape[axis] for array in arrays)
     memory = result_memory((*first.shape[:axis], length, *first.shape[axis + 1 :]), first.dtype)
@@ -72,7 +72,7 @@ def refuse_slices(structure: Any, method: str) -> None:
     for leaf in nest.flatten(structure)[0]:
         parts = nest.flatten(leaf.values)[0] if isinstance(leaf, DistributedValues) else (leaf,)
         for part in parts:
-            # Tensors of PyTorch have methods of these names.
+            # PyTorch tensors have methods with these names.
             if hasattr(part, "indices") and hasattr(part, "values") and kind_of(part) is None:
                 raise NotImplementedError(
                     f"{method} does not support IndexedSlices: gather their values and their indices separately"

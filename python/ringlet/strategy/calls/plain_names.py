@@ -1,4 +1,4 @@
-"""Plain names of the methods that TensorFlow calls experimental."""
+"""Aliases without "experimental" for methods with TensorFlow's experimental names."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ __all__ = ["PlainNames"]
 
 
 class PlainNames:
-    """Base class of classes in which ``local_results = experimental_local_results`` and similar lines make aliases.
+    """Base class of classes with aliases such as ``local_results = experimental_local_results``.
 
-    In a subclass that overrides the method, the alias is the overriding method.
+    In a subclass that overrides the method, the alias refers to the overriding method.
     """
 
     def __init_subclass__(cls) -> None:

@@ -39,7 +39,7 @@ __all__ = [
 
 Array = NDArray[Any]
 
-# Converting these to arrays here is cheaper than the general path.
+# Types that are converted to arrays here, which is cheaper than the general path.
 NUMBER_TYPES = frozenset({bool, int, float, np.float32, np.float64, np.int32, np.int64})
 
 _OPS = {ReduceOp.SUM: Op.SUM, ReduceOp.MEAN: Op.MEAN}
@@ -51,7 +51,7 @@ def as_op(op: ReduceOp) -> Op:
 
 
 def parse_reduce_op(op: Any) -> ReduceOp:
-    """Return the operation with a name in any case, or the operation itself."""
+    """Return the operation for a name, in any case; an operation is returned unchanged."""
     if isinstance(op, ReduceOp):
         return op
     if not isinstance(op, str):
@@ -66,7 +66,7 @@ def parse_reduce_op(op: Any) -> ReduceOp:
 def reduce_components(op: ReduceOp, value: DistributedValues[Any], num_replicas: int) -> Any:
     """Combine the components of a distributed value, which may be nested structures; arrays are read-only.
 
-    A single component is returned itself.
+    A single component is returned unchanged.
     """
     components = value.values
     if len(components) != num_replicas:
@@ -100,7 +100,7 @@ def check_count(value: DistributedValues[Any], num_replicas: int) -> None:
 def reduce_plain(op: ReduceOp, value: Any, num_replicas: int) -> Any:
     """Combine a value that is the same on all replicas: MEAN, and SUM of zeros, return it unchanged.
 
-    Any other SUM is a ValueError: the intended number of summands is unknown.
+    Any other SUM raises ValueError, because the intended number of summands is unknown.
     """
     if op is ReduceOp.MEAN or num_replicas == 1 or _is_zero(value):
         return value
@@ -113,7 +113,7 @@ def reduce_plain(op: ReduceOp, value: Any, num_replicas: int) -> Any:
 def reduce_mirrored(op: ReduceOp, value: DistributedValues[Any], num_replicas: int) -> Any:
     """Combine a distributed value that is equal on all replicas: MEAN returns the first component.
 
-    SUM over several replicas is a ValueError: the intended number of summands is unknown.
+    SUM over several replicas raises ValueError, because the intended number of summands is unknown.
     """
     if op is ReduceOp.SUM and num_replicas > 1:
         raise ValueError(
@@ -124,7 +124,7 @@ def reduce_mirrored(op: ReduceOp, value: DistributedValues[Any], num_replicas: i
 
 
 def read_component(component: Any) -> Any:
-    """Return the current value of a variable, and any other component as it is."""
+    """Return the current value of a variable; return any other component unchanged."""
     kind = type(component)
     if kind is np.ndarray or kind in NUMBER_TYPES:
         return component
@@ -133,7 +133,7 @@ def read_component(component: Any) -> Any:
 
 
 def is_mirrored(value: DistributedValues[Any]) -> bool:
-    """Return whether the type of a distributed value makes its components equal, as for mirrored variables."""
+    """Return whether the type of a distributed value implies equal components, as for mirrored variables."""
     if isinstance(value, Mirrored):
         return True
     synchronization = getattr(value, "synchronization", None)
@@ -168,7 +168,7 @@ def _checked_axes(axis: Any) -> tuple[int, ...]:
 
 def _as_index(entry: Any) -> int:
     if isinstance(entry, bool):
-        raise TypeError("an axis is an int, not a bool")
+        raise TypeError("axis contains a bool: expected None, an int or a tuple of ints")
     # TensorFlow accepts 0.0 as 0.
     return int(entry) if isinstance(entry, float) and entry.is_integer() else operator.index(entry)
 
@@ -207,13 +207,13 @@ def _over_replicas(extended: StrategyExtended, components: list[Any]) -> Any:
 
 
 def _sum_along(array: Array, axes: tuple[int, ...]) -> Array:
-    if array.dtype.name in ML_NAMES:  # long sums in so few bits would stop growing
+    if array.dtype.name in ML_NAMES:  # with so few bits, long sums would stop growing
         return np.asarray(np.add.reduce(array, axis=axes, dtype=np.float32)).astype(array.dtype)
     if array.dtype.kind not in "iufc":
         raise TypeError(
-            f"cannot add along an axis of an array of dtype {array.dtype}: convert it to a number type first"
+            f"cannot add along an axis of an array of dtype {array.dtype}: convert it to a numeric dtype first"
         )
-    # The dtype is kept: NumPy would widen small integers, which then would not wrap as the strategy's sums do.
+    # Keep the dtype: NumPy would widen small integers, but the strategy's sums over replicas wrap around.
     return np.asarray(np.add.reduce(array, axis=axes, dtype=array.dtype))
 
 

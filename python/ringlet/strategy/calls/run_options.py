@@ -1,4 +1,4 @@
-"""RunOptions: the options of ``strategy.run``, TensorFlow's and our own."""
+"""RunOptions: the options of ``strategy.run``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RunOptions(_TensorFlowFields):
     Parameters
     ----------
     experimental_enable_dynamic_batch_size, experimental_bucketizing_dynamic_shape, experimental_xla_options
-        The fields, accepted for compatibility; without effect.
+        TensorFlow's fields, accepted for compatibility; without effect.
     writable_results : bool
         Whether ``all_reduce`` returns separate, writable arrays to each replica. Otherwise replicas share one
         read-only result, which is faster. Not a field of the tuple.

@@ -26,7 +26,7 @@ class KindShape:
         self.names = names
 
     def paths(self) -> list[Any]:
-        """Return the path and the array type of each leaf; never equal to those of a plain shape."""
+        """Return the path and the array type of each leaf, which never equal the paths of a plain shape."""
         return list(zip(self.shape.paths(), self.names, strict=True))
 
     def __eq__(self, other: object) -> bool:
@@ -53,9 +53,9 @@ class Shapes:
     """The structures that the replicas of one run pass to their collectives.
 
     A collective combines the arrays of flattened structures by their position, and cannot distinguish ``{"w": x}`` from
-    ``{"b": x}``. So every replica records its structure before a call and compares it with that of replica 0 after it.
-    Replica 0 has recorded its own by then, because the call has returned, and cannot be further than the next call, for
-    which it waits for the others; hence two slots for each replica, used alternately, are enough.
+    ``{"b": x}``. So every replica records its structure before a call, and compares it with replica 0's structure
+    afterwards. Replica 0 has recorded its structure by then, because the call has returned, and it waits for the others
+    in its next call at the latest. Two slots for each replica, used alternately, are therefore enough.
     """
 
     __slots__ = ("_next_slots", "_slots")
@@ -65,25 +65,25 @@ class Shapes:
         self._next_slots = [0] * num_replicas
 
     def record(self, replica: int, shape: Any) -> None:
-        """Record the structure of a replica's next call; repeatable if the call fails before other replicas see it."""
+        """Record the structure of a replica's next call; repeatable until other replicas take part in the call."""
         self._slots[self._next_slots[replica]][replica] = shape
 
     def compare(self, replica: int, shape: Any, call: str = "all_reduce") -> None:
-        """Raise unless replica 0 combined the same structure in the call that has returned."""
+        """Raise an error unless replica 0 combined the same structure in the call that has returned."""
         slot = self._next_slots[replica]
         first = self._slots[slot][0]
         self._next_slots[replica] = 1 - slot
-        # Paths decide: types with the same paths, such as lists and tuples, are interchangeable.
+        # Only paths are compared: types with the same paths, such as lists and tuples, are interchangeable.
         if shape is not first and shape != first and shape.paths() != first.paths():
             raise CollectiveMismatchError(
                 _mixed_kinds(call, first, replica, shape)
                 or f"the replicas called {call} with different structures: replica 0 {_describe(first)}, replica "
-                f"{replica} {_describe(shape)}, with * for each array. Give the same keys on every replica, with "
-                "zeros where one has nothing to add"
+                f"{replica} {_describe(shape)}, with * for each array. Pass the same keys on every replica, with "
+                "zeros where a replica has no value"
             )
 
     def explain(self, replica: int, call: str, error: CollectiveMismatchError) -> CollectiveMismatchError:
-        """Return the error to raise for a mismatch: it names array libraries if they differ, else it is the core's."""
+        """Return the error for a mismatch; it names the array libraries if they differ, else it is the core's."""
         calls = [line for line in str(error).splitlines() if line.lstrip().startswith("rank ")]
         if not all(f"{call}(" in line for line in calls):
             return error
@@ -94,7 +94,7 @@ class Shapes:
 
 
 def describe_shape(shape: Any) -> str:
-    """Return the text of what :meth:`Shapes.compare` compares: paths, and array types if not NumPy's."""
+    """Return the data that :meth:`Shapes.compare` compares, as text: paths, and array types other than NumPy's."""
     return ", ".join(map(str, shape.paths()))
 
 

@@ -19,10 +19,10 @@ _PACKAGE = str(Path(__file__).resolve().parents[1])
 
 
 class Abortable(Protocol):
-    """Base class of what an uncaught exception aborts."""
+    """Base class of objects that an uncaught exception aborts."""
 
     def abort(self, reason: str) -> None:
-        """Fail on all workers, with this reason."""
+        """Make all workers fail with this reason."""
 
 
 _abortables: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -40,12 +40,12 @@ def abort_on_crash(group: Abortable) -> None:
 def broadcast_crash(error: BaseException) -> None:
     """Abort all groups now; for programs that handle their last exception themselves."""
     for group in list(_abortables):
-        with contextlib.suppress(Exception):  # the exception that ends the process is the one to show
+        with contextlib.suppress(Exception):  # an error here must not hide the exception that ends the process
             group.abort(describe_crash(error))
 
 
 def _hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    broadcast_crash(error)  # first: the other workers wait, and printing a traceback may take long
+    broadcast_crash(error)  # first, because the other workers wait, and printing a traceback may take long
     _previous[0](kind, error, trace)
 
 

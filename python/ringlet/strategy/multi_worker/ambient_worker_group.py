@@ -1,4 +1,4 @@
-"""The worker group of the current strategy, or else of the last one that this process has created."""
+"""The worker group of the current strategy or, without one, of the last strategy created in this process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Workers", "current_workers", "register_workers"]
 class Workers(Protocol):
     """Base class of worker groups: calls that all workers make together, in the same order, outside of replicas.
 
-    The first call includes the rendezvous. Every call waits at most for the strategy's time-out, and raises on all
+    The first call includes the rendezvous. Every call waits at most the strategy's time-out, and raises an error on all
     workers if one is lost or has made another call.
     """
 
@@ -38,7 +38,7 @@ class Workers(Protocol):
         ...
 
     def barrier(self, name: str) -> None:
-        """Wait until all workers have called this."""
+        """Wait until all workers have called this method."""
 
     def sum(self, number: int) -> int:
         """Return the sum over all workers."""
@@ -57,16 +57,16 @@ _registered: list[weakref.ref[Any]] = []
 
 
 def register_workers(workers: Workers) -> None:
-    """Make :func:`current_workers` return a group outside of the scope of its strategy, while that is alive.
+    """Make :func:`current_workers` return a group outside of its strategy's scope, while the group is alive.
 
-    Groups registered before are returned again once it is collected.
+    Once the group is collected, the group registered before it is returned again.
     """
     _registered[:] = [each for each in _registered if each() is not None]
     _registered.append(weakref.ref(workers))
 
 
 def current_workers() -> Workers | None:
-    """Return the worker group of the current strategy, or of the last one created; None without several processes."""
+    """Return the worker group of the current strategy, or of the last one created; None in a single process."""
     mode = context.current()
     found: Workers | None = None if mode is None else getattr(mode.strategy.extended, "_workers", None)
     if found is not None:

@@ -24,7 +24,7 @@ from ringlet.values import IndexedSlices, leaf_columns
 __all__ = ["gather_over_workers", "reduce_over_workers"]
 
 Array = NDArray[Any]
-# One leaf of a structure: its values of the replicas of this process, in order.
+# One leaf of a structure: the values of this process's replicas, in order.
 Column = Sequence[Any]
 
 
@@ -33,8 +33,9 @@ def reduce_over_workers(
 ) -> list[Any]:
     """Combine values of the replicas of all workers in one pass, bit for bit as a replica's all_reduce does.
 
-    `values` holds, for each leaf of `shape`, the components of this process, which may be nested structures. If those
-    differ, InvalidArgumentError is raised here only; if workers differ, CollectiveMismatchError on all.
+    `values` holds, for each leaf of `shape`, the components of this process, which may be nested structures. If the
+    structures of one process differ, it alone raises InvalidArgumentError; if workers differ, all raise
+    CollectiveMismatchError.
     """
     flat = [leaf_columns([read_component(part) for part in components], "reduce") for components in values]
     columns = [column for parts, _ in flat for column in parts]
@@ -74,14 +75,14 @@ def _gather_column(workers: WorkerGroup, column: Column, axis: int) -> Any:
 
 
 def _checked(column: Column) -> Column:
-    """Return a column after a check that its arrays are alike, so that all ranks of this process make the same call."""
+    """Return a column if its arrays have one shape and dtype, so that all ranks of this process make the same call."""
     arrays = [as_ndarray(leaf) for leaf in column]
     first = arrays[0]
     for replica, array in enumerate(arrays):
         if array.shape != first.shape or array.dtype != first.dtype:
             raise InvalidArgumentError(
                 f"the arrays to reduce differ: {first.dtype}{list(first.shape)} at replica 0 of this worker, "
-                f"{array.dtype}{list(array.shape)} at replica {replica}. Give all replicas one shape and dtype."
+                f"{array.dtype}{list(array.shape)} at replica {replica}. Pass one shape and dtype on all replicas."
             )
     return [array if kind_of(leaf) is None else leaf for leaf, array in zip(column, arrays, strict=True)]
 

@@ -1,4 +1,4 @@
-"""Initial value of a variable on several workers: that of the chief, after all have requested the same variable."""
+"""Initial value of a variable on several workers: the chief's value, if all workers request the same variable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["first_value_of_chief"]
 
 
 def first_value_of_chief(workers: WorkerGroup, request: Any) -> NDArray[Any]:
-    """Return the initial value of a new variable: that of the first worker, on all workers.
+    """Return the initial value of a new variable: the first worker's value, on all workers.
 
     The error of a worker that cannot compute its value is raised there; the other workers get CollectiveAborted.
     """
@@ -32,11 +32,11 @@ def first_value_of_chief(workers: WorkerGroup, request: Any) -> NDArray[Any]:
         raise problem
     for name, (_, failure) in zip(names, reports, strict=True):
         if failure is not None:
-            raise CollectiveAborted(f"{name} could not make variable {mine}: {failure}")
+            raise CollectiveAborted(f"{name} could not create variable {mine}: {failure}")
     if any(requested != mine for requested, _ in reports):
         lines = "".join(f"\n  {name}: {requested}" for name, (requested, _) in zip(names, reports, strict=True))
         raise CollectiveMismatchError(
-            f"the workers do not make the same variable:{lines}\nMake the same variables in the same order, with equal "
-            "names, shapes and dtypes, on every worker."
+            f"the workers do not create the same variable:{lines}\nCreate the same variables in the same order, with "
+            "equal names, shapes and dtypes, on every worker."
         )
     return workers.broadcast(value)

@@ -35,10 +35,10 @@ _LONGEST_PAUSE_SECONDS = 0.5
 
 
 class WorkerShapes(Shapes):
-    """The structures that replicas pass to their collectives, where some replicas are in other processes.
+    """The structures that replicas of several processes pass to their collectives.
 
-    Structures of one process are compared at every call. Those of several processes are compared when one is new, by a
-    call of its own that does not match that of a process with another structure.
+    Structures of one process are compared at every call. Structures of several processes are compared only when one is
+    new, by a separate call, which does not match the call of a process with another structure.
     """
 
     __slots__ = ("_workers",)
@@ -48,7 +48,7 @@ class WorkerShapes(Shapes):
         self._workers = workers
 
     def record(self, replica: int, shape: Any) -> None:
-        """Record the structure of a replica's next call, and compare a new one with those of other processes."""
+        """Record the structure of a replica's next call, and compare a new structure between the processes."""
         super().record(replica, shape)
         if shape is not LEAF:
             self._workers.check_structures_of(replica, [shape])
@@ -68,7 +68,7 @@ class SingleRun:
         self.ended = [False]
 
     members: Sequence[Member] = ()
-    # There are no helpers that could still be running.
+    # A single replica has no helpers that could still be running.
     is_abandoned = is_stopping = False
     whole_batch = 0
 
@@ -110,10 +110,10 @@ class SingleRun:
 class WorkerRun(ReplicaRun):
     """A run of several replicas of a worker.
 
-    Takes the arguments of :class:`ReplicaRun`. The replicas of this process have a group of their own for
-    ``merge_call``, from which a replica departs when it ends. It cannot depart from the group of all replicas, which
-    outlives this run. Instead, a replica that ends checks whether another one of this process waits for it in a call
-    of that group, and if so aborts the group, because the call could never complete.
+    Takes the arguments of :class:`ReplicaRun`. The replicas of this process have a separate group for ``merge_call``,
+    from which a replica departs when it ends. It cannot depart from the group of all replicas, which outlives this run.
+    Instead, a replica that ends checks whether another one of this process waits for it in a call of that group, and if
+    so aborts the group, because the call could never complete.
     """
 
     def __init__(
@@ -140,7 +140,9 @@ class WorkerRun(ReplicaRun):
         self.use_group()
         replica = context.current().local_replica_id  # type: ignore[union-attr]  # a replica calls
         assert replica is not None
-        self.members = self.workers.members()  # before the call is counted: a group must exist to be aborted
+        self.members = (
+            self.workers.members()
+        )  # before the call is counted, because only an existing group can be aborted
         self._enter(replica, _COLLECTIVE)
         member = self.workers.member(replica)
         if not self._is_in_series[replica]:
@@ -176,7 +178,7 @@ class WorkerRun(ReplicaRun):
         problem = self._count_call(replica, kind)
         if problem is None:
             return
-        if self.workers.failure is not None:  # every call raises the failure of the group, whatever else is wrong
+        if self.workers.failure is not None:  # a failure of the group takes precedence over any other error
             self.workers.members()[replica].barrier()
         raise problem
 
@@ -219,7 +221,7 @@ class WorkerRun(ReplicaRun):
         super()._finish(replica)
 
     def _release_waiting(self, replica: int, error: BaseException | None) -> None:
-        """Abort the group of all replicas if another replica of this process waits there for the one that ends."""
+        """Abort the group of all replicas if another replica of this process waits there for the ending replica."""
         what = "has returned" if error is None else f"raised {one_line(error).rstrip('.')}"
         mine = self._entered[replica] if replica >= 0 else -1
         for other, number in enumerate(self._entered):
@@ -247,7 +249,7 @@ class WorkerRun(ReplicaRun):
         )
 
     def _raise_failure(self) -> NoReturn:
-        # All replicas report one failure of the group, each in other words: keep one of each class.
+        # All replicas report the same failure of the group with different texts: keep one of each class.
         reported: set[type[BaseException]] = set()
         for replica, error in sorted(self._failures.items()):
             self.workers.annotate(error)

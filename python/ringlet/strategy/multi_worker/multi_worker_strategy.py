@@ -56,7 +56,7 @@ class MultiWorkerMirroredStrategy(Strategy):
     Raises
     ------
     ValueError
-        If an argument is of another type, or the cluster cannot consist of workers; see
+        If an argument has the wrong type, or the cluster cannot consist of workers; see
         :class:`~ringlet.errors.ClusterConfigError`.
 
     Notes
@@ -85,7 +85,7 @@ class MultiWorkerMirroredStrategy(Strategy):
 
     @property
     def cluster_resolver(self) -> ClusterResolver:
-        """The resolver of the cluster that this strategy runs on."""
+        """The resolver of the strategy's cluster."""
         resolver: ClusterResolver = self.extended._cluster_resolver  # type: ignore[attr-defined]  # set by __init__
         return resolver
 
@@ -94,14 +94,14 @@ class MultiWorkerMirroredStrategy(Strategy):
 
 
 class _AcceptsBothSpellings(type):
-    """Metaclass of the experimental spelling: instances of the other spelling are instances of it too."""
+    """Metaclass of the experimental class: instances of the other class count as its instances."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, MultiWorkerMirroredStrategy)
 
 
 class ExperimentalMultiWorkerMirroredStrategy(MultiWorkerMirroredStrategy, metaclass=_AcceptsBothSpellings):
-    """``tf.distribute.experimental.MultiWorkerMirroredStrategy``, whose arguments are in another order.
+    """``tf.distribute.experimental.MultiWorkerMirroredStrategy``, which takes its arguments in another order.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class ExperimentalMultiWorkerMirroredStrategy(MultiWorkerMirroredStrategy, metac
 
 
 class MultiWorkerMirroredExtended(MirroredExtended):
-    """Implementation of :class:`MultiWorkerMirroredStrategy`; with one worker, that of MirroredStrategy."""
+    """Implementation of :class:`MultiWorkerMirroredStrategy`; with one worker, it behaves like MirroredStrategy's."""
 
     def __init__(self, container_strategy: Strategy, cluster_resolver: Any, options: Any) -> None:
         if not isinstance(options, CommunicationOptions):
@@ -158,7 +158,7 @@ class MultiWorkerMirroredExtended(MirroredExtended):
         self._workers = _worker_group(spec, job, index, count, options)
         if self._workers is not None:
             register_workers(self._workers)
-            # Replicas of all workers share the cores of the machine; those of this worker, if several, are counted
+            # Replicas of all workers share the cores of the machine; several replicas of this worker are counted
             # elsewhere.
             self._num_sharing = self._num_replicas_in_sync - (count if count > 1 else 0)
 
@@ -258,7 +258,7 @@ class MultiWorkerMirroredExtended(MirroredExtended):
         return distribute_datasets_from_function(dataset_fn, len(self._devices), options, **self._worker_arguments())
 
     def _worker_arguments(self) -> dict[str, Any]:
-        """Return the arguments that tell a distributed dataset which worker this is."""
+        """Return the arguments of a distributed dataset that identify this worker."""
         workers = self._workers
         if workers is None:
             return {}
@@ -306,7 +306,7 @@ class MultiWorkerMirroredExtended(MirroredExtended):
         return nest.unflatten(shape, reduce_over_workers(workers, op, components, shape, workers.call_options(options)))
 
     def _components(self, leaf: Any) -> Sequence[Any]:
-        """Return the values of the replicas of this process; a value that is not distributed is that of each."""
+        """Return the values of this process's replicas; a value that is not distributed is repeated."""
         if not isinstance(leaf, DistributedValues):
             return (leaf,) * len(self._devices)
         check_count(leaf, len(self._devices))

@@ -1,4 +1,4 @@
-"""Codec for arrays of text, which collectives cannot move: to bytes that processes exchange, and back."""
+"""Codec for arrays of text, which collectives do not support: conversion to bytes and back."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def text_to_bytes(array: NDArray[Any]) -> bytes:
     if not kinds <= {str, bytes}:
         names = sorted(kind.__name__ for kind in kinds - {str, bytes})
         raise InvalidArgumentError(
-            f"cannot exchange an array of {array.dtype} that holds {', '.join(names)} between processes: give numbers, "
-            "strings or bytes"
+            f"cannot exchange an array of {array.dtype} that holds {', '.join(names)} between processes: pass "
+            "numbers, strings or bytes"
         )
     items = [item if isinstance(item, str) else {"bytes": item.decode("latin-1")} for item in array.ravel().tolist()]
     return json.dumps([array.dtype.str, array.shape, items]).encode()

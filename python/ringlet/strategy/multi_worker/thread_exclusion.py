@@ -13,7 +13,7 @@ __all__ = ["ThreadExclusion"]
 class ThreadExclusion:
     """A re-entrant context manager for one thread at a time; other threads get an error instead of waiting.
 
-    All workers make their calls in the same order, and concurrent threads do not have an order.
+    All workers must make their calls in the same order, but the order of concurrent threads is undefined.
     """
 
     __slots__ = ("_depth", "_holder", "_what")
@@ -25,13 +25,13 @@ class ThreadExclusion:
 
     def __enter__(self) -> ThreadExclusion:
         me = threading.get_ident()
-        # One atomic operation, so that of two concurrent threads only one succeeds.
+        # One atomic operation, so that only one of two concurrent threads succeeds.
         holder = self._holder.setdefault("thread", me)
         if holder != me:
             raise RuntimeError(
-                f"two threads use {self._what} at the same time, {_name(me)!r} and {_name(holder)!r}: all workers must "
-                "make their calls in the same order, and concurrent threads do not have an order. Call it from one "
-                "thread, or make a strategy for each thread, in the same order on every worker"
+                f"two threads use {self._what} at the same time, {_name(me)!r} and {_name(holder)!r}: all workers "
+                "must make their calls in the same order, but the order of concurrent threads is undefined. Call it "
+                "from one thread, or make a strategy for each thread, in the same order on every worker"
             )
         self._depth += 1
         return self
@@ -46,10 +46,10 @@ class ThreadExclusion:
 
     @contextmanager
     def transferred(self) -> Iterator[None]:
-        """Let the calling thread act for the holder, which waits meanwhile."""
+        """Let the calling thread act for the holder, which waits for it."""
         holder = self._holder.get("thread")
         if holder is None:
-            raise AssertionError("no thread is the holder")
+            raise AssertionError("no thread holds the strategy")
         self._holder["thread"] = threading.get_ident()
         try:
             yield

@@ -37,9 +37,9 @@ T = TypeVar("T")
 
 _RESUME = "resuming after an exception left the strategy"
 _NOTHING = np.empty(0, np.uint8)
-# Patterns of ranks, numbers of calls and series in error texts of the core, which are translated for users.
+# Patterns of ranks, call numbers and lists in error texts of the core, which are translated for users.
 _RANK = re.compile(r"\b(rank) (\d+)\b|\brank(?=s?\b)")
-# A text is translated once: afterwards it has no ranks.
+# Each text is translated only once: the translated text contains no ranks.
 _CALL = re.compile(
     r"(\bthe ranks did not make the same call \(their call number |, call (?=\d+ of rank)"
     r"|\brank \d+ \((?:[^()]* )?after (?=\d+ calls?\)))(\d+)( calls?\))?"
@@ -49,13 +49,13 @@ _SERIES = {"outside of a series": "outside of strategy.run", "of a series": "of 
 _OF_THE_CORE = (CollectiveMismatchError, DeadlineExceededError, WorkerLostError)
 _RESTART = "Start all workers again, from the last checkpoint if there is one"
 
-# Number of the next strategy. All workers create strategies in the same order, so a number identifies the same one
+# Number of the next strategy. All workers create strategies in the same order, so a number identifies the same strategy
 # on each worker.
 _numbers = itertools.count(1)
 
 
 class WorkerGroup:
-    """The workers of one strategy: the index of this process, and collective calls of all of them.
+    """The workers of one strategy: the index of this process, and their collective calls.
 
     The rendezvous takes place at the first call that needs the other workers. All workers make the same calls in the
     same order, outside of replicas or in a ``merge_fn``, from one thread at a time; ``timeout_seconds`` limits each
@@ -78,16 +78,16 @@ class WorkerGroup:
         self._joining = threading.Lock()
         self._attempts = 0
         self._last_error: BaseException | None = None
-        # The structures of each replica that were compared with those of the other workers.
+        # For each replica, the structures that were compared with the other workers.
         self._compared: list[dict[Any, None]] = [{} for _ in range(cluster.num_local)]
-        # Of each replica: number of its calls that are not the user's, such as those of the handshake.
+        # For each replica, the number of its internal calls, such as calls of the handshake.
         self._num_uncounted = [0] * cluster.num_local
         # Replicas that must synchronize with all others before their next call.
         self._to_resume: set[int] = set()
 
     @property
     def job(self) -> str:
-        """A text that is equal on all workers of this job and differs from that of any other job."""
+        """A text that is equal on all workers of this job and differs between jobs."""
         return hashlib.sha256(f"{self.cluster.digest()} {job_id(os.environ)}".encode()).hexdigest()[:32]
 
     @property
@@ -98,7 +98,7 @@ class WorkerGroup:
     # --- calls of all workers -----------------------------------------------------------------------------------------
 
     def barrier(self, name: str) -> None:
-        """Wait until all workers have called this with the same name."""
+        """Wait until all workers have called this method with the same name."""
         self._call_uncounted(lambda _, member: member.barrier(name))
 
     def sum(self, number: int) -> int:
@@ -115,7 +115,7 @@ class WorkerGroup:
         return result
 
     def exchange(self, data: bytes, what: str = "") -> list[bytes]:
-        """Return the data of every worker, in their order; `what`, the purpose, is for errors of mismatched calls."""
+        """Return the data of every worker, in worker order; `what` is the purpose, for errors of mismatched calls."""
         mine = np.frombuffer(join_frames([data]), np.uint8)
 
         def call(local: int, member: Member) -> Array:
@@ -129,7 +129,7 @@ class WorkerGroup:
     def call_on_ranks(self, call: Callable[[int, Member], T]) -> list[T]:
         """Make one call of each rank of this process in parallel, while all workers do; return the results.
 
-        The call gets the index of a replica in this process and its rank in the group of all replicas.
+        The call receives the index of a replica in this process and its rank in the group of all replicas.
         """
         with self.single_thread:
             try:
@@ -142,7 +142,7 @@ class WorkerGroup:
                 raise
 
     def _call_uncounted(self, call: Callable[[int, Member], T]) -> list[T]:
-        """Make a call as `call_on_ranks`, which messages do not number: they number the calls of the user."""
+        """Make an internal call like `call_on_ranks`; the call numbers in messages count the user's calls only."""
 
         def uncounted(local: int, member: Member) -> T:
             with self._not_counting(local):
@@ -158,12 +158,12 @@ class WorkerGroup:
         self._num_uncounted[local] += core.calls - before
 
     def check_structures(self, shapes: Sequence[Any]) -> None:
-        """Check that all workers combine the same structures, if some were not compared before."""
+        """Check that all workers combine the same structures, unless these were compared before."""
         if not self._is_compared(0, tuple(shapes)):
             self.call_on_ranks(lambda local, _: self.check_structures_of(local, shapes))
 
     def check_structures_of(self, local: int, shapes: Sequence[Any]) -> None:
-        """Make the check of :meth:`check_structures` for one replica of this process; all replicas do."""
+        """Make the check of :meth:`check_structures` for one replica; all replicas of this process make it."""
         key = tuple(shapes)
         if self._is_compared(local, key):
             return
@@ -182,7 +182,7 @@ class WorkerGroup:
     # --- options ------------------------------------------------------------------------------------------------------
 
     def call_options(self, options: Any) -> CallOptions:
-        """Parse the options of one call, merged into those of the strategy."""
+        """Parse the options of one call, merged with the strategy's options."""
         if options is None:
             return self._defaults
         check_options(options)
@@ -192,7 +192,7 @@ class WorkerGroup:
     # --- ranks --------------------------------------------------------------------------------------------------------
 
     def members(self) -> list[Member]:
-        """Return this process's ranks in the group of all replicas, after a rendezvous if there was none."""
+        """Return this process's ranks in the group of all replicas, after the rendezvous if it has not taken place."""
         if self._members is None:
             before = self._attempts
             with self._joining:
@@ -201,7 +201,7 @@ class WorkerGroup:
         return self._members  # type: ignore[return-value]  # set by _join
 
     def _join(self, before: int) -> None:
-        # Several replicas may call this at once: they share the outcome of one attempt.
+        # Several replicas may call this concurrently; they share the outcome of one attempt.
         if self._attempts != before and self._last_error is not None:
             raise copy.copy(self._last_error)
         try:
@@ -218,8 +218,8 @@ class WorkerGroup:
     def member(self, local: int) -> Member:
         """Return one rank of this process for its next call; after an exception, synchronize with all replicas first.
 
-        An exception may have left the strategy on one worker and not on another. Without the barrier, their next calls
-        would be matched with each other.
+        An exception may have left the strategy on one worker and not on another. Without the barrier, the next calls of
+        these workers would be matched with each other.
         """
         members = self.members()
         if self._to_resume and local in self._to_resume:
@@ -238,11 +238,11 @@ class WorkerGroup:
 
     @property
     def failure(self) -> str | None:
-        """Why the group has failed; None if it has not."""
+        """The reason why the group has failed; None if it has not failed."""
         return None if self._members is None else self._members[0]._core.group.failure
 
     def annotate(self, error: BaseException) -> None:
-        """Prepare for an exception that leaves the strategy, and add to it what to do next."""
+        """Prepare for an exception that leaves the strategy, and add the remedy to it."""
         self._to_resume = set(range(self.num_local))
         for compared in self._compared:
             compared.clear()  # a comparison may have been interrupted on another worker
@@ -254,7 +254,7 @@ class WorkerGroup:
             add_note(error, f"this strategy is unusable on every worker. {_RESTART}")
 
     def is_group_failure(self, error: BaseException) -> bool:
-        """Return whether an exception carries the core's own text about the failure of the group."""
+        """Return whether an exception has the core's own text about the failure of the group."""
         if self.failure is None or not error.args or not isinstance(error.args[0], str):
             return False
         # Workers that abort the group supply the text themselves.
@@ -262,7 +262,7 @@ class WorkerGroup:
         return isinstance(error, _OF_THE_CORE) or (is_call and error.args[0].startswith(self.failure))
 
     def _translated(self, error: BaseException, text: str) -> str:
-        """Replace ranks in a text of the core by the names of workers and replicas."""
+        """Replace the ranks in a text of the core with the names of workers and replicas."""
         if isinstance(error, WorkerLostError) and 0 <= error.rank < self.cluster.num_ranks:
             text = _LOST.sub(f"{self.cluster.names[error.rank // self.num_local]} (pid", text, count=1)
         for core_term, term in _SERIES.items():

@@ -80,7 +80,7 @@ class Cluster:
 
 
 def join(cluster: Cluster, number: int, timeout_seconds: float) -> list[Member]:
-    """Make the rendezvous, check that programs and replicas match, and return the ranks of this process's replicas.
+    """Perform the rendezvous, check that programs and replicas match, and return the ranks of this process's replicas.
 
     `number` counts the strategies of the program, and is the same on all workers. The time-out, which may be infinite,
     applies here and to each later call.
@@ -126,7 +126,7 @@ def _refuse_too_many(cluster: Cluster) -> None:
     if cluster.num_workers > MOST_PROCESSES or cluster.num_ranks > MOST_RANKS:
         raise ClusterConfigError(
             f"the cluster has {cluster.num_workers} workers with {cluster.num_ranks} replicas: a strategy has at most "
-            f"{MOST_PROCESSES} workers with {MOST_RANKS} replicas. Give it fewer workers, with more replicas each",
+            f"{MOST_PROCESSES} workers with {MOST_RANKS} replicas. Use fewer workers with more replicas each",
             "$.cluster",
         )
 
@@ -141,13 +141,13 @@ def _refuse_other_machines(cluster: Cluster) -> None:
     raise ClusterConfigError(
         f"{task_name(job, index)} is at {address}{more}, which is not this machine: the workers of a strategy are "
         f"processes of one machine in this version. To run all {cluster.num_workers} workers here: "
-        f"{run_command(cluster)}. If {address} is a name of this machine, write localhost in its place",
+        f"{run_command(cluster)}. If {address} is a name of this machine, write localhost instead",
         f"$.cluster.{job}[{index}]",
     )
 
 
 def _log_long_wait(cluster: Cluster, wait: Callable[[], Member]) -> Member:
-    """Wait for the other workers, and log a warning if that takes long."""
+    """Wait for the other workers, and log a warning if the wait is long."""
     is_done: list[bool] = []
 
     def log() -> None:
@@ -167,7 +167,7 @@ def _log_long_wait(cluster: Cluster, wait: Callable[[], Member]) -> Member:
 
 
 def _facts(cluster: Cluster, member: Member) -> list[dict[str, Any]]:
-    """Exchange the properties that must match, and return those of each worker."""
+    """Exchange the properties that must match, and return each worker's properties."""
     script, content = script_of_process()
     mine = {
         "replicas": cluster.num_local,
@@ -197,7 +197,7 @@ def _compare(cluster: Cluster, facts: Sequence[dict[str, Any]]) -> None:
     if len(set(replicas)) > 1:
         counts = ", ".join(f"{name} has {count}" for name, count in zip(cluster.names, replicas, strict=True))
         raise FailedPreconditionError(
-            f"the workers have different numbers of replicas: {counts}. Give all of them as many: the same "
+            f"the workers have different numbers of replicas: {counts}. Set the same number on all of them: the same "
             "RINGLET_NUM_DEVICES, the same set_logical_devices, or `ringlet run --replicas`"
         )
     _compare_scripts(cluster, facts)
@@ -213,6 +213,6 @@ def _compare_scripts(cluster: Cluster, facts: Sequence[dict[str, Any]]) -> None:
         if each["content"] != first["content"]:
             raise FailedPreconditionError(
                 f"{first_name} runs {first['script']} and {name} runs {each['script']}, which are different programs. "
-                "Start the same script for every task; give each of two jobs with one cluster its own RINGLET_JOB_ID; "
-                f"or, where programs differ on purpose, set {MIXED_VARIABLE}=1 for one of them"
+                "Start the same script for every task; set a different RINGLET_JOB_ID for each of two jobs with one "
+                f"cluster; or, if programs differ on purpose, set {MIXED_VARIABLE}=1 for one of them"
             )

@@ -30,9 +30,9 @@ __all__ = ["ParameterServers", "servers_of"]
 
 _log = logging.getLogger(__name__)
 
-# One for the message with a table, one to keep, and some for other threads.
+# Free file descriptors for a new table: one in the message, one to keep, and some for other threads.
 _SPARE_FILES = 8
-# After this time a missing reply is logged.
+# Time after which a missing reply is logged.
 _SLOW_SECONDS = 30.0
 
 
@@ -45,13 +45,13 @@ class ParameterServers:
         self._lock = threading.Lock()
         # For each parameter server, the keys of tables whose variables were freed; finalizers append.
         self._freed: list[collections.deque[int]] = [collections.deque() for _ in tasks.ps]
-        self._numbers = itertools.count()  # of requests
+        self._numbers = itertools.count()  # request ids
 
     @property
     def lost(self) -> PSUnavailableError | None:
         """The first loss of a parameter server, after which no tables are created; existing ones stay readable.
 
-        A new exception for each call: a stored one would keep its frames, and with them the whole job, alive.
+        Each call returns a new exception, because a stored one would keep its frames, and so the whole job, alive.
         """
         return None if self._loss is None else PSUnavailableError(*self._loss)
 
@@ -85,14 +85,16 @@ class ParameterServers:
         freed = self._freed[index]
         if keys := [freed[i] for i in range(len(freed))]:
             self._ask(index, ("forget", keys))
-            for _ in keys:  # only after the reply: an interrupted request is repeated
+            for _ in keys:  # removed only after the reply, because an interrupted request is repeated
                 freed.popleft()
 
     def mark_lost(self, index: int) -> PSUnavailableError | FailedPreconditionError:
-        """Record that a parameter server has ended; return the error to raise, of the first recorded loss."""
+        """Record that a parameter server has ended; return the error of the first recorded loss."""
         if self._loss is None:
             reason = self.tasks.ending_of("ps", index) or "has closed its connection"
-            if all(channel.fileno() < 0 for channel in (*self.tasks.ps, *self.tasks.workers)):  # by this process
+            if all(
+                channel.fileno() < 0 for channel in (*self.tasks.ps, *self.tasks.workers)
+            ):  # this process has closed them
                 return _stopped()
             self._loss = (
                 f"parameter server {index} ({task_name('ps', index)}, pid {self.tasks.pid_of('ps', index)}) {reason}: "
@@ -121,7 +123,7 @@ class ParameterServers:
 
 
 def _uninterrupted(call: Callable[..., _core.Table], *args: Any) -> _core.Table:
-    """Call a function outside of the main thread, where no signal handler can raise in the middle of a message."""
+    """Call a function in a thread other than the main thread, so that no signal handler interrupts a message."""
     if threading.current_thread() is not threading.main_thread():
         return call(*args)
     future: concurrent.futures.Future[_core.Table] = concurrent.futures.Future()
@@ -129,7 +131,7 @@ def _uninterrupted(call: Callable[..., _core.Table], *args: Any) -> _core.Table:
     try:
         return future.result()
     finally:
-        del future  # its exception refers to this frame
+        del future  # the exception of the result refers to this frame
 
 
 def _fulfil(future: concurrent.futures.Future[Any], call: Callable[..., Any], args: tuple[Any, ...]) -> None:
@@ -158,7 +160,7 @@ def _reply_to(number: int, channel: Channel, deadline: Deadline) -> tuple[Messag
 
 def _receive(channel: Channel, deadline: Deadline) -> Message:
     poller = select.poll()
-    with contextlib.suppress(ValueError):  # closed in the meantime, which `poll` detects
+    with contextlib.suppress(ValueError):  # the channel was closed in the meantime, which `poll` detects
         poller.register(channel.fileno(), select.POLLIN)
     while (message := channel.poll()) is None:
         if deadline.is_over():
@@ -193,8 +195,8 @@ def _allow_more_files() -> None:
     if most == ceiling:
         raise OSError(
             errno.EMFILE,
-            f"each variable on parameter servers is an open file, and this process may have {most}: raise the limit "
-            "with `ulimit -n`, or make fewer and larger variables",
+            f"each variable on parameter servers is an open file, but this process may open at most {most}: raise the "
+            "limit with `ulimit -n`, or make fewer and larger variables",
         )
     wanted = 4 * most if ceiling == resource.RLIM_INFINITY else min(4 * most, ceiling)
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, ceiling))
@@ -207,7 +209,7 @@ _starting = threading.Lock()
 def servers_of(resolver: ClusterResolver) -> ParameterServers:
     """Return the parameter servers of a cluster, after starting its processes if necessary.
 
-    The same object for all strategies over this resolver, until its cluster is stopped.
+    All strategies over this resolver share the object until its cluster is stopped.
     """
     with _starting:
         known = _known.get(resolver)

@@ -62,9 +62,8 @@ class ParameterServerStrategy(Strategy):
     Parameters
     ----------
     cluster_resolver : ClusterResolver
-        Describes the workers and parameter servers. Those of a
-        :class:`~ringlet.cluster_resolver.LocalClusterResolver` are started by the first variable or coordinator;
-        those of any other resolver are started separately, as servers.
+        Describes the workers and parameter servers. With a :class:`~ringlet.cluster_resolver.LocalClusterResolver`, the
+        first variable or coordinator starts them; with any other resolver, they are started separately, as servers.
     variable_partitioner : callable, optional
         Returns the number of shards of each variable; see :mod:`ringlet.experimental.partitioners`. By default
         variables are not sharded.
@@ -72,7 +71,7 @@ class ParameterServerStrategy(Strategy):
     Raises
     ------
     ValueError
-        If the cluster is empty, has jobs of other kinds, or lacks a worker or a parameter server.
+        If the cluster is empty, has unknown jobs, or lacks a worker or a parameter server.
     TypeError
         If an argument has another type.
 
@@ -90,7 +89,7 @@ class ParameterServerStrategy(Strategy):
         _check_cluster(cluster_resolver)
         if variable_partitioner is not None and not callable(variable_partitioner):
             raise TypeError(
-                f"variable_partitioner is called for each variable, and {variable_partitioner!r} is not callable: "
+                f"variable_partitioner is called for each variable, but {variable_partitioner!r} is not callable: "
                 "pass one of ringlet.experimental.partitioners"
             )
         super().__init__(ParameterServerExtended(self, cluster_resolver, variable_partitioner))
@@ -116,7 +115,7 @@ class ParameterServerStrategy(Strategy):
 class ParameterServerExtended(OneDeviceExtended):
     """Implementation of :class:`ParameterServerStrategy`, with one replica: the function that runs on a worker.
 
-    In a worker, `cluster_resolver` is None.
+    In a worker process, `cluster_resolver` is None.
     """
 
     def __init__(
@@ -152,7 +151,7 @@ class ParameterServerExtended(OneDeviceExtended):
         return True
 
     def non_slot_devices(self, var_list: Sequence[Any]) -> Any:
-        """Return the variable with the least name, as for strategies without devices of their own."""
+        """Return the variable whose name sorts first, as in strategies without devices."""
         return StrategyExtended.non_slot_devices(self, var_list)
 
     # The cluster
@@ -160,7 +159,9 @@ class ParameterServerExtended(OneDeviceExtended):
     def _servers(self) -> ParameterServers:
         """Return the parameter servers, after starting the cluster if necessary."""
         if self._resolver is None:
-            raise RuntimeError("only the coordinator of a cluster has access to its processes, and this is a worker")
+            raise RuntimeError(
+                "only the coordinator of a cluster has access to its processes, but this process is a worker"
+            )
         if self._known_servers is None:
             self._known_servers = servers_of(self._resolver)
         return self._known_servers
@@ -172,7 +173,7 @@ class ParameterServerExtended(OneDeviceExtended):
     # Variables
 
     def colocate_vars_with(self, colocate_with_variable: Any) -> AbstractContextManager[None]:
-        """Return a context manager in which variables are created on the server of another one, without sharding."""
+        """Return a context manager in which variables are created on another variable's server, without sharding."""
         super().colocate_vars_with(colocate_with_variable)
         first = getattr(colocate_with_variable, "variables", [colocate_with_variable])[0]
         return _fixed_server(Device.parse(first.device).task)
@@ -183,8 +184,8 @@ class ParameterServerExtended(OneDeviceExtended):
             raise ValueError(refusal)
         if self._resolver is None:
             raise ValueError(
-                f"{request.describe()} cannot be made here: a function that runs on a worker uses variables made "
-                "before it was scheduled. Make it in the coordinator, in the scope of its strategy"
+                f"{request.describe()} cannot be created here: a function that runs on a worker uses variables "
+                "created before it was scheduled. Create it in the coordinator, in the scope of its strategy"
             )
         server = _current_server.get()
         if server is not None or self._partitioner is None:
@@ -233,7 +234,7 @@ class ParameterServerExtended(OneDeviceExtended):
         if self._resolver is not None:  # not in a worker
             _log.warning(
                 "A `tf.distribute.experimental.ParameterServerStrategy` method is invoked without using "
-                "`ClusterCoordinator.schedule`: it runs here, in the coordinator, and not on a worker"
+                "`ClusterCoordinator.schedule`: it runs in the coordinator, not on a worker"
             )
 
     def _call_with_options(
@@ -315,7 +316,7 @@ def _fixed_server(index: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def refusing_variables(message: str) -> Iterator[None]:
-    """Return a context manager in which creating a variable of this strategy raises ValueError, with a message."""
+    """Return a context manager in which creating a variable of this strategy raises a ValueError with `message`."""
     token = _refusal.set(message)
     try:
         yield

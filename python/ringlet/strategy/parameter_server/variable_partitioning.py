@@ -20,8 +20,8 @@ __all__ = ["shard_requests"]
 def shard_requests(request: VariableRequest, partitioner: Callable[..., Any]) -> list[VariableRequest]:
     """Split a variable request into shards as a partitioner specifies; empty if the variable is not sharded.
 
-    If the initial value is callable, and shape and dtype are given, it is called for each shard with
-    ``partition_shape`` and ``partition_offset``, or with a ``shard_info`` of both, whichever it takes.
+    If the initial value is callable and the request has shape and dtype, it is called for each shard with
+    ``partition_shape`` and ``partition_offset``, or with a ``shard_info`` of both, depending on its parameters.
     """
     requested = _full_shape(request)
     is_lazy = callable(request.initial_value) and requested is not None and request.dtype is not None
@@ -81,7 +81,7 @@ class ShardInfo(NamedTuple):
 
 
 class _LazyParts:
-    """Factory of functions that compute the rows of a shard, without the others if the initial value can."""
+    """Factory of functions that compute the rows of a shard; only these rows if the initial value supports it."""
 
     def __init__(self, request: VariableRequest, shape: tuple[int, ...]) -> None:
         self._request, self._rest = request, shape[1:]
@@ -96,7 +96,7 @@ class _LazyParts:
             return initial_value(shard_info=part)
         try:
             value = initial_value(partition_shape=part.shape, partition_offset=part.offset)
-        except (TypeError, ValueError) as error:  # it does not take these arguments, or rejects their values
+        except (TypeError, ValueError) as error:  # the callable does not take these arguments, or rejects their values
             value = self._whole(error)
         return value if np.shape(value) == part.shape else value[begin:end]
 
@@ -104,7 +104,7 @@ class _LazyParts:
         try:
             return self._request.beginning
         except TypeError as error:
-            if isinstance(part_error, ValueError):  # the callable makes parts only, and rejected this one
+            if isinstance(part_error, ValueError):  # the callable computes parts only, and rejected this one
                 raise part_error from error
             raise
 
@@ -112,5 +112,5 @@ class _LazyParts:
 def _takes_shard_info(initial_value: Callable[..., Any]) -> bool:
     try:
         return "shard_info" in inspect.signature(initial_value).parameters
-    except (TypeError, ValueError):  # no signature
+    except (TypeError, ValueError):  # a callable without a signature
         return False

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class _ParallelCall:
-    """The work of the replica threads."""
+    """The work that replica threads execute: a call for each replica, with its result or failure."""
 
     def __init__(self, finish: Callable[[int], None], call: Callable[[int], Any], count: int) -> None:
         self._finish = finish
@@ -35,7 +35,7 @@ class _ParallelCall:
 def call_on_replicas(pool: ReplicaThreadPool, call: Callable[[int], T], abort: Callable[[str], None]) -> list[T]:
     """Call a function for each replica of this process, in parallel threads; the calls may wait for each other.
 
-    `abort` is called with a reason when one call is interrupted or too slow. Raises the failure chosen by
+    `abort` is called with a reason if a call is interrupted or too slow. Raises the failure chosen by
     :func:`primary_failure`.
     """
     owner = object()

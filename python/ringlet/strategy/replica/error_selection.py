@@ -14,8 +14,8 @@ __all__ = ["follows_from_abort", "location", "one_line", "other_failures", "prim
 def primary_failure(failures: Mapping[int, BaseException]) -> tuple[int, BaseException]:
     """Return the failure that a run raises, with its replica.
 
-    The first in this order: exceptions that end the program (``SystemExit``, ``KeyboardInterrupt``), independent
-    failures, consequences of another replica's failure; among equals the lowest replica.
+    The order of precedence is: exceptions that end the program (``SystemExit``, ``KeyboardInterrupt``), independent
+    failures, consequences of another replica's failure; for equal precedence, the lowest replica decides.
     """
 
     def order(item: tuple[int, BaseException]) -> tuple[bool, bool, int]:
@@ -46,7 +46,7 @@ def one_line(error: BaseException) -> str:
 def other_failures(failures: Mapping[int, BaseException], raised: int) -> str:
     """Describe the independent failures of replicas other than the one whose exception is raised.
 
-    Continues a sentence about that replica; equal failures are listed once; empty without any.
+    The text continues a sentence about that replica; equal failures are listed once; it is empty if there are none.
     """
     replicas_of: dict[str, list[int]] = {}
     for replica, error in sorted(failures.items()):

@@ -1,4 +1,4 @@
-"""One replica's part of each collective, below :class:`~ringlet.strategy.ReplicaContext`."""
+"""One replica's part of each collective; used by :class:`~ringlet.strategy.ReplicaContext`."""
 
 from __future__ import annotations
 
@@ -42,14 +42,15 @@ def all_reduce_leaves(
     options: Any,
     outs: list[Any] | None,
 ) -> list[Any]:
-    """Combine the arrays of one replica with those of the others.
+    """Combine the arrays of one replica with the arrays of the other replicas.
 
-    `replica` counts the replicas of this process; `shape` is the structure (PyTreeSpec or KindShape) of the leaves.
+    `replica` is the index among the replicas of this process; `shape` is the structure (PyTreeSpec or KindShape) of the
+    leaves.
     """
     shapes = run.shapes
     if run.whole_batch and any(leaf is arg for leaf in leaves for arg in run._rows[replica]):
         run.whole_batch = 0
-    if options is None and run.is_plain:  # most calls: nothing between the replica and the core
+    if options is None and run.is_plain:  # the fast path of most calls: directly to the core
         shapes.record(replica, shape)
         try:
             member = run.members[replica]
@@ -78,7 +79,7 @@ def all_reduce_leaves(
 def all_gather_leaves(
     run: ReplicaRun, replica: int, leaves: list[Any], axis: Any, *, shape: Any, options: Any
 ) -> list[Any]:
-    """Join the arrays of one replica with those of the others; arguments as in :func:`all_reduce_leaves`."""
+    """Join the arrays of one replica with the other replicas' arrays; arguments as in :func:`all_reduce_leaves`."""
     resolved = run.call_options(options)
     arrays = [as_ndarray(leaf) for leaf in leaves]
     for array in arrays:
@@ -161,7 +162,7 @@ def _join_slices(member: Member, op: ReduceOp, slices: IndexedSlices) -> Indexed
 def _gather_array(run: ReplicaRun, replica: int, leaf: Any, array: Array, axis: int) -> Any:
     if is_known(native(array.dtype)):
         return run.members[replica].all_gather(array if kind_of(leaf) is None else leaf, axis=axis)
-    # The core cannot move these, such as text: one replica joins them for all.
+    # The core does not support these values, such as text: one replica joins them for all.
     return run.merge_call(replica, _join_cells, (_Cell(array), _Cell(axis)), {})
 
 
@@ -198,7 +199,7 @@ class _Cell:
 
 
 def _join_cells(strategy: Strategy, cells: Any, axes: Any) -> Any:
-    # With one replica in this process, its cell is not wrapped in a PerReplica.
+    # With one replica in this process, the value is not wrapped in a PerReplica.
     components = PerReplica([cell.content for cell in strategy.experimental_local_results(cells)])
     return strategy.extended._gather(components, strategy.experimental_local_results(axes)[0].content)
 
@@ -207,7 +208,7 @@ def _join_cells(strategy: Strategy, cells: Any, axes: Any) -> Any:
 
 
 def all_reduce_single(leaves: Sequence[Any], outs: list[Any] | None, is_writable: bool) -> list[Any]:
-    """Return the values of a single replica, in memory that nothing else writes to."""
+    """Return the values of a single replica, in memory that no other code writes to."""
     if outs is None:
         return [leaf if isinstance(leaf, IndexedSlices) else _own_copy(leaf, is_writable) for leaf in leaves]
     results = [_own_copy(as_ndarray(leaf), False) for leaf in leaves]
@@ -218,7 +219,7 @@ def all_reduce_single(leaves: Sequence[Any], outs: list[Any] | None, is_writable
 
 
 def all_gather_single(leaves: Sequence[Any]) -> list[Any]:
-    """Return the values that a single replica gathers: read-only copies of its own."""
+    """Return the values that a single replica gathers: read-only copies of its own values."""
     return [_copy_to_read(leaf) for leaf in leaves]
 
 
@@ -234,7 +235,8 @@ def _own_copy(leaf: Any, is_writable: bool) -> Any:
     if type(leaf) is not np.ndarray and kind_of(leaf) is not None:
         return own_copy(leaf)
     array = leaf if isinstance(leaf, np.ndarray) else np.asarray(leaf)
-    # As in TensorFlow, a single replica gets numbers of any dtype back; others are refused as with several replicas.
+    # As in TensorFlow, a single replica gets numbers of any dtype back; other values are rejected, as with several
+    # replicas.
     copy = np.array(array, array.dtype.newbyteorder("=")) if array.dtype.kind in "biufc" else np.array(as_buffer(leaf))
     copy.setflags(write=is_writable)
     return copy

@@ -59,7 +59,7 @@ class ReplicaContext(context.Mode):
     Raises
     ------
     ValueError
-        If the id is of another type.
+        If the id has the wrong type.
 
     Examples
     --------
@@ -149,21 +149,21 @@ class ReplicaContext(context.Mode):
             ``implementation="RING"`` selects the ring; ``bytes_per_pack`` splits the structure into passes;
             ``timeout_seconds`` limits how long this replica waits.
         out : nested structure of ndarray, optional
-            Where to write the results: the structure of `value`. Pass it on all replicas or on none. The MEAN of
+            Arrays for the results, in the structure of `value`. Pass it on all replicas or on none. The MEAN of
             integers is a float64, except with one replica, which gets its integers back as in TensorFlow.
 
         Returns
         -------
         nested structure of ndarray
-            `out`; or read-only arrays whose memory the replicas share: for writable ones copy them, or run the step
-            with ``RunOptions(writable_results=True)``. Tensors of PyTorch and arrays of JAX are returned as such;
-            each replica may write to its tensors.
+            `out`; or read-only arrays whose memory the replicas share: for writable arrays, copy them, or run the step
+            with ``RunOptions(writable_results=True)``. Tensors of PyTorch and arrays of JAX are returned as such; each
+            replica may write to its tensors.
 
         Raises
         ------
         CollectiveMismatchError
             On all replicas, if they did not make the same call; the message lists the call of each. If only the
-            structures differ, on the replicas whose structure is not that of replica 0.
+            structures differ, on the replicas whose structure differs from replica 0's.
         CollectiveAborted
             If another replica raised an exception.
         DeadlineExceededError
@@ -171,7 +171,7 @@ class ReplicaContext(context.Mode):
         InvalidArgumentError
             If a dtype is not supported, or an array of `out` does not fit.
         ValueError
-            If a string names no operation, or `out` has another structure.
+            If a string is not the name of an operation, or `out` has another structure.
         RuntimeError
             If called outside of this replica.
 
@@ -213,8 +213,8 @@ class ReplicaContext(context.Mode):
         Returns
         -------
         nested structure of ndarray
-            Read-only, because replicas share the memory. A single replica gets its own arrays back, whatever the axis.
-            Tensors of PyTorch and arrays of JAX are returned as such; each replica may write to its tensors.
+            Read-only, because replicas share the memory. A single replica gets its own arrays back, regardless of the
+            axis. Tensors of PyTorch and arrays of JAX are returned as such; each replica may write to its tensors.
 
         Raises
         ------
@@ -309,7 +309,7 @@ class ReplicaContext(context.Mode):
     def _merge_named(
         self, name: str, merge_fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """Make a :meth:`merge_call` under another name, by which mismatch errors list it."""
+        """Make a :meth:`merge_call` under another name, which mismatch errors show."""
         self._require_current()
         if self._run is not None:
             return self._run.merge_call(self.local_replica_id, merge_fn, args, kwargs or {}, name)
@@ -363,7 +363,7 @@ def _checked_id(replica_id: Any) -> int | None:
 
 
 def _op_or_sum(op: Any) -> ReduceOp:
-    """Read an operation as TensorFlow does: names are parsed, any other object is SUM; enumerations count by name."""
+    """Interpret an operation as TensorFlow does: strings and enumeration members by name, any other object as SUM."""
     if isinstance(op, ReduceOp):
         return op
     name = getattr(op, "name", op)

@@ -1,9 +1,9 @@
 """Helper threads and the collective group of a strategy's replicas, and the pool that keeps them between runs.
 
 A `ReplicaThreads` has a claim counter, P-1 helper threads beside the thread that calls ``run``, and a group with one
-rank for each replica. A strategy keeps the free ones in a pool: a run acquires one and releases it, so that concurrent
-and nested runs each have their own. Helpers refer to their `ReplicaThreads` and never to the strategy, which can
-therefore be collected while they are parked.
+rank for each replica. A strategy keeps the free `ReplicaThreads` in a pool: each run acquires one and releases it, so
+that concurrent and nested runs have separate ones. Helpers refer to their `ReplicaThreads` and never to the strategy,
+which can therefore be collected while they are parked.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from ringlet.strategy.replica.error_selection import location
 
 __all__ = ["NO_WORK", "ReplicaThreadPool", "ReplicaThreads", "fork_count"]
 
-# How long the exit of the interpreter waits for helpers that are ending.
+# Maximum wait of the interpreter's exit for helpers that are ending.
 EXIT_SECONDS = 1.0
 
-# How long a run waits for the replicas of an earlier one that it has left behind.
+# Maximum wait of a run for replicas that an earlier run has abandoned.
 _PATIENCE_SECONDS = 1.0
 
 _ENDED = "has returned from its step function"
@@ -35,7 +35,7 @@ _INTERPRETER_ENDS = "the interpreter is ending"
 
 
 class Work(Protocol):
-    """Base class of what helpers execute."""
+    """Base class of the work that helpers execute."""
 
     def execute(self, replica: int) -> None:
         """Run one replica to its end; never raises."""
@@ -47,7 +47,7 @@ class _NoWork:
         raise AssertionError(f"replica {replica} was claimed outside of a run")
 
 
-# The work of a ReplicaThreads between runs.
+# The placeholder for the work of a ReplicaThreads between runs.
 NO_WORK = _NoWork()
 
 
@@ -97,7 +97,7 @@ class ReplicaThreads:
             self.helpers.append(thread)
 
     def describe_running(self, first_replica: int = 0) -> str:
-        """Return which replicas are running, and the line that each executes."""
+        """Return the running replicas, each with the line that it executes."""
         return "; ".join(
             f"replica {first_replica + replica} is {location(self.thread_ids.get(replica))}"
             for replica in self.claims.running()
@@ -128,7 +128,7 @@ class ReplicaThreadPool:
     """Pool of the `ReplicaThreads` of one strategy.
 
     An item in use has an owner, an object unique to a run. Ctrl-C may interrupt between any two instructions, so
-    ownership is recorded by owner alone: an interrupted run releases whatever it may have acquired.
+    ownership is recorded by owner alone: an interrupted run releases everything that it may have acquired.
     """
 
     def __init__(self, num_replicas: int) -> None:
@@ -170,14 +170,16 @@ class ReplicaThreadPool:
                 threads.close()
 
     def close(self, reason: str) -> None:
-        """Refuse further runs and stop the helpers; those of a current run stop when it ends."""
+        """Refuse further runs and stop the helpers; the helpers of a current run stop when it ends."""
         self._closed = self._closed or reason
         for threads in list(self._all):
-            if self._owners.setdefault(threads, self._owners) is self._owners:  # free, and now never acquired again
+            if (
+                self._owners.setdefault(threads, self._owners) is self._owners
+            ):  # free threads, which cannot be acquired again
                 threads.close()
 
     def abandon(self, threads: ReplicaThreads) -> None:
-        """Refuse further runs until the replicas of this one, which keep their threads, have returned."""
+        """Refuse further runs until the replicas of this run, which keep their threads, have returned."""
         threads.is_abandoned = True
         threads.group.abort(_ABANDONED)
         threads.close()
@@ -193,8 +195,8 @@ class ReplicaThreadPool:
                 threads.claims.wait_finished(_PATIENCE_SECONDS)
             if running := threads.describe_running():
                 raise FailedPreconditionError(
-                    f"an earlier strategy.run has raised while {running}: this strategy runs again when that has "
-                    "returned. Wait for it, or make a new strategy"
+                    f"an earlier strategy.run has raised while {running}: this strategy is usable again once these "
+                    "replicas have returned. Wait for them, or make a new strategy"
                 )
             self._abandoned.remove(threads)
 
@@ -228,7 +230,7 @@ def _close_each(items: list[ReplicaThreads]) -> None:
 
 _pools: weakref.WeakSet[ReplicaThreadPool] = weakref.WeakSet()
 _left_behind: list[ReplicaThreads] = []
-# Helpers between their first and their last instruction here, including those whose pool was freed.
+# Helpers between their first and their last instruction here, including helpers whose pool was freed.
 _helpers: set[threading.Thread] = set()
 _forks = 0
 
@@ -247,7 +249,7 @@ def _after_fork_in_child() -> None:
 
 
 def _close_all() -> None:
-    """Stop all helpers at exit: one that left the core later would find an interpreter that is being torn down."""
+    """Stop all helpers at exit: a helper that left the core later would run in a finalizing interpreter."""
     deadline = time.monotonic() + EXIT_SECONDS
     pools = list(_pools)
     items = [threads for pool in pools for threads in pool._all + pool._abandoned]

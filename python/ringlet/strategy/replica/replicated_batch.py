@@ -1,4 +1,4 @@
-"""A hint for steps of which every replica gets the whole batch."""
+"""A warning for steps in which every replica receives the whole batch."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ringlet.errors import ReplicatedBatchWarning
 
 __all__ = ["hint", "rows_for_all"]
 
-# A smaller array is rather a parameter of the step, such as a vector of weights.
+# A smaller array is probably a parameter of the step, such as a vector of weights.
 _ROWS_PER_REPLICA = 4
 
 _has_hinted = False
 
 
 def rows_for_all(rows: Sequence[Sequence[Any]], keywords: Sequence[Mapping[str, Any]]) -> int:
-    """Return the length of the arrays among the arguments if they look like a batch that all replicas got, else 0.
+    """Return the length of the arrays among the arguments if they look like a batch that all replicas receive, else 0.
 
     Containers and components of distributed values are separate objects for each replica.
     """
@@ -37,7 +37,7 @@ def rows_for_all(rows: Sequence[Sequence[Any]], keywords: Sequence[Mapping[str, 
 
 
 def hint(length: int, num_replicas: int) -> None:
-    """Warn of a batch, once in this process."""
+    """Warn about a batch that all replicas receive, once per process."""
     global _has_hinted
     _has_hinted = True
     warnings.warn(

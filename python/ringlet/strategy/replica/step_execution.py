@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 __all__ = ["ReplicaRun"]
 
-# Without the interpreter lock, two threads may each miss the other's last write.
+# Without the interpreter lock, each of two threads may miss the other's last write.
 _HAS_INTERPRETER_LOCK = getattr(sys, "_is_gil_enabled", lambda: True)()
 # np.errstate is a context variable from NumPy 2 on, and thread-local before.
 _CONTEXTS_CARRY_ERRSTATE = int(np.__version__.partition(".")[0]) >= 2
-# How long an interrupted run waits for its replicas: those in a collective end within milliseconds.
+# Maximum wait of an interrupted run for its replicas; replicas in a collective end within milliseconds.
 _GRACE_SECONDS = 0.1
-# Key of the calling thread's own failure among those of the replicas.
+# Key of the calling thread's own failure among the replicas' failures.
 _CALLER = -1
 
 
@@ -44,10 +44,10 @@ def _no_function() -> None:
 
 
 class ReplicaRun:
-    """One run: claims replicas, and keeps their results and their failures.
+    """One run, which claims replicas, and keeps their results and failures.
 
-    It alone uses `threads` until it has ended. With `writable_results`, ``all_reduce`` returns a separate array to each
-    replica.
+    A run has exclusive use of `threads` until it has ended. With `writable_results`, ``all_reduce`` returns a separate
+    array to each replica.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class ReplicaRun:
     ended: list[bool]
     """Which replicas have ended; their contexts refuse calls."""
 
-    # Whether replicas that have not started are skipped, and those that map batches take no more.
+    # Whether replicas that have not started are skipped, and replicas that map batches take no further batch.
     is_stopping = False
     # Length of arguments that look like a batch that every replica gets; 0 once a replica reads its id, with which it
     # may select its part, or combines an argument, which is then not a batch.
@@ -103,7 +103,7 @@ class ReplicaRun:
         keywords: Sequence[Mapping[str, Any]],
         timeout_seconds: float,
     ) -> list[Any]:
-        """Run all replicas; this thread runs those that no helper claims. Returns the result of each.
+        """Run all replicas and return their results; this thread runs the replicas that no helper claims.
 
         `rows` and `keywords` hold the arguments of each replica; the time-out limits the wait for helpers.
         """
@@ -122,7 +122,7 @@ class ReplicaRun:
             is_finished = num_mine == len(rows) or self.threads.claims.wait_finished(
                 _GRACE_SECONDS if self._is_interrupted() else timeout_seconds
             )
-        except BaseException as error:  # usually Ctrl-C
+        except BaseException as error:  # usually KeyboardInterrupt
             _refuse_child(forks)
             is_finished = self._unwind(error)
         if not is_finished:
@@ -151,7 +151,7 @@ class ReplicaRun:
         return self.threads.is_abandoned
 
     def use_group(self) -> None:
-        """Note that a replica is about to call the group: from then on, replicas that end depart from it.
+        """Record that a replica is about to call the group: from then on, replicas that end depart from it.
 
         Runs that never call the group, such as a map over replicas, avoid that cost.
         """
@@ -229,7 +229,7 @@ class ReplicaRun:
         self.threads.group.abort(f"replica {replica} raised {one_line(error)}" if replica >= 0 else one_line(error))
 
     def _claim_all(self) -> int:
-        """Run replicas until all are claimed; return the number of those that ran in this thread."""
+        """Run replicas until all are claimed; return the number of replicas that ran in this thread."""
         claims = self.threads.claims
         replica = -1
         num_mine = 0
@@ -243,7 +243,7 @@ class ReplicaRun:
                 num_mine += 1
         except BaseException as error:  # Ctrl-C between two instructions of this file
             self._fail(_CALLER, error)
-            if replica in claims.running():  # it has finished in part at most, and may do so again
+            if replica in claims.running():  # an interrupted _finish may be repeated
                 self._finish(replica)
             raise
         return num_mine
@@ -257,14 +257,14 @@ class ReplicaRun:
     def _unwind(self, error: BaseException) -> bool:
         """Stop a run after an exception in the calling thread; return whether all replicas have ended."""
         claims = self.threads.claims
-        self._fail(_CALLER, error)  # replicas in a collective unwind now
+        self._fail(_CALLER, error)  # replicas in a collective raise an error now
         for unclaimed in iter(claims.claim, -1):
             self._finish(unclaimed)
-        # If Ctrl-C interrupted the run before it was opened, nothing runs and nothing would ever finish.
+        # If Ctrl-C interrupted the run before its claims were opened, no replica runs, so none would ever finish.
         return not claims.running() or claims.wait_finished(_GRACE_SECONDS)
 
     def _leave_running(self) -> NoReturn:
-        """Raise what interrupted the run, and report the replicas that are still running."""
+        """Raise the exception that interrupted the run, and report the replicas that are still running."""
         where = self.threads.describe_running(self.first_replica)
         self.abort("strategy.run was interrupted")
         with contextlib.suppress(Exception):  # stderr may be closed
@@ -331,6 +331,6 @@ class ReplicaRun:
 def _refuse_child(forks: int) -> None:
     if fork_count() != forks:
         raise RuntimeError(
-            "a step function forked this process, and the child returned from it into strategy.run, whose other "
+            "a step function forked this process, and the child returned from it into strategy.run, but the other "
             "replicas are in the parent: end the child inside the step function, with os._exit"
         )

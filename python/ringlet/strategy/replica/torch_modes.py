@@ -13,11 +13,11 @@ __all__ = ["torch_modes"]
 def torch_modes() -> Callable[[], contextlib.ExitStack] | None:
     """Return a function that enters the calling thread's modes in another thread; None if they are the defaults.
 
-    PyTorch keeps gradient, inference and autocast modes for each thread. Without the caller's, results would depend on
-    the thread that runs a replica.
+    PyTorch keeps gradient, inference and autocast modes for each thread. Without the caller's modes, results would
+    depend on the thread that runs a replica.
     """
     torch: Any = sys.modules.get("torch")
-    if torch is None or not hasattr(torch, "get_autocast_dtype"):  # not imported, or not entirely
+    if torch is None or not hasattr(torch, "get_autocast_dtype"):  # PyTorch is not imported, or only partly
         return None
     has_gradients, is_inference = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
     is_autocast = torch.is_autocast_enabled("cpu")

@@ -18,8 +18,8 @@ __all__ = ["Watchdog", "call_later"]
 class Watchdog:
     """A context manager that aborts a group when a replica has waited too long.
 
-    After that time (0: no limit), `abort` is called in another thread with the answer of `reason`, and makes every call
-    of the group raise `CollectiveAborted`; leaving then raises DeadlineExceededError.
+    After that time (0: no limit), `abort` is called in another thread with the result of `reason`, and makes every call
+    of the group raise `CollectiveAborted`; the ``with`` statement then raises DeadlineExceededError.
     """
 
     __slots__ = ("_abort", "_entry", "_reason", "_seconds", "_text")
@@ -52,7 +52,7 @@ class Watchdog:
 
 
 class _Entry:
-    """One deadline; its action, which may keep much memory alive, is dropped once it is over."""
+    """One deadline; its action, which may keep much memory alive, is dropped once the deadline is over."""
 
     __slots__ = ("action",)
 

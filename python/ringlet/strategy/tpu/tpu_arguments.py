@@ -1,4 +1,4 @@
-"""Check of the arguments of step functions of a TPUStrategy, as TensorFlow's compiler restricts them."""
+"""Check of step function arguments of a TPUStrategy, with the restrictions of TensorFlow's compiler."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _HAS_STAR = 0x04
 def check_run_arguments(fn: Callable[..., Any], args: Any, kwargs: Mapping[str, Any] | None) -> None:
     """Raise ValueError for arguments of ``TPUStrategy.run`` that TensorFlow's compiled functions cannot take.
 
-    More arguments than parameters; a variable as one of ``*args`` or together with them, or for a function with
-    positional-only parameters.
+    These are more arguments than parameters, and a variable that is one of ``*args``, is passed together with them, or
+    is passed to a function with positional-only parameters.
     """
     if not isinstance(args, (list, tuple)):
         return

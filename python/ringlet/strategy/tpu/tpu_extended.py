@@ -39,7 +39,7 @@ __all__ = ["TPUExtended", "checked_logical_device"]
 
 _log = logging.getLogger(__name__)
 
-# The current logical device of each strategy that has selected one.
+# The current logical device of each strategy, if it was selected.
 _logical_devices: ContextVar[tuple[tuple[object, int], ...]] = ContextVar("ringlet_logical_devices", default=())
 
 
@@ -76,7 +76,7 @@ class TPUExtended(MirroredExtended):
 
     @property
     def logical_device_group(self) -> DeviceGroup:
-        """The logical devices of the current replica, or else of the first, on which tensors are laid out."""
+        """The logical devices of the current replica, or else of the first replica, on which tensors are laid out."""
         mode = context.current()
         replica = 0 if mode is None else mode.local_replica_id or mode.update_replica_id or 0
         if replica not in self._groups:
@@ -86,7 +86,7 @@ class TPUExtended(MirroredExtended):
 
     @property
     def num_hosts(self) -> int:
-        """Number of hosts that have a replica; without an assignment, of all hosts of the slice."""
+        """Number of hosts that have a replica; without an assignment, the number of all hosts of the slice."""
         assignment = self.device_assignment
         if assignment is None:
             return int(self._metadata.num_hosts)
@@ -102,7 +102,7 @@ class TPUExtended(MirroredExtended):
 
     @property
     def input_devices(self) -> dict[str, tuple[str, ...]]:
-        """The replicas that each host feeds: its device, and the first device of each of these replicas."""
+        """For each host, its device and the first device of each replica that it feeds."""
         hosts: dict[str, tuple[str, ...]] = {}
         for device in self._devices:
             host = _host_of(device)
@@ -122,7 +122,7 @@ class TPUExtended(MirroredExtended):
 
     @property
     def experimental_require_static_shapes(self) -> bool:
-        """True, as in TensorFlow; arrays of any shape work here."""
+        """True, as in TensorFlow, although arrays of any shape work here."""
         return True
 
     @property
@@ -288,15 +288,15 @@ def _tpu_devices(devices: Sequence[Any], assignment: DeviceAssignment | None) ->
         rows = [[name] for name in names]
     if not 0 < len(rows) <= MAX_REPLICAS:
         raise ValueError(
-            f"there would be {len(rows)} replicas, and a strategy has at least 1 and at most {MAX_REPLICAS} in one "
-            "process: give each replica several logical devices, with DeviceAssignment.build(topology, "
-            "computation_shape, num_replicas=...)"
+            f"the slice has {len(rows)} replicas, but a strategy supports 1 to {MAX_REPLICAS} in one process: give "
+            "each replica several logical devices, with DeviceAssignment.build(topology, computation_shape, "
+            "num_replicas=...)"
         )
     return np.array(rows, dtype=object)
 
 
 def _job_of(device: str) -> str:
-    """Return the job in a device name, "localhost" if there is none."""
+    """Return the job in a device name, or "localhost"."""
     named = re.search("/job:([^/]+)", device)
     return named[1] if named else "localhost"
 
@@ -307,7 +307,7 @@ def _host_of(device: str) -> str:
 
 
 def _refuse_integers(value: PerReplica[Any], count: int) -> None:
-    """Raise for a mean of integers: on TPUs, TensorFlow multiplies the sum by a fraction of the same dtype."""
+    """Raise an error for a mean of integers: on TPUs, TensorFlow multiplies the sum by a fraction of the same dtype."""
     for leaf in nest.flatten(value.values[0])[0]:
         dtype = as_ndarray(leaf).dtype
         if dtype.kind in "iu":

@@ -87,7 +87,7 @@ class TPUStrategy(TPUStrategyBase):
     Parameters
     ----------
     tpu_cluster_resolver : TPUClusterResolver, optional
-        Describes the slice; by default that of the environment.
+        Describes the slice; by default taken from the environment.
     experimental_device_assignment : DeviceAssignment, optional
         The cores of each replica; by default each device is a replica.
     experimental_spmd_xla_partitioning : bool
@@ -139,7 +139,7 @@ class TPUStrategy(TPUStrategyBase):
         Parameters
         ----------
         tensor : array-like
-            An array is not copied: the tiles are views. One that is laid out already gets another layout.
+            An array is not copied: the tiles are views. A tensor that already has a layout gets a new one.
         partition_dimensions : sequence of int, length ``tensor.ndim``
             Number of tiles along each dimension; ``[1, 2, 4, 1]`` halves the second dimension and quarters the third.
 
@@ -280,7 +280,7 @@ class ExperimentalTPUStrategy(TPUStrategyBase):
 
 
 def _array(tensor: Any) -> Any:
-    """Return the array to lay out: a NumPy array, or one that has a layout already."""
+    """Return the array to lay out: a NumPy array, or a `ShardedArray`, which has a layout already."""
     if type(tensor) is np.ndarray or isinstance(tensor, ShardedArray):
         return tensor
     kind = kind_of(tensor)
@@ -289,7 +289,7 @@ def _array(tensor: Any) -> Any:
     whole = np.asarray(tensor)
     if whole.dtype.kind == "O":
         raise TypeError(
-            f"the tensor must be an array, a number, text or a list of those, got {shortened(tensor)} of type "
+            f"the tensor must be an array, a number, text or a list of these, got {shortened(tensor)} of type "
             f"{type(tensor).__name__}: lay out each array of a structure separately"
         )
     return whole

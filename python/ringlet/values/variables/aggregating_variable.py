@@ -19,7 +19,7 @@ __all__ = ["AggregatingVariable"]
 
 
 class AggregatingVariable(Variable):
-    """A variable with one buffer, for which the updates of replicas are aggregated. Made by CentralStorageStrategy."""
+    """A variable of CentralStorageStrategy, with one buffer; the updates of replicas are aggregated."""
 
     def _update(self, change: Change, value: Any, read_value: bool) -> Any:
         mode = context.current()
@@ -32,7 +32,7 @@ class AggregatingVariable(Variable):
         return self._write(change, value, read_value)
 
     def _scatter(self, name: str, sparse_delta: Any) -> Any:
-        """Apply each replica's scatter separately, whatever the aggregation, as TensorFlow does."""
+        """Apply each replica's scatter separately, regardless of the aggregation, as in TensorFlow."""
         mode = context.current()
         if mode is None or mode.local_replica_id is None:
             return super()._scatter(name, sparse_delta)

@@ -32,7 +32,7 @@ AnyVariable = Variable | ShardedVariable
 
 
 def components_of(variable: AnyVariable) -> range:
-    """Return the storage components of a variable: all, or one for a component or a RowReader."""
+    """Return the storage components of a variable: all components, or only one for a component or a RowReader."""
     if isinstance(variable, RowReader):
         return range(1)
     if variable._container is None:
@@ -55,7 +55,7 @@ def read_atomically(variables: Sequence[AnyVariable]) -> list[list[Array]]:
 
 
 def _whole(variable: TableVariable | ShardedVariable, read: dict[int, list[Array]]) -> Array:
-    """Return all rows of a variable, taking those of private shards from `read`."""
+    """Return all rows of a variable; `read` provides the rows of private shards."""
     if isinstance(variable, TableVariable):
         return np.asarray(variable.read_value())
     memory, whole = _core.allocate(variable.shape, variable.dtype)
@@ -87,7 +87,7 @@ def _read_private(variables: Sequence[Variable]) -> list[list[Array]]:
 class NewValue:
     """Memory for a new value of a variable: fill it, then pass it to :func:`write_atomically`.
 
-    One block for each component, one that all share, or one for the whole of a RowReader.
+    One block for each component, one shared block, or one block for a whole RowReader.
     """
 
     variable: AnyVariable
@@ -138,7 +138,7 @@ def _without_writers(storages: Sequence[Storage], action: Callable[[], T]) -> T:
     """Call a function while holding the locks of all storages, acquired in a global order."""
     locks = [storage._lock for storage in sorted({id(storage): storage for storage in storages}.values(), key=id)]
     taken: list[bool] = []
-    # Acquiring and releasing run in single C calls: a signal handler in between could leave a lock held for ever.
+    # Acquiring and releasing run in single C calls: a signal handler in between could leave a lock held forever.
     releases = map(_release, itertools.compress(locks, taken))
     try:
         taken.extend(map(_acquire, locks))

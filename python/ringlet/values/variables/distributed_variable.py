@@ -37,17 +37,17 @@ _SCATTERS_OF_ONE = frozenset({"scatter_min", "scatter_max", "scatter_update"})
 
 
 def refuse_mixing(variable: Variable, mode: context.Mode) -> NoReturn:
-    """Raise because another strategy than that of the variable is current."""
+    """Raise the error for a variable whose strategy is not the current one."""
     strategy = None if variable._strategy is None else variable._strategy()
     mine = "a deleted strategy" if strategy is None else repr(strategy)
     raise RuntimeError(
-        f"Mixing different strategies: {mode.strategy!r} is current and is not {mine}, which made variable "
+        f"Mixing different strategies: {mode.strategy!r} is current and is not {mine}, which created variable "
         f"'{variable.name}'. Leave the scope of the first before using variables of the second"
     )
 
 
 def refuse_late(variable: Variable, mode: context.Mode) -> None:
-    """Raise if the replica's run has already raised: the variable belongs to the caller again."""
+    """Raise an error if the replica's run has already raised, because the caller may use the variable again."""
     if mode.is_abandoned:
         raise FailedPreconditionError(
             f"replica {mode.local_replica_id} tried to update variable '{variable.name}' after its strategy.run "
@@ -65,7 +65,7 @@ def reduced(variable: Variable, strategy: Any, value: Any) -> Any:
     if not isinstance(value, PerReplica):
         if strategy.extended._workers is None or isinstance(value, DistributedValues):
             return strategy.extended._reduce(op, value)
-        # Identical on the replicas of this process, but other processes have replicas too.
+        # The object is identical on the replicas of this process, but other processes also have replicas.
         value = PerReplica((value,) * strategy.extended._num_local_replicas)
     spec = variable._spec
     if isinstance(value.values[0], IndexedSlices):
@@ -79,7 +79,7 @@ def reduced(variable: Variable, strategy: Any, value: Any) -> Any:
 
 
 class DistributedVariable(Variable, DistributedValues[Variable]):
-    """A variable with one component for each replica of this process; made by strategies."""
+    """A variable with one component for each replica of this process; created by strategies."""
 
     is_distributed_variable = True
 
@@ -106,14 +106,14 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
         return self._values[self._reader()]._device
 
     def read_value(self) -> Any:
-        """Return the current replica's value, or outside replica context the combined one; read-only, not copied."""
+        """Return the current replica's value, or the combined value outside replica context; read-only, not copied."""
         mode = context.current()
         if mode is not None and mode.strategy is not self._strategy():  # type: ignore[misc]  # made by a strategy
             refuse_mixing(self, mode)
         return self._as_operand()
 
     def _reader(self) -> int:
-        """Return the index of the component to read: of the current replica or update, else 0."""
+        """Return the index of the component to read: the current replica's or the updated component's, else 0."""
         mode = context.current()
         if mode is None:
             return 0
@@ -188,7 +188,7 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
 
 
 class MirroredVariable(DistributedVariable):
-    """A variable whose components are kept equal; made by strategies (ON_WRITE, the meaning of AUTO).
+    """A variable whose components are kept equal; created by strategies for ON_WRITE and AUTO.
 
     Updates by replicas are collective: the values are combined according to the aggregation. With the aggregation NONE
     each replica updates its own component, and the components may diverge.
@@ -289,7 +289,7 @@ class SyncOnReadVariable(DistributedVariable):
         """Write components whose sum is `total`; the first replica receives the remainder."""
         if self.dtype.kind in "bSU":
             raise InvalidArgumentError(
-                f"variable '{self.name}' is the SUM of its components, and {self.dtype} does not support SUM: "
+                f"variable '{self.name}' is the SUM of its components, but {self.dtype} does not support SUM: "
                 "create it with an integer dtype, or with the aggregation ONLY_FIRST_REPLICA"
             )
         parts = self._split_total(total)

@@ -19,7 +19,7 @@ _TEXT = "SUO"
 class Partitioner:
     """Base class of partitioners (``tf.distribute.experimental.partitioners.Partitioner``).
 
-    Any callable with the parameters of :meth:`__call__` is a partitioner too.
+    Any callable with the parameters of :meth:`__call__` is also a partitioner.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def _along(shape: Sequence[int], axis: int, shards: int) -> list[int]:
 
 
 def _element_bytes(dtype: Any, bytes_per_string: int) -> int:
-    if dtype is None:  # float64 in NumPy
+    if dtype is None:  # NumPy would read None as float64
         raise TypeError("dtype is None: pass the dtype of the variable, for example 'float32'")
     known = as_dtype(dtype)
     return bytes_per_string if known.kind in _TEXT else known.itemsize

@@ -68,7 +68,7 @@ class RowReader(SparseReader):
         out[...] = self._read_rows(begin, end)
 
     def _gather(self, indices: Array) -> Any:
-        """Return a row for each index; all are in range."""
+        """Return a row for each index; all indices are in range."""
         raise NotImplementedError(f"{type(self).__name__} does not define _gather()")
 
     def numpy(self) -> Any:
@@ -81,7 +81,7 @@ class RowReader(SparseReader):
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("len() of a variable without dimensions")
+            raise TypeError("a variable without dimensions has no len()")
         return int(self.shape[0])
 
     def __getitem__(self, key: Any) -> Any:
@@ -112,7 +112,7 @@ class RowReader(SparseReader):
         rows = np.where(numbers < 0, numbers + count, numbers)
         outside = (rows < 0) | (rows >= count)
         if outside.any():
-            self._row(int(numbers[outside][0]))  # raises
+            self._row(int(numbers[outside][0]))  # raises the IndexError
         return self._gather(rows)
 
     def _rows_of(self, key: slice) -> range:
@@ -139,7 +139,7 @@ def copy_rows(variable: Any, begin: int, end: int, out: Array) -> None:
 
 
 def gather_rows(table: Any, indices: Array) -> Any:
-    """Return a row of a table for each index; all are in range."""
+    """Return a row of a table for each index; all indices are in range."""
     if isinstance(table, RowReader):
         return table._gather(indices)
     return (table._as_operand() if isinstance(table, NDArrayProtocol) else as_ndarray(table))[indices]

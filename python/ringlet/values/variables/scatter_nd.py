@@ -34,8 +34,8 @@ def checked_tuples(indices: Any, shape: tuple[int, ...]) -> Array:
     depth = array.shape[-1]
     if depth > len(shape):
         raise InvalidArgumentError(
-            f"index innermost dimension length must be <= params rank; saw: {depth} vs. {len(shape)}. The variable has "
-            f"the shape {shape}: pass at most {len(shape)} indices in each tuple"
+            f"index innermost dimension length must be <= params rank; saw: {depth} vs. {len(shape)}. The variable "
+            f"has shape {shape}: pass at most {len(shape)} indices in each tuple"
         )
     is_outside = ((array < 0) | (array >= np.array(shape[:depth], np.int64))).any(-1)
     if is_outside.any():
@@ -68,15 +68,15 @@ def _nd_scatter(name: str) -> Change:
         depth = tuples.shape[-1]
         if not depth:
             raise InvalidArgumentError(
-                f"indices of shape {tuples.shape} index no dimension of the variable: use assign for all of it"
+                f"indices of shape {tuples.shape} index no dimension of the variable: use assign to replace the whole "
+                "value"
             )
         wanted = tuples.shape[:-1] + old.shape[depth:]
         updates = np.asarray(as_value(slices.values, old.dtype, None, None), old.dtype)
         if updates.shape != wanted:
             raise InvalidArgumentError(
                 f"indices of shape {tuples.shape} into a variable of shape {old.shape} need updates of shape {wanted}, "
-                f"got {updates.shape}: the first dimensions must match those of the indices, the others those of the "
-                "variable"
+                f"got {updates.shape}: the first dimensions must match the indices, the other dimensions the variable"
             )
         if not np.may_share_memory(old, new):
             new[...] = old

@@ -21,7 +21,7 @@ class ScatterUpdates:
     __slots__ = ()
 
     def _scatter(self, name: str, sparse_delta: Any) -> Any:
-        """Apply the update of a name, such as ``"scatter_add"``."""
+        """Apply the update with this name, such as ``"scatter_add"``."""
         raise NotImplementedError(f"{type(self).__name__} does not define _scatter()")
 
     def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
@@ -49,5 +49,5 @@ class ScatterUpdates:
         return self._scatter("scatter_max", sparse_delta)
 
     def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Replace rows by those of an IndexedSlices."""
+        """Replace rows by the rows of an IndexedSlices."""
         return self._scatter("scatter_update", sparse_delta)

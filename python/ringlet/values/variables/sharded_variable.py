@@ -35,8 +35,8 @@ def shard_sizes(num_rows: int, num_shards: int) -> list[int]:
 class ShardedVariable(RowReader, ScatterUpdates):
     """The concatenation of several variables along axis 0, used as one variable.
 
-    In expressions it behaves as its value, an array. Created by strategies with a partitioner, or directly. It is not a
-    :class:`ringlet.Variable`; its shards are.
+    In expressions it behaves like its value, an array. Created by strategies with a partitioner, or directly. It is not
+    a :class:`ringlet.Variable`; its shards are.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class ShardedVariable(RowReader, ScatterUpdates):
 
     @property
     def distribute_strategy(self) -> Any:
-        """The strategy that made the shards, or None."""
+        """The strategy that created the shards, or None."""
         return self._variables[0].distribute_strategy
 
     @property
@@ -184,8 +184,8 @@ class ShardedVariable(RowReader, ScatterUpdates):
     def _refuse_row(self, number: int) -> NoReturn:
         row = number + self.shape[0] if number < 0 else number
         raise IndexError(
-            f"ShardedVariable: slice index {row} of dimension 0 out of bounds: there are {self.shape[0]} rows, and the "
-            f"index is {number}"
+            f"ShardedVariable: slice index {row} of dimension 0 out of bounds: the index is {number}, but there are "
+            f"{self.shape[0]} rows"
         )
 
     def _as_array_type(self, array: Array) -> Any:
@@ -212,13 +212,13 @@ class ShardedVariable(RowReader, ScatterUpdates):
         ValueError
             If the indices are not one-dimensional.
         NotImplementedError
-            If the shard sizes are not those of :func:`shard_sizes`.
+            If the shard sizes differ from :func:`shard_sizes`.
         """
         self._check_sparse(np.shape(indices))
         return super().sparse_read(indices)
 
     def _by_shard(self, indices: Array) -> Iterator[tuple[Any, Any, Array]]:
-        """Yield for each shard with some of the rows: the shard, positions in `indices`, and indices in the shard."""
+        """Yield each shard with some of the rows, their positions in `indices`, and their indices in the shard."""
         shards = np.searchsorted(self._ends, indices, side="right")
         for number in np.unique(shards).tolist():
             chosen = np.flatnonzero(shards == number)
@@ -253,13 +253,13 @@ class ShardedVariable(RowReader, ScatterUpdates):
     def assign_add(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
-        """Add to the value; parameters, results and errors are those of :meth:`assign`."""
+        """Add to the value; parameters, results and errors as for :meth:`assign`."""
         return self._update(self._variables[0]._arithmetic(assign_add), delta)
 
     def assign_sub(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
-        """Subtract from the value; parameters, results and errors are those of :meth:`assign`."""
+        """Subtract from the value; parameters, results and errors as for :meth:`assign`."""
         return self._update(self._variables[0]._arithmetic(assign_sub), delta)
 
     def _update(self, change: Change, value: Any) -> Any:
@@ -277,13 +277,13 @@ class ShardedVariable(RowReader, ScatterUpdates):
         return self
 
     def batch_scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Replace rows by those of an IndexedSlices; same as :meth:`scatter_update`."""
+        """Replace rows by the rows of an IndexedSlices; same as :meth:`scatter_update`."""
         return self._scatter("scatter_update", sparse_delta)
 
     def _check_sparse(self, shape: tuple[int, ...]) -> None:
         if len(shape) != 1:
             raise ValueError(
-                f"ShardedVariable: indices must be 1D Tensor for sparse operations. Received shape: {shape}. Give a "
+                f"ShardedVariable: indices must be 1D Tensor for sparse operations. Received shape: {shape}. Pass a "
                 "list of row numbers; embedding_lookup takes ids of any shape"
             )
         sizes = [end - begin for begin, end in zip(self._begins(), self._ends, strict=True)]
@@ -319,7 +319,9 @@ def _check(variables: Any) -> None:
         )
     shapes = [variable.shape for variable in variables]
     if not all(shapes):
-        raise ValueError(f"variables without dimensions have no rows, and cannot be shards. Received shapes: {shapes}")
+        raise ValueError(
+            f"variables without dimensions have no rows, so they cannot be shards. Received shapes: {shapes}"
+        )
     if len({shape[1:] for shape in shapes}) > 1:
         raise ValueError(
             "All elements in argument `variables` must have the same shapes except for the first axis. Received "

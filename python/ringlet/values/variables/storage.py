@@ -39,8 +39,8 @@ if _CONTEXTS_CARRY_ERRSTATE:
 def quietly(function: Callable[..., Any], *args: Any) -> None:
     """Call a NumPy function with all floating-point warnings and errors ignored.
 
-    For in-place writes: NumPy raises after writing, which would leave a partly updated value. As in TensorFlow, results
-    are infinite or NaN instead. The function must not read context variables of the caller.
+    Used for in-place writes: NumPy raises an error after writing, which would leave a partly updated value. As in
+    TensorFlow, results are infinite or NaN instead. The function must not read context variables of the caller.
     """
     if _CONTEXTS_CARRY_ERRSTATE:  # 20 times faster than np.errstate, and safe against Ctrl-C
         _QUIET.copy().run(function, *args)
@@ -88,7 +88,7 @@ class Storage:
         self._array_type = array_type
         block = _Block(value.shape, value.dtype, array_type)
         block.memory[...] = value
-        # One for each component; the tuple is replaced, never modified.
+        # One block for each component; the tuple is replaced, never modified.
         self._blocks: tuple[_Block, ...] = (block,) * num_components
         self._lock = threading.RLock()
         _storages.add(self)
@@ -132,7 +132,7 @@ class Storage:
             block.open = block.readable[0]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Storage:
-        """Copy the components; they share one block if they do here."""
+        """Copy the components; the copies share one block if the originals do."""
         with self._lock:
             values = [block.readable[0] for block in self._blocks]
             twin = Storage(values[0], len(values), self._array_type)
@@ -141,7 +141,7 @@ class Storage:
         return twin
 
     def write_one(self, component: int, change: Change, value: Any, shape: Shape | None = None) -> Array:
-        """Update one component, which then no longer shares its block; `shape` is that of the new value.
+        """Update one component, which then no longer shares its block; `shape` is the shape of the new value.
 
         `change` is called with the old array, the value and the array to write to. Returns the new value, read-only and
         never modified while referenced: expose only views of it.
@@ -168,7 +168,7 @@ class Storage:
     def write_each(self, change: Change, values: Sequence[Any], shapes: Sequence[Shape | None]) -> tuple[Array, ...]:
         """Update every component with its own value; if an update raises, no component changes.
 
-        Consecutive components replaced by one object share a block.
+        Consecutive components that get the same object share a block.
         """
         with self._lock:
             targets: list[_Block] = []
@@ -180,7 +180,7 @@ class Storage:
 
     def _updated_block(self, block: _Block, change: Change, value: Any, shape: Shape | None, may_reuse: bool) -> _Block:
         """Return a block with the new value; the same block if reuse is allowed and no reader holds the old value."""
-        # A closed block means a nested write of this thread, in a signal handler or a finalizer.
+        # A closed block indicates a nested write of this thread, in a signal handler or a finalizer.
         if not may_reuse or block.open is None:
             target = self._new_block(block, shape)
             change(block.readable[0], value, target.memory)

@@ -56,7 +56,7 @@ def check_synchronization(value: Any, name: str | None) -> VariableSynchronizati
 
 
 def check_aggregation(value: Any, name: str | None) -> VariableAggregation:
-    """Return the aggregation, for None NONE; raise ValueError for other values."""
+    """Return the aggregation, NONE for None; raise ValueError for other values."""
     if isinstance(value, VariableAggregation):
         return value
     if value is None:

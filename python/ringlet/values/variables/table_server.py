@@ -23,9 +23,8 @@ class TableServer:
 
     Requests and replies are tuples that begin with their type::
 
-        ("create", key, shape, name of the dtype)     ("created", key), with a descriptor
-        ("forget", keys)                              ("forgotten", number of tables left)
-        any request that raises                       ("failed", Failure)
+        ("create", key, shape, name of the dtype) ("created", key), with a descriptor ("forget", keys) ("forgotten",
+        number of tables left) any request that raises ("failed", Failure)
     """
 
     def __init__(self) -> None:
@@ -51,7 +50,7 @@ class TableServer:
 
     def _create(self, key: int, shape: tuple[int, ...], dtype_name: str) -> tuple[tuple[Any, ...], list[int]]:
         dtype = as_dtype(dtype_name)
-        is_known(dtype)  # registers it with the core
+        is_known(dtype)  # registers the dtype with the core
         num_bytes = math.prod(shape) * dtype.itemsize
         if num_bytes >= _CHECKED_BYTES:
             check_available_memory(num_bytes, f"a variable of shape {shape}")

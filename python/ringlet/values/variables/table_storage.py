@@ -68,7 +68,7 @@ class TableForm:
         return stored if self._is_numeric else np.ndarray(shape, self.dtype, stored)
 
     def check(self, change: Change) -> None:
-        """Raise if an update would compute with bytes."""
+        """Raise an error for arithmetic updates of values that the table holds as bytes."""
         if not self._is_numeric and _OPS[change]:
             raise InvalidArgumentError(
                 f"{NAMES[change]} requires numbers, but the variable holds {self.dtype}: compute the new value "

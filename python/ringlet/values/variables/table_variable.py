@@ -22,7 +22,7 @@ Array = NDArray[Any]
 
 
 class TableVariable(RowReader, Variable):
-    """A variable in memory shared by the processes of a cluster; made by ParameterServerStrategy.
+    """A variable in memory shared by the processes of a cluster; created by ParameterServerStrategy.
 
     Processes read and write it directly, without messages. A read returns a copy in which each row is consistent, but
     rows may differ in age. Writes to the same row are serialized.
@@ -68,7 +68,9 @@ class TableVariable(RowReader, Variable):
     def __deepcopy__(self, memo: dict[int, Any]) -> TableVariable:
         strategy = self.distribute_strategy
         if strategy is None:
-            raise TypeError(f"cannot copy variable '{self.name}', which has no strategy: make a new one of its value")
+            raise TypeError(
+                f"cannot copy variable '{self.name}', which has no strategy: create a new variable with its value"
+            )
         twin: TableVariable = strategy.extended._copy_of(self)
         memo[id(self)] = twin
         return twin
@@ -78,7 +80,7 @@ class TableVariable(RowReader, Variable):
 
 
 class _AttachedTable:
-    """A table that this process maps, and its variable once requested."""
+    """A table that this process maps, and its variable after the first request."""
 
     def __init__(self, descriptor: int) -> None:
         self.table = _core.Table(descriptor)

@@ -49,7 +49,8 @@ class VariableType(type):
         """Create a variable."""
         if cls is not Variable:
             raise TypeError(
-                f"a {cls.__name__} cannot be made directly: call ringlet.Variable(...) inside `with strategy.scope()`"
+                f"a {cls.__name__} cannot be created directly: call ringlet.Variable(...) inside `with "
+                "strategy.scope()`"
             )
         if more:
             raise TypeError(
@@ -67,13 +68,13 @@ def create_variable(request: VariableRequest) -> Any:
     mode = context.current()
     if mode is not None:
         return mode.strategy.extended._create_variable(request)
-    from ringlet.values.variables.variable_factory import create_plain  # imports this module
+    from ringlet.values.variables.variable_factory import create_plain  # not at the top: strategies import this module
 
     return create_plain(None, request)
 
 
 class Variable(SparseReader, ScatterUpdates, ScatterNdUpdates, metaclass=VariableType):
-    """A mutable value (``tf.Variable``); in expressions it behaves as its value, an array.
+    """A mutable value (``tf.Variable``); in expressions it behaves like its value, an array.
 
     In the scope of a strategy the result is a subclass chosen by the strategy, for example with a component for each
     replica. Arrays read from a variable are read-only and never change: a later assignment uses other memory while such
@@ -92,7 +93,7 @@ class Variable(SparseReader, ScatterUpdates, ScatterNdUpdates, metaclass=Variabl
     name : str, optional
         Name of the variable; need not be unique.
     dtype : dtype-like, optional
-        Dtype of the variable: numbers, bool, or strings of a fixed length. By default that of the initial value.
+        Dtype of the variable: numbers, bool, or strings of a fixed length. By default the dtype of the initial value.
     constraint : callable, optional
         Function that optimizers apply after an update.
     synchronization : VariableSynchronization
@@ -100,7 +101,7 @@ class Variable(SparseReader, ScatterUpdates, ScatterNdUpdates, metaclass=Variabl
     aggregation : VariableAggregation, optional
         How the values that replicas write are aggregated.
     shape : sequence of int or None, or int, optional
-        Shape of assigned values if other than that of the initial value; None stands for any size.
+        Shape of assigned values, if it differs from the initial value's; None stands for any size.
 
     Raises
     ------
@@ -214,13 +215,13 @@ class Variable(SparseReader, ScatterUpdates, ScatterNdUpdates, metaclass=Variabl
 
     @property
     def distribute_strategy(self) -> Any:
-        """The strategy that made the variable, or None."""
+        """The strategy that created the variable, or None."""
         if self._strategy is None:
             return None
         strategy = self._strategy()
         if strategy is None:
             raise RuntimeError(
-                f"the strategy that made variable '{self.name}' was deleted: keep a reference to the strategy"
+                f"the strategy that created variable '{self.name}' was deleted: keep a reference to the strategy"
             )
         return strategy
 
@@ -268,7 +269,7 @@ class Variable(SparseReader, ScatterUpdates, ScatterNdUpdates, metaclass=Variabl
         -------
         Variable, ndarray, Mirrored or None
             A variable with one component returns itself. Otherwise the new value: inside a replica the read-only array
-            of this replica, outside replica context those of all replicas.
+            of this replica, outside replica context the arrays of all replicas.
 
         Raises
         ------
@@ -277,20 +278,20 @@ class Variable(SparseReader, ScatterUpdates, ScatterNdUpdates, metaclass=Variabl
         TypeError
             If a Python number cannot be represented in the dtype.
         RuntimeError
-            If another strategy than that of the variable is current.
+            If the current strategy is not the variable's strategy.
         """
         return self._update(replace, dense_of(value, self.dtype), read_value)
 
     def assign_add(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
-        """Add to the value; parameters, results and errors are those of :meth:`assign`."""
+        """Add to the value; parameters, results and errors as for :meth:`assign`."""
         return self._update(self._arithmetic(assign_add), dense_of(delta, self.dtype), read_value)
 
     def assign_sub(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
-        """Subtract from the value; parameters, results and errors are those of :meth:`assign`."""
+        """Subtract from the value; parameters, results and errors as for :meth:`assign`."""
         return self._update(self._arithmetic(assign_sub), dense_of(delta, self.dtype), read_value)
 
     def _arithmetic(self, change: Change) -> Change:

@@ -25,7 +25,7 @@ from ringlet.values.variables.variable_spec import VariableRequest, VariableSpec
 
 __all__ = ["create_aggregating", "create_mirrored", "create_on_table", "create_plain"]
 
-_HOST = "CPU:0"  # device of variables without a strategy
+_HOST = "CPU:0"  # the device of variables without a strategy
 
 
 def create_plain(strategy: Any, request: VariableRequest) -> Variable:
@@ -44,7 +44,7 @@ def create_aggregating(strategy: Any, request: VariableRequest) -> Variable:
 def create_mirrored(strategy: Any, request: VariableRequest) -> DistributedVariable:
     """Create a variable with a component for each of ``extended.worker_devices``; the same object on all replicas.
 
-    All have the initial value of replica 0.
+    All components have the initial value of replica 0.
     """
     variable: DistributedVariable = _create_once(request, lambda: _create_distributed(strategy, request))
     return variable

@@ -8,7 +8,7 @@ __all__ = ["VariableReference"]
 
 
 class VariableReference:
-    """Reference to a variable with equality and hash by identity; made by :meth:`Variable.ref`."""
+    """A reference to a variable, with equality and hash by identity; returned by :meth:`Variable.ref`."""
 
     __slots__ = ("_variable",)
 

@@ -44,14 +44,14 @@ class VariableRequest:
     def describe(self) -> str:
         """Describe the request by name, dtype and shape, for comparison between replicas.
 
-        Without the suffix of unique names, as in ``v_1``, because replicas may number one variable differently.
+        The suffix of unique names, as in ``v_1``, is left out: replicas may number the same variable differently.
         """
         text = f"Variable '{_NUMBERS.sub('', str(self.name or 'Variable'))}'"
         if callable(self.initial_value):  # called once for all replicas
             return text
         try:
             array = as_initial_value(self.initial_value, self.dtype, self.name)
-        except (TypeError, ValueError):  # raised when the variable is created
+        except (TypeError, ValueError):  # creating the variable raises the error
             return text
         return f"{text} {array.dtype}{list(array.shape)}"
 
@@ -91,7 +91,7 @@ class VariableRequest:
 class VariableSpec:
     """The immutable properties of a variable.
 
-    The name ends in ``:0``, as TensorFlow's do; None in the shape stands for an arbitrary size or shape; `reader`, if
+    The name ends in ``:0``, as in TensorFlow; None in the shape stands for an arbitrary size or shape; `reader`, if
     any, converts an array to the type that reads return.
     """
 
@@ -142,5 +142,5 @@ def _checked_name(name: Any) -> str:
     if name is None:
         return "Variable"
     if not isinstance(name, str):
-        raise ValueError(f"name for name_scope must be a string: the name of a variable is text or None, got {name!r}")
+        raise ValueError(f"name for name_scope must be a string, got {name!r}: pass a string or None as name")
     return name.removesuffix("/")
