@@ -9,7 +9,7 @@ __all__ = ["InputContext"]
 
 @dataclass(frozen=True)
 class InputContext:
-    """The position of one input pipeline among all of them (``tf.distribute.InputContext``).
+    """The position of one input pipeline among all input pipelines (``tf.distribute.InputContext``).
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class InputContext:
     num_replicas_in_sync: int = 1
 
     def get_per_replica_batch_size(self, global_batch_size: int) -> int:
-        """Return the part of a global batch that one replica processes.
+        """Return the batch size of each replica for a global batch size.
 
         Raises
         ------

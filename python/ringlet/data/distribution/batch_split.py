@@ -27,7 +27,7 @@ __all__ = ["BatchSplit", "BatchSplitStream", "check_rows", "nothing_to_cut"]
 
 @dataclass(frozen=True, eq=False)
 class BatchSplit:
-    """A distribution plan: each step splits one element, a global batch, among the replicas of the only worker."""
+    """A distribution plan: each step splits one element, a global batch, among the replicas of a single worker."""
 
     node: Node
     num_replicas: int
@@ -41,7 +41,7 @@ class BatchSplit:
 
     @property
     def position_graph(self) -> Node:
-        """The dataset: each step is one of its elements, for any number of replicas."""
+        """The graph of the dataset, since each step is one of its elements for any number of replicas."""
         return self.node
 
     @property
@@ -54,7 +54,7 @@ class BatchSplit:
 
     @property
     def element_spec(self) -> Nest:
-        """A PerReplicaSpec for each array; sizes are known if all replicas have the same."""
+        """A PerReplicaSpec for each array; sizes are known if they are equal on all replicas."""
         return map_structure(self._cut_spec, self.node.element_spec)
 
     def _cut_spec(self, spec: TensorSpec) -> PerReplicaSpec:
@@ -82,7 +82,7 @@ class BatchSplitStream(OneToOneStream):
         super().__init__(source)
         self._num_replicas = num_replicas
         self._slices_of = slices_of
-        # Nearly all batches have one size: its slices are cached.
+        # Nearly all batches have the same size, so its slices are cached.
         self._size = -1
         self._take_parts: Callable[[Any], Any] = tuple
 
@@ -119,7 +119,7 @@ def _part_taker(slices: tuple[slice, ...]) -> Callable[[Any], tuple[Any, ...]]:
 
 def check_rows(node: Node, num_replicas: int) -> None:
     """Raise an error if the elements of a dataset are known to have no rows to split."""
-    # The spec of a user function is unknown before a call of it.
+    # The spec of the results of a user function is unknown before the function is called.
     if node.runs_user_code or node.cardinality == 0:
         return
     for path, spec in zip(paths(node.element_spec), flatten(node.element_spec)[0], strict=True):
@@ -128,7 +128,7 @@ def check_rows(node: Node, num_replicas: int) -> None:
 
 
 def nothing_to_cut(what: str, num_replicas: int) -> InvalidArgumentError:
-    """Return the error for elements without rows."""
+    """Return the error for elements that have no rows to split."""
     return InvalidArgumentError(
         f"cannot split elements among {num_replicas} replicas: {what}, which has no batch dimension. Call "
         "dataset.batch(global_batch_size) before you distribute the dataset."

@@ -1,4 +1,4 @@
-"""Batches split into a part for each replica, each batch separately."""
+"""LegacyRebatch: splits each batch separately into a part for each replica."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ __all__ = ["LegacyRebatch", "legacy_rebatch"]
 def legacy_rebatch(dataset: Dataset, num_replicas: int) -> Dataset:
     """Split every batch into `num_replicas` parts of ``ceil(rows / num_replicas)`` rows, the last short or empty.
 
-    TensorFlow's strategies apply it to datasets of unknown batch size. The parts are views.
+    TensorFlow's strategies rebatch datasets of unknown batch size in this way. The parts are views.
     """
     return type(dataset)(LegacyRebatch(dataset.node, positive(num_replicas, "num_replicas")))
 
 
 @dataclass(frozen=True, eq=False)
 class LegacyRebatch(Transformation):
-    """The consecutive parts of each element: all of them, or those whose numbers are in `kept`."""
+    """The consecutive parts of each element: all parts, or the parts whose numbers are in `kept`."""
 
     num_replicas: int
     kept: tuple[int, ...] | None = None
