@@ -112,7 +112,7 @@ def test_arrays_of_different_lengths_are_refused():
 
 
 def test_rows_of_different_shapes_are_refused():
-    with pytest.raises(InvalidArgumentError, match=r"cannot be joined: \(2, 5\), \(1, 6\)"):
+    with pytest.raises(InvalidArgumentError, match=r"to be joined, got \(2, 5\), \(1, 6\)"):
         list(Dataset.from_iterable([np.zeros((2, 5)), np.zeros((1, 6))]).rebatch(3))
 
 

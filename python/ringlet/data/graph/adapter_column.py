@@ -36,7 +36,7 @@ class AdapterColumn:
         return in_kind_of(self._value, self._array[number, ...], is_own=True)
 
     def rows(self, rows: Rows) -> Any:
-        """Return many rows as one array: a view of a slice, a gathered copy of anything else."""
+        """Return rows as one array: a view for a slice, otherwise a gathered copy."""
         if isinstance(rows, slice):
             return in_kind_of(self._value, self._array[rows], is_own=True)
         memory = result_memory((len(rows), *self._array.shape[1:]), self._array.dtype)

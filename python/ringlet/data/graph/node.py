@@ -5,9 +5,9 @@ batch``. A node computes nothing. `Node.open` returns a *stream*, a single pass 
 The graph can be inspected and rewritten (`Node.inputs`, `Node.with_inputs`) before it runs.
 
 If the elements of a node are rows of a table (see `ringlet.data.graph.table`), `Node.table` is set, and
-`Node.open_rows` opens a *row stream*, which yields row numbers, many per call. `Batch` turns them into arrays in one
-step; `RowElements` reads them one by one. So an operation that chooses or orders elements is
-implemented twice, once for any elements and once for row numbers; every other operation is implemented once.
+`Node.open_rows` opens a *row stream*, which yields row numbers, many per call. `Batch` turns row numbers into arrays in
+one step; `RowElements` reads the rows one by one. An operation that selects or orders elements is implemented twice,
+for elements and for row numbers; every other operation is implemented once.
 
 Both kinds of streams can be saved and restored in another process: `Stream.get_state` and `Stream.set_state`. The
 state of the iteration as a whole, such as its seeds, is saved with its `IterationContext` (see
@@ -80,7 +80,7 @@ class Stream(ABC):
         """Release threads, files and buffers, down to the source. Idempotent."""
 
     def get_state(self) -> State:
-        """Return a snapshot, from which a new stream of an equal graph continues; this stream stays usable.
+        """Return a snapshot, from which a new stream of an equal graph continues; this stream remains usable.
 
         A stream at its end, or closed, has the state of an exhausted stream.
         """
@@ -119,7 +119,7 @@ class UnaryStream(Stream):
 
 
 class OneToOneStream(UnaryStream):
-    """Base class of streams with one element for each of the input, whose state is that of the input."""
+    """Base class of streams that yield one element per input element; their state is the state of the input."""
 
     __slots__ = ()
 
@@ -162,15 +162,15 @@ class Node(ABC):
         return tuple(value for value in values if isinstance(value, Node))
 
     def with_inputs(self: N, *inputs: Node) -> N:
-        """Return the same operation on other inputs, as many as `inputs` has."""
+        """Return the same operation on other inputs; the number of inputs must not change."""
         names = [f.name for f in dataclasses.fields(self) if isinstance(getattr(self, f.name), Node)]
         return dataclasses.replace(self, **dict(zip(names, inputs, strict=True)))
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The plain values among the fields, in their order.
+        """The fields that are plain values, in order.
 
-        A state is restored only if they are equal. Numbers of threads and names are left out.
+        A state is restored only if these fields are equal. Numbers of threads and names are omitted.
         """
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in _NO_SETTINGS}
         return {name: value for name, value in values.items() if _is_plain(value)}
@@ -183,7 +183,7 @@ class Node(ABC):
     @property
     @abstractmethod
     def element_spec(self) -> Nest:
-        """The nest of TensorSpec of an element."""
+        """The specs of an element, a nest of TensorSpec."""
 
     @property
     @abstractmethod
@@ -192,17 +192,17 @@ class Node(ABC):
 
     @property
     def examples(self) -> tuple[Nest, ...]:
-        """`example`, and others that may differ from it in size, where they are cheap."""
+        """`example`, and further examples that may differ in size, if they are cheap to make."""
         return (self.example,)
 
     @property
     def table(self) -> Table | None:
-        """The table whose rows the elements are, or None."""
+        """The table whose rows are the elements, or None."""
         return None
 
     @property
     def in_order(self) -> bool:
-        """Whether the rows of the table come in order, so that a batch of them is a view."""
+        """Whether elements are consecutive rows of the table, so that a batch is a view."""
         return False
 
     @property
@@ -228,7 +228,7 @@ class Node(ABC):
     def choose(self, context: IterationContext) -> None:  # noqa: B027 - most nodes make no choice
         """Make the random choices of an iteration, with `IterationContext.choice`; called when it begins.
 
-        So a choice does not depend on whether and when a stream that uses it is opened.
+        Therefore, a choice does not depend on whether and when a stream uses it.
         """
 
     def open_rows(self, context: IterationContext) -> RowStream:
@@ -253,7 +253,7 @@ def _is_plain(value: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Transformation(Node):
-    """Base class of nodes with one input; unless overridden, specs and properties are those of the input."""
+    """Base class of nodes with one input; by default, specs and properties are taken from the input."""
 
     input: Node
 

@@ -34,7 +34,7 @@ def row_numbers(rows: Rows) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 class Column(Protocol):
-    """The rows of an array, or of a substitute for one."""
+    """Protocol of columns: the rows of an array, or of values computed on request."""
 
     @property
     def spec(self) -> Any:
@@ -92,7 +92,7 @@ class ArrayColumn:
 
 
 class NoneColumn:
-    """A component that is None in every row, and in every batch of rows."""
+    """A column that is None in every row and in every batch of rows."""
 
     __slots__ = ()
 

@@ -14,15 +14,15 @@ from ringlet.errors.exception_notes import add_note
 
 __all__ = ["Iteration"]
 
-# Names of methods that return and restore a position: of iterators, and of PyTorch's and Hugging
-# Face's loaders, where they are methods of the iterable itself, called before iteration.
+# Names of the methods that return and restore a position. Iterators have them; in PyTorch and Hugging Face, the
+# iterable itself has them, and they are called before iteration.
 _METHODS = (("get_state", "set_state"), ("state_dict", "load_state_dict"))
 
 
 class Iteration(Stream):
     """Base class of streams over an iterable; subclasses convert its values to elements.
 
-    `begin` returns the iterable. It is called when the first element is requested: a stream that is closed before that
+    `begin` returns the iterable. It is called when the first element is requested, so a stream that is closed earlier
     has no side effects.
     """
 
@@ -77,7 +77,7 @@ class Iteration(Stream):
                     try:
                         return {**state, "holder": holder, "place": save_value(methods[0]())}
                     except TypeError:
-                        continue  # its state cannot be saved: elements are counted instead
+                        continue  # the state cannot be saved, so elements are counted instead
         return state
 
     def set_state(self, state: State) -> None:
