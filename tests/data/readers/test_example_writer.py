@@ -67,5 +67,5 @@ def test_what_no_example_holds_is_refused():
         serialize_example({"x": 1 + 2j})
     with pytest.raises(TypeError, match=r"features\['x'\] mixes text with other values: 1"):
         serialize_example({"x": ["a", 1]})
-    with pytest.raises(InvalidArgumentError, match=f"has {2**63}, but the int64 maximum is"):
+    with pytest.raises(InvalidArgumentError, match=f"holds {2**63}, but the maximum of int64 is"):
         serialize_example({"x": np.array([2**63], np.uint64)})

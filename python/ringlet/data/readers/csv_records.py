@@ -1,8 +1,8 @@
 r"""Records of CSV files as lists of fields, by the rules of RFC 4180.
 
-Records end at a line feed, a carriage return, or both. A field in quotation marks may hold delimiters and line ends,
-and two quotation marks stand for one. An invalid record is a `Record` with an error message; the record after
-the next line end is read normally.
+A record ends at a line feed, a carriage return, or both. A field in quotation marks may hold delimiters and line ends;
+two quotation marks in it stand for one. An invalid record becomes a `Record` with an error message; reading continues
+after the next line end.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class CsvRecords(FileReader):
 
 
 class RecordBlocks(FileBlocks):
-    """The records of one file; `offset` counts them."""
+    """The records of one file; `offset` is the number of a record."""
 
     __slots__ = (
         "_at_end",
@@ -81,7 +81,7 @@ class RecordBlocks(FileBlocks):
         self._needs_header = dialect.has_header
         self._line = 1
         self._count = 0  # records before the next block
-        self._ready: list[Record] = []  # after a `skip_to`
+        self._ready: list[Record] = []  # records left by `skip_to`
         self.offset = 0
 
     def next_block(self) -> Sequence[Any]:
@@ -170,7 +170,7 @@ class RecordBlocks(FileBlocks):
         return Record(self._name, self._line, [], what), end
 
     def skip_to(self, offset: int) -> None:
-        """Skip to a record by reading those before it."""
+        """Skip to a record by reading the records before it."""
         while self._count < offset:
             records = list(self.next_block())
             if not records:
