@@ -86,7 +86,9 @@ def test_batches_without_rows_are_like_those_that_can_be_read_only_once():
 
 @pytest.mark.parametrize("sizes", [0, [0, 0], -1, [2, -1], []])
 def test_sizes_that_never_end_or_are_negative_are_refused(sizes):
-    with pytest.raises(InvalidArgumentError, match="batch_size must be zero or more, and not all zero"):
+    with pytest.raises(
+        InvalidArgumentError, match="batch_size must be zero or more, and at least one size must be positive"
+    ):
         Dataset.range(4).batch(2).rebatch(sizes)
 
 

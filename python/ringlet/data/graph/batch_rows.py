@@ -25,7 +25,7 @@ def num_rows(batch: Nest) -> int:
     shapes: list[tuple[int, ...]] = [getattr(leaf, "shape", ()) for leaf in leaves if leaf is not None]
     if not all(shapes):
         raise InvalidArgumentError(
-            f"every component of an element must have rows to be cut, but one is a scalar in {batch!r}. Call "
+            f"every component of an element must be non-scalar to be cut into rows, got {batch!r}. Call "
             "dataset.batch(batch_size) first."
         )
     rows = {shape[0] for shape in shapes}
@@ -33,7 +33,7 @@ def num_rows(batch: Nest) -> int:
         parts = zip(paths(batch), leaves, strict=True)
         named = ", ".join(f"element{path}: {len(leaf)}" for path, leaf in parts if leaf is not None)
         raise InvalidArgumentError(
-            f"all arrays of an element must have the same number of rows to be cut into rows, got {named}."
+            f"all arrays of an element must have the same batch size to be cut into rows, got {named}."
         )
     return int(rows.pop()) if rows else 0
 

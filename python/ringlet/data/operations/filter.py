@@ -23,8 +23,7 @@ def filter(self: Dataset, predicate: Callable[..., Any], name: str | None = None
     Parameters
     ----------
     predicate : callable
-        Takes an element, unpacked into arguments if it is a tuple. Returns True or False, or an array that is
-        one bool.
+        Takes an element, unpacked into arguments if it is a tuple. Returns True, False or an array of one bool.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
@@ -38,7 +37,7 @@ def filter(self: Dataset, predicate: Callable[..., Any], name: str | None = None
     TypeError
         If `predicate` is not callable.
     InvalidArgumentError
-        During iteration, if it does not return one bool.
+        During iteration, if `predicate` does not return one bool.
 
     Notes
     -----

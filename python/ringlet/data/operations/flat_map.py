@@ -1,4 +1,4 @@
-"""The elements of datasets that a function makes, one dataset behind another."""
+"""Dataset.flat_map: the concatenated datasets that a function returns."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def flat_map(self: Dataset, map_func: Callable[..., Dataset], name: str | None =
     Returns
     -------
     Dataset
-        Its cardinality is unknown. Its `element_spec` is found by calling `map_func` on an example.
+        Its cardinality is unknown. Its `element_spec` is inferred by calling `map_func` on an example.
 
     Raises
     ------
     TypeError
-        If `map_func` is not callable; during iteration, if it does not return a dataset.
+        If `map_func` is not callable; during iteration, if `map_func` does not return a dataset.
 
     Notes
     -----

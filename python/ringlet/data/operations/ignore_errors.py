@@ -24,15 +24,15 @@ def ignore_errors(self: Dataset, log_warning: bool = False, name: str | None = N
     Parameters
     ----------
     log_warning : bool, default False
-        Whether to log each of them at WARNING.
+        Whether to log each dropped element at level WARNING.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Its cardinality is unknown. A failed batch is dropped as a whole: ignore errors
-        before the batch to drop only the failed element.
+        Its cardinality is unknown. If an element of a batch fails, the whole batch is dropped. To drop only the failed
+        element, ignore errors before the batch.
 
     Examples
     --------

@@ -24,7 +24,7 @@ def take(self: Dataset, count: int, name: str | None = None) -> Dataset:
     Parameters
     ----------
     count : int
-        -1, or a number larger than the dataset, keeps all of them.
+        Number of elements to keep; -1, or a number larger than the dataset, keeps all elements.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
@@ -55,7 +55,7 @@ class Take(Transformation):
 
     @property
     def cardinality(self) -> int:
-        """At most `count`, if known."""
+        """The smaller of `count` and the cardinality of the input, if known."""
         size = self.input.cardinality
         if size == UNKNOWN_CARDINALITY:
             return UNKNOWN_CARDINALITY
@@ -84,7 +84,7 @@ class TakeRows(CountedRows):
 
 
 class TakeElements(CountedElements):
-    """The first elements of another stream, which is closed after the last of them."""
+    """The first elements of another stream, which is closed after the last taken element."""
 
     __slots__ = ()
 
