@@ -47,7 +47,7 @@ def test_functions_are_not_called():
     [
         (AutoShardPolicy.AUTO, "policy: DATA (AUTO: TableSource does not read files)"),
         (AutoShardPolicy.DATA, "policy: DATA (set in the options)"),
-        (AutoShardPolicy.OFF, "cut:    rows are rebatched to sizes 2, 2, 1 in turn"),
+        (AutoShardPolicy.OFF, "cut:    rows are rebatched to the sizes 2, 2, 1 in turn"),
         (AutoShardPolicy.HINT, "policy: HINT (set in the options)"),
         (AutoShardPolicy.FILE, "the only worker reads everything"),
     ],

@@ -92,7 +92,7 @@ class Dataset:
     def __init__(self, node: Node) -> None:
         if not isinstance(node, Node):
             raise TypeError(
-                f"Dataset takes a graph node, got {node!r}: use Dataset.from_tensor_slices or Dataset.range"
+                f"Dataset takes a graph node, got {node!r}. Use Dataset.from_tensor_slices or Dataset.range."
             )
         self._node = node
 
@@ -159,7 +159,7 @@ class Dataset:
         return self._node.element_spec
 
     def cardinality(self) -> int:
-        """Return the number of elements, INFINITE_CARDINALITY, or UNKNOWN_CARDINALITY if only reading determines it.
+        """Return the number of elements, INFINITE_CARDINALITY, or UNKNOWN_CARDINALITY if it must be counted.
 
         Examples
         --------
@@ -197,7 +197,7 @@ class Dataset:
         return True  # otherwise an empty dataset would be falsy
 
     def __repr__(self) -> str:
-        # element_spec may call user functions.
+        # element_spec is omitted if it could call user functions.
         spec = "" if self._node.runs_user_code else f" element_spec={self.element_spec!r}"
         return f"<{type(self).__name__} {_chain(self._node)}{spec}>"
 

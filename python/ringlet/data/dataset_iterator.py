@@ -72,7 +72,7 @@ class DatasetIterator(Iterator[Nest]):
         try:
             return next(self)
         except StopIteration:
-            raise OutOfRangeError("end of the dataset: create a new iterator to read it again") from None
+            raise OutOfRangeError("end of the dataset. Create a new iterator to read the dataset again.") from None
 
     def get_next_as_optional(self) -> Optional[Nest]:
         """Return the next element, or an empty Optional at the end.

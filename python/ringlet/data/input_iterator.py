@@ -28,7 +28,7 @@ class InputIterator(Iterator[Nest]):
         try:
             return next(self._iterator)
         except StopIteration:
-            raise OutOfRangeError("end of the dataset: call initialize() to read it again") from None
+            raise OutOfRangeError("end of the dataset. Call initialize() to read the dataset again.") from None
 
     def get_next_as_optional(self) -> Optional[Nest]:
         """Return the next step, or an empty Optional at the end."""

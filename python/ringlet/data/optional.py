@@ -106,7 +106,7 @@ class Optional(Generic[T]):
         """
         if not self._value:
             raise InvalidArgumentError(
-                "this Optional has no value: the iterator was at its end. Check has_value() first."
+                "this Optional has no value, because the iterator was at its end. Check has_value() first."
             )
         return self._value[0]
 

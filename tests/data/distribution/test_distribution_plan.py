@@ -211,7 +211,7 @@ def test_keep_tells_its_spec():
 
 def test_keep_over_workers_that_read_shares_of_their_own_needs_a_sum():
     dataset = with_policy(Dataset.range(8).batch(4), AutoShardPolicy.OFF)
-    with pytest.raises(InvalidArgumentError, match="needs sum_over_workers"):
+    with pytest.raises(InvalidArgumentError, match="requires sum_over_workers"):
         DistributedDataset(dataset, 2, num_workers=2, uneven="keep")
 
 

@@ -73,5 +73,5 @@ def test_a_column_of_nothing_is_an_array_of_nothing():
 @pytest.mark.parametrize("reader", [Dataset.from_csv, Dataset.from_parquet])
 def test_without_pyarrow_the_error_says_what_to_install(monkeypatch, reader):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"needs pyarrow: pip install 'ringlet\[data\]'"):
+    with pytest.raises(ImportError, match=r"requires pyarrow. Install it with: pip install 'ringlet\[data\]'"):
         reader("file")

@@ -109,7 +109,7 @@ class _ExtendedV1(OneDeviceExtended):
                     "task of this process."
                 )
             if "ps" not in spec.jobs or not spec.num_tasks("ps"):
-                raise ValueError(f"The cluster spec needs to have `ps` jobs. It is {spec!r}")
+                raise ValueError(f"The cluster spec needs to have `ps` jobs, got {spec!r}")
             worker = task_name(task_type, task_id)
             self._parameter_devices = tuple(f"/job:ps/task:{index}" for index in range(spec.num_tasks("ps")))
             self._is_chief = is_chief(spec, task_type, task_id)

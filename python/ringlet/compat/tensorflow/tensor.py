@@ -66,7 +66,7 @@ def as_operand(value: Any, dtype: np.dtype[Any]) -> Any:
     ):
         raise DtypeError(
             f"Cannot convert {value!r} to EagerTensor of dtype {dtype_name(dtype)}, which cannot represent it. Convert "
-            f"one of them, as in tf.cast(tensor, tf.{dtype_name(array.dtype)})"
+            f"the tensor, as in tf.cast(tensor, tf.{dtype_name(array.dtype)})"
         )
     return array.astype(dtype, copy=False)
 

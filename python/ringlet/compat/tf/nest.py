@@ -151,7 +151,7 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expa
     ----------
     nest1, nest2 : nested structure
     check_types : bool, optional
-        Whether containers of different classes are a difference.
+        Whether structures differ if their containers are of different classes.
     expand_composites : bool, optional
         As for :func:`flatten`.
 

@@ -1,8 +1,8 @@
 """Auto-sharding: rewrites the graph of a dataset so that each worker reads its share.
 
 FILE inserts a `Shard` before the node that reads files, so that a worker opens only its own files. DATA appends a
-`Shard` to the graph: a worker makes all elements and keeps its own. HINT fills in the numbers of ``shard(SHARD_HINT,
-SHARD_HINT)``. AUTO is FILE if possible, else DATA.
+`Shard` to the graph, so that a worker makes all elements but keeps only its own elements. HINT fills in the numbers of
+``shard(SHARD_HINT, SHARD_HINT)``. AUTO is FILE if possible, else DATA.
 """
 
 from __future__ import annotations

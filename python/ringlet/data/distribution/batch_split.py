@@ -1,8 +1,8 @@
 """BatchSplit: the distribution plan that splits each global batch into a part for each replica.
 
 TensorFlow's rule for sources other than files: a batch of ``size`` rows is split into as many chunks as there are
-replicas, in order, each of ``ceil(size / replicas)`` rows, the last ones short or empty: 5 rows over 4 replicas are 2,
-2, 1, 0. Every array of an element is split by its own size.
+replicas, in order, each of ``ceil(size / replicas)`` rows, the last chunks short or empty. For example, 5 rows over 4
+replicas are split into 2, 2, 1 and 0 rows. Every array of an element is split by its own size.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class BatchSplit:
 
 
 class BatchSplitStream(OneToOneStream):
-    """The elements of another stream, each split into views for the replicas."""
+    """Stream of the elements of its input, each split into views for the replicas."""
 
     __slots__ = ("_num_replicas", "_size", "_slices_of", "_take_parts")
 

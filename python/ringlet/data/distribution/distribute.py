@@ -28,7 +28,7 @@ def distribute_dataset(
     """Shard a dataset, or an iterable of batches, to workers, and split its global batches among the replicas."""
     if _mode(options) is InputReplicationMode.PER_REPLICA:
         raise NotImplementedError(
-            "InputReplicationMode.PER_REPLICA needs a function that creates a dataset for each replica. Call "
+            "InputReplicationMode.PER_REPLICA requires a function that creates a dataset for each replica. Call "
             "strategy.distribute_datasets_from_function instead."
         )
     return DistributedDataset(

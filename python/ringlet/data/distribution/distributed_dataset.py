@@ -124,7 +124,7 @@ class DistributedDataset:
     def without_padding(self) -> DistributedDataset:
         """Return a copy that drops the last elements if they are too few for a step, as TensorFlow 1 does.
 
-        Affects only datasets made by a function, which distribute whole elements.
+        This affects only datasets made by a function, because they distribute whole elements.
 
         Examples
         --------
@@ -155,7 +155,7 @@ class DistributedDataset:
         return self._decision.plan.cardinality
 
     def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Nest], Any]) -> Any:
-        """Reduce all steps to a state.
+        """Combine all steps into one state.
 
         Parameters
         ----------

@@ -22,7 +22,8 @@ __all__ = ["DistributedIterator"]
 class DistributedIterator(Iterator[Nest]):
     """An iterator over the steps of a distributed dataset, as returned by ``iter(distributed_dataset)``.
 
-    Call it outside of replica functions: ``strategy.run(fn, args=(next(iterator),))`` passes each replica its part.
+    Advance the iterator outside of replica functions: ``strategy.run(fn, args=(next(iterator),))`` passes each replica
+    its part.
 
     Parameters
     ----------
@@ -71,7 +72,9 @@ class DistributedIterator(Iterator[Nest]):
         try:
             return next(self)
         except StopIteration:
-            raise OutOfRangeError("end of the distributed dataset: create a new iterator to read it again") from None
+            raise OutOfRangeError(
+                "end of the distributed dataset. Create a new iterator to read the dataset again."
+            ) from None
 
     def get_next_as_optional(self) -> Optional[Nest]:
         """Return the next step, or an empty Optional at the end.

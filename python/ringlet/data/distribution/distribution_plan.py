@@ -122,14 +122,14 @@ def _deal_share(node: Node, share: Node, place: InputPlacement, buffer_size: int
     """Return the plan in which every worker reads its own share and rebatches it for its replicas."""
     if uneven and place.num_workers > 1 and place.sum_over_workers is None:
         raise InvalidArgumentError(
-            "uneven='keep' needs sum_over_workers if workers read their own files or shards: the weights depend on the "
-            "number of rows of all workers. Pass sum_over_workers, or set AutoShardPolicy.DATA."
+            "uneven='keep' requires sum_over_workers if workers read their own files or shards: the weights depend on "
+            "the number of rows of all workers. Pass sum_over_workers, or set AutoShardPolicy.DATA."
         )
     size = batch_size_of(node)
     if size:
         sizes = batch_sizes_for_worker(size, place.num_workers, place.num_replicas, place.worker_index)
         parts: Node = Rebatch(share, sizes)
-        cut = f"rows are rebatched to sizes {', '.join(map(str, sizes))} in turn"
+        cut = f"rows are rebatched to the sizes {', '.join(map(str, sizes))} in turn"
     else:
         parts = LegacyRebatch(share, place.total)
         cut = f"each batch (of unknown size) is cut into {place.total} chunks"

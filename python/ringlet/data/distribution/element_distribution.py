@@ -86,10 +86,10 @@ def _any_rows(spec: TensorSpec) -> TensorSpec:
 
 
 class ElementDistributionStream(Stream):
-    """The steps of an `ElementDistribution`.
+    """Stream of the steps of an `ElementDistribution`.
 
-    At the end of data, elements that are too few for a step are dropped unless the plan pads. Otherwise, they are
-    yielded, with arrays without rows for replicas without data, until no replica of any worker has data.
+    At the end of data, the last elements are dropped if they are too few for a step, unless the plan pads. A plan that
+    pads yields them, with arrays without rows for replicas without data, until no replica of any worker has data.
     """
 
     __slots__ = ("_is_over", "_last", "_others", "_plan", "_streams")

@@ -28,7 +28,7 @@ def known_spec(node: Node) -> Nest | None:
 
 
 def empty_part(node: Node, present: Nest) -> Nest:
-    """Return an element without rows; other unknown dimensions are zero as well.
+    """Return an element without rows; other unknown dimensions become zero too.
 
     `present` is an element of another replica. Arrays of other libraries are slices of its arrays, as are all arrays if
     the specs are unknown.

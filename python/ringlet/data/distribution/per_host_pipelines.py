@@ -45,7 +45,7 @@ class HostDistribution(ElementDistribution):
 
 
 class _HostDistributionStream(ElementDistributionStream):
-    """The steps of a `HostDistribution`; the replicas of a host are adjacent."""
+    """Stream of the steps of a `HostDistribution`; the replicas of a host are adjacent."""
 
     __slots__ = ()
     _plan: HostDistribution

@@ -1,8 +1,9 @@
 """Assignment of the rows of a global batch to replicas: arithmetic on numbers of rows.
 
-B rows over N = W * R replicas (W workers of R replicas each). TensorFlow has two rules: *chunks* of ``ceil(B / N)``
-rows, the last ones short or empty, for batches that are split one by one; and *shares* of ``floor(B / N) + 1`` rows for
-the first ``B mod N`` replicas and ``floor(B / N)`` for the others, for a continuous sequence of rows.
+B rows over N = W * R replicas (W workers of R replicas each). TensorFlow has two rules: batches that are split one by
+one are divided into *chunks* of ``ceil(B / N)`` rows, the last chunks short or empty; a continuous sequence of rows is
+divided into *shares* of ``floor(B / N) + 1`` rows for the first ``B mod N`` replicas and ``floor(B / N)`` rows for the
+others.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ __all__ = ["balanced_slices", "batch_sizes_for_worker", "chunk_slices"]
 
 
 def chunk_slices(size: int, num_chunks: int) -> tuple[slice, ...]:
-    """Return slices that split `size` rows into chunks of equal size, the last ones short or empty."""
+    """Return slices that split `size` rows into chunks of equal size; the last chunks are short or empty."""
     rows = -(-size // num_chunks)
     edges = [min(rows * chunk, size) for chunk in range(num_chunks + 1)]
     return tuple(slice(start, stop) for start, stop in pairwise(edges))

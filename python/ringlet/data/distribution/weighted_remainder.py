@@ -63,7 +63,7 @@ class WeightedSingleReplica:
 
 
 class _WeightedSingleStream(OneToOneStream):
-    """The elements of another stream, each with the weight 1."""
+    """Stream of the elements of its input, each with the weight 1."""
 
     __slots__ = ()
 
@@ -119,7 +119,7 @@ class WeightedBatchSplit:
 
 
 class _WeightedSplitStream(OneToOneStream):
-    """Batches of another stream, split for the replicas of one worker, with weights."""
+    """Stream of the batches of its input, split for the replicas of one worker, with weights."""
 
     __slots__ = ("_cutter", "_others", "_slices", "_total")
 
@@ -173,7 +173,7 @@ class WeightedElementDistribution(ElementDistribution):
 
 
 class _WeightedDistributionStream(ElementDistributionStream):
-    """The steps of a `WeightedElementDistribution`."""
+    """Stream of the steps of a `WeightedElementDistribution`."""
 
     __slots__ = ()
 

@@ -25,7 +25,7 @@ _FAILED = -(1 << 48)
 
 
 def kind_of_element(element: Nest) -> str:
-    """Describe what must be equal on all workers: the structure, and the dtype and rank of each array.
+    """Return a description of the properties that must be equal on all workers: structure, dtypes and ranks of arrays.
 
     Sizes may differ: batches may be short or padded to other lengths.
     """
@@ -43,7 +43,7 @@ def _kind_of_leaf(leaf: Any) -> str:
 
 
 class WorkerSync:
-    """Synchronization of the workers in one iteration; after the first step, `counts` is whether any worker counts."""
+    """Synchronization of the workers in one iteration; `counts` states whether any worker counts steps."""
 
     __slots__ = ("_has_agreed", "_place", "counts")
 

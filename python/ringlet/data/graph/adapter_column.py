@@ -16,7 +16,7 @@ __all__ = ["AdapterColumn", "array_column", "repeat_adapted", "stack_adapted"]
 
 
 class AdapterColumn:
-    """The rows of an array of another library along its first dimension; shares its memory where possible."""
+    """Column of the rows of an array of another library; shares the memory of the array where possible."""
 
     __slots__ = ("_array", "_value", "is_memory", "row_bytes", "spec")
 

@@ -60,7 +60,7 @@ def join_rows(arrays: Sequence[Any]) -> Any:
 
 
 def empty_like_spec(spec: Any) -> Any:
-    """Return an array of zero rows that conforms to a spec; other unknown dimensions are zero as well."""
+    """Return an array of zero rows that conforms to a spec; other unknown dimensions become zero too."""
     if isinstance(spec, NoneTensorSpec):
         return None
     empty = np.zeros([0, *(size or 0 for size in (spec.shape or (0,))[1:])], spec.dtype)

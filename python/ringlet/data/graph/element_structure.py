@@ -3,7 +3,7 @@
 A *nest* is a tuple, a named tuple, a dictionary or any other node type of `ringlet.nest`, at any depth; its leaves are
 arrays, NumPy scalars, ``str``, ``bytes``, datasets, arrays of datasets, Optionals, and None. As in ``tf.data``, a
 **list is not a node**: it is converted to one array. dtypes follow NumPy: a Python float becomes float64 and an int
-int64, while TensorFlow uses float32 and int32.
+becomes int64, while TensorFlow uses float32 and int32.
 
 ``bytes`` stay Python objects, and a batch of them is an array of objects, because NumPy's dtype for bytes drops
 trailing zeros.
@@ -179,7 +179,7 @@ def _from_list(value: list[Any]) -> Array:
         array = np.asarray(value)
     except ValueError as error:
         raise InvalidArgumentError(
-            f"a list must be convertible to one array ({error}) Use a tuple for several components."
+            f"a list must be convertible to one array. Use a tuple for several components. NumPy's error is: {error}"
         ) from error
     # NumPy's dtype for bytes would drop trailing zeros.
     return np.array(value, dtype=object) if array.dtype.kind == "S" else array

@@ -26,9 +26,7 @@ def iterable_source(iterable: Any) -> IterableSource:
     is_data = is_array or isinstance(iterable, Mapping)
     if is_data or isinstance(iterable, (str, bytes)) or not isinstance(iterable, Iterable):
         hint = (
-            "Dataset.from_tensor_slices(x).batch(size) makes one"
-            if is_data
-            else "Pass a Dataset, or an iterable of batches"
+            "Use Dataset.from_tensor_slices(x).batch(size)" if is_data else "Pass a Dataset, or an iterable of batches"
         )
         raise TypeError(f"this {type(iterable).__name__} is not a dataset: {iterable!r}. {hint}.")
     return IterableSource(iterable)
@@ -36,7 +34,7 @@ def iterable_source(iterable: Any) -> IterableSource:
 
 @dataclass(frozen=True, eq=False)
 class IterableSource(Node):
-    """The elements of an iterable.
+    """Node of `Dataset.from_iterable`: the elements of an iterable.
 
     Arrays of other libraries are yielded unchanged. NumPy arrays become read-only: views if the iterable is a list or a
     tuple, otherwise copies, since an iterator may refill one buffer. A list that holds arrays is a structure, as in
@@ -106,7 +104,7 @@ class IterableSource(Node):
 
 
 class IterableElements(Iteration):
-    """The elements of one iteration."""
+    """Stream of the elements of an iterable, in one iteration."""
 
     __slots__ = ("_is_stored",)
 

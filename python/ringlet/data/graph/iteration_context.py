@@ -10,7 +10,7 @@ __all__ = ["Graph", "IterationContext", "graph_nodes", "position_graph"]
 
 
 class Graph(Protocol):
-    """A node or a distribution plan: an object with input nodes."""
+    """Protocol of nodes and distribution plans: objects with input nodes."""
 
     @property
     def inputs(self) -> tuple[Any, ...]:
@@ -29,7 +29,7 @@ def position_graph(graph: Graph) -> Graph:
 
 
 def graph_nodes(root: Graph) -> Iterator[Any]:
-    """Iterate over the nodes of a graph, each once, inputs first and in order."""
+    """Return an iterator over the nodes of a graph; each node comes once, after its inputs."""
     seen: set[int] = set()
     stack: list[tuple[Any, bool]] = [(root, False)]
     while stack:

@@ -28,7 +28,7 @@ class RestoredError(RuntimeError):
 
 
 class MappedStream(UnaryStream, Generic[T]):
-    """``function(item)`` for every item of a stream, in up to `num_calls` threads.
+    """Stream of ``function(item)`` for every item of the input, computed in up to `num_calls` threads.
 
     The function must not reference this stream, because the threads would keep the stream alive. If `num_calls` is one,
     no threads are used. Unless `is_ordered`, results are yielded in the order of completion.

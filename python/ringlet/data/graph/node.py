@@ -131,7 +131,7 @@ class OneToOneStream(UnaryStream):
 
 
 class RowStream(ABC):
-    """A single pass over the row numbers of a node's elements. It holds memory only, so it has no `close`."""
+    """A single pass over the row numbers of a node's elements. A row stream holds only memory, so it has no `close`."""
 
     __slots__ = ()
 
@@ -207,7 +207,7 @@ class Node(ABC):
 
     @property
     def from_row_zero(self) -> bool:
-        """Whether the rows of the table are 0, 1, 2, ..., as many as there are elements."""
+        """Whether the elements are the rows 0, 1, 2, ... of the table."""
         return False
 
     @property
@@ -290,7 +290,7 @@ class Transformation(Node):
 
 
 class RowElements(Stream):
-    """A stream of the elements at the row numbers of a row stream."""
+    """Stream of the elements at the row numbers of a row stream."""
 
     __slots__ = ("_block", "_numbers", "_rows", "_table")
 

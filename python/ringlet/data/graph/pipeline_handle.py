@@ -13,7 +13,7 @@ __all__ = ["PipelineHandle"]
 
 
 class Openable(Graph, Protocol):
-    """A node or a distribution plan."""
+    """Protocol of nodes and distribution plans, which can be opened."""
 
     def open(self, context: IterationContext) -> Stream:
         """Open a stream of the elements."""

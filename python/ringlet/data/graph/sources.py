@@ -18,7 +18,7 @@ __all__ = ["Elements", "TableRows", "TableSource"]
 
 @dataclass(frozen=True, eq=False)
 class TableSource(Node):
-    """The rows of a table, first to last."""
+    """Node of the rows of a table, in order."""
 
     rows: Table = field(repr=False)
 
@@ -68,7 +68,7 @@ class TableSource(Node):
 
 
 class TableRows(RowStream):
-    """All row numbers below `length`, in order."""
+    """Stream of all row numbers below `length`, in order."""
 
     __slots__ = ("_length", "_next")
 
@@ -94,7 +94,7 @@ def _apart(leaf: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Elements(Node):
-    """The elements of a nonempty tuple, such as the elements of a window."""
+    """Node of the elements of a nonempty tuple, such as the elements of a window."""
 
     elements: tuple[Nest, ...] = field(repr=False)
     # The specs of the elements; if None, the most specific specs that all elements conform to.
@@ -123,7 +123,7 @@ class Elements(Node):
 
 
 class ElementsStream(Stream):
-    """The elements of a tuple."""
+    """Stream of the elements of a tuple."""
 
     __slots__ = ("_elements", "_next")
 

@@ -61,7 +61,7 @@ class Column(Protocol):
 
 
 class ArrayColumn:
-    """The rows of an array along its first dimension; shares its memory."""
+    """Column of the rows of an array along its first dimension; shares the memory of the array."""
 
     __slots__ = ("_array", "is_memory", "row_bytes")
 
@@ -108,7 +108,7 @@ class NoneColumn:
 
 
 class RangeColumn:
-    """The numbers ``start, start + step, ...``, computed on request."""
+    """Column of the numbers ``start, start + step, ...``, computed on request."""
 
     __slots__ = ("_start", "_step", "is_memory", "row_bytes", "spec")
 
@@ -136,7 +136,7 @@ class RangeColumn:
 
 
 class Table:
-    """Columns of one length, and the structure of a row."""
+    """Columns of equal length, and the structure of a row."""
 
     __slots__ = ("_bare", "_row", "columns", "length", "shape")
 

@@ -48,7 +48,7 @@ def other_process(process: int) -> FailedPreconditionError:
 
 
 class _Call:
-    """An item and its result."""
+    """An item and the result of its call."""
 
     __slots__ = ("context", "error", "is_done", "item", "result")
 
@@ -68,7 +68,7 @@ class _Call:
 
 
 class _ThreadPool:
-    """State shared by threads and reader; threads hold no reference to the reader, so that it can be collected."""
+    """State shared by the threads and the reader; threads do not reference the reader, which can be collected."""
 
     def __init__(self, function: Callable[[Any], Any], num_threads: int, name: str) -> None:
         self._function = function
@@ -81,7 +81,7 @@ class _ThreadPool:
         self.lock = threading.RLock()
         self._has_work = threading.Condition(self.lock)
         self.has_result = threading.Condition(self.lock)
-        self.finished: deque[_Call] = deque()  # in the order of completion
+        self.finished: deque[_Call] = deque()  # finished calls, in the order of completion
         self.is_shut = False
         self.process = os.getpid()
 
@@ -130,7 +130,7 @@ class _ThreadPool:
 
 
 class ThreadMap(Generic[T, R]):
-    """Calls of a function in threads, at most `num_calls` pending.
+    """Pool of threads that call a function; at most `num_calls` calls are pending.
 
     Threads start on demand. They stop at `close`, when the object is deleted, and at the exit of the interpreter. The
     function runs in the context (`contextvars`) of the call of `put`. Results are yielded in the order of the items or

@@ -14,8 +14,8 @@ from ringlet.errors.exception_notes import add_note
 
 __all__ = ["Iteration"]
 
-# Names of the methods that return and restore a position. Iterators have them; in PyTorch and Hugging Face, the
-# iterable itself has them, and they are called before iteration.
+# Names of the methods that return and restore a position. Iterators have these methods. In PyTorch and Hugging Face,
+# the iterable has them; they are called before iteration.
 _METHODS = (("get_state", "set_state"), ("state_dict", "load_state_dict"))
 
 
@@ -102,8 +102,8 @@ class Iteration(Stream):
         methods = _methods(keeper)
         if methods is None:
             raise FailedPreconditionError(
-                f"this state holds the position that {self._name} reported, and the {type(keeper).__name__} here "
-                "has neither set_state nor load_state_dict to restore it. Pass an iterable of the same class."
+                f"this state holds a position reported by {self._name}, but this {type(keeper).__name__} has neither "
+                "set_state nor load_state_dict to restore it. Pass an iterable of the same class."
             )
         return methods[1]
 

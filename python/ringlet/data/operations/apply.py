@@ -1,4 +1,4 @@
-"""Dataset.apply: a function of a whole dataset."""
+"""Dataset.apply: a transformation of a whole dataset by a function."""
 
 from __future__ import annotations
 

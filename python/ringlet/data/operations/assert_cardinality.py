@@ -47,7 +47,7 @@ def assert_cardinality(expected_cardinality: int) -> Callable[[Dataset], Dataset
 
 @dataclass(frozen=True, eq=False)
 class AssertCardinality(ElementTransform):
-    """The elements of the input, counted."""
+    """Node that checks the number of elements of its input."""
 
     expected: int
 
@@ -60,7 +60,7 @@ class AssertCardinality(ElementTransform):
 
 
 class CountedElements(UnaryStream):
-    """The elements of another stream, checked against the expected number."""
+    """Stream of the elements of its input, whose number is checked."""
 
     __slots__ = ("_count", "_expected")
 

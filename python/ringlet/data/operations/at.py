@@ -48,7 +48,7 @@ def at(dataset: Dataset, index: int) -> Nest:
         the operations `map`, `batch`, `concatenate`, `enumerate`, `prefetch`, `repeat`, `shard`, `shuffle`, `skip`,
         `take`, `zip`, `with_options` and `assert_cardinality`. Before a `cache` in memory, all operations are allowed.
     index : int
-        The number of the element, from 0.
+        The number of the element, counted from 0.
 
     Returns
     -------

@@ -77,7 +77,7 @@ def batch(
 
 @dataclass(frozen=True, eq=False)
 class Batch(Transformation):
-    """Batches of `batch_size` consecutive elements."""
+    """Node of batches of `batch_size` consecutive elements."""
 
     batch_size: int
     drop_remainder: bool
@@ -146,7 +146,7 @@ class Batch(Transformation):
 
 
 class RowGroups(Stream):
-    """The row numbers of each batch."""
+    """Stream of the row numbers of each batch."""
 
     __slots__ = ("_batch_size", "_least", "_rows")
 
@@ -179,7 +179,7 @@ class RowGroups(Stream):
 
 
 class BatchRows(MappedStream[Rows]):
-    """Batches of rows of a table; a batch takes one slice or one gather of each column."""
+    """Stream of batches of table rows; a batch takes one slice or one gather of each column."""
 
     __slots__ = ()
 
@@ -199,7 +199,7 @@ class BatchRows(MappedStream[Rows]):
 
 
 class BatchBlocks(UnaryStream):
-    """Batches made by the input, such as rows of a columnar file."""
+    """Stream of batches that the input makes, such as rows of a columnar file."""
 
     __slots__ = ("_batch_size", "_least", "_next_batch")
 
@@ -217,7 +217,7 @@ class BatchBlocks(UnaryStream):
 
 
 class Groups(UnaryStream):
-    """The elements of each batch, in a list."""
+    """Stream of lists with the elements of each batch."""
 
     __slots__ = ("_batch_size", "_least")
 
@@ -234,7 +234,7 @@ class Groups(UnaryStream):
 
 
 class BatchElements(MappedStream[list[Nest]]):
-    """Batches of any elements, stacked."""
+    """Stream of batches of any elements."""
 
     __slots__ = ("_node",)
 

@@ -69,7 +69,7 @@ def cache(self: Dataset, filename: Any = "", name: str | None = None) -> Dataset
 
 @dataclass(frozen=True, eq=False)
 class Cache(Transformation):
-    """The elements of the input, stored in a file; in memory if the file name is empty."""
+    """Node that stores the elements of its input in a file; in memory if the file name is empty."""
 
     filename: str
     # The stores in memory. Copies of the node in rewritten graphs share a store if their inputs are equal except for

@@ -84,7 +84,7 @@ def nodes_of(datasets: Sequence[Dataset]) -> tuple[Node, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Choose(Node):
-    """The next element of the part that each choice selects."""
+    """Node that takes each element from the part selected by a choice."""
 
     choice: Node
     parts: tuple[Node, ...]
@@ -118,7 +118,7 @@ class Choose(Node):
 
 
 class ChooseElements(InputStreams):
-    """The elements of the other inputs, as chosen by the first input."""
+    """Stream of elements of several inputs; the first input chooses the input of each element."""
 
     __slots__ = ("_is_over", "_stops")
 

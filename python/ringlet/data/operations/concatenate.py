@@ -64,7 +64,7 @@ def concatenate(self: Dataset, dataset: Dataset, name: str | None = None) -> Dat
 
 @dataclass(frozen=True, eq=False)
 class Concatenate(Node):
-    """The elements of `first`, then the elements of `second`."""
+    """Node of the elements of `first`, followed by the elements of `second`."""
 
     first: Node
     second: Node
@@ -120,7 +120,7 @@ class Concatenate(Node):
 
 
 class JoinedColumn:
-    """The rows of one column, then the rows of another column."""
+    """Column of the rows of one column, followed by the rows of another."""
 
     __slots__ = ("_border", "_first", "_second", "is_memory", "row_bytes", "spec")
 
@@ -161,7 +161,7 @@ class JoinedColumn:
 
 
 class ConcatenateRows(RowStream):
-    """The row numbers of one stream, then the row numbers of another, offset by the length of the first table."""
+    """Stream of row numbers of two inputs in sequence; the second are offset by the length of the first table."""
 
     __slots__ = ("_first", "_second", "_second_from")
 
@@ -203,7 +203,7 @@ class ConcatenateRows(RowStream):
 
 
 class ConcatenateElements(Stream):
-    """The elements of one stream, then the elements of a node that is opened when the stream ends."""
+    """Stream of the elements of a stream and then of a node, which is opened when the stream ends."""
 
     __slots__ = ("_context", "_input", "_is_second", "_second")
 

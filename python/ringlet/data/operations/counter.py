@@ -65,7 +65,7 @@ def counter(
 
 @dataclass(frozen=True, eq=False)
 class Counter(TableSource):
-    """The rows of a table of the maximum length."""
+    """Node of an infinite sequence of numbers: the rows of a table of the maximum length."""
 
     @property
     def cardinality(self) -> int:

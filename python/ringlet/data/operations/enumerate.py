@@ -65,7 +65,7 @@ def enumerate(self: Dataset, start: int = 0, name: str | None = None) -> Dataset
 
 @dataclass(frozen=True, eq=False)
 class Enumerate(Transformation):
-    """Pairs of a number and an element."""
+    """Node of pairs of a number and an element."""
 
     start: int
 
@@ -106,7 +106,7 @@ class Enumerate(Transformation):
 
 
 class EnumerateElements(UnaryStream):
-    """Pairs of a number and an element of another stream. A failed element consumes its number."""
+    """Stream of pairs of a number and an element of its input. A failed element consumes its number."""
 
     __slots__ = ("_next",)
 

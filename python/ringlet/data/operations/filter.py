@@ -56,7 +56,7 @@ def filter(self: Dataset, predicate: Callable[..., Any], name: str | None = None
 
 @dataclass(frozen=True, eq=False)
 class Filter(ElementTransform):
-    """The elements for which a predicate is true."""
+    """Node of the elements for which a predicate is true."""
 
     predicate: Callable[..., Any]
 
@@ -99,7 +99,7 @@ class PredicateStream(UnaryStream):
 
 
 class FilterElements(PredicateStream):
-    """The elements of another stream for which the predicate is true."""
+    """Stream of the elements of its input for which the predicate is true."""
 
     __slots__ = ()
 

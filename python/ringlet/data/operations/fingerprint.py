@@ -56,7 +56,7 @@ def fingerprint(self: Dataset) -> np.uint64:
 
 
 class _Digest:
-    """Hash of values, each prefixed with the name of its type."""
+    """Hash of a sequence of values; each value is prefixed with the name of its type."""
 
     def __init__(self, root: Node) -> None:
         self._root = root

@@ -60,7 +60,7 @@ def flat_map(self: Dataset, map_func: Callable[..., Dataset], name: str | None =
 
 @dataclass(frozen=True, eq=False)
 class FlatMap(ElementTransform):
-    """The elements of the datasets that a function returns for each element."""
+    """Node of the elements of the datasets that a function returns for each element."""
 
     function: Callable[..., Dataset]
     parameter: ClassVar[str] = "map_func"

@@ -135,7 +135,7 @@ def _dtype(value: DTypeLike) -> np.dtype[Any]:
 
 @dataclass(frozen=True, eq=False)
 class GeneratorSource(Node):
-    """The values of ``generator(*arguments)``, in the structure and the dtypes of a signature."""
+    """Node of the values of ``generator(*arguments)``, with the structure and the dtypes of a signature."""
 
     generator: Callable[..., Iterable[Any]]
     arguments: tuple[Any, ...]
@@ -173,7 +173,7 @@ class GeneratorSource(Node):
 
 
 class GeneratorElements(Iteration):
-    """The elements of one iteration."""
+    """Stream of the elements of a generator, in one iteration."""
 
     __slots__ = ("_paths", "_shape", "_signature", "_specs")
 

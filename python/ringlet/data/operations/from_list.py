@@ -69,7 +69,7 @@ def from_list(cls: type[Dataset], elements: Any, name: str | None = None) -> Dat
 
 @dataclass(frozen=True, eq=False)
 class ListSource(IterableSource):
-    """The elements of a list, with different sizes."""
+    """Node of the elements of a list, with different sizes."""
 
     spec: Nest = field(default=None, repr=False)
 

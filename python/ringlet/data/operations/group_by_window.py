@@ -88,14 +88,14 @@ def group_by_window(  # noqa: PLR0917 - the arguments are TensorFlow's
 
 @dataclass(frozen=True, eq=False)
 class GroupByWindow(FlatMap):
-    """The elements of the datasets that a function returns for keys and windows."""
+    """Node of the elements of the datasets that a function returns for keys and windows."""
 
     parameter: ClassVar[str] = "reduce_func"
 
 
 @dataclass(frozen=True, eq=False)
 class WindowGroups(ElementTransform):
-    """Pairs of a key and a window of elements with this key."""
+    """Node of pairs of a key and a window of elements with this key."""
 
     key_func: Callable[..., Any]
     size: int | Callable[[Any], Any] | None
@@ -144,7 +144,7 @@ def integer(answer: Any, name: str) -> int:
 
 
 class GroupedElements(UnaryStream):
-    """Full windows; after the end of the input, the short windows."""
+    """Stream of full windows; after the end of the input, of the short windows."""
 
     __slots__ = ("_count", "_groups", "_is_input_over", "_key_of", "_node", "_sizes")
 

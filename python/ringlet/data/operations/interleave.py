@@ -89,7 +89,7 @@ def interleave(  # noqa: PLR0917 - the arguments are TensorFlow's
 
 @dataclass(frozen=True, eq=False)
 class Interleave(FlatMap):
-    """The elements of `cycle_length` inner datasets at a time; `block_length` elements of each in turn."""
+    """Node that reads `cycle_length` inner datasets at a time and yields `block_length` elements of each in turn."""
 
     cycle_length: int
     block_length: int

@@ -69,7 +69,7 @@ def list_files(
     names = sorted(name for pattern in patterns for name in matching_files(os.fsdecode(pattern)))
     if not names:
         raise InvalidArgumentError(
-            f"no files matched pattern: {', '.join(map(os.fsdecode, patterns))} (looked for in {Path.cwd()})"
+            f"no files matched pattern: {', '.join(map(os.fsdecode, patterns))} (searched in {Path.cwd()})"
         )
     is_bytes = any(isinstance(pattern, bytes) for pattern in patterns)
     found = np.array([os.fsencode(name) if is_bytes else name for name in names], dtype=object)

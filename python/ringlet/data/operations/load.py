@@ -143,7 +143,7 @@ def _same(shard: Dataset) -> Dataset:
 
 @dataclass(frozen=True, eq=False)
 class SavedShard(Node):
-    """The elements of one shard."""
+    """Node of the elements of one shard."""
 
     folder: str
     number: int
@@ -194,7 +194,7 @@ class SavedShard(Node):
 
 
 class ShardElements(Stream):
-    """The elements of one file, which is opened at the first request."""
+    """Stream of the elements of one file, which is opened at the first request."""
 
     __slots__ = ("_is_closed", "_node", "_place", "_reader")
 

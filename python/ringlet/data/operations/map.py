@@ -103,7 +103,7 @@ def call(function: Callable[..., Nest], element: Nest) -> Nest:
 
 @dataclass(frozen=True, eq=False)
 class Map(Transformation):
-    """``function(element)`` for every element."""
+    """Node of ``function(element)`` for every element."""
 
     function: Callable[..., Nest]
     num_parallel_calls: int | None = None
@@ -152,7 +152,7 @@ class Map(Transformation):
 
 
 class MapElements(MappedStream[tuple[int, Nest]]):
-    """The function's results for the elements of another stream."""
+    """Stream of the function's results for the elements of its input."""
 
     __slots__ = ("_count", "_node")
 

@@ -88,7 +88,7 @@ def padded_batch(  # noqa: PLR0917 - the arguments are TensorFlow's
 
 @dataclass(frozen=True, eq=False)
 class PaddedBatch(ElementTransform):
-    """Padded batches of `batch_size` consecutive elements."""
+    """Node of padded batches of `batch_size` consecutive elements."""
 
     batch_size: int
     drop_remainder: bool
@@ -137,7 +137,7 @@ class PaddedBatch(ElementTransform):
 
 
 class PaddedBatchElements(MappedStream[list[Nest]]):
-    """Padded batches of any elements."""
+    """Stream of padded batches of any elements."""
 
     __slots__ = ("_node",)
 

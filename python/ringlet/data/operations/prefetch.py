@@ -65,7 +65,7 @@ def prefetch(self: Dataset, buffer_size: int | None, name: str | None = None) ->
 
 @dataclass(frozen=True, eq=False)
 class Prefetch(Transformation):
-    """The elements of the input, prefetched."""
+    """Node that prefetches the elements of its input."""
 
     buffer_size: int
 
@@ -112,8 +112,8 @@ class _Channel:
         self._changed = threading.Condition(threading.RLock())
         self._thread: threading.Thread | None = None
         self._is_shut = False
-        self._is_held = False  # while a snapshot is taken
-        self._is_making = False  # while the thread uses the stream
+        self._is_held = False  # True while a snapshot is taken
+        self._is_making = False  # True while the thread uses the stream
         self._process = os.getpid()
 
     def take(self) -> object:
@@ -222,7 +222,7 @@ class _Channel:
 
 
 class PrefetchElements(Stream):
-    """The elements of another stream; a thread makes up to `size` elements in advance."""
+    """Stream of the elements of its input; a thread makes up to `size` elements in advance."""
 
     __slots__ = ("_channel", "_finalizer", "_is_over", "_node")
 
@@ -244,7 +244,7 @@ class PrefetchElements(Stream):
             try:
                 raise item.error
             finally:
-                del item  # the error's traceback references this frame
+                del item  # the traceback of the error references this frame
         return item
 
     def close(self) -> None:

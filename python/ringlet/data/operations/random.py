@@ -67,7 +67,7 @@ def seed_entropy(seed: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class RandomNumbers(Node):
-    """Random int64: positions drawn by weights; without weights, numbers below ``2**32``."""
+    """Node of random int64: positions drawn by weights; without weights, numbers below ``2**32``."""
 
     weights: Sequence[float] | None
     entropy: Any
@@ -106,7 +106,7 @@ class RandomNumbers(Node):
 
 
 class RandomElements(Stream):
-    """The numbers of a generator."""
+    """Stream of the numbers of a generator."""
 
     __slots__ = ("_borders", "_is_closed", "_random")
 

@@ -75,7 +75,7 @@ def _sizes(batch_size: Any) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Rebatch(Transformation):
-    """The rows of all elements as one sequence, split into batches of `sizes` in turn."""
+    """Node that joins the rows of all elements and splits them into batches of `sizes` in turn."""
 
     sizes: tuple[int, ...]
     drop_remainder: bool = False
@@ -135,7 +135,7 @@ class Rebatch(Transformation):
 
 
 class RebatchElements(UnaryStream):
-    """The rows of another stream's batches, in batches of other sizes."""
+    """Stream of the rows of its input's batches, in batches of other sizes."""
 
     __slots__ = ("_at", "_batch", "_drops", "_node", "_row", "_sizes")
 

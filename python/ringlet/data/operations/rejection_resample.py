@@ -83,7 +83,7 @@ def rejection_resample(  # noqa: PLR0917 - the arguments are TensorFlow's
     """
     check_callable(class_func, "rejection_resample", "a function that returns the class of an element")
     target = _shares(target_dist, "target_dist")
-    seed_entropy(seed)  # raises for an invalid class
+    seed_entropy(seed)  # raises an error for an invalid class
     make, count = type(self), len(target)
 
     def with_class(*element: Nest) -> Nest:

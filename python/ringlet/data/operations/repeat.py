@@ -60,7 +60,7 @@ def repeat(self: Dataset, count: int | None = None, name: str | None = None) -> 
 
 @dataclass(frozen=True, eq=False)
 class Repeat(Transformation):
-    """All elements, `count` times; a count of -1 repeats infinitely."""
+    """Node of all elements, repeated `count` times; a count of -1 repeats infinitely."""
 
     count: int
 
@@ -88,7 +88,7 @@ class Repeat(Transformation):
 
 
 class RepeatRows(RowStream):
-    """The row numbers of a node, in consecutive rounds."""
+    """Stream of the row numbers of a node, in consecutive rounds."""
 
     __slots__ = ("_context", "_node", "_round", "_rounds", "_rows")
 
@@ -135,7 +135,7 @@ def _joined(parts: list[Rows]) -> Rows:
 
 
 class RepeatElements(Stream):
-    """The elements of a node, in consecutive rounds.
+    """Stream of the elements of a node, in consecutive rounds.
 
     An infinite repeat ends if the first round is empty, or if `most_empty` consecutive rounds are empty.
     """

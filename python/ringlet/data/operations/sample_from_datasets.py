@@ -41,7 +41,8 @@ def sample_from_datasets(  # noqa: PLR0917 - the arguments are TensorFlow's
         Datasets with elements of equal structure and dtypes.
     weights : sequence of float, or Dataset, optional
         Relative frequency of each dataset; equal by default. A weight of zero or less excludes a dataset. If `weights`
-        is a Dataset, each element holds the weights of one draw, an array of floats; its end is the end of the result.
+        is a Dataset, each element holds the weights of one draw, an array of floats; the result ends when `weights`
+        ends.
     seed : int, optional
         The same seed and NumPy version give the same choices, which differ from TensorFlow's.
     stop_on_empty_dataset : bool, default False
@@ -98,7 +99,7 @@ def _weights(given: Any, count: int) -> list[float]:
 
 @dataclass(frozen=True, eq=False)
 class Sample(Choose):
-    """The next element of a randomly drawn part."""
+    """Node that takes each element from a randomly drawn part."""
 
     @property
     def cardinality(self) -> int:
@@ -113,7 +114,7 @@ class Sample(Choose):
 
 @dataclass(frozen=True, eq=False)
 class Draws(Node):
-    """Positions drawn by weights; an input yields the weights of each draw."""
+    """Node of positions drawn by weights; an input yields the weights of each draw."""
 
     weights: Node
     numbers: Node
@@ -136,7 +137,7 @@ class Draws(Node):
 
 
 class RandomChoiceElements(InputStreams):
-    """Positions drawn from the cumulative distribution of the weights."""
+    """Stream of positions drawn from the cumulative distribution of the weights."""
 
     __slots__ = ("_count",)
 

@@ -67,7 +67,7 @@ def scan(
 
 @dataclass(frozen=True, eq=False)
 class Scan(ElementTransform):
-    """The second result of ``function(state, element)``; the first is the next state."""
+    """Node that yields the second result of ``function(state, element)``; the first result is the next state."""
 
     initial_state: Nest
     function: Callable[[Any, Any], tuple[Nest, Nest]]
@@ -112,7 +112,7 @@ def pair(answer: Any) -> tuple[Nest, Nest]:
 
 
 class ScanElements(UnaryStream):
-    """The elements that the function returns, and the current state."""
+    """Stream of the elements that the function returns; holds the current state."""
 
     __slots__ = ("_count", "_function", "_node", "_state")
 

@@ -69,7 +69,7 @@ def shard(self: Dataset, num_shards: int, index: int, name: str | None = None) -
             )
         if not 0 <= index < num_shards:
             raise InvalidArgumentError(
-                f"Index must be between 0 and {num_shards - 1} (currently index = {index}): shards count from 0."
+                f"Index must be between 0 and {num_shards - 1} (currently index = {index}). Shards are counted from 0."
             )
     return type(self)(Shard(self.node, num_shards, index))
 
@@ -83,7 +83,7 @@ def _integer(value: Any, name: str) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Shard(Transformation):
-    """Every `num_shards`-th element, starting with element `index`.
+    """Node of every `num_shards`-th element, starting with element `index`.
 
     With `fills_all`, set by auto-sharding, a shard with an element checks that each other shard has an element too.
     """
@@ -129,14 +129,14 @@ class Shard(Transformation):
 
 
 class ShardRows(RowStream):
-    """Every n-th row number of another stream."""
+    """Stream of every n-th row number of its input."""
 
     __slots__ = ("_num_shards", "_rows", "_skip")
 
     def __init__(self, rows: RowStream, num_shards: int, index: int) -> None:
         self._rows = rows
         self._num_shards = num_shards
-        self._skip = index  # rows of the input before the next kept one
+        self._skip = index  # number of input rows before the next kept row
 
     def next_rows(self, count: int) -> Rows:
         if count == 0:
@@ -156,7 +156,7 @@ class ShardRows(RowStream):
 
 
 class ShardElements(UnaryStream):
-    """Every n-th element of another stream."""
+    """Stream of every n-th element of its input."""
 
     __slots__ = ("_behind", "_index", "_num_shards", "_skip")
 
@@ -164,7 +164,7 @@ class ShardElements(UnaryStream):
         super().__init__(source)
         self._num_shards = num_shards
         self._index = index
-        self._skip = index  # elements of the input before the next kept one
+        self._skip = index  # number of input elements before the next kept element
         self._behind = num_shards - 1 - index if fills_all else 0  # number of shards that are not checked yet
 
     def __next__(self) -> Nest:

@@ -107,7 +107,7 @@ def _seed(seed: Any) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Shuffle(Transformation):
-    """All elements in a random order, drawn from a buffer."""
+    """Node of all elements in a random order, drawn from a buffer."""
 
     buffer_size: int
     entropy: Any
@@ -172,7 +172,7 @@ def refill_slots(buffer: Numbers, slots: Numbers, incoming: Numbers) -> Numbers:
 
 
 class ShuffleRows(RowStream):
-    """Row numbers of another stream in random order."""
+    """Stream of the row numbers of its input in random order."""
 
     __slots__ = ("_at", "_buffer", "_buffer_size", "_random", "_ready", "_rows")
 
@@ -251,7 +251,7 @@ class ShuffleRows(RowStream):
 
 
 class ShuffleElements(UnaryStream):
-    """Elements of another stream in random order."""
+    """Stream of the elements of its input in random order."""
 
     __slots__ = ("_block", "_buffer", "_buffer_size", "_is_filled", "_is_rest", "_node", "_random", "_slots")
 

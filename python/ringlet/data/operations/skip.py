@@ -85,7 +85,7 @@ class CountedElements(UnaryStream):
 
 @dataclass(frozen=True, eq=False)
 class Skip(Transformation):
-    """All elements after the first `count`; no elements if `count` is -1."""
+    """Node of all elements after the first `count`; no elements if `count` is -1."""
 
     count: int
 
@@ -106,7 +106,7 @@ class Skip(Transformation):
 
 
 class SkipRows(CountedRows):
-    """The row numbers of another stream after the first ones."""
+    """Stream of the row numbers of its input after the skipped ones."""
 
     __slots__ = ()
 
@@ -121,7 +121,7 @@ class SkipRows(CountedRows):
 
 
 class SkipElements(CountedElements):
-    """The elements of another stream after the first ones."""
+    """Stream of the elements of its input after the skipped ones."""
 
     __slots__ = ()
 

@@ -82,7 +82,7 @@ def snapshot(  # noqa: PLR0917 - the arguments are TensorFlow's
 
 @dataclass(frozen=True, eq=False)
 class Snapshot(ElementTransform):
-    """The elements of the input, saved in a folder by the first iteration."""
+    """Node of the elements of its input, saved in a folder by the first iteration."""
 
     path: str
     level: int
@@ -113,7 +113,7 @@ class Snapshot(ElementTransform):
 
 
 class SnapshotElements(Stream):
-    """Elements that are loaded from the folder, or made and saved by the first stream."""
+    """Stream of elements that are loaded from the folder, or made and saved by the first stream."""
 
     __slots__ = ("_context", "_count", "_input", "_is_closed", "_loaded", "_node", "_writer")
 

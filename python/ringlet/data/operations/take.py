@@ -49,7 +49,7 @@ def take(self: Dataset, count: int, name: str | None = None) -> Dataset:
 
 @dataclass(frozen=True, eq=False)
 class Take(Transformation):
-    """The first `count` elements."""
+    """Node of the first `count` elements."""
 
     count: int
 
@@ -73,7 +73,7 @@ class Take(Transformation):
 
 
 class TakeRows(CountedRows):
-    """The first row numbers of another stream."""
+    """Stream of the first row numbers of its input."""
 
     __slots__ = ()
 
@@ -84,7 +84,7 @@ class TakeRows(CountedRows):
 
 
 class TakeElements(CountedElements):
-    """The first elements of another stream, which is closed after the last taken element."""
+    """Stream of the first elements of its input, which is closed after the last of these elements."""
 
     __slots__ = ()
 

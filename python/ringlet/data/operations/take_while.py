@@ -51,14 +51,14 @@ def take_while(self: Dataset, predicate: Callable[..., Any], name: str | None = 
 
 @dataclass(frozen=True, eq=False)
 class TakeWhile(Filter):
-    """The elements before the first for which a predicate is false."""
+    """Node of the elements before the first element for which a predicate is false."""
 
     def open_elements(self, context: IterationContext) -> Stream:
         return TakeWhileElements(self.input.open(context), self.predicate)
 
 
 class TakeWhileElements(PredicateStream):
-    """The elements of another stream, which is closed at the first element for which the predicate is false."""
+    """Stream of elements; the input is closed at the first element for which the predicate is false."""
 
     __slots__ = ()
 

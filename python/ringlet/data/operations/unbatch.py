@@ -68,7 +68,7 @@ def _common_rows(specs: list[TensorSpec]) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class Unbatch(ElementTransform):
-    """The rows of all elements."""
+    """Node of the rows of all elements."""
 
     @property
     def cardinality(self) -> int:
@@ -107,7 +107,7 @@ def _first_row(leaf: Any) -> Any:
 
 
 class UnbatchElements(UnaryStream):
-    """The rows of another stream's elements."""
+    """Stream of the rows of the elements of its input."""
 
     __slots__ = ("_at", "_element", "_leaves", "_node", "_rows", "_shape")
 

@@ -52,7 +52,7 @@ def unique(self: Dataset, name: str | None = None) -> Dataset:
 
 @dataclass(frozen=True, eq=False)
 class Unique(ElementTransform):
-    """The distinct elements of the input."""
+    """Node of the distinct elements of its input."""
 
     @property
     def cardinality(self) -> int:
@@ -63,7 +63,7 @@ class Unique(ElementTransform):
 
 
 class UniqueElements(UnaryStream):
-    """The elements of another stream at their first occurrence."""
+    """Stream of the elements of its input that are not equal to an earlier element."""
 
     __slots__ = ("_node", "_seen")
 

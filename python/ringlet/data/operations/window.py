@@ -78,7 +78,7 @@ def window(  # noqa: PLR0917 - the arguments are TensorFlow's
 
 @dataclass(frozen=True, eq=False)
 class Window(ElementTransform):
-    """Windows of elements, as datasets."""
+    """Node of windows of elements, which are datasets."""
 
     size: int
     shift: int
@@ -143,7 +143,7 @@ class Window(ElementTransform):
 
 
 class WindowRows(Stream):
-    """Windows of rows of a table."""
+    """Stream of windows of table rows."""
 
     __slots__ = ("_buffer", "_node", "_rows", "_table")
 
@@ -197,7 +197,7 @@ def _piece(numbers: Numbers) -> Rows:
 
 
 class WindowElements(UnaryStream):
-    """Windows of any elements."""
+    """Stream of windows of any elements."""
 
     __slots__ = ("_buffer", "_is_input_over", "_node", "_to_skip")
 

@@ -63,7 +63,7 @@ def options(self: Dataset) -> Options:
 
 @dataclass(frozen=True, eq=False)
 class WithOptions(Transformation):
-    """The elements of the input, with options for the whole graph."""
+    """Node of the elements of its input, with options for the whole graph."""
 
     options: Options = field(default_factory=Options)
 

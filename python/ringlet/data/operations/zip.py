@@ -81,7 +81,7 @@ def _refuse_lists(nest: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Zip(Node):
-    """Corresponding elements of several nodes in one structure."""
+    """Node of the corresponding elements of several nodes, combined in one structure."""
 
     parts: tuple[Node, ...]
     shape: PyTreeSpec
@@ -182,7 +182,7 @@ class InputStreams(Stream):
 
 
 class ZipElements(InputStreams):
-    """One element of each input, in one structure; all inputs are closed when one of them ends.
+    """Stream of one element of each input, combined in one structure; ends when one input ends.
 
     As in TensorFlow, the inputs after the input that ends are read once more, so that caches that also end become
     complete.

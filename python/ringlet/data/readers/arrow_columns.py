@@ -19,7 +19,7 @@ def import_arrow(caller: str) -> ModuleType:
     try:
         import pyarrow
     except ImportError as error:
-        raise ImportError(f"{caller} needs pyarrow: pip install 'ringlet[data]'") from error
+        raise ImportError(f"{caller} requires pyarrow. Install it with: pip install 'ringlet[data]'") from error
     module: ModuleType = pyarrow
     return module
 

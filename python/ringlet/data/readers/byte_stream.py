@@ -50,7 +50,7 @@ def open_bytes(name: str, compression: str) -> ByteStream:
 
 
 class ByteStream:
-    """The bytes of an uncompressed file; `offset` counts the bytes read or skipped."""
+    """Stream of the bytes of an uncompressed file; `offset` counts the bytes read or skipped."""
 
     __slots__ = ("_descriptor", "name", "offset")
 
@@ -73,7 +73,7 @@ class ByteStream:
         return count
 
     def skip(self, count: int) -> None:
-        """Skip `count` bytes; the file must have as many."""
+        """Skip `count` bytes, which must exist in the file."""
         self.offset = os.lseek(self._descriptor, self.offset + count, os.SEEK_SET)
 
     def close(self) -> None:
@@ -87,7 +87,7 @@ class ByteStream:
 
 
 class DecompressedStream(ByteStream):
-    """The decompressed bytes of a file, which may have several GZIP frames."""
+    """Stream of the decompressed bytes of a file, which may have several GZIP frames."""
 
     __slots__ = ("_decompressor", "_frame", "_has_begun", "_input", "_is_at_end")
 
@@ -155,7 +155,7 @@ class DecompressedStream(ByteStream):
             self._is_at_end = True
 
     def _damage(self, error: zlib.error) -> DataLossError:
-        # "Error -3 while decompressing data: incorrect header check"
+        # An example of zlib's message: "Error -3 while decompressing data: incorrect header check"
         _, _, words = str(error).partition("Error ")
         code, _, rest = words.partition(" ")
         reason = rest.rpartition(": ")[2]
@@ -167,7 +167,7 @@ class DecompressedStream(ByteStream):
         )
 
     def skip(self, count: int) -> None:
-        """Decompress and discard `count` bytes; the file must have as many."""
+        """Decompress and discard `count` bytes, which must exist in the file."""
         scratch = memoryview(bytearray(min(count, _INPUT_BYTES)))
         while count > 0:
             made = self.read_into(scratch[: min(count, len(scratch))])

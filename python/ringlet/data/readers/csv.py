@@ -124,7 +124,7 @@ class CsvReader(TableReader):
 
 
 class CsvBlocks(ArrowBlocks):
-    """The rows of one file."""
+    """Reader of the rows of one file."""
 
     __slots__ = ("_file",)
 

@@ -205,7 +205,7 @@ def _positions(given: Any, name: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class CsvFields(ElementTransform):
-    """The values of records."""
+    """Node of the values of records."""
 
     columns: tuple[Column, ...] = field(repr=False)
     na_value: bytes
@@ -279,7 +279,7 @@ def _wrong(record: Record, what: str) -> InvalidArgumentError:
 
 
 class FieldElements(OneToOneStream):
-    """The values of the records of another stream."""
+    """Stream of the values of the records of its input."""
 
     __slots__ = ("_node",)
 

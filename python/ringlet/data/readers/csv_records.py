@@ -43,7 +43,7 @@ class Dialect(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CsvRecords(FileReader):
-    """The records of CSV files."""
+    """Node of the records of CSV files."""
 
     dialect: Dialect
     compression: str
@@ -54,7 +54,7 @@ class CsvRecords(FileReader):
 
 
 class RecordBlocks(FileBlocks):
-    """The records of one file; `offset` is the number of a record."""
+    """Reader of the records of one file; `offset` is the number of a record."""
 
     __slots__ = (
         "_at_end",

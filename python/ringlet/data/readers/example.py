@@ -36,8 +36,7 @@ def parse_example(
 ) -> dict[str, Any]:
     """Parse a batch of serialized examples into arrays (``tf.io.parse_example``).
 
-    The messages are parsed in C++; protobuf is not needed. Features other than those in `features` are
-    skipped.
+    The messages are parsed in C++; protobuf is not needed. Features that are not in `features` are skipped.
 
     Parameters
     ----------

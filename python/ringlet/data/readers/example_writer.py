@@ -79,4 +79,4 @@ def _text(value: Any, name: str = "") -> bytes:
         return value
     if isinstance(value, str):
         return value.encode()
-    raise TypeError(f"features[{name!r}] mixes text with other values: {value!r}")
+    raise TypeError(f"features[{name!r}] must not mix text with other values, got {value!r}")

@@ -199,7 +199,7 @@ def _read_block(blocks: FileBlocks) -> tuple[int, Any]:
 
 
 class FileElements(UnaryStream):
-    """The elements of the files named by another stream."""
+    """Stream of the elements of files; the input yields the file names."""
 
     __slots__ = ("_has_names", "_index", "_reader", "_turn", "_turns")
 

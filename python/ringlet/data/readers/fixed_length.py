@@ -97,7 +97,7 @@ class FixedLengthReader(FileReader):
 
 
 class FixedLengthBlocks(FileBlocks):
-    """The records of one file."""
+    """Reader of the records of one file."""
 
     __slots__ = ("_buffer", "_error", "_name", "_reader", "_stream")
 

@@ -190,7 +190,7 @@ def _names(
         names = headers[0]
         for file, other in zip(files, headers, strict=True):
             if other != names:
-                raise ValueError(f"all files must have the same header: {files[0]} has {names}, and {file} has {other}")
+                raise ValueError(f"all files must have the same header: {files[0]} has {names}, but {file} has {other}")
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(f"column names must be unique, got duplicates {twice}. Pass column_names=[...]")
@@ -219,7 +219,7 @@ def _selected(given: Sequence[str | int] | None, names: list[str]) -> list[int]:
             raise ValueError(f"select_columns has {column!r}, but the columns 0 to {len(names) - 1} are {names}")
         positions.append(column if isinstance(column, int) else names.index(column))
     if len(set(positions)) < len(positions):
-        raise ValueError(f"select_columns has a column twice: {list(given)}")
+        raise ValueError(f"select_columns must not have a column twice, got {list(given)}")
     return sorted(positions)
 
 

@@ -30,7 +30,7 @@ def from_npy(cls: type[Dataset], filenames: Nest) -> Dataset:
 
     Parameters
     ----------
-    filenames : str or path, list of them, or nest of those
+    filenames : str or path, list of these, or nest of these
         A list of files holds consecutive parts of one array. Tuples and dictionaries are the structure of the elements,
         as in `from_tensor_slices`: ``{"x": ["x0.npy", "x1.npy"], "y": "y.npy"}``.
 
@@ -111,7 +111,7 @@ def _column(names: Any) -> Column:
         raise InvalidArgumentError("a list of files must not be empty: it holds the parts of one array")
     for array in arrays:
         if array.ndim == 0:
-            raise InvalidArgumentError(f"{names!r} holds a scalar, which has no rows")
+            raise InvalidArgumentError(f"the array in {names!r} must have rows, but is a scalar")
         if (array.dtype, array.shape[1:]) != (arrays[0].dtype, arrays[0].shape[1:]):
             raise InvalidArgumentError(
                 f"the files of {names!r} must be parts of one array, but they differ: {arrays[0].dtype} rows of shape "
@@ -121,7 +121,7 @@ def _column(names: Any) -> Column:
 
 
 class FilesColumn:
-    """The rows of several arrays in sequence; shares their memory."""
+    """Column of the rows of several arrays in sequence; shares the memory of the arrays."""
 
     __slots__ = ("_arrays", "_columns", "_ends", "is_memory", "row_bytes", "spec")
 
@@ -131,7 +131,7 @@ class FilesColumn:
         self._ends = list(accumulate(map(len, arrays)))
         self.spec = self._columns[0].spec
         self.row_bytes = self._columns[0].row_bytes
-        self.is_memory = True  # except for slices that span files
+        self.is_memory = True  # but slices that span several files are copied
 
     def __len__(self) -> int:
         return self._ends[-1]

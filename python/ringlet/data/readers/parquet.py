@@ -97,7 +97,7 @@ class ParquetReader(TableReader):
 
 
 class ParquetBlocks(ArrowBlocks):
-    """The rows of one file."""
+    """Reader of the rows of one file."""
 
     __slots__ = ("_columns", "_file")
 

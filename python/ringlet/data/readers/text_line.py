@@ -81,7 +81,7 @@ class TextLineReader(FileReader):
 
 
 class LineBlocks(FileBlocks):
-    """The lines of one file."""
+    """Reader of the lines of one file."""
 
     __slots__ = ("_begun", "_error", "_memory", "_stream")
 

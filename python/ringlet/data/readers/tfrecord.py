@@ -105,7 +105,7 @@ class RecordReader(FileReader):
 
 
 class RecordBlocks(FileBlocks):
-    """The records of one file."""
+    """Reader of the records of one file."""
 
     __slots__ = ("_buffer", "_compression", "_fault", "_name", "_stream")
 

@@ -40,7 +40,7 @@ class CacheWriter:
         self._file: FileIO | None = file
         self._process = os.getpid()
         self.count = count
-        weakref.finalize(self, file.close)  # if the writer is deleted without close
+        weakref.finalize(self, file.close)  # closes the file if the writer is deleted without close
         file.truncate(offset)
         if not offset:
             file.write(_MAGIC)
@@ -129,7 +129,7 @@ class CacheReader:
         self._name = name + SUFFIX
         self._kind, self._remedy = kind, remedy
         self._file = Path(self._name).open("rb")  # noqa: SIM115 - closed by close
-        weakref.finalize(self, self._file.close)  # if the reader is deleted without close
+        weakref.finalize(self, self._file.close)  # closes the file if the reader is deleted without close
         self.offset = offset
         self.count = count
         if self._file.read(len(_MAGIC)) != _MAGIC:

@@ -209,7 +209,7 @@ def read_manifest(folder: str) -> Manifest:
         text = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError) as error:
         raise NotFoundError(
-            f"no dataset is saved in {folder}: {path} does not exist. Dataset.save creates it."
+            f"no dataset is saved in {folder}: {path} does not exist. Save a dataset with Dataset.save first."
         ) from error
     try:
         content = json.loads(text)

@@ -162,7 +162,9 @@ def _saved_array(leaf: Any) -> Any:
         return {"datasets": [_saved_leaf(dataset) for dataset in array.flat], "shape": list(array.shape)}
     if dtype.kind in "OUS":
         return {**common, "shape": list(array.shape), "items": array.ravel().tolist()}
-    raise TypeError(f"cannot save an element with an array of dtype {dtype}. Split it into several arrays in a map.")
+    raise TypeError(
+        f"cannot save an element with an array of dtype {dtype}. Split the array into several arrays in a map."
+    )
 
 
 def _loaded(saved: Any) -> Nest:

@@ -21,7 +21,7 @@ _REMEDY = (
 
 
 def check_external_state(graph: Graph) -> None:
-    """Warn or raise before an iterator is saved, according to the options of its dataset.
+    """Warn or raise an error before an iterator is saved, according to the options of its dataset.
 
     Without a policy, raises FailedPreconditionError if the code of a function that makes elements reads a variable or
     draws random numbers.

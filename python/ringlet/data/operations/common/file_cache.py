@@ -15,7 +15,7 @@ __all__ = ["FileCachedElements"]
 
 
 class FileCachedElements(Stream):
-    """Elements that are read from a complete file, or made and written to the file by the first stream."""
+    """Stream of elements that are read from a complete file, or made and written to the file by the first stream."""
 
     __slots__ = ("_context", "_filename", "_input", "_is_closed", "_is_started", "_node", "_reader", "_writer")
 

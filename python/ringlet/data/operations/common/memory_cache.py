@@ -58,7 +58,7 @@ def _beginning(rounds: list[int], source: Stream | RowStream) -> State | None:
 
 
 class CachedElements(Stream):
-    """The elements of a cache, made or read."""
+    """Stream of the elements of a cache, which are made or read."""
 
     __slots__ = (
         "_at",
@@ -156,7 +156,7 @@ class CachedElements(Stream):
 
 
 class CachedRows(RowStream):
-    """Row numbers, made or read; the parameters are those of `CachedElements`."""
+    """Stream of the row numbers of a cache, which are made or read; parameters as for `CachedElements`."""
 
     __slots__ = ("_at", "_begun", "_cache", "_context", "_kept", "_parts", "_replaces", "_rows", "_store")
 

@@ -132,7 +132,7 @@ class Slot:
 
 
 class NestedElements(UnaryStream):
-    """The elements of several inner datasets, in turn.
+    """Stream of the elements of several inner datasets, in turn.
 
     `num_calls` of the `cycle_length` slots are filled concurrently, in threads; if `num_calls` is one, elements are
     made on request. A visit takes `block_length` elements. Unless `is_ordered`, any filled slot is visited if the next
@@ -242,7 +242,7 @@ class NestedElements(UnaryStream):
                 self._at, self._given = self._slots.index(done), 0
                 return done
         if not slot.is_filled(1):
-            slot.fill(1)  # such as after an exception
+            slot.fill(1)  # not filled by a thread, such as after an exception
         return slot
 
     def _fill_ahead(self) -> None:
