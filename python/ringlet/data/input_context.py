@@ -48,8 +48,8 @@ class InputContext:
         if rest:
             raise ValueError(
                 f"global_batch_size {global_batch_size} is not divisible by num_replicas_in_sync "
-                f"{self.num_replicas_in_sync}; {size * self.num_replicas_in_sync} and "
-                f"{(size + 1) * self.num_replicas_in_sync} are."
+                f"{self.num_replicas_in_sync}. Use {size * self.num_replicas_in_sync} or "
+                f"{(size + 1) * self.num_replicas_in_sync}."
             )
         return size
 

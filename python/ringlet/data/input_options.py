@@ -1,4 +1,4 @@
-"""InputOptions: how a strategy feeds its replicas."""
+"""InputOptions: options of the input of replicas."""
 
 from __future__ import annotations
 

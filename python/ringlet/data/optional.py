@@ -112,7 +112,7 @@ class Optional(Generic[T]):
 
     @property
     def element_spec(self) -> Nest:
-        """The nest of TensorSpec of the value.
+        """The specs of the value, a nest of TensorSpec.
 
         Raises
         ------

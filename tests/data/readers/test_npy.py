@@ -67,7 +67,7 @@ def test_what_cannot_be_mapped_is_refused_with_what_to_do(tmp_path):
         Dataset.from_npy(tmp_path / "z.npz")
     with pytest.raises(InvalidArgumentError, match="holds Python objects, which are not loaded"):
         Dataset.from_npy(save(tmp_path / "o.npy", np.array([{}], object)))
-    with pytest.raises(InvalidArgumentError, match="holds a scalar"):
+    with pytest.raises(InvalidArgumentError, match="is a scalar"):
         Dataset.from_npy(save(tmp_path / "s.npy", np.float32(1)))
     with pytest.raises(InvalidArgumentError, match=r"is not an \.npy file"):
         Dataset.from_npy(put(tmp_path / "t.npy", b"hello"))
@@ -93,5 +93,5 @@ def test_arrays_that_do_not_belong_together_are_refused(tmp_path):
         Dataset.from_npy([x, y])
     with pytest.raises(InvalidArgumentError, match="a list of files must not be empty"):
         Dataset.from_npy([])
-    with pytest.raises(InvalidArgumentError, match="needs at least one file"):
+    with pytest.raises(InvalidArgumentError, match="requires at least one file"):
         Dataset.from_npy({})

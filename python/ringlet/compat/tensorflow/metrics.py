@@ -18,8 +18,8 @@ __all__ = ["Mean"]
 class Mean:
     """The weighted mean of all values since the last reset, over all replicas (``tf.metrics.Mean``).
 
-    Its two variables belong to the strategy in whose scope it is created. Each replica adds to its own components;
-    outside of step functions, the result combines all replicas.
+    The two variables of a metric belong to the strategy in whose scope the metric is created. Each replica adds to its
+    own components; outside of step functions, the result combines all replicas.
 
     Parameters
     ----------

@@ -75,7 +75,7 @@ def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> A
     func : callable
         Takes one leaf of each structure.
     *structure : nested structure
-        With equal structure.
+        Structures that must be equal.
     **kwargs
         ``expand_composites``: as for :func:`flatten`. ``check_types``: accepted and ignored.
 

@@ -75,7 +75,7 @@ class Decision:
 def decide(node: Node, place: InputPlacement, *, buffer_size: int = 1, uneven: Uneven = None) -> Decision:
     """Choose the plan of one dataset of global batches for one worker.
 
-    `buffer_size` elements are prefetched for each replica, if that is worth a thread.
+    `buffer_size` elements are prefetched for each replica, if a prefetch thread saves time.
     """
     if uneven not in (None, "keep"):
         raise InvalidArgumentError(f"uneven must be 'keep' or None, got {uneven!r}")
@@ -155,7 +155,7 @@ def decide_per_replica(nodes: Sequence[Node], *, buffer_size: int = 1) -> Decisi
 
 
 def _buffered(node: Node, size: int) -> Node:
-    """Add a prefetch if it is worth a thread and the dataset does not end with one."""
+    """Add a prefetch if the dataset does not end with one; `size` is the size of its buffer."""
     last = node
     while type(last).__name__ in _CHEAP:
         last = last.inputs[0]

@@ -53,7 +53,7 @@ class WorkerSync:
         self.counts = counts
 
     def agree(self, element: Nest, has_one: bool) -> None:
-        """Check at the first step that the elements of all workers are of one kind; otherwise, all workers raise."""
+        """Raise an error on all workers at the first step unless their elements are of one kind."""
         if self._has_agreed:
             return
         kind = kind_of_element(element) if has_one else None
@@ -91,7 +91,7 @@ class WorkerSync:
         return [json.loads(each) for each in self._place.exchange(json.dumps(told).encode("ascii"))]
 
     def _exchanged(self, told: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return the messages of all workers; raise if one reports an error."""
+        """Return the messages of all workers; raise CollectiveAborted if a worker reports an error."""
         answers = self._exchange(told)
         for number, each in enumerate(answers):
             if "error" in each:

@@ -1,4 +1,4 @@
-"""Elements of datasets: nests of arrays, and the conversion of user values to them.
+"""Elements of datasets: nests of arrays, and the conversion of user values to such nests.
 
 A *nest* is a tuple, a named tuple, a dictionary or any other node type of `ringlet.nest`, at any depth; its leaves are
 arrays, NumPy scalars, ``str``, ``bytes``, datasets, arrays of datasets, Optionals, and None. As in ``tf.data``, a

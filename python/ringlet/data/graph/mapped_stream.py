@@ -89,7 +89,7 @@ class MappedStream(UnaryStream, Generic[T]):
         try:
             raise error or StopIteration
         finally:
-            del error  # the error's traceback holds this frame
+            del error  # the traceback of the error references this frame
 
     def _end_calls(self) -> None:
         calls, self._calls = self._calls, None

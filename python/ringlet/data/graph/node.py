@@ -54,16 +54,16 @@ _NO_SETTINGS = frozenset({"name", "runs", "num_parallel_calls", "deterministic"}
 
 def _no_state(stream: object) -> NotImplementedError:
     return NotImplementedError(
-        f"the state of a {type(stream).__name__} cannot be saved or restored. Leave out the operation that made it, or "
-        "read the dataset from its beginning."
+        f"the state of a {type(stream).__name__} cannot be saved or restored. Remove its operation, or read the "
+        "dataset from the beginning."
     )
 
 
 class Stream(ABC):
     """A single pass over the elements of a node.
 
-    After the end, and after `close`, a stream keeps raising StopIteration. An error of user code leaves it open: the
-    next call continues after the failed element.
+    After the end, and after `close`, a stream keeps raising StopIteration. An error of user code leaves the stream
+    open: the next call continues after the failed element.
     """
 
     __slots__ = ("__weakref__",)
@@ -82,7 +82,7 @@ class Stream(ABC):
     def get_state(self) -> State:
         """Return a snapshot, from which a new stream of an equal graph continues; this stream remains usable.
 
-        A stream at its end, or closed, has the state of an exhausted stream.
+        A stream that is at its end or closed has the state of an exhausted stream.
         """
         raise _no_state(self)
 
@@ -92,7 +92,7 @@ class Stream(ABC):
 
 
 class UnaryStream(Stream):
-    """Base class of streams with one input, `_input`: closes it, and saves its state under ``"input"``.
+    """Base class of streams with one input, `_input`, which is closed and saved (under ``"input"``) with the stream.
 
     Subclasses extend `get_state` and `set_state` with their own state.
     """
@@ -188,7 +188,7 @@ class Node(ABC):
     @property
     @abstractmethod
     def example(self) -> Nest:
-        """A representative element for the inference of specs; never taken from an iteration."""
+        """A representative element for the inference of specs; not taken from an iteration of the dataset."""
 
     @property
     def examples(self) -> tuple[Nest, ...]:
@@ -222,11 +222,11 @@ class Node(ABC):
 
     @property
     def bytes_copied(self) -> int:
-        """Bytes of memory that making one element writes, without user code."""
+        """Number of bytes written to make one element, except by user code."""
         return 0
 
     def choose(self, context: IterationContext) -> None:  # noqa: B027 - most nodes make no choice
-        """Make the random choices of an iteration, with `IterationContext.choice`; called when it begins.
+        """Make the random choices of an iteration, with `IterationContext.choice`; called when the iteration begins.
 
         Therefore, a choice does not depend on whether and when a stream uses it.
         """
@@ -267,7 +267,7 @@ class Transformation(Node):
 
     @property
     def example(self) -> Nest:
-        """A representative element for the inference of specs; never taken from an iteration."""
+        """A representative element for the inference of specs; not taken from an iteration of the dataset."""
         return self.input.example
 
     @property
@@ -285,7 +285,7 @@ class Transformation(Node):
 
     @property
     def bytes_copied(self) -> int:
-        """Bytes of memory that making one element writes, without user code."""
+        """Number of bytes written to make one element, except by user code."""
         return self.input.bytes_copied
 
 
@@ -294,7 +294,7 @@ class RowElements(Stream):
 
     __slots__ = ("_block", "_numbers", "_rows", "_table")
 
-    # Row numbers to request per call: enough to amortize its cost.
+    # Row numbers to request per call: enough to amortize the cost of a call.
     AT_ONCE = 256
 
     def __init__(self, table: Table, rows: RowStream) -> None:

@@ -49,7 +49,7 @@ class PipelineHandle:
         return {"run": self.context.get_state(position_graph(self.graph)), "stream": stream}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot; only before anything is read."""
+        """Restore a snapshot; must be called before anything is read."""
         self.context.set_state(position_graph(self.graph), state["run"])
         # Until its own state is set, the open stream uses the choices made when it was opened.
         self.stream.set_state(state["stream"])

@@ -75,11 +75,11 @@ class ArrayColumn:
 
     @property
     def spec(self) -> Any:
-        """The spec of one row; for datasets, it may call user functions."""
+        """The spec of one row; for datasets, inferring the spec may call user functions."""
         return row_spec(spec_of(self._array))
 
     def row(self, number: int) -> Any:
-        """Return one row: a read-only view, or a scalar of a vector."""
+        """Return one row: a read-only view, or a scalar if the array is a vector."""
         return self._array[number]
 
     def rows(self, rows: Rows) -> Array:
@@ -126,7 +126,7 @@ class RangeColumn:
         """Return numbers as one read-only array."""
         numbers: Array = row_numbers(rows)
         if (self._start, self._step) != (0, 1):
-            # Modulo 2**64: exact whenever the results fit into int64 or uint64.
+            # Computed modulo 2**64, which is exact if the results fit into int64 or uint64.
             step, start = np.uint64(self._step % 2**64), np.uint64(self._start % 2**64)
             numbers = (numbers.view(np.uint64) * step + start).view(np.int64)
         if self.spec.dtype != numbers.dtype:

@@ -117,7 +117,7 @@ class _ThreadPool:
     def shut(self, timeout_seconds: float | None) -> None:
         """Stop the threads after their current calls."""
         if os.getpid() != self.process:
-            return  # a forked child has no threads, and its copy of the lock may stay locked
+            return  # a forked child process has no threads, and its copy of the lock may stay locked
         with self.lock:
             self.is_shut = True
             self._waiting.clear()
@@ -146,7 +146,7 @@ class ThreadMap(Generic[T, R]):
         self._is_ordered = is_ordered
         self._calls: deque[_Call] = deque()  # calls that were put but not taken
         self._team = _ThreadPool(function, num_calls, name)
-        # Runs at deletion and at exit, which daemon threads do not block.
+        # Runs when the object is deleted and at exit; daemon threads do not block the exit.
         self._finalizer = weakref.finalize(self, self._team.shut, DROPPED_SECONDS)
 
     def __len__(self) -> int:
@@ -162,7 +162,7 @@ class ThreadMap(Generic[T, R]):
         return [call.item for call in self._calls]
 
     def put(self, item: T) -> None:
-        """Start a call; FailedPreconditionError in a forked child of the process that made the object."""
+        """Start a call; raise FailedPreconditionError in a forked child of the process that made the object."""
         if os.getpid() != self._team.process:
             raise other_process(self._team.process)
         call = _Call(item)

@@ -113,8 +113,8 @@ class Iteration(Stream):
                 self._take()
             except StopIteration:
                 raise OutOfRangeError(
-                    f"this state was saved after {count} elements of {self._name}, which has only {number} here. "
-                    "Pass an iterable that yields the same elements again."
+                    f"this state was saved after {count} elements of {self._name}, but only {number} elements exist "
+                    "here. Pass an iterable that yields the same elements again."
                 ) from None
 
 

@@ -53,8 +53,8 @@ def at(dataset: Dataset, index: int) -> Nest:
     Returns
     -------
     nest of arrays
-        The element. Only the source elements that it depends on are read. A `shuffle` has one random order of all
-        elements for this function, for any buffer size, which is not the order of an iteration. A `cache` reads all
+        The element. Only the source elements that it depends on are read. For this function, a `shuffle` has one random
+        order of all elements, for any buffer size; it differs from the order of an iteration. A `cache` reads all
         elements at the first call.
 
     Raises

@@ -161,7 +161,7 @@ class JoinedColumn:
 
 
 class ConcatenateRows(RowStream):
-    """Stream of row numbers of two inputs in sequence; the second are offset by the length of the first table."""
+    """Stream of the row numbers of one input, followed by the row numbers of another with an offset."""
 
     __slots__ = ("_first", "_second", "_second_from")
 

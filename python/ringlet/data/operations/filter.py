@@ -42,7 +42,7 @@ def filter(self: Dataset, predicate: Callable[..., Any], name: str | None = None
     Notes
     -----
     An exception of `predicate` is raised when the next element is requested, with the element number in a note.
-    Iteration can continue after it.
+    Iteration can continue after the exception.
 
     Examples
     --------

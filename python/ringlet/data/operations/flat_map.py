@@ -46,7 +46,7 @@ def flat_map(self: Dataset, map_func: Callable[..., Dataset], name: str | None =
     Notes
     -----
     An exception of `map_func` is raised when the next element is requested, with the element number in a note.
-    Iteration can continue after it.
+    Iteration can continue after the exception.
 
     Examples
     --------

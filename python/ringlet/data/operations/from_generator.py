@@ -71,8 +71,8 @@ def from_generator(  # noqa: PLR0917 - the arguments are TensorFlow's
 
     Notes
     -----
-    An exception of the generator is raised when the element is requested, with the element number in a note; it ends
-    the iteration. After an element that does not conform to the signature, iteration can continue.
+    An exception of the generator is raised when the element is requested, with the element number in a note. The
+    exception ends the iteration. After an element that does not conform to the signature, iteration can continue.
 
     To restore an iterator (`DatasetIterator.set_state`), the generator is called again and read to the same position.
 

@@ -144,7 +144,7 @@ def integer(answer: Any, name: str) -> int:
 
 
 class GroupedElements(UnaryStream):
-    """Stream of full windows; after the end of the input, of the short windows."""
+    """Stream of full windows, followed by short windows after the end of the input."""
 
     __slots__ = ("_count", "_groups", "_is_input_over", "_key_of", "_node", "_sizes")
 

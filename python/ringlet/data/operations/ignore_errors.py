@@ -47,7 +47,7 @@ def ignore_errors(self: Dataset, log_warning: bool = False, name: str | None = N
 
 @dataclass(frozen=True, eq=False)
 class IgnoreErrors(ElementTransform):
-    """The elements of the input that raise no exception."""
+    """Node of the elements of its input that raise no exception."""
 
     log_warning: bool
 
@@ -60,7 +60,7 @@ class IgnoreErrors(ElementTransform):
 
 
 class IgnoreErrorsElements(UnaryStream):
-    """The elements of another stream, skipping exceptions."""
+    """Stream of the elements of its input, except elements that raise an exception."""
 
     __slots__ = ("_log_warning",)
 

@@ -61,11 +61,11 @@ def interleave(  # noqa: PLR0917 - the arguments are TensorFlow's
         If `cycle_length`, `block_length` or `num_parallel_calls` is neither positive nor AUTOTUNE, or
         `num_parallel_calls` is greater than `cycle_length`.
     TypeError
-        If `map_func` is not callable; during iteration, if it does not return a dataset.
+        If `map_func` is not callable; during iteration, if `map_func` does not return a dataset.
 
     Notes
     -----
-    An exception of `map_func` or of an inner dataset is raised in order; iteration can continue after it.
+    An exception of `map_func` or of an inner dataset is raised in order. Iteration can continue after the exception.
 
     Examples
     --------

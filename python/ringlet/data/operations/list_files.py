@@ -31,7 +31,7 @@ def list_files(
 
     Parameters
     ----------
-    file_pattern : str, bytes, path, or list of them
+    file_pattern : str, bytes, path, or list of these
         ``*`` matches any characters, ``?`` matches one, and ``[ab]``, ``[a-z]`` and ``[!a]`` match one of a set; none
         of them matches ``/``. A backslash escapes the next character. Names that begin with a dot match too.
     shuffle : bool, default True

@@ -67,7 +67,7 @@ def load(  # noqa: PLR0917 - the arguments are TensorFlow's
     NotFoundError
         If no dataset is saved in the folder.
     InvalidArgumentError
-        If `element_spec` differs from the saved one.
+        If `element_spec` differs from the saved specs.
     TypeError
         If `reader_func` is not callable, or does not return a dataset.
     DataLossError

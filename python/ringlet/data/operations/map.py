@@ -73,8 +73,8 @@ def map(  # noqa: PLR0917 - the arguments are TensorFlow's
 
     Notes
     -----
-    An exception of `map_func` is raised when the element is requested, with the element number in a note. Iteration
-    can continue after it.
+    An exception of `map_func` is raised when the element is requested, with the element number in a note. Iteration can
+    continue after the exception.
 
     Examples
     --------

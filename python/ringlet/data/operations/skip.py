@@ -106,7 +106,7 @@ class Skip(Transformation):
 
 
 class SkipRows(CountedRows):
-    """Stream of the row numbers of its input after the skipped ones."""
+    """Stream of the row numbers of its input after the skipped row numbers."""
 
     __slots__ = ()
 
@@ -121,7 +121,7 @@ class SkipRows(CountedRows):
 
 
 class SkipElements(CountedElements):
-    """Stream of the elements of its input after the skipped ones."""
+    """Stream of the elements of its input after the skipped elements."""
 
     __slots__ = ()
 

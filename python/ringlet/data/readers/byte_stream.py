@@ -161,7 +161,7 @@ class DecompressedStream(ByteStream):
         reason = rest.rpartition(": ")[2]
         return DataLossError(
             f"inflate() failed with error {code}: {reason}, in {self.name} after {self.offset} bytes of decompressed "
-            "data. The file is damaged, or its compression differs: see compression_type.",
+            "data. The file is damaged or has another compression. Check compression_type.",
             self.name,
             self.offset,
         )

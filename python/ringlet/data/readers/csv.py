@@ -39,7 +39,7 @@ def from_csv(
 
     Parameters
     ----------
-    filenames : str, path, sequence of them, or Dataset of names
+    filenames : str, path, sequence of these, or Dataset of names
         Files whose names have the ending of a compression, such as ``.gz``, are decompressed.
     columns : sequence of str, optional
         The columns to read; None reads all columns.
@@ -48,7 +48,7 @@ def from_csv(
     delimiter : str, default ","
         The separator between values.
     column_types : dict, optional
-        dtype, ``str`` or ``bytes`` for some columns. Other types are inferred from the first megabyte of each file:
+        A dtype, ``str`` or ``bytes`` for some columns. Other types are inferred from the first megabyte of each file:
         int64, float64, bool, dates and times, or text.
     fill_null : object or dict, optional
         The substitute for missing values: one value for all columns, or a dictionary for some columns. By default, a
@@ -58,7 +58,7 @@ def from_csv(
         another; AUTOTUNE (-1) is a fixed number, the same on every machine.
 
     encoding : str, default "utf8"
-        Encoding of the text in the files: any encoding of Python, such as ``"latin-1"``.
+        Encoding of the text in the files: any encoding that Python supports, such as ``"latin-1"``.
 
     Returns
     -------
@@ -161,12 +161,12 @@ class CsvBlocks(ArrowBlocks):
         if isinstance(error, UnicodeDecodeError):
             return InvalidArgumentError(
                 f"{self.name}, line 1: the header is not {error.encoding} text: byte {error.object[error.start]:#x} in "
-                f"{error.object!r}. Pass its encoding, as in encoding='latin-1'."
+                f"{error.object!r}. Pass the encoding of the file, as in encoding='latin-1'."
             )
         reason = str(error.args[0] if error.args else error)
-        hint = " Pass its type, as in column_types={'x': str}." if "conversion error" in reason else ""
+        hint = ". Pass the type of the column, as in column_types={'x': str}." if "conversion error" in reason else ""
         if "UTF8" in reason or "UTF-8" in reason:
-            hint = " Pass the encoding of the file, as in encoding='latin-1'."
+            hint = ". Pass the encoding of the file, as in encoding='latin-1'."
         return InvalidArgumentError(f"{self.name}, in or after row {self._row}: {reason}{hint}")
 
     def _start(self, row: int) -> tuple[Any, int]:

@@ -85,7 +85,7 @@ class RecordBlocks(FileBlocks):
         self.offset = 0
 
     def next_block(self) -> Sequence[Any]:
-        """Return the records that end in the next bytes; at least one before the end of the file."""
+        """Return the records that end in the next bytes: at least one, except at the end of the file."""
         records, self._ready = self._ready or self._next_records(), []
         if self._needs_header:
             self._needs_header = False
@@ -137,7 +137,7 @@ class RecordBlocks(FileBlocks):
         return records
 
     def _record(self, data: bytes, at: int) -> tuple[Record, int] | None:
-        """Return the record at a byte, and the start of the next one; None if it is incomplete."""
+        """Return the record at a byte, and the start of the next record; None if the record is incomplete."""
         fields: list[bytes] = []
         while True:
             is_quoted = data[at : at + 1] == b'"'

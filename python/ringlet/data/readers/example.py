@@ -186,7 +186,7 @@ def _damaged(error: InvalidArgumentError) -> InvalidArgumentError:
 
 
 def _checked(key: str, kind: int, values: Any, lengths: Array) -> Column:
-    """Return the column, with bytes as an array; raise if the kind of its values is wrong."""
+    """Return the column, with bytes as an array; raise an error if the kind of its values is wrong."""
     if len(lengths) and lengths.min() < _MISSING:
         number = int(lengths.argmin())
         found = KIND_NAMES[_MISSING - int(lengths[number])]

@@ -21,8 +21,7 @@ class FixedLengthRecordDataset(FileDataset):
 
     Parameters
     ----------
-    filenames : str, path, sequence of them, or Dataset of names
-    record_bytes : int
+    filenames : str, path, sequence of these, or Dataset of names record_bytes : int
         Length of every record.
     header_bytes : int, optional
         Number of bytes to skip at the start of each file. By default, zero.
@@ -118,7 +117,7 @@ class FixedLengthBlocks(FileBlocks):
             ) from error
 
     def next_block(self) -> Sequence[Any]:
-        """Return the complete records in the buffer; at least one before the end of the file."""
+        """Return the complete records in the buffer: at least one, except at the end of the file."""
         reader, buffer = self._reader, self._buffer
         if self._stream.offset == 0:
             self._begin()

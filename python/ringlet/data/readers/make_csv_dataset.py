@@ -50,7 +50,7 @@ def make_csv_dataset(  # noqa: PLR0917 - the arguments are TensorFlow's
 
     Parameters
     ----------
-    file_pattern : str, path, or sequence of them
+    file_pattern : str, path, or sequence of these
         Names of files, or patterns as in `Dataset.list_files`.
     batch_size : int
         Number of rows in a batch.
@@ -231,7 +231,7 @@ def _good_rows(
             if record.error or len(record.fields) != count:
                 what = record.error or f"{len(record.fields)} fields found, {count} columns expected"
                 raise ValueError(
-                    f"{file}, line {record.line}, read to infer dtypes: {what}. Pass column_defaults=[...]"
+                    f"{file}, line {record.line}, while inferring dtypes: {what}. Pass column_defaults=[...]"
                 )
             yield record.fields
 

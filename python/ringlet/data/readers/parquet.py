@@ -36,7 +36,7 @@ def from_parquet(
 
     Parameters
     ----------
-    filenames : str, path, sequence of them, or Dataset of names
+    filenames : str, path, sequence of these, or Dataset of names
         Files that all have the columns in `columns`, or the same columns if it is None.
     columns : sequence of str, optional
         The columns to read; None reads all columns.

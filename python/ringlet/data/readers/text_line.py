@@ -24,8 +24,7 @@ class TextLineDataset(FileDataset):
 
     Parameters
     ----------
-    filenames : str, path, sequence of them, or Dataset of names
-    compression_type : str, optional
+    filenames : str, path, sequence of these, or Dataset of names compression_type : str, optional
         ``"GZIP"`` or ``"ZLIB"``; None or empty for files that are not compressed.
     buffer_size : int, optional
         Number of bytes to read at a time; None means 256 KiB. Longer lines use as much memory as needed.
@@ -93,7 +92,7 @@ class LineBlocks(FileBlocks):
         self.offset = 0
 
     def next_block(self) -> Sequence[Any]:
-        """Return the lines that end in the next bytes; at least one before the end of the file."""
+        """Return the lines that end in the next bytes: at least one, except at the end of the file."""
         self.offset = self._stream.offset - sum(map(len, self._begun))
         while count := self._read():
             piece = bytes(memoryview(self._memory)[:count])

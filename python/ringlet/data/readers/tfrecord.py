@@ -30,8 +30,7 @@ class TFRecordDataset(FileDataset):
 
     Parameters
     ----------
-    filenames : str, path, sequence of them, or Dataset of names
-    compression_type : str, optional
+    filenames : str, path, sequence of these, or Dataset of names compression_type : str, optional
         ``"GZIP"`` or ``"ZLIB"``; None or empty for files that are not compressed. Any other text means no compression
         and logs a warning, as in TensorFlow.
     buffer_size : int, optional
@@ -118,7 +117,7 @@ class RecordBlocks(FileBlocks):
         self.offset = 0
 
     def next_block(self) -> Sequence[Any]:
-        """Return the complete records in the buffer; at least one before the end."""
+        """Return the complete records in the buffer: at least one, except at the end of the file."""
         buffer = self._buffer
         while self._fault is None:
             damage = self._fill()
@@ -156,7 +155,7 @@ class RecordBlocks(FileBlocks):
         question = " (Is this even a TFRecord file?)" if offset == 0 else ""
         text = f"corrupted record at {offset}{question} of {self._name}: its length does not match its checksum."
         if self._buffer.data[self._buffer.begin :][:2] == _GZIP_MAGIC and not self._compression:
-            text += " The file has a GZIP header: pass compression_type='GZIP'."
+            text += " The file has a GZIP header. Pass compression_type='GZIP'."
         return DataLossError(text, self._name, offset)
 
     def _end(self, wanted: int) -> Exception:

@@ -1,4 +1,4 @@
-"""TFRecordWriter: writing TFRecord files."""
+"""TFRecordWriter: a writer of TFRecord files."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class TFRecordWriter:
         self._frame.write(_core.frame_record(record.encode() if isinstance(record, str) else record))
 
     def flush(self) -> None:
-        """Flush the records to the system.
+        """Pass buffered records to the operating system.
 
         Raises
         ------

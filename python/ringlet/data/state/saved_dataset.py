@@ -74,7 +74,7 @@ class SavedDatasetWriter:
         self._is_open = True
         self._shards: dict[int, CacheWriter] = {}
         self._run = folder / (progress["run"] if progress else f"{_RUN}{uuid.uuid4().hex[:12]}")
-        weakref.finalize(self, os.close, lock)  # which releases the lock
+        weakref.finalize(self, os.close, lock)  # closing the file releases the lock
         self._delete_other_runs(_current_run(folder), self._run.name)
         self._run.mkdir(exist_ok=True)
         if progress and spec is None and progress["spec"] is not None:

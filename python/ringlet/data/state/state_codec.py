@@ -92,7 +92,7 @@ class _Reader:
     def _take(self, size: int) -> bytes:
         start, self.at = self.at, self.at + size
         if size < 0 or self.at > len(self._memory):
-            raise ValueError(f"{size} bytes requested at offset {start} of {len(self._memory)}")
+            raise ValueError(f"cannot read {size} bytes at offset {start} of {len(self._memory)}")
         return self._memory[start : self.at]
 
 

@@ -1,7 +1,7 @@
 """Streams of a cache in memory.
 
-A stream either *makes* elements and stores them, or *reads* stored ones. The state of a stream is its position, and the
-*beginning* of its input: the rounds and the state of the input at the first element. A restored stream makes the
+A stream either *makes* elements and stores them, or *reads* stored elements. The state of a stream is its position, and
+the *beginning* of its input: the rounds and the state of the input at the first element. A restored stream makes the
 elements up to its position again, unless this process has stored them. The beginning of a complete store is a choice of
 the iteration: later rounds of the iteration, restored or not, yield the stored elements again, even if the stream that
 made them is closed.
@@ -171,7 +171,7 @@ class CachedRows(RowStream):
         """Read the store if it has the elements; otherwise, make elements from the given or a new beginning."""
         self._replaces = begun is not None
         self._parts: list[Any] = []
-        self._kept: Any = None  # None while they are made
+        self._kept: Any = None  # None while row numbers are made
         if self._store.can_serve(begun):
             self._kept, self._begun = self._store.kept, self._store.begun
             self._context.choose(self._cache, self._begun)

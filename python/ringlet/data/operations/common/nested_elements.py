@@ -93,7 +93,7 @@ class Slot:
             return
         try:
             if self._opened is None:
-                self._is_over = True  # until it is opened
+                self._is_over = True  # until the inner dataset is opened
                 self._opened = self._function.open(self.number, self.element, self._context)
                 self._is_over = False
             while len(self.ready) < count:
@@ -175,8 +175,8 @@ class NestedElements(UnaryStream):
         self._calls: ThreadMap[tuple[Slot, int], Slot] | None = None
         self._slots: list[Slot | None] = [None] * cycle_length
         self._at = 0  # the current slot
-        self._given = 0  # elements yielded in this visit
-        self._count = 0  # outer elements read
+        self._given = 0  # number of elements yielded in this visit
+        self._count = 0  # number of outer elements read
         self._is_input_over = False
 
     def __next__(self) -> Nest:
