@@ -45,10 +45,10 @@ def test_functions_are_not_called():
 @pytest.mark.parametrize(
     ("policy", "text"),
     [
-        (AutoShardPolicy.AUTO, "policy: DATA (AUTO, and TableSource is not read from files)"),
-        (AutoShardPolicy.DATA, "policy: DATA (asked for by the options)"),
-        (AutoShardPolicy.OFF, "cut:    rows are counted off in batches of 2, 2, 1, over and over"),
-        (AutoShardPolicy.HINT, "policy: HINT (asked for by the options)"),
+        (AutoShardPolicy.AUTO, "policy: DATA (AUTO: TableSource does not read files)"),
+        (AutoShardPolicy.DATA, "policy: DATA (set in the options)"),
+        (AutoShardPolicy.OFF, "cut:    rows are rebatched to the sizes 2, 2, 1 in turn"),
+        (AutoShardPolicy.HINT, "policy: HINT (set in the options)"),
         (AutoShardPolicy.FILE, "the only worker reads everything"),
     ],
 )

@@ -19,7 +19,7 @@ def test_a_global_batch_is_split_evenly():
 
 
 def test_a_global_batch_that_cannot_be_split_evenly_is_refused_with_the_next_ones_that_can():
-    with pytest.raises(ValueError, match=r"global_batch_size 10 .*num_replicas_in_sync 4; 8 and 12 are"):
+    with pytest.raises(ValueError, match=r"global_batch_size 10 .*num_replicas_in_sync 4\. Use 8 or 12\."):
         InputContext(num_replicas_in_sync=4).get_per_replica_batch_size(10)
 
 

@@ -21,7 +21,7 @@ def test_it_begins_again_wherever_it_was():
     iterator.initialize()
     assert values(iterator.get_next()) == first == [[0, 1], [2, 3]]
     assert values(iterator.get_next("CPU:0")) == [[4, 5], [6, 7]]
-    with pytest.raises(OutOfRangeError, match="call initialize"):
+    with pytest.raises(OutOfRangeError, match="Call initialize"):
         iterator.get_next()
     assert iterator.initializer is None
     assert [values(step) for step in iterator] == [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]

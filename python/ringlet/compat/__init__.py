@@ -1,4 +1,4 @@
-"""Compatibility namespaces: ``from ringlet.compat import tf`` instead of ``import tensorflow as tf``."""
+"""Compatibility namespaces: ``from ringlet.compat import tf`` replaces ``import tensorflow as tf``."""
 
 from __future__ import annotations
 

@@ -65,10 +65,10 @@ class Dataset:
     """A sequence of elements, described by operations and computed during iteration (``tf.data.Dataset``).
 
     A dataset is immutable: every operation returns a new one. Elements are arrays, or nests of arrays in tuples and
-    dictionaries. They are read-only, and views of the source arrays wherever possible: batches
-    of consecutive slices copy nothing, and shuffled ones are gathered once.
+    dictionaries. Elements are read-only. They are views of the source arrays where possible: a batch of consecutive
+    rows copies nothing, and a shuffled batch is copied once.
 
-    `from_tensor_slices` or `range` makes the first one.
+    Start a pipeline with a static method such as `from_tensor_slices` or `range`.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class Dataset:
     def __init__(self, node: Node) -> None:
         if not isinstance(node, Node):
             raise TypeError(
-                f"Dataset takes a graph node, got {node!r}: use Dataset.from_tensor_slices or Dataset.range"
+                f"Dataset takes a graph node, got {node!r}. Use Dataset.from_tensor_slices or Dataset.range."
             )
         self._node = node
 
@@ -155,11 +155,11 @@ class Dataset:
 
     @property
     def element_spec(self) -> Nest:
-        """The nest of TensorSpec of an element. `map` calls its function on examples to infer it."""
+        """The specs of an element, a nest of TensorSpec. `map` calls its function on examples to infer them."""
         return self._node.element_spec
 
     def cardinality(self) -> int:
-        """Return the number of elements, INFINITE_CARDINALITY, or UNKNOWN_CARDINALITY if only reading tells.
+        """Return the number of elements, INFINITE_CARDINALITY, or UNKNOWN_CARDINALITY if it must be counted.
 
         Examples
         --------
@@ -186,16 +186,18 @@ class Dataset:
     def __len__(self) -> int:
         size = self.cardinality()
         if size == INFINITE_CARDINALITY:
-            raise TypeError("the dataset is infinite, so it has no length: take(count) makes it finite")
+            raise TypeError("the dataset is infinite, so it has no length. Call take(count) to make it finite.")
         if size == UNKNOWN_CARDINALITY:
-            raise TypeError("the dataset length is unknown before it is read; cardinality() is UNKNOWN_CARDINALITY")
+            raise TypeError(
+                "the dataset length is unknown before the dataset is read: cardinality() is UNKNOWN_CARDINALITY"
+            )
         return size
 
     def __bool__(self) -> bool:
         return True  # otherwise an empty dataset would be falsy
 
     def __repr__(self) -> str:
-        # element_spec may call user functions.
+        # element_spec is omitted if it could call user functions.
         spec = "" if self._node.runs_user_code else f" element_spec={self.element_spec!r}"
         return f"<{type(self).__name__} {_chain(self._node)}{spec}>"
 

@@ -27,9 +27,10 @@ __all__ = ["DatasetIterator", "NumpyIterator"]
 
 
 class DatasetIterator(Iterator[Nest]):
-    """An iterator over the elements of a dataset, as ``iter(dataset)`` returns it.
+    """An iterator over the elements of a dataset, as returned by ``iter(dataset)``.
 
-    Prefetch threads stop when the iterator is exhausted, closed or deleted. As a context manager it closes itself.
+    Prefetch threads stop when the iterator is exhausted, closed or deleted. As a context manager, the iterator closes
+    itself on exit.
 
     Parameters
     ----------
@@ -71,7 +72,7 @@ class DatasetIterator(Iterator[Nest]):
         try:
             return next(self)
         except StopIteration:
-            raise OutOfRangeError("end of the dataset: create a new iterator to read it again") from None
+            raise OutOfRangeError("end of the dataset. Create a new iterator to read the dataset again.") from None
 
     def get_next_as_optional(self) -> Optional[Nest]:
         """Return the next element, or an empty Optional at the end.
@@ -89,7 +90,7 @@ class DatasetIterator(Iterator[Nest]):
 
     @property
     def element_spec(self) -> Nest:
-        """The nest of TensorSpec that every element follows."""
+        """The specs of an element, a nest of TensorSpec."""
         return self._dataset.element_spec
 
     def get_state(self) -> State:
@@ -98,26 +99,25 @@ class DatasetIterator(Iterator[Nest]):
         Returns
         -------
         dict
-            Nested dictionaries and lists of None, numbers, text, bytes and NumPy arrays, not modified afterwards:
-            fit for a checkpoint. It holds the elements that operations buffer (those of a shuffle, those a prefetch
-            has ready) and the seeds of shuffles, including seeds chosen at random.
+            Nested dictionaries and lists of None, numbers, text, bytes and NumPy arrays, suitable for a checkpoint. The
+            iterator does not modify the snapshot later. It holds the elements buffered by operations such as shuffle
+            and prefetch, and the seeds of shuffles, including seeds chosen at random.
 
         Raises
         ------
         TypeError
-            If such an element holds values other than numbers and text.
+            If a buffered element holds values other than numbers and text.
         NotImplementedError
             If an operation of the dataset cannot be saved.
         FailedPreconditionError
-            If functions make the elements, and the options of the dataset are FAIL
-            (`Options.experimental_external_state_policy`), or unset and such a function reads a variable or draws
-            random numbers.
+            If functions make the elements and `Options.experimental_external_state_policy` is FAIL, or is unset and one
+            of these functions reads a variable or draws random numbers.
 
         Notes
         -----
-        The iterator remains usable. User functions are called again for elements that were in flight
-        in threads. A generator, or another iterable that cannot save its position
-        (``state_dict``), is read again from its beginning up to that position.
+        The iterator remains usable. After `set_state`, user functions are called again for elements that threads were
+        computing. A generator, or another iterable that cannot save its position (``state_dict``), is read again from
+        its beginning up to the saved position.
 
         Examples
         --------
@@ -143,9 +143,9 @@ class DatasetIterator(Iterator[Nest]):
         Raises
         ------
         FailedPreconditionError
-            If the state belongs to a dataset of other operations or settings; both are named.
+            If the state belongs to a dataset with other operations or settings; the message lists both.
         InvalidArgumentError
-            If it is not such a state, or of a newer version.
+            If `state` is not a result of `get_state`, or was saved in another version of its format.
 
         Examples
         --------
@@ -162,7 +162,7 @@ class DatasetIterator(Iterator[Nest]):
         self._stream = self._opened.stream
 
     def close(self) -> None:
-        """Close the iterator: release the threads and files of the pipeline; there are no more elements.
+        """Close the iterator: release the threads and files of the pipeline, and end the iteration.
 
         Examples
         --------
@@ -184,7 +184,7 @@ class DatasetIterator(Iterator[Nest]):
 
 
 class NumpyIterator(DatasetIterator):
-    """An iterator of NumPy arrays, converted from other libraries; returned by ``dataset.as_numpy_iterator()``.
+    """An iterator that converts arrays of other libraries to NumPy, as returned by ``dataset.as_numpy_iterator()``.
 
     Examples
     --------
@@ -227,11 +227,11 @@ class NumpyIterator(DatasetIterator):
 def _as_numpy(leaf: Any) -> Any:
     if is_optional(leaf):
         raise TypeError(
-            f"as_numpy_iterator yields arrays, and an element holds {leaf!r}. Iterate over the dataset itself."
+            f"as_numpy_iterator yields arrays, but an element holds {leaf!r}. Iterate over the dataset itself."
         )
     if is_dataset(leaf) or (isinstance(leaf, np.ndarray) and has_datasets(leaf)):
         raise TypeError(
-            f"as_numpy_iterator yields arrays, and an element holds a dataset: {leaf!r}. Iterate over the dataset of "
+            f"as_numpy_iterator yields arrays, but an element holds a dataset: {leaf!r}. Iterate over the dataset of "
             "datasets itself, or flatten it with flat_map."
         )
     kind = kind_of(leaf)

@@ -12,7 +12,7 @@ __all__ = ["DistributeOptions", "OptimizationOptions", "Options", "ThreadingOpti
 
 
 class DistributeOptions(OptionGroup):
-    """How strategies distribute a dataset (``tf.data.experimental.DistributeOptions``).
+    """Settings of the distribution of a dataset by strategies (``tf.data.experimental.DistributeOptions``).
 
     Attributes
     ----------
@@ -41,14 +41,14 @@ class DistributeOptions(OptionGroup):
 
 
 class ThreadingOptions(OptionGroup):
-    """How many threads make the elements of a dataset (``tf.data.ThreadingOptions``).
+    """Settings of the threads that make the elements of a dataset (``tf.data.ThreadingOptions``).
 
     Attributes
     ----------
     max_intra_op_parallelism : int or None
-        Kept for compatibility with TensorFlow: operations use one thread each.
+        Kept for compatibility with TensorFlow; unused: each operation uses one thread.
     private_threadpool_size : int or None
-        The value of ``num_parallel_calls=AUTOTUNE``; 0 or None lets the library choose.
+        Number of threads for ``num_parallel_calls=AUTOTUNE``; with 0 or None, the library chooses.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class AutotuneOptions(OptionGroup):
 
 
 class OptimizationOptions(OptionGroup):
-    """TensorFlow's rewrites of graphs (``tf.data.experimental.OptimizationOptions``); without effect.
+    """Settings of TensorFlow's graph rewrites (``tf.data.experimental.OptimizationOptions``); without effect.
 
     Examples
     --------
@@ -116,14 +116,14 @@ class Options(OptionGroup):
     Attributes
     ----------
     deterministic : bool or None
-        Whether operations with ``deterministic=None`` keep the order of elements; None is True.
+        Whether operations with ``deterministic=None`` keep the order of elements; None means True.
     threading : ThreadingOptions
     experimental_distribute : DistributeOptions
     experimental_external_state_policy : ExternalStatePolicy or None
-        What to do when an iterator is saved whose elements are made by functions; None is FAIL if their code
-        reads variables or draws random numbers, else IGNORE.
+        Policy for saving an iterator whose elements are made by functions; None means FAIL if their code reads
+        variables or draws random numbers, else IGNORE.
     autotune, dataset_name, experimental_optimization, experimental_slack, framework_type : object
-        Without effect; so are `experimental_symbolic_checkpoint` and `experimental_warm_start`.
+        Without effect, as are `experimental_symbolic_checkpoint` and `experimental_warm_start`.
 
     Examples
     --------

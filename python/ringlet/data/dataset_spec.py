@@ -1,4 +1,4 @@
-"""DatasetSpec and OptionalSpec: specs of elements that are datasets, or may be absent."""
+"""DatasetSpec and OptionalSpec: specs of elements that are datasets or Optionals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class DatasetSpec:
     Parameters
     ----------
     element_spec : nest of TensorSpec
-        The specs of the elements of that dataset.
+        The specs of the elements of the inner dataset.
     dataset_shape : sequence of (int or None), default ()
         The shape of an array of such datasets, such as a batch of them; () for one dataset.
 
@@ -71,11 +71,11 @@ class DatasetSpec:
         return None not in self.dataset_shape
 
     def with_batch(self, size: int | None) -> DatasetSpec:
-        """Return the spec of an array of `size` such datasets; None if the number is unknown."""
+        """Return the spec of an array of `size` datasets of this spec; a `size` of None means unknown."""
         return DatasetSpec(self.element_spec, (size, *self.dataset_shape))
 
     def with_rows(self, size: int | None) -> DatasetSpec:
-        """Return the spec of a batch of `size` rows like those of this one; None if the number is unknown."""
+        """Return a copy of this spec with `size` rows; a `size` of None means unknown."""
         return DatasetSpec(self.element_spec, (size, *self.dataset_shape[1:]))
 
     def is_compatible_with(self, value: Any) -> bool:
@@ -140,7 +140,7 @@ class OptionalSpec:
         return all(spec.is_fully_defined for spec in flatten(self.element_spec)[0])
 
     def with_batch(self, size: int | None) -> NoReturn:
-        """Raise TypeError: Optionals are not batched."""
+        """Raise TypeError: Optionals cannot be batched."""
         raise TypeError(
             "an Optional cannot be batched. Batch the values: map(lambda x: x.get_value()) before the batch."
         )

@@ -19,7 +19,7 @@ from ringlet.nest import flatten
 
 __all__ = ["explain", "explanation"]
 
-# Limits on the files or steps listed, and on the rows shown of a part.
+# Maximum number of files or steps listed, and of rows shown for each part.
 _MAX_LINES = 8
 _MAX_ROWS = 4
 
@@ -31,8 +31,8 @@ def explain(dataset: Dataset | DistributedDataset, steps: int = 0) -> None:
     ----------
     dataset : Dataset or DistributedDataset
     steps : int, default 0
-        How many steps of a distributed dataset to read and show. They take a new iteration of the dataset, which calls
-        user functions.
+        Number of steps of a distributed dataset to read and show. Reading them starts a new iteration of the dataset,
+        which calls user functions.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def explain(dataset: Dataset | DistributedDataset, steps: int = 0) -> None:
       TableSource  10 elements
     >>> explain(ringlet.MirroredStrategy(["CPU:0", "CPU:1"]).experimental_distribute_dataset(dataset), steps=1)
     worker 0 of 1, 2 of 2 replicas
-    policy: DATA (AUTO, and TableSource is not read from files)
+    policy: DATA (AUTO: TableSource does not read files)
     cut:    each global batch is cut into 2 chunks of ceil(rows / 2) rows
     Prefetch(buffer_size=1)  2 elements  TensorSpec(shape=(None,), dtype=int64)
       Batch(batch_size=5, drop_remainder=False)  2 elements
@@ -75,10 +75,10 @@ def _decided(decision: Decision) -> Iterator[str]:
 
 
 def _graph(node: Node, depth: int = 0) -> Iterator[str]:
-    """Return one line for each operation, the last first; inputs are indented."""
+    """Return one line for each operation, starting with the last operation; inputs are indented."""
     settings = ", ".join(f"{name}={value}" for name, value in _settings(node).items())
     line = f"{'  ' * depth}{type(node).__name__}{f'({settings})' if settings else ''}  {_count(node.cardinality)}"
-    # element_spec may call user functions; it is left out then.
+    # The specs are omitted if inferring them could call user functions.
     yield line if depth or node.runs_user_code else f"{line}  {node.element_spec}"
     for source in node.inputs:
         yield from _graph(source, depth + 1)
@@ -97,7 +97,7 @@ def _count(cardinality: int) -> str:
 
 
 def _files(decision: Decision) -> Iterator[str]:
-    """Return the files of this worker, if files are sharded and their names are known."""
+    """Return lines that list the files of this worker, if files are sharded and their names are known."""
     if decision.policy is not AutoShardPolicy.FILE:
         return
     for names in _names_of(decision.plan.inputs[0] if decision.plan.inputs else decision.plan):

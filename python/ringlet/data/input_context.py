@@ -9,7 +9,7 @@ __all__ = ["InputContext"]
 
 @dataclass(frozen=True)
 class InputContext:
-    """The position of one input pipeline among all of them (``tf.distribute.InputContext``).
+    """The position of one input pipeline among all input pipelines (``tf.distribute.InputContext``).
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class InputContext:
     num_replicas_in_sync: int = 1
 
     def get_per_replica_batch_size(self, global_batch_size: int) -> int:
-        """Return the part of a global batch that one replica processes.
+        """Return the batch size of each replica for a global batch size.
 
         Raises
         ------
@@ -48,8 +48,8 @@ class InputContext:
         if rest:
             raise ValueError(
                 f"global_batch_size {global_batch_size} is not divisible by num_replicas_in_sync "
-                f"{self.num_replicas_in_sync}; {size * self.num_replicas_in_sync} and "
-                f"{(size + 1) * self.num_replicas_in_sync} are."
+                f"{self.num_replicas_in_sync}. Use {size * self.num_replicas_in_sync} or "
+                f"{(size + 1) * self.num_replicas_in_sync}."
             )
         return size
 

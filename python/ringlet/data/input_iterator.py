@@ -14,7 +14,7 @@ __all__ = ["FunctionSteps", "InputIterator"]
 
 
 class InputIterator(Iterator[Nest]):
-    """An iterator over a distributed dataset that ``initialize`` restarts, as strategies of TensorFlow 1 return it."""
+    """An iterator over a distributed dataset, restarted by ``initialize``, for strategies of TensorFlow 1."""
 
     def __init__(self, dataset: Iterable[Nest]) -> None:
         self._dataset = dataset
@@ -28,7 +28,7 @@ class InputIterator(Iterator[Nest]):
         try:
             return next(self._iterator)
         except StopIteration:
-            raise OutOfRangeError("end of the dataset: call initialize() to read it again") from None
+            raise OutOfRangeError("end of the dataset. Call initialize() to read the dataset again.") from None
 
     def get_next_as_optional(self) -> Optional[Nest]:
         """Return the next step, or an empty Optional at the end."""
@@ -47,7 +47,7 @@ class InputIterator(Iterator[Nest]):
 
     @property
     def initializer(self) -> None:
-        """None, as in TensorFlow, for programs that run it; reading it restarts the iteration."""
+        """None. Reading this attribute restarts the iteration, as running the initializer does in TensorFlow."""
         self.initialize()
 
     @property
@@ -56,7 +56,7 @@ class InputIterator(Iterator[Nest]):
         return self._dataset.element_spec  # type: ignore[attr-defined]  # and an AttributeError where it does not
 
     def close(self) -> None:
-        """Close the iterator: there are no more steps until `initialize` is called."""
+        """Close the iterator and end the iteration; `initialize` restarts it."""
         close: Any = getattr(self._iterator, "close", None)
         if close is not None:
             close()
@@ -66,7 +66,8 @@ class InputIterator(Iterator[Nest]):
 class FunctionSteps(Iterable[Nest]):
     """An infinite sequence of steps, computed by calling a function for each replica.
 
-    `functions` has one for each replica of this process, often the same one. With one, its results are the steps.
+    `functions` has one function for each replica of this process. With one replica, the steps are the results of its
+    function.
     """
 
     def __init__(self, functions: Sequence[Callable[[], Nest]]) -> None:

@@ -1,4 +1,4 @@
-"""InputOptions: how a strategy feeds its replicas."""
+"""InputOptions: options of the input of replicas."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["InputOptions", "InputReplicationMode"]
 
 
 class _Fields(NamedTuple):
-    """The fields of TensorFlow's class."""
+    """The fields of InputOptions, as in TensorFlow."""
 
     experimental_fetch_to_device: bool = True
     experimental_replication_mode: InputReplicationMode = InputReplicationMode.PER_WORKER
@@ -19,19 +19,20 @@ class _Fields(NamedTuple):
 
 
 class InputOptions(_Fields):
-    """How a strategy feeds its replicas (``tf.distribute.InputOptions``), a named tuple.
+    """Options of the input of replicas (``tf.distribute.InputOptions``), a named tuple.
 
     Parameters
     ----------
     experimental_fetch_to_device : bool, optional
-        Kept for compatibility with TensorFlow: all devices share host memory. None is True.
+        Kept for compatibility with TensorFlow; unused: all devices share host memory. None means True.
     experimental_replication_mode : InputReplicationMode
         PER_REPLICA calls the function of `distribute_datasets_from_function` once for each replica.
     experimental_place_dataset_on_device : bool, default False
-        Kept for compatibility with TensorFlow, with its rules: it requires PER_REPLICA and no fetching.
+        Kept for compatibility with TensorFlow; as in TensorFlow, True requires PER_REPLICA and
+        ``experimental_fetch_to_device=False``.
     experimental_per_replica_buffer_size : int, default 1
-        How many elements a thread prefetches for each replica, if making an element takes longer than passing it
-        between threads: a dataset with functions, or with large copies. 0 makes each on request.
+        Number of elements that a thread prefetches for each replica, if making an element takes longer than passing it
+        between threads, as in a dataset with functions or large copies. With 0, elements are made on request.
 
     Examples
     --------

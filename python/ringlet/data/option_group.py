@@ -11,14 +11,13 @@ __all__ = ["OptionGroup", "Settings"]
 G = TypeVar("G", bound="OptionGroup")
 
 Settings = dict[str, tuple[type, Any]]
-"""Name of a setting -> (its type, its default). A default that is a group is created anew for each
-object."""
+"""Name of a setting -> (its type, its default). If the default is a group, each object gets a new group."""
 
 
 class OptionGroup:
     """Base class of settings with checked names and types; a setting may itself be a group.
 
-    A setting that was not set is None, or a group of defaults.
+    A setting without an assigned value is None, or a group of defaults.
     """
 
     _SETTINGS: ClassVar[Settings] = {}
@@ -40,7 +39,7 @@ class OptionGroup:
             raise AttributeError(f"Cannot set the property {name} on {_unknown(type(self), name)}", name=name, obj=self)
         if self._is_frozen:
             raise ValueError(
-                "these are the options of a dataset, which is immutable: make an Options, set what you need, and call "
+                "the options of a dataset cannot be changed. Create an Options object, set its attributes, and call "
                 "dataset.with_options(options)."
             )
         kind = self._SETTINGS[name][0]
@@ -52,7 +51,7 @@ class OptionGroup:
         return [*super().__dir__(), *self._SETTINGS]
 
     def merge(self: G, options: G) -> G:
-        """Return new options: the settings made in `options`, and otherwise those of this object.
+        """Return new options: the settings of `options`, supplemented by the settings of this object.
 
         Raises
         ------
@@ -70,8 +69,8 @@ class OptionGroup:
         """
         if type(options) is not type(self):
             raise TypeError(
-                f"Could not merge incompatible options of type {type(self)} and {type(options)}: both must be of one "
-                "class, such as ringlet.data.Options."
+                f"Could not merge incompatible options of type {type(self)} and {type(options)}: both must be of the "
+                "same class, such as ringlet.data.Options."
             )
         merged = type(self)()
         for source in (self, options):
@@ -88,7 +87,7 @@ class OptionGroup:
         >>> from ringlet.data import Options
         >>> Options().frozen().deterministic = True
         Traceback (most recent call last):
-        ValueError: these are the options of a dataset, which is immutable: make an Options, set what you need, and ...
+        ValueError: the options of a dataset cannot be changed. Create an Options object, set its attributes, and ...
         """
         copy = type(self)().merge(self)
         for name, value in copy._values.items():

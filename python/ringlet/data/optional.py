@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Optional(Generic[T]):
-    """A value that may be absent (``tf.experimental.Optional``); iterators return one instead of raising at their end.
+    """A value that may be absent (``tf.experimental.Optional``), such as the next element of an iterator.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Optional(Generic[T]):
 
     def __init__(self, *value: T) -> None:
         if len(value) > 1:
-            raise TypeError(f"an Optional holds one value or none, got {len(value)}")
+            raise TypeError(f"Optional takes at most one value, got {len(value)}")
         self._value = value
         self._spec: Nest = None
         self._source: Any = None
@@ -55,7 +55,7 @@ class Optional(Generic[T]):
 
     @classmethod
     def empty(cls, element_spec: Nest) -> Optional[Any]:
-        """Return an Optional without a value, for elements of these specs.
+        """Return an Optional without a value, with the given specs.
 
         Examples
         --------
@@ -69,7 +69,7 @@ class Optional(Generic[T]):
 
     @classmethod
     def at_end(cls, source: Any) -> Optional[Any]:
-        """Return an Optional without a value, for elements with the `element_spec` of a dataset.
+        """Return an Optional without a value, with the `element_spec` of a dataset.
 
         Examples
         --------
@@ -78,7 +78,7 @@ class Optional(Generic[T]):
         TensorSpec(shape=(), dtype=int64)
         """
         empty = cls()
-        empty._source = source  # read on demand: its specs may call user functions
+        empty._source = source  # read on demand: inferring its specs may call user functions
         return empty
 
     def has_value(self, name: str | None = None) -> bool:
@@ -106,18 +106,18 @@ class Optional(Generic[T]):
         """
         if not self._value:
             raise InvalidArgumentError(
-                "this Optional has no value: the iterator was at its end. Check has_value() first."
+                "this Optional has no value, because the iterator was at its end. Check has_value() first."
             )
         return self._value[0]
 
     @property
     def element_spec(self) -> Nest:
-        """The nest of TensorSpec of the value.
+        """The specs of the value, a nest of TensorSpec.
 
         Raises
         ------
         InvalidArgumentError
-            If the value is absent, and no specs were given.
+            If the value is absent and no specs were given.
         """
         if not self._value and self._source is not None:
             return self._source.element_spec
@@ -126,7 +126,7 @@ class Optional(Generic[T]):
         return map_structure(_spec_of, self.get_value())
 
     def of_arrays(self) -> Optional[Any]:
-        """Return an Optional of read-only arrays, fit for an element of a dataset.
+        """Return an Optional with the value as read-only arrays, suitable as an element of a dataset.
 
         Examples
         --------

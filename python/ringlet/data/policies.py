@@ -1,4 +1,4 @@
-"""Policies that dataset options choose from."""
+"""Policies for dataset options."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ __all__ = ["AutoShardPolicy", "ExternalStatePolicy"]
 
 
 class AutoShardPolicy(enum.IntEnum):
-    """How a strategy shards a dataset to workers (``tf.data.experimental.AutoShardPolicy``).
+    """Policy for sharding a dataset to workers (``tf.data.experimental.AutoShardPolicy``).
 
     Attributes
     ----------
     OFF
-        Every worker reads everything.
+        Every worker reads the whole dataset.
     AUTO
         FILE if the dataset reads files, else DATA.
     FILE
         Every worker reads its own files.
     DATA
-        Every worker reads everything and keeps its part of each global batch.
+        Every worker reads the whole dataset and keeps its part of each global batch.
     HINT
         Every worker reads its shard of ``dataset.shard(SHARD_HINT, SHARD_HINT)``.
 
@@ -40,18 +40,18 @@ class AutoShardPolicy(enum.IntEnum):
 
 
 class ExternalStatePolicy(enum.Enum):
-    """What to do when saving an iterator that calls functions (``tf.data.experimental.ExternalStatePolicy``).
+    """Policy for saving an iterator that calls functions (``tf.data.experimental.ExternalStatePolicy``).
 
-    A function of `map` that draws random numbers or reads a clock keeps its own state, which is not saved with the
-    iterator and not restored. Without a policy, saving raises an error if the code of such a
-    function reads a variable or draws from a random number generator; other functions are trusted.
+    A function of `map` that draws random numbers or reads a clock has state of its own, which is not saved with the
+    iterator and not restored. Without a policy, saving raises an error if the code of a function reads a variable or
+    draws from a random number generator; other functions are assumed to be stateless.
 
     Attributes
     ----------
     WARN
-        Save and warn.
+        Save the iterator, with a warning.
     IGNORE
-        Save.
+        Save the iterator without a warning.
     FAIL
         Raise a FailedPreconditionError.
 

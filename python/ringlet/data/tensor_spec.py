@@ -23,11 +23,11 @@ class TensorSpec:
     Parameters
     ----------
     shape : sequence of (int or None), or None
-        Size of every dimension, None where sizes differ between elements. None as a whole if the
-        number of dimensions is unknown.
+        Size of every dimension, None where sizes differ between elements. `shape` itself is None if the number of
+        dimensions is unknown.
     dtype : dtype
-        The dtype. Its byte order, and the length of NumPy's text (``>i4``, ``<U5``), belong to single arrays and are
-        left out. Python's ``str`` and ``bytes`` have dtype ``object``.
+        The dtype. Byte order and the length of NumPy text (``>i4``, ``<U5``) are omitted, since they may differ between
+        elements. Python's ``str`` and ``bytes`` have dtype ``object``.
 
     See Also
     --------
@@ -79,7 +79,7 @@ class TensorSpec:
         return self.shape is not None and None not in self.shape
 
     def with_batch(self, size: int | None) -> TensorSpec:
-        """Return the spec of `size` such arrays, stacked; None if the number is unknown.
+        """Return the spec of `size` stacked arrays of this spec; a `size` of None means unknown.
 
         Examples
         --------
@@ -89,7 +89,7 @@ class TensorSpec:
         return TensorSpec(None if self.shape is None else (size, *self.shape), self.dtype)
 
     def with_rows(self, size: int | None) -> TensorSpec:
-        """Return the spec of a batch of `size` rows like those of this one; None if the number is unknown.
+        """Return a copy of this spec with `size` rows; a `size` of None means unknown.
 
         Examples
         --------
@@ -127,7 +127,7 @@ class TensorSpec:
 class NoneTensorSpec:
     """The spec of a component that is None in every element (``tf.NoneTensorSpec``).
 
-    Such a component has no rows: a batch of elements, or a part of a batch, has None in its place.
+    Such a component has no rows: in a batch, or a part of a batch, it is None.
 
     Examples
     --------
@@ -138,7 +138,7 @@ class NoneTensorSpec:
 
     @property
     def shape(self) -> None:
-        """None: there is no array."""
+        """None, because the component is not an array."""
         return
 
     @property
@@ -148,7 +148,7 @@ class NoneTensorSpec:
 
     @property
     def is_fully_defined(self) -> bool:
-        """True: there are no dimensions."""
+        """True, because a None component has no dimensions."""
         return True
 
     def with_batch(self, size: int | None) -> NoneTensorSpec:
@@ -177,7 +177,7 @@ class PerReplicaSpec:
     Parameters
     ----------
     *value_specs : TensorSpec, NoneTensorSpec or DatasetSpec
-        One for each replica, in the order of the replicas.
+        One spec for each replica, in the order of the replicas.
 
     Examples
     --------

@@ -85,9 +85,9 @@ def test_a_loss_is_averaged_over_the_global_batch():
     assert strategy.reduce("SUM", losses, axis=None).numpy() == 1.5
     penalty = strategy.run(lambda: tf.nn.scale_regularization_loss([1.0, 2.0]))
     assert strategy.reduce("SUM", penalty, axis=None).numpy() == 3.0
-    with strategy.scope(), pytest.raises(RuntimeError, match="step functions"):
+    with strategy.scope(), pytest.raises(RuntimeError, match="step function"):
         tf.nn.compute_average_loss([1.0, 2.0])
-    with strategy.scope(), pytest.raises(RuntimeError, match="step functions"):
+    with strategy.scope(), pytest.raises(RuntimeError, match="step function"):
         tf.nn.scale_regularization_loss(1.0)
 
 

@@ -24,7 +24,7 @@ def test_results_are_got_as_tensors_and_fetched_as_arrays(coordinator):
 
 
 def test_functions_that_are_not_marked_are_refused_and_told_how_to_be(coordinator):
-    with pytest.raises(TypeError, match=r"only accepts a `tf\.function` .* Write @tf\.function above"):
+    with pytest.raises(TypeError, match=r"only accepts a `tf\.function` .* Decorate .* with @tf\.function"):
         coordinator.schedule(abs, args=(1,))
 
 

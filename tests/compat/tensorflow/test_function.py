@@ -82,7 +82,7 @@ def test_arguments_become_the_tensors_of_the_signature(call):
         (([1.0], 1.5), "Can not cast 1.5"),
         ((tf.constant([1]), 1), "tf.cast"),
         (([[1.0]], 1), "of the input_signature"),
-        (([1.0], 1, 2), "takes the 2 arguments"),
+        (([1.0], 1, 2), "takes 2 arguments"),
     ],
 )
 def test_arguments_that_are_not_of_the_signature_are_refused(args, told):

@@ -118,7 +118,7 @@ def test_text_is_joined_and_compared_as_bytes():
     assert_tensor(as_tensor(["a", "b"]) == "a", "bool", [True, False])
     with pytest.raises(DtypeError, match="strings"):
         as_tensor("a") < "b"  # noqa: B015  # what is refused
-    with pytest.raises(DtypeError, match="dtype string, which does not hold it"):
+    with pytest.raises(DtypeError, match="dtype string, which cannot represent it"):
         as_tensor("a") * np.array(2)
 
 

@@ -17,7 +17,7 @@ def test_names_are_those_of_ringlet(name):
 
 
 def test_names_that_are_not_here_say_what_to_do():
-    with pytest.raises(AttributeError, match="delete it: functions run as they are"):
+    with pytest.raises(AttributeError, match="delete it: functions are not compiled"):
         tf.tpu.XLAOptions  # noqa: B018  # asked for to fail
     with pytest.raises(AttributeError, match="use arrays"):
         tf.tpu.experimental.embedding  # noqa: B018

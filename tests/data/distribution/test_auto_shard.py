@@ -79,7 +79,7 @@ def test_where_no_reader_is_seen_file_fails_and_auto_deals_elements(dataset):
         sharded(dataset)
     found = sharded(dataset, AutoShardPolicy.AUTO)
     assert found.policy is AutoShardPolicy.DATA
-    assert found.reason.startswith("AUTO, and")
+    assert found.reason.startswith("AUTO: ")
     assert len(numbers(Dataset(found.node))) == len(numbers(dataset)) // 2
 
 

@@ -50,9 +50,12 @@ def test_the_function_is_called_for_each_replica_when_that_is_asked_for():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (InputOptions(experimental_place_dataset_on_device=True), "must be InputReplicationMode.PER_REPLICA"),
-        (InputOptions(True, PER_REPLICA, True), "experimental_fetch_to_device must be False"),
-        (InputOptions(None, PER_REPLICA, True), "experimental_fetch_to_device must be False"),
+        (
+            InputOptions(experimental_place_dataset_on_device=True),
+            "requires experimental_replication_mode=InputReplicationMode.PER_REPLICA",
+        ),
+        (InputOptions(True, PER_REPLICA, True), "requires experimental_fetch_to_device=False"),
+        (InputOptions(None, PER_REPLICA, True), "requires experimental_fetch_to_device=False"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused_before_the_function_is_called(options, message):

@@ -211,7 +211,7 @@ def test_keep_tells_its_spec():
 
 def test_keep_over_workers_that_read_shares_of_their_own_needs_a_sum():
     dataset = with_policy(Dataset.range(8).batch(4), AutoShardPolicy.OFF)
-    with pytest.raises(InvalidArgumentError, match="needs sum_over_workers"):
+    with pytest.raises(InvalidArgumentError, match="requires sum_over_workers"):
         DistributedDataset(dataset, 2, num_workers=2, uneven="keep")
 
 
@@ -235,7 +235,7 @@ def test_workers_that_find_files_refuse_to_go_on_where_others_find_none(num_file
 def test_the_policy_file_needs_files_where_there_are_several_workers():
     dataset = with_policy(Dataset.range(8).batch(4), AutoShardPolicy.FILE)
     assert len(list(DistributedDataset(dataset, 2))) == 2
-    with pytest.raises(NotFoundError, match=r"unshardable source.*TableSource is not read from files.*DATA or AUTO"):
+    with pytest.raises(NotFoundError, match=r"unshardable source.*TableSource does not read files.*DATA or AUTO"):
         DistributedDataset(dataset, 2, num_workers=2)
 
 
@@ -264,7 +264,7 @@ def test_the_rows_of_other_workers_are_not_gathered():
     [
         ({"num_replicas": 0}, "num_replicas must be one or more"),
         ({"num_replicas": 1, "num_workers": 0}, "num_workers must be one or more"),
-        ({"num_replicas": 1, "num_workers": 2, "worker_index": 2}, "worker_index counts from 0 to 1"),
+        ({"num_replicas": 1, "num_workers": 2, "worker_index": 2}, "worker_index must be between 0 and 1"),
     ],
 )
 def test_a_place_that_cannot_be_is_refused(policy, arguments, message):

@@ -16,7 +16,7 @@ def test_all_arrays_have_the_rows_of_a_batch():
 
 @pytest.mark.parametrize("batch", [np.float64(1), "text", (np.zeros(2), 1)])
 def test_what_has_no_rows_is_refused(batch):
-    with pytest.raises(InvalidArgumentError, match="must have rows"):
+    with pytest.raises(InvalidArgumentError, match="must be non-scalar"):
         num_rows(batch)
 
 

@@ -128,7 +128,7 @@ def test_a_place_that_a_state_cannot_hold_is_counted_instead():
 
 
 def test_an_iterable_that_has_become_too_short_is_named():
-    with pytest.raises(OutOfRangeError, match="after 4 elements of the list, which has only 3"):
+    with pytest.raises(OutOfRangeError, match="after 4 elements of the list, but only 3 elements exist"):
         continued([1] * 5, [1] * 3, 4)
 
 

@@ -17,5 +17,5 @@ def test_the_function_gets_the_dataset_and_gives_another():
 def test_it_must_give_a_dataset(answer):
     with pytest.raises(TypeError, match="must return a Dataset"):
         Dataset.range(3).apply(lambda d: answer)
-    with pytest.raises(TypeError, match="apply needs"):
+    with pytest.raises(TypeError, match="apply requires"):
         Dataset.range(3).apply(answer)

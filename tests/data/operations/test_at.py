@@ -156,6 +156,6 @@ def test_the_index_is_an_integer(index):
 
 
 def test_the_dataset_is_a_dataset():
-    with pytest.raises(TypeError, match="needs a Dataset, got 3"):
+    with pytest.raises(TypeError, match="requires a Dataset, got 3"):
         at(3, 0)
     assert at(FIVE, np.int32(2)) == 2

@@ -154,7 +154,7 @@ def test_a_file_that_a_saved_iterator_read_must_be_there(tmp_path):
     next(iterator)
     state = iterator.get_state()
     (tmp_path / "cache.ringlet-cache").unlink()
-    with pytest.raises(NotFoundError, match="is missing"):
+    with pytest.raises(NotFoundError, match="does not exist"):
         open_it().set_state(state)
 
 

@@ -50,5 +50,5 @@ def test_a_predicate_that_raises_stop_iteration_does_not_end_the_dataset_in_sile
 
 
 def test_a_predicate_must_be_callable():
-    with pytest.raises(TypeError, match="filter needs a function"):
+    with pytest.raises(TypeError, match="filter requires a function"):
         Dataset.range(3).filter(3)

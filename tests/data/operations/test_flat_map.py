@@ -63,7 +63,7 @@ def test_an_exception_in_an_inner_dataset_loses_one_element_only():
 def test_the_function_must_give_a_dataset(answer):
     with pytest.raises(TypeError, match="must return a Dataset"):
         list(Dataset.range(2).flat_map(lambda x: answer))
-    with pytest.raises(TypeError, match="needs a function"):
+    with pytest.raises(TypeError, match="requires a function"):
         Dataset.range(2).flat_map(answer)
 
 

@@ -44,13 +44,13 @@ def test_an_iterator_continues_where_its_state_was_taken():
 
 @pytest.mark.parametrize("value", [[], (1, 2), 3, "ab", {"a": 1}, np.arange(3), [()]])
 def test_only_lists_that_hold_arrays_are_taken(value):
-    with pytest.raises(InvalidArgumentError, match="from_list needs"):
+    with pytest.raises(InvalidArgumentError, match="from_list requires"):
         Dataset.from_list(value)
 
 
 @pytest.mark.parametrize("elements", [[1, 2.5], [1, "a"], [(1, 2), {"a": 1}]])
 def test_structures_and_dtypes_must_be_the_same(elements):
-    with pytest.raises(TypeError, match="Structures and dtypes must be the same"):
+    with pytest.raises(TypeError, match="Structures and dtypes must be equal"):
         Dataset.from_list(elements)
 
 

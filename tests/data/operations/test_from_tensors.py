@@ -31,7 +31,7 @@ def test_repeated_elements_are_batched():
 
 @pytest.mark.parametrize("nothing", [(), {}, ({},), (None, None)])
 def test_an_element_needs_an_array(nothing):
-    with pytest.raises(InvalidArgumentError, match="needs at least one array"):
+    with pytest.raises(InvalidArgumentError, match="requires at least one array"):
         Dataset.from_tensors(nothing)
 
 

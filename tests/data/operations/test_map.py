@@ -204,7 +204,7 @@ def test_a_list_is_a_tuple_of_components_and_inside_of_a_nest_an_array():
 def test_a_synchronous_map_takes_no_parallel_calls():
     assert list(Dataset.range(2).map(lambda x: x + 1, synchronous=True)) == [1, 2]
     assert list(Dataset.range(2).map(lambda x: x + 1, None, None, False)) == [1, 2]
-    with pytest.raises(ValueError, match=r"num_parallel_calls=2.*Leave out one"):
+    with pytest.raises(ValueError, match=r"num_parallel_calls=2.*Omit one"):
         Dataset.range(2).map(lambda x: x, num_parallel_calls=2, synchronous=True)
 
 

@@ -335,7 +335,7 @@ if child == 0:
         for _ in range(10):
             next(iterator)
     except RuntimeError as error:
-        print("Make a new iterator here" in str(error), flush=True)
+        print("Create a new iterator in the child process" in str(error), flush=True)
     iterator.close()
     del iterator
     print(next(iter(Dataset.range(3).map(lambda x: x + 5).prefetch(1))), flush=True)

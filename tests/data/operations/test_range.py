@@ -82,7 +82,7 @@ def test_numbers_that_do_not_fit_are_refused_with_those_that_do(args, output_typ
 
 def test_as_many_numbers_as_python_can_count_are_accepted_and_no_more():
     assert len(Dataset.range(-1, 2**63 - 2)) == 2**63 - 1
-    with pytest.raises(InvalidArgumentError, match="more numbers than the largest dataset"):
+    with pytest.raises(InvalidArgumentError, match="more numbers than the maximum length of a dataset"):
         Dataset.range(-1, 2**63 - 1)
 
 

@@ -86,7 +86,9 @@ def test_batches_without_rows_are_like_those_that_can_be_read_only_once():
 
 @pytest.mark.parametrize("sizes", [0, [0, 0], -1, [2, -1], []])
 def test_sizes_that_never_end_or_are_negative_are_refused(sizes):
-    with pytest.raises(InvalidArgumentError, match="batch_size must be zero or more, and not all zero"):
+    with pytest.raises(
+        InvalidArgumentError, match="batch_size must be zero or more, and at least one size must be positive"
+    ):
         Dataset.range(4).batch(2).rebatch(sizes)
 
 
@@ -112,7 +114,7 @@ def test_arrays_of_different_lengths_are_refused():
 
 
 def test_rows_of_different_shapes_are_refused():
-    with pytest.raises(InvalidArgumentError, match=r"cannot be joined: \(2, 5\), \(1, 6\)"):
+    with pytest.raises(InvalidArgumentError, match=r"to be joined, got \(2, 5\), \(1, 6\)"):
         list(Dataset.from_iterable([np.zeros((2, 5)), np.zeros((1, 6))]).rebatch(3))
 
 

@@ -94,7 +94,10 @@ def test_shares_are_one_for_each_class_and_1_together(wrong):
 
 
 def test_both_distributions_have_the_same_classes():
-    with pytest.raises(InvalidArgumentError, match="target_dist has 2 classes and initial_dist 1"):
+    with pytest.raises(
+        InvalidArgumentError,
+        match="target_dist and initial_dist must have one share for each class, got 2 and 1 shares",
+    ):
         Dataset.range(3).rejection_resample(lambda _: 0, [0.5, 0.5], [1.0])
 
 
@@ -111,7 +114,7 @@ def test_a_class_is_an_integer(wrong):
 
 
 def test_the_function_must_be_one():
-    with pytest.raises(TypeError, match="rejection_resample needs a function"):
+    with pytest.raises(TypeError, match="rejection_resample requires a function"):
         Dataset.range(3).rejection_resample(3, [1.0])
 
 

@@ -55,7 +55,7 @@ def test_a_shard_is_an_integer(tmp_path, wrong):
 
 
 def test_arguments_of_the_wrong_kind_are_refused(tmp_path):
-    with pytest.raises(TypeError, match="shard_func needs a function"):
+    with pytest.raises(TypeError, match="shard_func requires a function"):
         Dataset.range(3).save(tmp_path, shard_func=3)
     with pytest.raises(InvalidArgumentError, match="compression must be"):
         Dataset.range(3).save(tmp_path, "LZ4")

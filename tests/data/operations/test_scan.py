@@ -80,7 +80,7 @@ def test_the_state_is_saved_in_its_structure():
 
 
 def test_a_function_must_be_callable():
-    with pytest.raises(TypeError, match="scan needs a function"):
+    with pytest.raises(TypeError, match="scan requires a function"):
         Dataset.range(3).scan(0, 1)
 
 

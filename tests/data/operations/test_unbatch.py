@@ -55,7 +55,7 @@ def test_what_has_no_rows_in_common_is_refused_where_it_comes_and_iteration_goes
     assert [next(iterator) for _ in range(2)] == [(0, 0), (1, 1)]
     with pytest.raises(InvalidArgumentError, match="same batch size"):
         next(iterator)
-    with pytest.raises(InvalidArgumentError, match="rows in each component"):
+    with pytest.raises(InvalidArgumentError, match="must be non-scalar"):
         next(iterator)
     assert list(iterator) == [(1, 1)]
 

@@ -51,18 +51,18 @@ def test_missing_values_are_refused_or_filled(fill):
     assert column_array(column, "x", fill, "file").tolist() == [1, 7, 7]
     for nothing in (None, {"y": 7}):
         with pytest.raises(
-            InvalidArgumentError, match=r"column 'x' of file has no value in row 1 of these \(2 are missing"
+            InvalidArgumentError, match=r"column 'x' of file has no value in row 1 of the block \(2 values are missing"
         ):
             column_array(column, "x", nothing, "file")
 
 
 def test_a_filling_of_another_type_is_refused():
-    with pytest.raises(InvalidArgumentError, match="fill_null='q' does not match column 'x', of int64"):
+    with pytest.raises(InvalidArgumentError, match="fill_null='q' does not match column 'x' of type int64"):
         column_array(pa.array([None], "int64"), "x", "q", "file")
 
 
 def test_types_without_arrays_are_refused_with_what_to_do():
-    with pytest.raises(InvalidArgumentError, match=r"is of struct.* Leave it out with columns="):
+    with pytest.raises(InvalidArgumentError, match=r"has the type struct.* Leave it out with columns="):
         column_array(pa.array([{"a": 1}]), "x", None, "file")
 
 
@@ -73,5 +73,5 @@ def test_a_column_of_nothing_is_an_array_of_nothing():
 @pytest.mark.parametrize("reader", [Dataset.from_csv, Dataset.from_parquet])
 def test_without_pyarrow_the_error_says_what_to_install(monkeypatch, reader):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"needs pyarrow: pip install 'ringlet\[data\]'"):
+    with pytest.raises(ImportError, match=r"requires pyarrow. Install it with: pip install 'ringlet\[data\]'"):
         reader("file")

@@ -50,9 +50,13 @@ def test_files_without_rows_have_no_elements(tmp_path, name):
     [
         # file, arguments, words of the error
         (b"x,y\n1,2\n3\n", {}, "Expected 2 columns, got 1"),
-        (b"x,y\n1,\n", {}, "column 'y' of .* is of null|no value in row 0"),
+        (b"x,y\n1,\n", {}, "column 'y' of .* has the type null|no value in row 0"),
         (b"x,y\n1,2\n", {"columns": "z"}, "'z' in include_columns does not exist"),
-        (b"x,y\n1,a\n", {"column_types": {"y": int}}, r"invalid value 'a' Pass its type, as in column_types="),
+        (
+            b"x,y\n1,a\n",
+            {"column_types": {"y": int}},
+            r"invalid value 'a'. Pass the type of the column, as in column_types=",
+        ),
     ],
 )
 def test_what_does_not_fit_is_named_with_the_file_and_the_next_file_follows(tmp_path, text, settings, words):

@@ -96,14 +96,14 @@ def test_errors_name_file_and_line_and_the_next_record_comes(read, content, defa
 
 # record_defaults, options, message
 REFUSED = [
-    ([N], {"select_cols": [0, 1]}, "2 columns, and 1 defaults"),
+    ([N], {"select_cols": [0, 1]}, "2 columns and 1 defaults"),
     ([N, N], {"select_cols": [2, 0]}, "select_cols should be strictly increasing"),
     ([N, N], {"select_cols": [1, 1]}, "select_cols should be strictly increasing"),
     ([N, N], {"select_cols": [-1, 1]}, "select_cols should be non-negative"),
-    ([N, N], {"select_cols": [0, 2], "exclude_cols": [1]}, "either of them must be empty"),
+    ([N, N], {"select_cols": [0, 2], "exclude_cols": [1]}, "one of them must be empty"),
     ([N], {"field_delim": "||"}, "field_delim should be only 1 char"),
     ([N], {"field_delim": '"'}, "field_delim should be only 1 char"),
-    ([np.int16], {}, r"record_defaults\[0\] is .*int16.*: columns are float32"),
+    ([np.int16], {}, r"record_defaults\[0\] is .*int16.*, but the dtype of a column must be float32"),
     ([N, [True]], {}, r"record_defaults\[1\] is \[True\]"),
     ([[1, 2]], {}, "only be 1 default per field"),
     ([], {}, "at least one item, one for each column"),

@@ -95,14 +95,14 @@ def test_files_come_in_the_order_of_their_names_or_take_turns(write, tmp_path):
 # content, options, message
 REFUSED = [
     (ROWS, {"label_name": "q"}, r"label_name must be one of the columns \['x', 'y', 'n'\], got 'q'"),
-    (ROWS, {"select_columns": ["q"]}, "select_columns names 'q'"),
-    (ROWS, {"select_columns": [3]}, "select_columns names 3, but the columns 0 to 2"),
-    (ROWS, {"select_columns": ["x", 0]}, "names a column twice"),
+    (ROWS, {"select_columns": ["q"]}, "select_columns has 'q'"),
+    (ROWS, {"select_columns": [3]}, "select_columns has 3, but the columns 0 to 2"),
+    (ROWS, {"select_columns": ["x", 0]}, "must not have a column twice"),
     (ROWS, {"column_defaults": [[0], [0.5]], "select_columns": ["x"]}, "2 defaults and 1 columns"),
-    ("1,2\n", {"header": False}, "column_names are required"),
+    ("1,2\n", {"header": False}, "header=False requires column_names"),
     ("a,a\n1,2\n", {}, r"must be unique, got duplicates \['a'\]"),
-    ("a,b\n1,2\n3\n", {}, r"rows\.csv, line 3, read to infer dtypes: 1 fields for 2 columns"),
-    ("", {}, r"rows\.csv has no header line: it is empty"),
+    ("a,b\n1,2\n3\n", {}, r"rows\.csv, line 3, while inferring dtypes: 1 fields found, 2 columns expected"),
+    ("", {}, r"rows\.csv is empty, so it has no header line"),
     (ROWS, {"compression_type": "LZ"}, "Unsupported compression_type"),
     (ROWS, {"field_delim": ",,"}, "field_delim should be only 1 char"),
 ]
@@ -119,7 +119,7 @@ def test_files_must_be_there_and_have_one_header(write, tmp_path):
         make_csv_dataset(f"{tmp_path}/none*", 2)
     with pytest.raises(ValueError, match="at least one file"):
         make_csv_dataset([], 2)
-    with pytest.raises(ValueError, match=r"a\.csv has \['x'\], and .*b\.csv has \['y'\]"):
+    with pytest.raises(ValueError, match=r"a\.csv has \['x'\], but .*b\.csv has \['y'\]"):
         make_csv_dataset([write("x\n1\n", "a.csv"), write("y\n1\n", "b.csv")], 2)
 
 

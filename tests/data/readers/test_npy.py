@@ -67,7 +67,7 @@ def test_what_cannot_be_mapped_is_refused_with_what_to_do(tmp_path):
         Dataset.from_npy(tmp_path / "z.npz")
     with pytest.raises(InvalidArgumentError, match="holds Python objects, which are not loaded"):
         Dataset.from_npy(save(tmp_path / "o.npy", np.array([{}], object)))
-    with pytest.raises(InvalidArgumentError, match="holds a scalar"):
+    with pytest.raises(InvalidArgumentError, match="is a scalar"):
         Dataset.from_npy(save(tmp_path / "s.npy", np.float32(1)))
     with pytest.raises(InvalidArgumentError, match=r"is not an \.npy file"):
         Dataset.from_npy(put(tmp_path / "t.npy", b"hello"))
@@ -80,7 +80,7 @@ def test_a_file_that_is_cut_short_is_data_loss(tmp_path, kept):
     name = tmp_path / "x.npy"
     save(name, np.arange(10.0))
     put(name, name.read_bytes()[:kept])
-    with pytest.raises(DataLossError, match="damaged or cut short") as caught:
+    with pytest.raises(DataLossError, match="damaged or truncated") as caught:
         Dataset.from_npy(name)
     assert caught.value.file == str(name)
 
@@ -89,9 +89,9 @@ def test_arrays_that_do_not_belong_together_are_refused(tmp_path):
     x, y = save(tmp_path / "x.npy", np.arange(3)), save(tmp_path / "y.npy", np.arange(4.0))
     with pytest.raises(InvalidArgumentError, match=r"equal numbers of rows, got \(filenames\[0\]: 3"):
         Dataset.from_npy((x, y))
-    with pytest.raises(InvalidArgumentError, match="are parts of one array, but differ: int64 rows"):
+    with pytest.raises(InvalidArgumentError, match="must be parts of one array, but they differ: int64 rows"):
         Dataset.from_npy([x, y])
-    with pytest.raises(InvalidArgumentError, match="an empty list has no files"):
+    with pytest.raises(InvalidArgumentError, match="a list of files must not be empty"):
         Dataset.from_npy([])
-    with pytest.raises(InvalidArgumentError, match="needs at least one file"):
+    with pytest.raises(InvalidArgumentError, match="requires at least one file"):
         Dataset.from_npy({})

@@ -55,7 +55,7 @@ def test_files_that_are_no_parquet_or_damaged_are_data_loss_and_the_next_file_fo
 
 
 def test_a_column_or_a_file_that_is_not_there_is_named(names):
-    with pytest.raises(InvalidArgumentError, match=r"has no column 'z'\. It has 'x', 'name'"):
+    with pytest.raises(InvalidArgumentError, match=r"has no column 'z'\. The columns are 'x', 'name'"):
         list(Dataset.from_parquet(names, ["z"]))
     with pytest.raises(NotFoundError, match="nowhere; No such file or directory"):
         list(Dataset.from_parquet("nowhere"))

@@ -88,7 +88,7 @@ def test_a_manifest_names_no_folder_elsewhere(tmp_path):
     saved(tmp_path, 1)
     path = tmp_path / "dataset.json"
     path.write_text(path.read_text().replace('"run-', '"../run-'))
-    with pytest.raises(DataLossError, match="it names the run"):
+    with pytest.raises(DataLossError, match="the run is not a plain name"):
         read_manifest(str(tmp_path))
 
 

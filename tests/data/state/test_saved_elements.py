@@ -76,7 +76,7 @@ def test_structures_of_other_classes_come_back_through_the_spec_of_the_node():
 
 
 def test_what_is_neither_numbers_nor_text_is_refused_with_the_way_out():
-    with pytest.raises(TypeError, match=r"holds a object: .*Make it an array in a map"):
+    with pytest.raises(TypeError, match=r"holds a object: .*Convert it to an array in a map"):
         save_element((object(),))
     with pytest.raises(TypeError, match="several arrays"):
         save_element(np.zeros(2, [("a", int)]))

@@ -27,7 +27,7 @@ def test_a_dataset_with_functions_is_saved_without_a_word(start):
 
 
 def test_warn_warns_where_functions_make_elements(start):
-    with pytest.warns(UserWarning, match="not part of the state of the iterator"):
+    with pytest.warns(UserWarning, match="not saved with the iterator"):
         start(with_policy(Dataset.range(4).map(lambda x: x).batch(2), ExternalStatePolicy.WARN)).get_state()
     start(with_policy(Dataset.range(4).batch(2), ExternalStatePolicy.WARN)).get_state()
 

@@ -1,1 +1,1 @@
-"""Implementation of ``ringlet.compat.tf``: tensors, and datasets, variables and strategies of tensors."""
+"""Implementation of ``ringlet.compat.tf``: tensors, and the datasets, variables and strategies that use them."""

@@ -1,4 +1,4 @@
-"""Names of TensorFlow without a counterpart: one table of replacements for error messages."""
+"""TensorFlow's names without a counterpart, and a table of their replacements for error messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _same(names: str, text: str) -> dict[str, str]:
     return {f"tf.{name}": text.format(name) for name in names.split()}
 
 
-# Replacement by TensorFlow's name. A namespace covers everything in it.
+# Replacement for each of TensorFlow's names. An entry for a namespace applies to all names in the namespace.
 ALTERNATIVES: dict[str, str] = {
     # gradients, models, optimizers
     **_same("GradientTape gradients custom_gradient autodiff hessians", f"use your framework's gradients, {GRADIENTS}"),
@@ -35,9 +35,9 @@ ALTERNATIVES: dict[str, str] = {
     **_same("math linalg signal bitwise sets ragged sparse quantization", "use numpy and scipy"),
     **_same("strings image audio", "use Python, or the library of your choice, on tensor.numpy()"),
     "tf.random": "use numpy.random.default_rng(seed)",
-    **_same("meshgrid searchsorted", "use numpy.{}, whose results of tensors are tensors"),
+    **_same("meshgrid searchsorted", "use numpy.{}, which returns tensors for tensors"),
     **{
-        f"tf.{name}": f"use numpy.{other}, whose results of tensors are tensors"
+        f"tf.{name}": f"use numpy.{other}, which returns tensors for tensors"
         for name, other in {
             "eig": "linalg.eig",
             "eigvals": "linalg.eigvals",
@@ -101,16 +101,16 @@ ALTERNATIVES: dict[str, str] = {
     "tf.get_logger": "use logging.getLogger('ringlet.train'), for example",
     "tf.test": "use pytest and numpy.testing",
     "tf.version": "tf.__version__ is the version of TensorFlow that these names follow",
-    "tf.errors.OpError": "catch the class that the error is of, or RuntimeError and ValueError",
+    "tf.errors.OpError": "catch the class of the error, or RuntimeError and ValueError",
     "tf.summary": "write logs with your own library",
-    "tf.profiler": "use a profiler of Python's, such as cProfile",
+    "tf.profiler": "use a Python profiler, such as cProfile",
     # devices, clusters and coordination
     **_same(
         "distribute.experimental.PreemptionCheckpointHandler "
         "distribute.experimental.PreemptionWatcher distribute.experimental.TerminationConfig",
         f"it {_LATER}",
     ),
-    "tf.tpu.XLAOptions": "delete it: functions run as they are",
+    "tf.tpu.XLAOptions": "delete it: functions are not compiled",
     "tf.tpu.experimental.embedding": "use arrays, and numpy.take",
     "tf.distribute.experimental.rpc": "use a library for remote calls",
     "tf.distribute.cluster_resolver.LocalClusterResolver": "use ringlet.cluster_resolver.LocalClusterResolver",
@@ -138,7 +138,7 @@ ALTERNATIVES: dict[str, str] = {
 
 
 def absent_error(path: str, known: Iterable[str] = ()) -> AttributeError:
-    """Return the error about an absent name, such as ``"tf.GradientTape"``; `known` are the names beside it."""
+    """Return the error about an absent name, such as ``"tf.GradientTape"``; `known` are the names in its namespace."""
     parent, _, name = path.rpartition(".")
     instead = _alternative(path)
     if instead is not None:
@@ -154,7 +154,7 @@ def absent_error(path: str, known: Iterable[str] = ()) -> AttributeError:
 
 
 def _alternative(path: str) -> str | None:
-    """Return the table's entry for a name, or for its namespace if TensorFlow has the name there."""
+    """Return the table's entry for a name, or the entry for its namespace if TensorFlow has the name there."""
     if path in ALTERNATIVES:
         return ALTERNATIVES[path]
     parent, _, name = path.rpartition(".")
@@ -162,7 +162,7 @@ def _alternative(path: str) -> str | None:
 
 
 def absent_getter(path: str, known: Iterable[str]) -> Callable[[str], NoReturn]:
-    """Return the ``__getattr__`` of a namespace, which raises."""
+    """Return the ``__getattr__`` of a namespace, which raises an error about the absent name."""
     names = list(known)
 
     def refuse(name: str) -> NoReturn:
@@ -172,7 +172,7 @@ def absent_getter(path: str, known: Iterable[str]) -> Callable[[str], NoReturn]:
 
 
 def namespace_getter(path: str, names: Mapping[str, Any]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a namespace whose names are in a table."""
+    """Return the ``__getattr__`` of a namespace that looks up names in a table."""
 
     def get(name: str) -> Any:
         if name in names:
@@ -183,7 +183,7 @@ def namespace_getter(path: str, names: Mapping[str, Any]) -> Callable[[str], Any
 
 
 def namespace(path: str, description: str, names: Mapping[str, Any]) -> Any:
-    """Return a namespace that is not a module file."""
+    """Return a namespace without a module file of its own."""
     module = ModuleType(path, description)
     public = sorted(names)
     module.__dict__.update(names, __all__=public, __getattr__=absent_getter(path, names), __dir__=public.copy)

@@ -1,7 +1,7 @@
-"""NumPy's functions under TensorFlow's names, with TensorFlow's arguments, dtypes and error classes: one table.
+"""A table of NumPy's functions under TensorFlow's names, with TensorFlow's arguments, dtypes and error classes.
 
-`docs/porting.md` lists them. An entry is the function of arrays, whose parameters are TensorFlow's, and the kinds of
-dtypes that it takes; `array_functions` makes functions of tensors of the entries.
+`docs/porting.md` lists them. An entry is a function of arrays with TensorFlow's parameters, and the kinds of dtypes
+that it accepts; `array_functions` turns the entries into functions of tensors.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _F32 = np.float32
 
 
 class TopKV2(NamedTuple):
-    """The largest values, and their places."""
+    """The largest values and their indices."""
 
     values: Any
     indices: Any
 
 
-# Parameters that are tensors. Those of one call get one dtype.
+# Parameters that are tensors. All tensors of a call are converted to one dtype.
 _TENSORS = {
     "x", "y", "a", "b", "input", "input_tensor", "tensor", "t", "logits", "features", "value", "params", "matrix"
 }  # fmt: skip
-# Functions whose `values`, or `inputs`, are a list of tensors.
+# Functions with a list of tensors as their parameter `values` or `inputs`.
 _OF_LISTS = {"concat", "stack", "add_n"}
 
 
@@ -81,7 +81,7 @@ def _sum(x: Any, **how: Any) -> Any:
 
 
 def _mean(x: Any, axis: Any, keepdims: bool) -> Any:
-    if x.dtype.kind in "iu":  # integers are divided as integers are
+    if x.dtype.kind in "iu":  # the mean of integers is an integer
         total = _sum(x, axis=axis, keepdims=keepdims)
         return (total / (x.size // max(total.size, 1))).astype(x.dtype)
     return np.mean(x, axis=axis, keepdims=keepdims)
@@ -149,7 +149,7 @@ def _gather(  # noqa: PLR0917  # TensorFlow\'s signature
     params: Any, indices: Any, validate_indices: Any = None, axis: Any = None, batch_dims: int = 0, name: Any = None
 ) -> Any:
     if batch_dims:
-        raise NotImplementedError("tf.gather with batch_dims: use numpy.take_along_axis")
+        raise NotImplementedError("tf.gather does not support batch_dims. Use numpy.take_along_axis.")
     return np.take(params, np.asarray(indices), 0 if axis is None else int(axis))
 
 
@@ -188,7 +188,7 @@ def _matmul(  # noqa: PLR0917  # TensorFlow\'s signature
 ) -> Any:  # fmt: skip
     if min(np.ndim(a), np.ndim(b)) < 2:
         raise InvalidArgumentError(
-            f"tf.matmul needs matrices, got shapes {a.shape} and {b.shape}: use tf.linalg.matvec"
+            f"tf.matmul requires matrices, got shapes {a.shape} and {b.shape}. Use tf.linalg.matvec."
         )
     left = np.swapaxes(a, -1, -2) if transpose_a or adjoint_a else a
     right = np.swapaxes(b, -1, -2) if transpose_b or adjoint_b else b
@@ -253,7 +253,10 @@ def _average_loss(per_example_loss: Any, sample_weight: Any = None, global_batch
         losses = (losses * np.asarray(sample_weight)).astype(losses.dtype)
     if global_batch_size is None:
         if has_strategy() and in_cross_replica_context():
-            raise RuntimeError("tf.nn.compute_average_loss without global_batch_size is for step functions: call run")
+            raise RuntimeError(
+                "tf.nn.compute_average_loss without global_batch_size must be called in a step function. Call it in "
+                "run."
+            )
         global_batch_size = len(losses) * get_strategy().num_replicas_in_sync
     size = np.asarray(global_batch_size)
     if size.dtype.kind not in "iu":
@@ -266,7 +269,7 @@ def _average_loss(per_example_loss: Any, sample_weight: Any = None, global_batch
 def _scaled_loss(regularization_loss: Any) -> Any:
     loss = as_array(regularization_loss)
     if has_strategy() and in_cross_replica_context():
-        raise RuntimeError("tf.nn.scale_regularization_loss is for step functions: call it in run")
+        raise RuntimeError("tf.nn.scale_regularization_loss must be called in a step function. Call it in run.")
     return _sum(loss) / loss.dtype.type(get_strategy().num_replicas_in_sync)
 
 
@@ -306,7 +309,7 @@ def _entries(kinds: str, make: Callable[..., Any], **functions: Any) -> dict[str
 
 
 def _numpys(kinds: str, make: Callable[..., Any], names: str) -> dict[str, tuple[str, Callable[..., Any]]]:
-    """Return entries of NumPy's functions: names, or ``tensorflow=numpy`` where the names differ."""
+    """Return entries for NumPy's functions, given as names, or as ``tensorflow=numpy`` if the names differ."""
     pairs = [name.partition("=") for name in names.split()]
     return {name: (kinds, make(getattr(np, other or name))) for name, _, other in pairs}
 
@@ -457,7 +460,7 @@ def _linspace(start: Any, stop: Any, num: int, axis: int) -> Any:
 
 
 def _converted(values: list[Any], dtype: Any = None) -> list[Any]:
-    """Return arrays of one dtype: that of the first tensor or array, else that of the first value."""
+    """Return arrays of one dtype: the dtype of the first tensor or array, else the dtype of the first value."""
     if not values or any(isinstance(value, ShardedArray) for value in values):
         return values
     dtype = next((value.dtype for value in values if hasattr(value, "dtype")), dtype or as_array(values[0]).dtype)
@@ -465,7 +468,7 @@ def _converted(values: list[Any], dtype: Any = None) -> list[Any]:
 
 
 def _converted_list(values: Any) -> list[Any]:
-    """Return arrays of one dtype, which is a float where a number of a list is one."""
+    """Return arrays of one dtype, which is a float dtype if any number in the list is a float."""
     dtypes = [as_array(value).dtype for value in values if not isinstance(value, ShardedArray)]
     return _converted(list(values), max(dtypes, key=lambda dtype: "biufc".find(dtype.kind), default=None))
 
@@ -490,7 +493,7 @@ def _function(name: str, kinds: str, of_arrays: Callable[..., Any]) -> Callable[
             arrays = _converted([given[parameter] for parameter in names])
             given.update(zip(names, arrays, strict=True))
         for array in arrays:
-            if hasattr(array, "dtype"):  # a number beside a sharded array has none
+            if hasattr(array, "dtype"):  # a number next to a sharded array has no dtype
                 check_kind(f"tf.{name}", kinds, array.dtype)
         try:
             return wrapped(of_arrays(*bound.args, **bound.kwargs))

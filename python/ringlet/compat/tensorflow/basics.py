@@ -41,7 +41,7 @@ def constant(value: Any, dtype: Any = None, shape: Sequence[int] | None = None, 
     Parameters
     ----------
     value : array-like
-        Python floats become float32, ints int32, text bytes; arrays keep their dtype.
+        Python floats become float32, ints become int32, and text becomes bytes; arrays keep their dtype.
     dtype : dtype-like, optional
     shape : sequence of int, optional
         A single number is repeated; other values are reshaped.
@@ -55,7 +55,7 @@ def constant(value: Any, dtype: Any = None, shape: Sequence[int] | None = None, 
     Raises
     ------
     TypeError
-        If a number does not fit the dtype, a tensor has another dtype, or `shape` another number of elements.
+        If a number does not fit the dtype, a tensor has another dtype, or `shape` has another number of elements.
     ValueError
         If the value cannot be converted.
 
@@ -77,7 +77,7 @@ def constant(value: Any, dtype: Any = None, shape: Sequence[int] | None = None, 
     if shape is None or tensor.shape == (sizes := shape_of(shape)):
         return tensor
     if any(size < 0 for size in sizes):
-        raise ValueError(f"sizes of a shape must be >= 0, got {sizes}: use tf.reshape for a size of -1")
+        raise ValueError(f"sizes of a shape must be >= 0, got {sizes}. Use tf.reshape for a size of -1.")
     if tensor.size == 1:
         return _tensor(np.broadcast_to(np.reshape(tensor, ()), sizes))
     if tensor.size != int(np.prod(sizes)):
@@ -89,12 +89,12 @@ def constant(value: Any, dtype: Any = None, shape: Sequence[int] | None = None, 
 
 
 def _tensor(result: Any) -> Tensor:
-    """Convert a NumPy function's result to a tensor; a sharded array already is one."""
+    """Return the result of a NumPy function as a tensor; a sharded array is unchanged."""
     return cast_type("Tensor", result) if isinstance(result, ShardedArray) else tensor_of(result)
 
 
 def shape_of(shape: Any) -> tuple[int, ...]:
-    """Return a shape as a tuple; a number is a single size."""
+    """Return a shape as a tuple; a number is a shape of one dimension."""
     sizes = np.atleast_1d(np.asarray(shape))
     if sizes.size and sizes.dtype.kind not in "iu":
         raise InvalidArgumentError(f"a shape must consist of integers, got {shape!r}")
@@ -102,15 +102,15 @@ def shape_of(shape: Any) -> tuple[int, ...]:
 
 
 def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Tensor:
-    """Convert a value to a tensor; a tensor is returned unchanged.
+    """Return a value as a tensor; a tensor is returned unchanged.
 
     Parameters
     ----------
     value : array-like
-        As for :func:`constant`; a variable is read, and an IndexedSlices becomes the dense array.
+        As for :func:`constant`. A variable is read, and an IndexedSlices becomes a dense array.
     dtype : dtype-like, optional
     dtype_hint : dtype-like, optional
-        Dtype to convert to if `dtype` is not given and the value allows it.
+        The dtype if `dtype` is not given and the value can be converted to it.
     name : str, optional
         Accepted and ignored.
 
@@ -140,7 +140,7 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
 
 
 def cast(x: Any, dtype: Any, name: str | None = None) -> Tensor:
-    """Convert to another dtype, as ``ndarray.astype`` does.
+    """Return a value converted to another dtype, as by ``ndarray.astype``.
 
     Parameters
     ----------
@@ -168,9 +168,10 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Tensor:
     array, wanted = x if isinstance(x, ShardedArray) else as_array(x), as_dtype(dtype)
     if array.dtype != wanted and "O" in array.dtype.kind + wanted.kind:
         raise NotImplementedError(
-            f"Cast {dtype_name(array.dtype)} to {dtype_name(wanted)} is not supported: convert text through x.numpy()"
+            f"Cast {dtype_name(array.dtype)} to {dtype_name(wanted)} is not supported. Convert text through x.numpy()."
         )
-    if wanted.kind == "u" and array.dtype.kind == "f":  # below 0 through signed integers: else it is undefined
+    # Negative floats are converted through signed integers, because the direct conversion is undefined.
+    if wanted.kind == "u" and array.dtype.kind == "f":
         with np.errstate(invalid="ignore"):
             signed = array.astype(np.int64)
             array = signed if wanted.itemsize < 8 else np.where(array < 0, signed.astype(wanted), array.astype(wanted))
@@ -223,7 +224,7 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
     Parameters
     ----------
     start : number
-        The first number; or, without `limit`, the exclusive end of a range from zero.
+        The first number. Without `limit`, the exclusive end of a range that starts at zero.
     limit, delta : number, optional
     dtype : dtype-like, optional
     name : str, optional
@@ -244,7 +245,7 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
     wanted = np.dtype(np.float32) if wanted.kind == "f" and not _any_wide(numbers) and dtype is None else wanted
     begin, end, step = (number.item() for number in numbers)
     if step == 0 or (end - begin) * step < 0:
-        raise InvalidArgumentError(f"range from {begin} to {end} in steps of {step} never ends: change delta")
+        raise InvalidArgumentError(f"the range from {begin} to {end} never ends with delta {step}. Pass another delta.")
     return tensor_of(np.arange(begin, end, step, dtype=wanted))
 
 
@@ -254,7 +255,7 @@ def _any_wide(numbers: Sequence[Any]) -> bool:
 
 @contextmanager
 def device(device_name: Any) -> Iterator[None]:
-    """Select a device within a ``with`` block; without effect, because all devices share the host's memory.
+    """Select a device in a ``with`` block; without effect, because all devices share the host's memory.
 
     Parameters
     ----------
@@ -293,14 +294,14 @@ def executing_eagerly() -> bool:
 def print(
     *inputs: Any, output_stream: Any = None, summarize: int = 3, sep: str = " ", end: str = "\n", name: Any = None
 ) -> None:
-    """Print tensors as their values, with numbers in NumPy's format.
+    """Print values; tensors are printed as numbers in NumPy's format.
 
     Parameters
     ----------
     *inputs : object
         Nested structures of tensors, variables and other values.
     output_stream : file, optional
-        Default: ``sys.stderr``, as in TensorFlow.
+        By default, ``sys.stderr``, as in TensorFlow.
     summarize : int, optional
         Number of elements shown at both ends of each dimension; -1 shows all.
     sep, end : str, optional
@@ -320,7 +321,9 @@ def print(
     """
     stream = sys.stderr if output_stream is None else output_stream
     if not hasattr(stream, "write"):
-        raise ValueError(f"output_stream must be a file open for writing, got {output_stream!r}: pass sys.stdout")
+        raise ValueError(
+            f"output_stream must be a file open for writing, got {output_stream!r}. Pass sys.stdout, for example."
+        )
     shown = np.iinfo(np.int64).max if summarize < 0 else 2 * summarize
     with np.printoptions(edgeitems=max(summarize, 1), threshold=shown):
         texts = [_text(value) for value in inputs]
@@ -328,7 +331,7 @@ def print(
 
 
 def _text(value: Any) -> str:
-    """Return the printed form of a value: containers in Python's format, tensors in them as numbers."""
+    """Return the printed form of a value: containers in Python's format, with tensors as numbers."""
     if is_tensor(value):
         return str(value if isinstance(value, ShardedArray) else np.asarray(value)[()])
     if isinstance(value, dict):

@@ -18,18 +18,18 @@ __all__ = ["as_array", "no_tensor"]
 
 Array = NDArray[Any]
 
-# Sequences, converted by the dtype of their numbers.
+# Types of plain Python values, which have no dtype.
 WRITTEN_OUT = (bool, int, float, complex, str, bytes, list, tuple, range)
-# Kind of an array built from a Python sequence: kinds of dtypes it may be converted to.
+# Kind of an array built from a Python sequence: kinds of dtypes that it can be converted to.
 _TAKEN = {"b": "biufcV", "i": "iufcV", "u": "iufcV", "f": "fcV", "c": "c", "O": "O", "V": "V"}
 _INT32 = np.iinfo(np.int32)
 
 
 def as_array(value: Any, dtype: Any = None) -> Array:
-    """Return the array that TensorFlow makes of a value; it may share the memory of the value.
+    """Return the array for a value with TensorFlow's dtypes; it may share the memory of the value.
 
-    Python floats become float32, ints int32 (int64 if too large), text bytes, also in lists. Arrays keep their
-    dtype. Array-like objects, such as a variable or an IndexedSlices, are read.
+    Python floats become float32, ints become int32 (int64 if too large) and text becomes bytes, in lists too. Arrays
+    keep their dtype. Array-like objects, such as a variable or an IndexedSlices, are read.
     """
     wanted = None if dtype is None else as_dtype(dtype)
     if isinstance(value, IndexedSlices):
@@ -45,7 +45,7 @@ def as_array(value: Any, dtype: Any = None) -> Array:
         return _narrowed(array, value) if is_written else array
     if array.dtype == wanted:
         return array
-    # An empty array fits any dtype; tensors keep their dtype nevertheless.
+    # An empty array fits any dtype unless it is a tensor, which keeps its dtype.
     is_tensor = hasattr(value, "numpy")
     if (is_written or "O" in (array.dtype.kind, wanted.kind)) and (array.size or is_tensor):
         _check_fit(value, array, wanted)
@@ -57,7 +57,7 @@ def _dense(slices: IndexedSlices, wanted: np.dtype[Any] | None) -> Array:
     if wanted is not None and wanted != rows.dtype:
         raise ValueError(
             f"Incompatible tensor conversion requested to `dtype` {dtype_name(wanted)} for IndexedSlices ({slices!r}) "
-            f"with dtype {dtype_name(rows.dtype)}: convert its values with tf.cast"
+            f"with dtype {dtype_name(rows.dtype)}. Convert its values with tf.cast."
         )
     dense: Array = dense_of(IndexedSlices(rows, as_array(slices.indices), slices.dense_shape))
     return dense
@@ -71,7 +71,7 @@ def _plain(value: Any) -> Array:
 
 
 def _native(array: Array, value: Any) -> Array:
-    """Return the array in native byte order; text as bytes objects, because NumPy's text dtypes drop trailing zeros."""
+    """Return the array in native byte order, with text as bytes objects: NumPy's text dtypes drop trailing zeros."""
     if array.dtype.kind in "OSU":
         return _texts(np.array(value, object) if isinstance(value, WRITTEN_OUT) else array, value)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
@@ -92,17 +92,17 @@ def _bytes(item: Any, value: Any) -> bytes:
 
 
 def _common_dtype(value: Any) -> np.dtype[Any] | None:
-    """Return the common dtype of the tensors and variables in a list, which applies to the rest; None without any."""
+    """Return the common dtype of the tensors and variables in a list; None if the list has none."""
     dtypes = dict.fromkeys(leaf.dtype for leaf in _leaves(value) if hasattr(leaf, "numpy"))
     if len(dtypes) > 1:
         raise DtypeError(
-            f"tensors of {' and '.join(map(dtype_name, dtypes))} cannot be combined: convert them with tf.cast"
+            f"tensors of {' and '.join(map(dtype_name, dtypes))} cannot be combined. Convert them with tf.cast."
         )
     return next(iter(dtypes), None)
 
 
 def _narrowed(array: Array, value: Any) -> Array:
-    """Return the array in TensorFlow's dtype for Python numbers."""
+    """Return an array of Python numbers in TensorFlow's dtype."""
     if array.dtype.kind in "iu":
         fits = not array.size or (array.min() >= _INT32.min and array.max() <= _INT32.max)
         if not fits and array.max() > np.iinfo(np.int64).max:
@@ -128,7 +128,7 @@ def _as_float32(array: Array, value: Any) -> Array:
 def _out_of_range(value: Any, dtype: str) -> ValueError:
     return ValueError(
         f"Can't convert Python sequence with a number out of range for {dtype} to Tensor: {value!r}. Pass "
-        "dtype=tf.float64 if it may be rounded"
+        "dtype=tf.float64 if rounding is acceptable"
     )
 
 
@@ -150,8 +150,8 @@ def _check_fit(value: Any, array: Array, wanted: np.dtype[Any]) -> None:
 
 
 def no_tensor(value: Any) -> ValueError:
-    """Return the error about a value that is not a tensor and cannot become one."""
+    """Return the error about a value that cannot be converted to a tensor."""
     return ValueError(
-        f"Attempt to convert a value ({value!r}) with an unsupported type ({type(value)}) to a Tensor: pass a number, "
-        "text, an array or a list of those"
+        f"Attempt to convert a value ({value!r}) with an unsupported type ({type(value)}) to a Tensor. Pass a number, "
+        "text, an array or a list of these."
     )

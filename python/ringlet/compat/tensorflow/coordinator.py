@@ -15,7 +15,7 @@ __all__ = ["ClusterCoordinator", "experimental_get_current_worker_index"]
 
 
 class ClusterCoordinator(coordinator.ClusterCoordinator, metaclass=AliasType):
-    """:class:`ringlet.coordinator.ClusterCoordinator`, which schedules results of ``tf.function`` only.
+    """:class:`ringlet.coordinator.ClusterCoordinator`, limited to functions decorated with ``tf.function``.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class ClusterCoordinator(coordinator.ClusterCoordinator, metaclass=AliasType):
         if not isinstance(fn, Function):
             raise TypeError(
                 "`tf.distribute.experimental.coordinator.ClusterCoordinator.schedule` only accepts a `tf.function` or "
-                f"a concrete function. Write @tf.function above the def of {fn!r}"
+                f"a concrete function. Decorate {fn!r} with @tf.function."
             )
 
 

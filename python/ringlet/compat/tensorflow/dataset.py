@@ -1,4 +1,4 @@
-"""Dataset of ``tf.data``: ringlet's, with TensorFlow's dtypes and tensors as elements."""
+"""Dataset of ``tf.data``: ringlet's Dataset with TensorFlow's dtypes and with tensors as elements."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DatasetIterator(TensorElements, data.DatasetIterator):
 
 
 class _DatasetType(type):
-    """Metaclass of Dataset: names that only TensorFlow has raise an error with the replacement."""
+    """Metaclass of Dataset: access to a name that only TensorFlow has raises an error that states a replacement."""
 
     def __getattr__(cls, name: str) -> Any:
         path = f"tf.data.Dataset.{name}"
@@ -37,8 +37,8 @@ class Dataset(data.Dataset, metaclass=_DatasetType):
     """A lazily evaluated sequence of elements, described by operations (``tf.data.Dataset``).
 
     Every operation of :class:`ringlet.data.Dataset` is available, with the same arguments. Numbers and lists have
-    TensorFlow's dtypes; elements are tensors, also as arguments of functions. ``as_numpy_iterator()`` yields plain
-    arrays. Created by ``tf.data.Dataset.from_tensor_slices`` and similar functions.
+    TensorFlow's dtypes. Elements, and the arguments of functions, are tensors; ``as_numpy_iterator()`` yields plain
+    arrays. Create a dataset with ``tf.data.Dataset.from_tensor_slices`` or a similar function.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class Dataset(data.Dataset, metaclass=_DatasetType):
         return getattr(type(self), name)
 
     def cardinality(self) -> Any:
-        """Return the number of elements as a tensor of int64, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
+        """Return the number of elements, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY, as a tensor of int64."""
         return tensor_of(np.int64(super().cardinality()))
 
 
@@ -72,7 +72,7 @@ def _plain(dataset: data.Dataset) -> data.Dataset:
 
 
 def _argument(value: Any) -> Any:
-    """Return an argument of an operation: functions are called with tensors; numbers are unchanged."""
+    """Return an argument of ringlet's operation: user functions receive tensors; numbers are unchanged."""
     if isinstance(value, data.Dataset):
         return _plain(value)
     if isinstance(value, Tensor):
@@ -88,7 +88,7 @@ def _argument(value: Any) -> Any:
 
 
 def _result(value: Any) -> Any:
-    """Return the result of an operation, with datasets and elements as tensors and other results unchanged."""
+    """Return the result of an operation, with elements as tensors and datasets as datasets of tensors."""
     return value if isinstance(value, data.DatasetIterator) else as_tensors(value)
 
 
@@ -111,7 +111,7 @@ def _with_tensor_state(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict
 
 
 def dataset_maker(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that creates datasets of tensors, from one that creates ringlet's."""
+    """Return a function that creates datasets of tensors, for a function that creates ringlet's datasets."""
 
     @functools.wraps(original, updated=())
     def make(*args: Any, **kwargs: Any) -> Any:
@@ -148,7 +148,7 @@ def _of_generator(original: Callable[..., Any]) -> Callable[..., Any]:
     return make
 
 
-# Creators of datasets whose arguments need their own conversion.
+# Creators of datasets that need a special conversion of their arguments.
 _MAKERS = {
     "from_generator": _of_generator,
     "from_list": _of_list,

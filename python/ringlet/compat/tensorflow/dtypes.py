@@ -12,7 +12,7 @@ __all__ = ["DTYPES", "DType", "as_dtype", "dtype_name"]
 
 DType = np.dtype
 
-# TensorFlow's name: name in NumPy or ml_dtypes. Text is bytes objects.
+# TensorFlow's names and the names in NumPy or ml_dtypes. Text is stored as bytes objects.
 DTYPES = {
     **{name: name for name in ("bfloat16", "bool", "complex64", "complex128", "float16", "float32", "float64")},
     **{name: name for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
@@ -23,7 +23,7 @@ DTYPES = {
 
 
 def as_dtype(type_value: Any) -> np.dtype[Any]:
-    """Return the dtype for a dtype, type or name.
+    """Return the NumPy dtype for a dtype, type or name.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def as_dtype(type_value: Any) -> np.dtype[Any]:
     Raises
     ------
     TypeError
-        If it is not one; `int` is ambiguous.
+        If `type_value` is not a dtype of TensorFlow, or is `int`, which is ambiguous.
 
     Examples
     --------
@@ -47,9 +47,9 @@ def as_dtype(type_value: Any) -> np.dtype[Any]:
     if type_value is float:
         return np.dtype(np.float32)
     if type_value is int:
-        raise TypeError("Cannot convert the type int to a TensorFlow DType: use tf.int32 or tf.int64")
+        raise TypeError("Cannot convert the type int to a TensorFlow DType. Use tf.int32 or tf.int64.")
     if type_value is None or type_value in (str, bytes):
-        raise TypeError(f"Cannot convert {type_value!r} to a TensorFlow DType: use tf.string for text")
+        raise TypeError(f"Cannot convert {type_value!r} to a TensorFlow DType. Use tf.string for text.")
     return ringlet_dtype(DTYPES.get(type_value, type_value) if isinstance(type_value, str) else type_value)
 
 

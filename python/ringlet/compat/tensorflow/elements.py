@@ -19,14 +19,14 @@ from ringlet.values import Mirrored, PerReplica
 
 __all__ = ["TensorElements", "as_arrays", "as_plain", "as_tensors", "with_tensors"]
 
-# Types converted to tensors.
+# Types that are converted to tensors.
 _VALUES = (np.ndarray, np.generic, bool, int, float, complex, str, bytes)
 
 
 def as_tensors(element: Any) -> Any:
-    """Return a nest with its arrays, numbers and texts as tensors, without copies, also in distributed values.
+    """Return a nest with its arrays, numbers and texts as tensors, without copies; distributed values are included.
 
-    Datasets in it, such as those of ``window``, become datasets of tensors.
+    Datasets in the nest, such as windows, become datasets of tensors.
     """
     return _tensor(element) if isinstance(element, _VALUES) else map_until(_tensor, element, _is_written_out)
 
@@ -38,7 +38,7 @@ def _tensor(leaf: Any) -> Any:
     if kind is PerReplica or kind is Mirrored:
         return kind([as_tensors(component) for component in leaf.values])
     if isinstance(leaf, Dataset) or (kind is np.ndarray and has_datasets(leaf)):
-        from ringlet.compat.tensorflow.dataset import as_dataset  # imported late: dataset imports this module
+        from ringlet.compat.tensorflow.dataset import as_dataset  # imported here, because dataset imports this module
 
         return _each_dataset(as_dataset, leaf)
     if isinstance(leaf, data.Optional) and kind is not Optional:
@@ -49,7 +49,7 @@ def _tensor(leaf: Any) -> Any:
 
 
 def _each_dataset(function: Callable[[Any], Any], leaf: Any) -> Any:
-    """Call a function on a dataset, or on every dataset in an array or a list of datasets."""
+    """Return the result of a function for a dataset, or an array of results for an array or a list of datasets."""
     if isinstance(leaf, Dataset):
         return function(leaf)
     array = np.empty(len(leaf), object)
@@ -62,9 +62,9 @@ def _is_written_out(value: Any) -> bool:
 
 
 def as_arrays(element: Any) -> Any:
-    """Return a nest with everything that TensorFlow would convert to tensors as plain arrays of the same dtypes.
+    """Return a nest with all values that TensorFlow would convert to tensors as plain arrays of the same dtypes.
 
-    Lists are arrays, as everywhere in datasets.
+    A list becomes one array, as in all datasets.
     """
     return map_until(_array, element, lambda value: isinstance(value, list))
 
@@ -89,17 +89,17 @@ def _holds_datasets(leaf: Any) -> bool:
 
 
 def as_plain(value: Any) -> Any:
-    """Return a nest with its tensors as plain arrays and everything else unchanged."""
+    """Return a nest with its tensors as plain arrays and other leaves unchanged."""
     return map_until(lambda leaf: leaf.view(np.ndarray) if isinstance(leaf, Tensor) else leaf, value, lambda _: False)
 
 
 def with_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of arrays that calls a user's function of tensors."""
+    """Return a function of arrays that calls a user function with tensors."""
 
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
         result = function(*map(as_tensors, args), **as_tensors(kwargs))
-        return as_arrays(tuple(result) if type(result) is list else result)  # a list is several components
+        return as_arrays(tuple(result) if type(result) is list else result)  # a returned list has several components
 
     return call
 
@@ -116,7 +116,7 @@ class Optional(data.Optional[Any]):
 
 
 class TensorElements:
-    """Mixin of iterators that yield tensors, before the iterator's class."""
+    """Mixin of iterators that yield tensors; listed before the class of the iterator."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""``tf.function``: ringlet's, with tensors as results."""
+"""``tf.function``: ringlet's function with tensors as results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _VALUES = (bool, int, float, complex, str, bytes, np.ndarray, np.generic)
 
 
 class TensorFunction(Function[..., Any]):
-    """A function that returns tensors for numbers and arrays. Created by ``tf.function``."""
+    """A function whose numbers and arrays are returned as tensors. Created by ``tf.function``."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the Python function, with arguments as tensors if `input_signature` is given."""
@@ -31,10 +31,8 @@ class TensorFunction(Function[..., Any]):
             args, kwargs = self._bound(args, kwargs)
         try:
             result = self.python_function(*args, **kwargs)
-        except StopIteration as error:  # from next(iterator), which programs catch as TensorFlow's class
-            raise OutOfRangeError(
-                "End of sequence: the iterator that the function reads has no more elements"
-            ) from error
+        except StopIteration as error:  # raised by next(iterator); programs catch TensorFlow's class
+            raise OutOfRangeError("End of sequence: the iterator read by the function has no more elements") from error
         return _answer(result)
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -42,7 +40,7 @@ class TensorFunction(Function[..., Any]):
         specs = list(self.input_signature)
         if len(args) + len(kwargs) > len(specs):
             raise TypeError(
-                f"{self!r} takes the {len(specs)} arguments of its input_signature, got {args} and {kwargs}"
+                f"{self!r} takes {len(specs)} arguments, as in its input_signature, got {args} and {kwargs}"
             )
         names = list(inspect.signature(self.python_function).parameters)
         spec_of = dict(zip(names, specs, strict=False))
@@ -53,7 +51,7 @@ class TensorFunction(Function[..., Any]):
 
 
 def _as_spec(value: Any, spec: Any) -> Any:
-    """Return an argument with tensors where the signature has tensor specs."""
+    """Return an argument with its values converted to tensors where the signature has tensor specs."""
     if isinstance(spec, dict) and isinstance(value, dict):
         return {name: _as_spec(item, spec.get(name)) for name, item in value.items()}
     if isinstance(spec, (list, tuple)) and isinstance(value, (list, tuple)) and len(spec) == len(value):
@@ -70,7 +68,7 @@ def _as_spec(value: Any, spec: Any) -> Any:
 
 
 def _answer(result: Any) -> Any:
-    """Return the caller's result: tensors, and new PerReplicas, for arrays, variables and mirrored values in it."""
+    """Return a result with its arrays, variables and mirrored values as tensors, and with new PerReplica values."""
     if isinstance(result, _VALUES):
         return as_tensors(result)
     if isinstance(result, (Variable, Mirrored)):
@@ -93,14 +91,14 @@ def function(  # noqa: PLR0917  # TensorFlow's
     experimental_compile: bool | None = None,
     experimental_follow_type_hints: bool | None = None,
 ) -> Any:
-    """Mark a function, as :func:`ringlet.function` does: it runs eagerly. Its numbers and arrays become tensors.
+    """Mark a function, which runs eagerly, as :func:`ringlet.function` does; its results become tensors.
 
     Parameters
     ----------
     func, autograph, jit_compile, reduce_retracing : optional
         As for :func:`ringlet.function`.
     input_signature : sequence of TensorSpec, optional
-        Specs that arguments are converted to; a tensor of another dtype or shape is a `TypeError`.
+        Specs that arguments are converted to; a tensor of another dtype or shape raises a `TypeError`.
     experimental_implements, experimental_autograph_options, experimental_attributes : optional
     experimental_relax_shapes, experimental_compile, experimental_follow_type_hints : optional
         Accepted and ignored.
@@ -108,7 +106,7 @@ def function(  # noqa: PLR0917  # TensorFlow's
     Returns
     -------
     Function
-        Or the decorator, without `func`.
+        Without `func`, a decorator.
 
     Examples
     --------

@@ -18,8 +18,8 @@ __all__ = ["Mean"]
 class Mean:
     """The weighted mean of all values since the last reset, over all replicas (``tf.metrics.Mean``).
 
-    Its two variables belong to the strategy in whose scope it is created: each replica adds to its own components, and
-    the result is that of all replicas where no step function is running.
+    The two variables of a metric belong to the strategy in whose scope the metric is created. Each replica adds to its
+    own components; outside of step functions, the result combines all replicas.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Mean:
         return [self.total, self.count]
 
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
-        """Add values, with weights that broadcast to them; without weights, each counts 1."""
+        """Add values, with weights that are broadcast to their shape; by default, each weight is 1."""
         array = as_array(values).astype(self.dtype)
         weights = np.broadcast_to(
             as_array(1.0 if sample_weight is None else sample_weight).astype(self.dtype), array.shape
@@ -62,12 +62,12 @@ class Mean:
         self.count.assign_add(np.sum(weights, dtype=self.dtype))
 
     def result(self) -> Tensor:
-        """Return the mean; 0 without values."""
+        """Return the mean; 0 if no values were added."""
         total, count = (np.asarray(variable.read_value()) for variable in self.variables)
         return tensor_of(total / count if count else count)
 
     def reset_state(self) -> None:
-        """Forget all values."""
+        """Reset the sum and the weights to zero."""
         for variable in self.variables:
             variable.assign(self.dtype.type(0))
 

@@ -1,4 +1,4 @@
-"""Public names of TensorFlow 2.21 per namespace, which tell an absent name from a misspelled one."""
+"""Public names of TensorFlow 2.21 per namespace, which distinguish absent names from misspelled names."""
 
 from __future__ import annotations
 

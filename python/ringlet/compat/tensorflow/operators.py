@@ -1,7 +1,7 @@
-"""Operators on two arrays of one dtype, with TensorFlow's restrictions where NumPy would return a result.
+"""Operators on arrays of one dtype, with TensorFlow's restrictions for cases in which NumPy returns a result.
 
-Kinds of dtypes are letters: b is bool, i and u signed and unsigned integers, f floating, c complex, O text, and V is
-bfloat16.
+Letters stand for kinds of dtypes: b is bool, i is signed integer, u is unsigned integer, f is floating, c is complex, O
+is text, and V is bfloat16.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Array = NDArray[Any]
 
 @shown_as(InvalidArgumentError)
 class DtypeError(InvalidArgumentError, TypeError):
-    """A value of an unsupported dtype; TensorFlow raises either of its bases, depending on the operation."""
+    """Raised for a value of an unsupported dtype; TensorFlow raises either base class."""
 
 
 def _divide(dividend: Array, divisor: Array) -> Any:
@@ -32,19 +32,21 @@ def _divide(dividend: Array, divisor: Array) -> Any:
 
 
 def _matmul(left: Array, right: Array) -> Any:
-    return np.matmul(left, right).astype(left.dtype, copy=False)  # NumPy returns float32 for bfloat16
+    return np.matmul(left, right).astype(left.dtype, copy=False)  # NumPy's result for bfloat16 is float32
 
 
 def _without_zeros(function: Callable[[Array, Array], Any]) -> Callable[[Array, Array], Any]:
     def divide(dividend: Array, divisor: Array) -> Any:
         if divisor.dtype.kind in "iu" and not divisor.all():
-            raise InvalidArgumentError("Integer division by zero: convert to floating numbers, or remove the zeros")
+            raise InvalidArgumentError(
+                "Integer division by zero. Convert to floating-point numbers, or remove the zeros."
+            )
         return function(dividend, divisor)
 
     return divide
 
 
-# Method of a tensor: operator, implementation, kinds of dtypes that TensorFlow supports.
+# Name of the method: the operator, its implementation, and the kinds of dtypes that TensorFlow supports.
 BINARY: dict[str, tuple[str, Callable[[Array, Array], Any], str]] = {
     "add": ("+", np.add, "iufcVO"),
     "sub": ("-", np.subtract, "iufcV"),
@@ -67,7 +69,7 @@ UNARY: dict[str, tuple[str, Callable[[Array], Any], str]] = {
     "abs": ("abs", np.absolute, "ifcV"),
     "invert": ("~", np.invert, "biu"),
 }
-# NumPy's function for an operator: the method used if the tensor is the right operand.
+# NumPy's function for an operator: the method that is called if the tensor is the right operand.
 REFLECTED = {
     np.add: "__radd__",
     np.subtract: "__rsub__",
@@ -89,21 +91,22 @@ REFLECTED = {
 
 
 def check_kind(symbol: str, kinds: str, dtype: np.dtype[Any]) -> None:
-    """Raise DtypeError unless a dtype is of one of the kinds that an operator or a function supports."""
+    """Raise DtypeError unless an operator or a function supports the kind of a dtype."""
     if dtype.kind in kinds:
         return
     if dtype.kind == "O":
-        raise DtypeError(f"{symbol} does not support tensors of strings: apply it to x.numpy()")
+        raise DtypeError(f"{symbol} does not support tensors of strings. Apply it to x.numpy().")
     wanted = "int32" if "i" in kinds else "float32" if "f" in kinds else "bool"
     raise DtypeError(
-        f"{symbol} does not support tensors of {dtype_name(dtype)}: convert them, as in tf.cast(x, tf.{wanted})"
+        f"{symbol} does not support tensors of {dtype_name(dtype)}. Convert them, as in tf.cast(x, tf.{wanted})."
     )
 
 
 def compute(symbol: str, function: Callable[..., Any], kinds: str, *operands: Array) -> Any:
-    """Return an operator's result for arrays of one dtype, which is among the supported `kinds`.
+    """Return an operator's result for arrays of one dtype; raise DtypeError unless its kind is in `kinds`.
 
-    InvalidArgumentError if the shapes do not match, an integer is divided by zero or has a negative exponent.
+    Raises InvalidArgumentError if the shapes do not match, or if an integer is divided by zero or has a negative
+    exponent.
     """
     check_kind(f"the operator {symbol}", kinds, operands[0].dtype)
     try:

@@ -1,4 +1,4 @@
-"""Parameter server strategies that return tensors, and TensorFlow 1's."""
+"""Parameter server strategies that return tensors, and the parameter server strategy of TensorFlow 1."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["ParameterServerStrategy", "ParameterServerStrategyV1"]
 
 
 class ParameterServerStrategy(TensorCalls, parameter_server_strategy.ParameterServerStrategy, metaclass=AliasType):
-    """:class:`ringlet.ParameterServerStrategy` returning tensors (``tf.distribute.ParameterServerStrategy``).
+    """:class:`ringlet.ParameterServerStrategy` that returns tensors (``tf.distribute.ParameterServerStrategy``).
 
     Parameters
     ----------
@@ -39,17 +39,17 @@ class ParameterServerStrategy(TensorCalls, parameter_server_strategy.ParameterSe
 
 
 class ParameterServerStrategyV1(StrategyV1, TensorCalls):
-    """``tf.compat.v1.distribute.experimental.ParameterServerStrategy``: as in TensorFlow, only for estimators.
+    """``tf.compat.v1.distribute.experimental.ParameterServerStrategy``, only for estimators, as in TensorFlow.
 
     Parameters
     ----------
     cluster_resolver : ClusterResolver, optional
-        Default: the cluster of ``TF_CONFIG``.
+        By default, the cluster in ``TF_CONFIG``.
 
     Raises
     ------
     ValueError
-        If the cluster has no parameter servers, or this process's task is unknown.
+        If the cluster has no parameter servers, or the task of this process is unknown.
 
     Examples
     --------
@@ -62,27 +62,27 @@ class ParameterServerStrategyV1(StrategyV1, TensorCalls):
         super().__init__(_ExtendedV1(self, cluster_resolver or TFConfigClusterResolver()))
 
     def run(self, fn: Callable[..., Any], args: Any = (), kwargs: Any = None, options: Any = None) -> NoReturn:
-        """Raise, as in TensorFlow."""
+        """Raise NotImplementedError, as in TensorFlow."""
         raise _for_estimators()
 
     def reduce(self, reduce_op: Any, value: Any, axis: Any = None) -> Any:
-        """Combine the components of a value into one; raises for an axis, as in TensorFlow."""
+        """Combine the components of a value into one value; raises for an axis, as in TensorFlow."""
         if axis is None:
             return super().reduce(reduce_op, value)
         parse_reduce_op(reduce_op)
         raise _for_estimators()
 
     def scope(self) -> NoReturn:
-        """Raise, as in TensorFlow."""
+        """Raise NotImplementedError, as in TensorFlow."""
         raise _for_estimators()
 
     def experimental_distribute_dataset(self, dataset: Any, options: Any = None, **kwargs: Any) -> NoReturn:
-        """Raise, as in TensorFlow."""
+        """Raise NotImplementedError, as in TensorFlow."""
         refuse_per_replica(self.extended, options)
         raise _for_estimators()
 
     def distribute_datasets_from_function(self, dataset_fn: Callable[..., Any], options: Any = None) -> NoReturn:
-        """Raise, as in TensorFlow."""
+        """Raise NotImplementedError, as in TensorFlow."""
         refuse_per_replica(self.extended, options)
         raise _for_estimators()
 
@@ -90,7 +90,7 @@ class ParameterServerStrategyV1(StrategyV1, TensorCalls):
 def _for_estimators() -> NotImplementedError:
     return NotImplementedError(
         "`tf.compat.v1.distribute.experimental.ParameterServerStrategy` currently only works with the tf.Estimator "
-        "API: use tf.distribute.ParameterServerStrategy, with a ClusterCoordinator"
+        "API. Use tf.distribute.ParameterServerStrategy with a ClusterCoordinator."
     )
 
 
@@ -105,11 +105,11 @@ class _ExtendedV1(OneDeviceExtended):
         if spec:
             if not task_type or task_id is None:
                 raise ValueError(
-                    "When `cluster_spec` is given, you must also specify `task_type` and `task_id`: which of its tasks "
-                    "is this process?"
+                    "When `cluster_spec` is given, you must also specify `task_type` and `task_id`. They select the "
+                    "task of this process."
                 )
             if "ps" not in spec.jobs or not spec.num_tasks("ps"):
-                raise ValueError(f"The cluster spec needs to have `ps` jobs. It is {spec!r}")
+                raise ValueError(f"The cluster spec needs to have `ps` jobs, got {spec!r}")
             worker = task_name(task_type, task_id)
             self._parameter_devices = tuple(f"/job:ps/task:{index}" for index in range(spec.num_tasks("ps")))
             self._is_chief = is_chief(spec, task_type, task_id)
@@ -117,12 +117,12 @@ class _ExtendedV1(OneDeviceExtended):
 
     @property
     def parameter_devices(self) -> tuple[str, ...]:
-        """The parameter servers' device strings, in TensorFlow 1's form."""
+        """The device strings of the parameter servers, in the form of TensorFlow 1."""
         return self._parameter_devices
 
     @property
     def experimental_between_graph(self) -> bool:
-        """True: every worker runs its own program."""
+        """True, because every worker runs its own program."""
         return True
 
     @property
@@ -142,5 +142,5 @@ class _ExtendedV1(OneDeviceExtended):
         raise _for_estimators()
 
     def non_slot_devices(self, var_list: Sequence[Any]) -> Any:
-        """Return the variable with the smallest name."""
+        """Return the variable whose name comes first."""
         return StrategyExtended.non_slot_devices(self, var_list)

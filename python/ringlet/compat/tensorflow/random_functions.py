@@ -1,4 +1,4 @@
-"""``tf.random``: random tensors. The numbers are NumPy's, and each replica has its own sequence."""
+"""``tf.random``: random tensors, drawn with NumPy's generators. Each replica has its own sequence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["RANDOM_FUNCTIONS"]
 
 _lock = threading.Lock()
 _global_seed: int | None = None
-# By the seed of a call and the replica: numbers do not depend on the order in which threads run.
+# Generators by seed and replica, so that numbers do not depend on the order in which threads run.
 _generators: dict[tuple[Any, int], Any] = {}
 
 
@@ -31,7 +31,7 @@ def _generator(seed: Any) -> Any:
 
 
 def set_seed(seed: int) -> None:
-    """Set the seed of all following calls: the same program draws the same numbers, on every replica its own."""
+    """Set the seed of all following calls, so that each replica draws the same numbers whenever the program runs."""
     global _global_seed
     with _lock:
         _global_seed = int(seed)
@@ -48,7 +48,7 @@ def normal(  # noqa: PLR0917  # TensorFlow's signature
 def truncated_normal(  # noqa: PLR0917  # TensorFlow's signature
     shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = np.float32, seed: int | None = None, name: Any = None
 ) -> Tensor:
-    """Return normally distributed numbers, drawn again beyond two standard deviations."""
+    """Return normally distributed numbers; numbers beyond two standard deviations are drawn again."""
     generator = _generator(seed)
     numbers = generator.standard_normal(shape_of(shape))
     while (beyond := np.abs(numbers) > 2).any():
@@ -59,7 +59,7 @@ def truncated_normal(  # noqa: PLR0917  # TensorFlow's signature
 def uniform(  # noqa: PLR0917  # TensorFlow's signature
     shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = np.float32, seed: int | None = None, name: Any = None
 ) -> Tensor:
-    """Return numbers from `minval`, included, to `maxval`, excluded."""
+    """Return uniformly distributed numbers from `minval` (inclusive) to `maxval` (exclusive)."""
     wanted, sizes = as_dtype(dtype), shape_of(shape)
     if wanted.kind in "iu":
         if maxval is None:

@@ -1,4 +1,4 @@
-"""``tf.TensorSpec``: ringlet's, with default dtype float32."""
+"""``tf.TensorSpec``: ringlet's TensorSpec with the default dtype float32."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["TensorSpec"]
 
 
 class _SpecType(type):
-    """Metaclass of ``tf.TensorSpec``: its instances are those of ringlet's class."""
+    """Metaclass of ``tf.TensorSpec``: the instances of ringlet's class are its instances."""
 
     def __call__(cls, shape: Any, dtype: Any = np.float32, name: str | None = None) -> Any:
-        """Return a spec."""
+        """Return an instance of ringlet's class."""
         return RingletSpec((shape,) if isinstance(shape, int) else shape, as_dtype(dtype))
 
     def __instancecheck__(cls, instance: Any) -> bool:

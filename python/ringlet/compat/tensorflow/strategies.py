@@ -1,4 +1,4 @@
-"""Strategies that return tensors, and TensorFlow 1's."""
+"""Strategies that return tensors, and the strategies of TensorFlow 1."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
     "get_replica_context",
 ]
 
-# Types that TensorFlow converts to tensors before combining them.
+# Types that TensorFlow converts to tensors before values are combined.
 _VALUES = (bool, int, float, complex, np.ndarray, np.generic)
 
 
@@ -47,7 +47,7 @@ class DistributedIterator(TensorElements, data.DistributedIterator):
 
 
 class DistributedDataset(data.DistributedDataset):
-    """A distributed dataset with tensors for each replica; created by strategies."""
+    """A distributed dataset whose steps hold tensors for each replica; created by strategies."""
 
     @classmethod
     def _over(cls, distributed: data.DistributedDataset) -> DistributedDataset:
@@ -69,9 +69,9 @@ def _with_tensors(distributed: Any) -> Any:
 
 
 class AliasType(type):
-    """Metaclass of strategies: instances of the base class of ringlet are instances of the class, and vice versa.
+    """Metaclass of strategies: instances of ringlet's base class count as instances of the derived class.
 
-    ``isinstance`` thus gives the same result for both names of a strategy.
+    ``isinstance`` therefore gives the same result for both names of a strategy.
     """
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -80,18 +80,18 @@ class AliasType(type):
 
 
 class TensorCalls(strategies.Strategy):
-    """Mixin of strategies that return tensors, before the strategy's class."""
+    """Mixin of strategies that return tensors; listed before the class of the strategy."""
 
     def reduce(self, reduce_op: Any, value: Any, axis: Any) -> Any:
-        """Combine the components of a value into one, as :meth:`ringlet.Strategy.reduce` does; returns tensors."""
+        """Return the combined components of a value as tensors; see :meth:`ringlet.Strategy.reduce`."""
         result = _results(super().reduce(reduce_op, _components(value), axis))
-        # The mean of a number is the same object. Its sum over one replica is a tensor where strategies mirror sums.
+        # The mean of a number is the same object, but its sum is a tensor if the strategy mirrors sums.
         if parse_reduce_op(reduce_op) is ReduceOp.SUM and isinstance(self.extended, MirroredExtended):
             return nest.map_structure(_as_tensor, result)
         return result
 
     def gather(self, value: Any, axis: int) -> Any:
-        """Concatenate the components of a value, as :meth:`ringlet.Strategy.gather` does; returns tensors."""
+        """Return the concatenated components of a value as tensors; see :meth:`ringlet.Strategy.gather`."""
         return _results(super().gather(_components(value), axis))
 
     def experimental_distribute_dataset(self, dataset: Any, options: Any = None, **kwargs: Any) -> Any:
@@ -99,12 +99,12 @@ class TensorCalls(strategies.Strategy):
         return _with_tensors(super().experimental_distribute_dataset(dataset, options, **kwargs))
 
     def distribute_datasets_from_function(self, dataset_fn: Callable[..., Any], options: Any = None) -> Any:
-        """Distribute the batches of a dataset created by a function to the replicas; each step holds tensors."""
+        """Distribute the batches of a dataset that a function creates to the replicas; each step holds tensors."""
         return _with_tensors(super().distribute_datasets_from_function(dataset_fn, options))
 
 
 def _components(value: Any) -> Any:
-    """Return the value with tensors for the replicas' numbers and plain arrays."""
+    """Return the value with the numbers and plain arrays of replicas as tensors."""
     return nest.map_structure(_of_tensors, value) if nest.is_nested(value) else _of_tensors(value)
 
 
@@ -125,7 +125,7 @@ def _results(value: Any) -> Any:
 
 
 class MirroredStrategy(TensorCalls, strategies.MirroredStrategy, metaclass=AliasType):
-    """:class:`ringlet.MirroredStrategy` returning tensors (``tf.distribute.MirroredStrategy``).
+    """:class:`ringlet.MirroredStrategy` that returns tensors (``tf.distribute.MirroredStrategy``).
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class MirroredStrategy(TensorCalls, strategies.MirroredStrategy, metaclass=Alias
 
 
 class OneDeviceStrategy(TensorCalls, strategies.OneDeviceStrategy, metaclass=AliasType):
-    """:class:`ringlet.OneDeviceStrategy` returning tensors (``tf.distribute.OneDeviceStrategy``).
+    """:class:`ringlet.OneDeviceStrategy` that returns tensors (``tf.distribute.OneDeviceStrategy``).
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ class OneDeviceStrategy(TensorCalls, strategies.OneDeviceStrategy, metaclass=Ali
 
 
 class CentralStorageStrategy(TensorCalls, strategies.CentralStorageStrategy, metaclass=AliasType):
-    """``ringlet.experimental.CentralStorageStrategy`` returning tensors.
+    """``ringlet.experimental.CentralStorageStrategy`` that returns tensors.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ class CentralStorageStrategy(TensorCalls, strategies.CentralStorageStrategy, met
 
 
 class MultiWorkerMirroredStrategy(TensorCalls, multi_worker_strategy.MultiWorkerMirroredStrategy, metaclass=AliasType):
-    """:class:`ringlet.MultiWorkerMirroredStrategy` returning tensors.
+    """:class:`ringlet.MultiWorkerMirroredStrategy` that returns tensors.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ class MultiWorkerMirroredStrategy(TensorCalls, multi_worker_strategy.MultiWorker
 
 
 class MultiWorkerMirroredStrategyExperimental(MultiWorkerMirroredStrategy):
-    """``tf.distribute.experimental.MultiWorkerMirroredStrategy``: the same with another order of arguments.
+    """``tf.distribute.experimental.MultiWorkerMirroredStrategy``: the same strategy with another order of arguments.
 
     Parameters
     ----------
@@ -215,24 +215,24 @@ class StrategyV1(strategies.Strategy):
     """
 
     def reduce(self, reduce_op: Any, value: Any, axis: Any = None) -> Any:
-        """Combine the components of a value into one; the axis is optional."""
+        """Combine the components of a value into one value; the axis is optional."""
         return super().reduce(reduce_op, value, axis)
 
     @property
     def gather(self) -> NoReturn:
-        """Raise: TensorFlow 1 has no such method."""
+        """Raise AttributeError, because TensorFlow 1 does not have this method."""
         raise _not_in_v1(self, "gather")
 
     @property
     def experimental_distribute_values_from_function(self) -> NoReturn:
-        """Raise: TensorFlow 1 has no such method."""
+        """Raise AttributeError, because TensorFlow 1 does not have this method."""
         raise _not_in_v1(self, "experimental_distribute_values_from_function")
 
 
 def _not_in_v1(strategy: Any, name: str) -> AttributeError:
     return AttributeError(
-        f"{type(strategy).__name__!r} object has no attribute {name!r}: strategies of tf.compat.v1 do not have it. Use "
-        "the one of tf.distribute",
+        f"{type(strategy).__name__!r} object has no attribute {name!r}: strategies of tf.compat.v1 do not have it. "
+        "Use the strategy of tf.distribute.",
         name=name,
         obj=strategy,
     )
@@ -288,21 +288,21 @@ class CentralStorageStrategyV1(StrategyV1, CentralStorageStrategy):
 
 
 class ReplicaContext(strategies.ReplicaContext):
-    """Context of one replica of a step, returning tensors. Created by ``tf.distribute.get_replica_context``."""
+    """Context of one replica in a step; it returns tensors. Created by ``tf.distribute.get_replica_context``."""
 
     __slots__ = ()
 
     @property
     def replica_id_in_sync_group(self) -> Any:
-        """Index of this replica over all workers: a tensor of int32."""
+        """Index of this replica among the replicas of all workers, as a tensor of int32."""
         return as_tensors(super().replica_id_in_sync_group)
 
     def all_reduce(self, reduce_op: Any, value: Any, options: Any = None, *, out: Any = None) -> Any:
-        """Combine the arrays of all replicas, as :meth:`ringlet.ReplicaContext.all_reduce` does; returns tensors."""
+        """Return the combined arrays of all replicas as tensors; see :meth:`ringlet.ReplicaContext.all_reduce`."""
         return super().all_reduce(reduce_op, _all_tensors(value), options, out=out)
 
     def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
-        """Concatenate all replicas' arrays, as :meth:`ringlet.ReplicaContext.all_gather` does; returns tensors."""
+        """Return the concatenated arrays of all replicas as tensors; see :meth:`ringlet.ReplicaContext.all_gather`."""
         return super().all_gather(_all_tensors(value), axis, options)
 
 
@@ -315,7 +315,7 @@ def _combined_as_tensor(leaf: Any) -> Any:
 
 
 def get_replica_context() -> strategies.ReplicaContext | None:
-    """Return the current replica context, as :func:`ringlet.get_replica_context` does; it returns tensors.
+    """Return the current replica context, whose methods return tensors; see :func:`ringlet.get_replica_context`.
 
     Examples
     --------
@@ -329,6 +329,6 @@ def get_replica_context() -> strategies.ReplicaContext | None:
     """
     replica = strategies.get_replica_context()
     if type(replica) is strategies.ReplicaContext:
-        # The object remains the strategy's own, whose identity identifies the replica.
+        # The class of the strategy's object is changed, because the identity of this object identifies the replica.
         replica.__class__ = ReplicaContext
     return replica

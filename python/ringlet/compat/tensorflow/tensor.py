@@ -27,7 +27,7 @@ Array = NDArray[Any]
 
 
 def _plain(value: Any) -> Any:
-    """Return tensors as NumPy arrays, at any depth of the arguments of NumPy functions."""
+    """Return arguments of a NumPy function with tensors, at any depth, as plain arrays."""
     kind = type(value)
     if kind is Tensor:
         return value.view(np.ndarray)
@@ -49,13 +49,13 @@ def wrapped(result: Any) -> Any:
 
 
 def as_operand(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return the other operand as an array of the tensor's dtype; NotImplemented to defer to that operand."""
+    """Return the other operand as an array of the tensor's dtype; NotImplemented to let the operand decide."""
     value = plain(value)
     if isinstance(value, Tensor):
         if value.dtype != dtype:
             raise DtypeError(
-                f"a tensor of {dtype_name(dtype)} and one of {dtype_name(value.dtype)} cannot be combined: convert "
-                f"one of them, as in tf.cast(x, tf.{dtype_name(dtype)})"
+                f"a tensor of {dtype_name(dtype)} and a tensor of {dtype_name(value.dtype)} cannot be combined. "
+                f"Convert one of them, as in tf.cast(x, tf.{dtype_name(dtype)})"
             )
         return value.view(np.ndarray)
     if isinstance(value, DistributedValues) or kind_of(value) is not None:
@@ -65,18 +65,18 @@ def as_operand(value: Any, dtype: np.dtype[Any]) -> Any:
         (array.dtype.kind in "fc" and dtype.kind in "iub") or "O" in array.dtype.kind + dtype.kind
     ):
         raise DtypeError(
-            f"Cannot convert {value!r} to EagerTensor of dtype {dtype_name(dtype)}, which does not hold it: convert "
-            f"one of them, as in tf.cast(tensor, tf.{dtype_name(array.dtype)})"
+            f"Cannot convert {value!r} to EagerTensor of dtype {dtype_name(dtype)}, which cannot represent it. Convert "
+            f"the tensor, as in tf.cast(tensor, tf.{dtype_name(array.dtype)})"
         )
     return array.astype(dtype, copy=False)
 
 
-# Kinds of dtypes; the numbers of each are also numbers of the following ones.
+# Kinds of dtypes. Each kind can represent the numbers of the kinds before it.
 _KINDS = "biufVc"
 
 
 def _weak(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a scalar in a tensor's dtype, as NumPy 2 treats Python scalars; other values unchanged."""
+    """Return a scalar in a tensor's dtype, as for Python scalars in NumPy 2; other values are unchanged."""
     if not isinstance(value, (bool, int, float, complex, np.number)):
         return value
     array = np.asarray(value)
@@ -115,7 +115,7 @@ def _equal(self: Tensor, other: Any) -> Any:
     operand = as_operand(other, self.dtype)
     try:
         return operand if operand is NotImplemented else tensor_of(np.equal(self.view(np.ndarray), operand))
-    except ValueError:  # incompatible shapes
+    except ValueError:  # the shapes are incompatible
         return tensor_of(np.False_)
 
 
@@ -128,15 +128,15 @@ def _not_equal(self: Tensor, other: Any) -> Any:
 
 @shown_as(InvalidArgumentError)
 class _OutOfRange(InvalidArgumentError, IndexError, TypeError):
-    """An index out of range: TensorFlow raises the first or the last of its bases, NumPy the other."""
+    """Raised for an index out of range: an error of TensorFlow's classes and of NumPy's IndexError."""
 
 
 class Tensor(np.ndarray[Any, Any]):
     """An immutable array with a method ``.numpy()`` (``tf.Tensor``). Created by ``tf.constant``.
 
-    It is a NumPy array otherwise: NumPy's functions accept and return tensors, and ``np.asarray(tensor)`` is the plain
-    array, without a copy. Operators keep the dtype of the tensor, as in TensorFlow: numbers, lists and arrays on the
-    other side are converted to it, and tensors of different dtypes cannot be combined.
+    A tensor is a NumPy array: NumPy's functions accept and return tensors, and ``np.asarray(tensor)`` returns the plain
+    array without a copy. Operators keep the dtype of the tensor, as in TensorFlow: other operands that are numbers,
+    lists or arrays are converted to this dtype, but tensors of different dtypes cannot be combined.
 
     Examples
     --------
@@ -148,19 +148,19 @@ class Tensor(np.ndarray[Any, Any]):
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
-        """Raise: uninitialized memory is not a tensor."""
-        raise TypeError("tf.Tensor cannot be instantiated: use tf.constant(value)")
+        """Raise TypeError, because a tensor cannot be uninitialized memory."""
+        raise TypeError("tf.Tensor cannot be instantiated. Use tf.constant(value).")
 
     # Properties
 
     def numpy(self) -> Any:
-        """Return the value as a writable NumPy array, or a NumPy scalar without dimensions."""
+        """Return the value as a writable NumPy array, or as a NumPy scalar if it has no dimensions."""
         array = self.view(np.ndarray).copy()
         return array if array.ndim else array[()]
 
     @property
     def device(self) -> str:  # type: ignore[override,unused-ignore]  # NumPy has a shorter name
-        """Full name of the device: always the host's CPU."""
+        """Full name of the device, which is always the host's CPU."""
         return canonicalize("CPU:0")
 
     def get_shape(self) -> tuple[int, ...]:
@@ -198,7 +198,7 @@ class Tensor(np.ndarray[Any, Any]):
 
     def __setitem__(self, key: Any, value: Any) -> NoReturn:
         raise TypeError(
-            "a tf.Tensor does not support item assignment: change a copy, array = tensor.numpy(), or make a tf.Variable"
+            "a tf.Tensor does not support item assignment. Change a copy, array = tensor.numpy(), or use a tf.Variable."
         )
 
     def __iter__(self) -> Iterator[Any]:
@@ -210,12 +210,12 @@ class Tensor(np.ndarray[Any, Any]):
     def __bool__(self) -> bool:
         return bool(self.size) and bool(self.view(np.ndarray))
 
-    # NumPy's functions, and methods of arrays that write to their own results
+    # NumPy's functions, and methods of arrays that would write to a read-only result
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Call a NumPy ufunc on the plain arrays; scalars take the dtype of the tensor if they fit it.
+        """Call a NumPy ufunc on the plain arrays; scalars that fit the dtype of the tensor are converted to it.
 
-        Operators with a NumPy scalar on the left are dispatched here as well.
+        This method also implements operators with a NumPy scalar on the left.
         """
         if isinstance(inputs[0], np.generic) and method == "__call__" and ufunc in REFLECTED and not kwargs:
             return getattr(self, REFLECTED[ufunc])(inputs[0])
@@ -248,7 +248,7 @@ class Tensor(np.ndarray[Any, Any]):
         """Return a plain writable array."""
         return self.view(np.ndarray).copy(order)
 
-    # Operators. In-place operators return new tensors, as for every immutable object.
+    # Operators. In-place operators return new tensors, because tensors are immutable.
 
     __add__, __radd__ = _binary("add"), _reflected("add")
     __sub__, __rsub__ = _binary("sub"), _reflected("sub")
@@ -271,20 +271,20 @@ class Tensor(np.ndarray[Any, Any]):
 
 
 def _block(text: str) -> str:
-    """Return a text of several lines starting on its own line."""
+    """Return a text; if it has several lines, it starts on a new line."""
     return f"\n{text}" if "\n" in text else text
 
 
 def tensor_of(result: Any) -> Tensor:
-    """Return a tensor that shares the memory of an array to which nothing will write."""
-    # Text is objects: NumPy's text dtypes drop trailing zeros.
+    """Return a tensor that shares the memory of an array; the array must not be modified later."""
+    # Text is stored as objects, because NumPy's text dtypes drop trailing zeros.
     tensor: Tensor = np.asarray(result, object if isinstance(result, (bytes, str)) else None).view(Tensor)
     tensor.setflags(write=False)
     return tensor
 
 
 def as_tensor(value: Any, dtype: Any = None) -> Tensor:
-    """Return the tensor that TensorFlow makes of a value; a writable array is copied, a sharded one unchanged."""
+    """Return a value as a tensor with TensorFlow's dtypes; writable arrays are copied, sharded arrays unchanged."""
     if isinstance(value, (Tensor, ShardedArray)) and dtype in (None, value.dtype):
         return cast("Tensor", value)
     array = as_array(value, dtype)
@@ -293,7 +293,7 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
 
 
 def check_dtype(value: Any, dtype: Any) -> None:
-    """Raise ValueError if a tensor or a variable has another dtype than requested; None accepts any."""
+    """Raise ValueError if the dtype of a tensor or a variable differs from `dtype`; None accepts any dtype."""
     if dtype is None or not isinstance(value, (Tensor, ShardedArray, NDArrayProtocol)):
         return
     given, wanted = dtype_name(value.dtype), dtype_name(as_dtype(dtype))  # type: ignore[union-attr]  # operands have one
@@ -305,7 +305,7 @@ def check_dtype(value: Any, dtype: Any) -> None:
 
 
 class _TensorKind(ArrayAdapter):
-    """Adapter of tensors: they are immutable, so replicas share the memory of results."""
+    """Adapter of tensors, which are immutable, so that replicas share the memory of results."""
 
     name = "tf.Tensor"
     is_mutable = False
@@ -316,7 +316,7 @@ class _TensorKind(ArrayAdapter):
         return array
 
     def from_ndarray(self, array: Array, like: Any) -> Any:
-        """Return a tensor in the memory of an array."""
+        """Return a tensor that shares the memory of an array."""
         return tensor_of(array)
 
 

@@ -1,4 +1,4 @@
-"""TPU strategies that return tensors, and TensorFlow 1's."""
+"""TPU strategies that return tensors, and the TPU strategy of TensorFlow 1."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["ExperimentalTPUStrategy", "TPUStrategy", "TPUStrategyV1"]
 
 
 class TPUStrategy(TensorCalls, tpu_strategy.TPUStrategy, metaclass=AliasType):
-    """:class:`ringlet.TPUStrategy` returning tensors (``tf.distribute.TPUStrategy``).
+    """:class:`ringlet.TPUStrategy` that returns tensors (``tf.distribute.TPUStrategy``).
 
     Parameters
     ----------
@@ -38,20 +38,20 @@ class TPUStrategy(TensorCalls, tpu_strategy.TPUStrategy, metaclass=AliasType):
     _stands_for = tpu_strategy.TPUStrategy
 
     def experimental_split_to_logical_devices(self, tensor: Any, partition_dimensions: Sequence[int]) -> ShardedArray:
-        """Split a tensor into tiles, as :meth:`ringlet.TPUStrategy.experimental_split_to_logical_devices` does."""
+        """Split a tensor into tiles; see :meth:`ringlet.TPUStrategy.experimental_split_to_logical_devices`."""
         return super().experimental_split_to_logical_devices(_tensor(tensor), partition_dimensions)
 
     def experimental_assign_to_logical_device(self, tensor: Any, logical_device_id: int) -> ShardedArray:
-        """Place a tensor on one logical device; functions and operators of it return tensors."""
+        """Place a tensor on one logical device; functions and operators of the result return tensors."""
         return super().experimental_assign_to_logical_device(_tensor(tensor), logical_device_id)
 
     def experimental_replicate_to_logical_devices(self, tensor: Any) -> ShardedArray:
-        """Replicate a tensor to all logical devices; functions and operators of it return tensors."""
+        """Replicate a tensor to all logical devices; functions and operators of the result return tensors."""
         return super().experimental_replicate_to_logical_devices(_tensor(tensor))
 
 
 class ExperimentalTPUStrategy(TensorCalls, tpu_strategy.ExperimentalTPUStrategy, metaclass=AliasType):
-    """``ringlet.experimental.TPUStrategy`` returning tensors.
+    """``ringlet.experimental.TPUStrategy`` that returns tensors.
 
     Parameters
     ----------
@@ -69,8 +69,8 @@ class TPUStrategyV1(StrategyV1, TensorCalls, tpu_strategy.TPUStrategyBase):
     ----------
     tpu_cluster_resolver : TPUClusterResolver, optional
     steps_per_run : int, optional
-        Default: 1; with more, ``extended.experimental_run_steps_on_iterator`` runs the requested number of steps, else
-        one.
+        By default, 1, and ``extended.experimental_run_steps_on_iterator`` runs one step; if `steps_per_run` is greater
+        than 1, it runs the requested number of steps.
     device_assignment : DeviceAssignment, optional
 
     Examples
@@ -94,10 +94,10 @@ class TPUStrategyV1(StrategyV1, TensorCalls, tpu_strategy.TPUStrategyBase):
 
 
 def _tensor(value: Any) -> Any:
-    if isinstance(value, (Tensor, ShardedArray, PerReplica)):  # a PerReplica is refused by the strategy
+    if isinstance(value, (Tensor, ShardedArray, PerReplica)):  # the strategy raises an error for a PerReplica
         return value
     if type(value) is np.ndarray and value.dtype.kind not in "OSU":
-        # A view, not a copy: tiles share the memory of the argument.
+        # A view instead of a copy, so that tiles share the memory of the argument.
         whole = value.view(Tensor)
         whole.flags.writeable = False
         return whole

@@ -1,4 +1,4 @@
-"""``tf.Variable``: ringlet's, with TensorFlow's dtypes and tensors as values."""
+"""``tf.Variable``: ringlet's Variable with TensorFlow's dtypes and with tensors as values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Variable"]
 
 
 class _CompatVariableType(VariableType):
-    """Metaclass of ``tf.Variable``: every variable is an instance of it."""
+    """Metaclass of ``tf.Variable``: every variable is an instance of ``tf.Variable``."""
 
     def __call__(  # type: ignore[override]  # noqa: PLR0917  # TensorFlow's
         self,
@@ -41,7 +41,10 @@ class _CompatVariableType(VariableType):
     ) -> Any:
         """Create a variable."""
         if variable_def is not None:
-            raise NotImplementedError("variable_def is not supported, because there are no graphs: pass initial_value")
+            raise NotImplementedError(
+                "variable_def is not supported, because functions run eagerly, without graphs. Pass initial_value "
+                "instead."
+            )
         arguments = {
             "initial_value": initial_value,
             "trainable": trainable,
@@ -71,12 +74,12 @@ class _CompatVariableType(VariableType):
 
 
 class Variable(RingletVariable, metaclass=_CompatVariableType):
-    """A mutable value (``tf.Variable``): :class:`ringlet.Variable` whose values are tensors.
+    """A mutable value (``tf.Variable``): a :class:`ringlet.Variable` whose values are tensors.
 
     Parameters
     ----------
     initial_value : array-like or callable
-        3.0 creates a variable of float32, 1 one of int32.
+        3.0 creates a variable of float32; 1 creates a variable of int32.
     trainable, validate_shape, name, dtype, constraint, synchronization, aggregation, shape
         As for :class:`ringlet.Variable`, in TensorFlow's order.
     caching_device, import_scope, experimental_enable_variable_lifting : optional
@@ -95,7 +98,7 @@ class Variable(RingletVariable, metaclass=_CompatVariableType):
 
 
 def _request(initial_value: Any = None, dtype: Any = None, **given: Any) -> VariableRequest:
-    """Return the request to the strategy for the arguments of the last creator."""
+    """Return the request to the strategy for a variable with the arguments of the last creator."""
     asked = {field.name: given[field.name] for field in dataclasses.fields(VariableRequest) if field.name in given}
     wanted = None if dtype is None else as_dtype(dtype)
     return VariableRequest(_first_value(initial_value, dtype), dtype=wanted, array_type=Tensor, **asked)
@@ -107,7 +110,7 @@ def _first_value(value: Any, dtype: Any) -> Any:
     if not callable(value):
         return _as_value(value, dtype)
 
-    @functools.wraps(value, updated=())  # its signature determines whether it creates shards itself
+    @functools.wraps(value, updated=())  # the signature determines whether the function creates shards itself
     def first_value(**part: Any) -> Any:
         return _as_value(value(**part), dtype)
 

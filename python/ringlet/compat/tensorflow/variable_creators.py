@@ -13,23 +13,23 @@ __all__ = ["create_through_scopes", "variable_creator_scope"]
 
 Creator = Callable[..., Any]
 
-# Each creator, and whether the replicas that inherited it call it together. The last one is called first.
+# Each creator, and whether the replicas that inherited it call it together. The last creator is called first.
 _creators: ContextVar[tuple[tuple[Creator, bool], ...]] = ContextVar("ringlet_variable_creators", default=())
 
 
 @contextmanager
 def variable_creator_scope(variable_creator: Creator) -> Iterator[None]:
-    """Call a function for every ``tf.Variable(...)`` in a ``with`` block.
+    """Call a function for every ``tf.Variable(...)`` that is created in a ``with`` block.
 
-    Scopes nest: the innermost creator is called first, and its `next_creator` is the enclosing one; the last one
-    creates the variable with the current strategy. Replicas call a creator from outside of their step once for all of
-    them, and each calls the creators that it enters itself. Threads of the program do not inherit it.
+    Scopes can be nested: the innermost creator is called first, and its `next_creator` is the creator of the enclosing
+    scope. The last `next_creator` creates the variable with the current strategy. A creator that was entered outside of
+    a step is called once for all replicas; a creator that a replica enters is called by this replica. Threads that the
+    program starts do not inherit creators.
 
     Parameters
     ----------
     variable_creator : callable
-        Function of `next_creator` and the arguments of ``tf.Variable`` by name; its result is the result of
-        ``tf.Variable``.
+        Takes `next_creator` and the arguments of ``tf.Variable`` by name. Its result is the result of ``tf.Variable``.
 
     Examples
     --------
@@ -51,9 +51,9 @@ def variable_creator_scope(variable_creator: Creator) -> Iterator[None]:
 
 
 def create_through_scopes(create: Creator, describe: Callable[..., str], arguments: dict[str, Any]) -> Any:
-    """Call a function that creates a variable, through the creators of all scopes.
+    """Create a variable: call the creators of all scopes, the last of which calls `create`.
 
-    Both functions take `arguments` by name; `describe` returns what all replicas must agree on.
+    `create` and `describe` take `arguments` by name; `describe` returns text that must be equal on all replicas.
     """
     creators = _creators.get()
     mode: Any = context.current()

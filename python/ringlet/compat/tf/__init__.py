@@ -1,6 +1,6 @@
 """TensorFlow's names for programs of ``tf.distribute``: ``from ringlet.compat import tf`` is the only line to change.
 
-``docs/porting.md`` lists equal, different and absent names; the error for an absent name says what to use.
+``docs/porting.md`` lists equal, different and absent names. The error for an absent name states a replacement.
 
 Examples
 --------
@@ -93,7 +93,7 @@ _NAMESPACES = {
 __all__ += list(DTYPES) + list(_FUNCTIONS) + list(_NAMESPACES)
 globals().update(_FUNCTIONS, **_NAMESPACES)
 
-# The TensorFlow version whose names and behaviour these follow.
+# The TensorFlow version that this namespace follows in names and behaviour.
 __version__ = "2.21.0"
 newaxis = None
 

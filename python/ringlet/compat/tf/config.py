@@ -38,7 +38,7 @@ class LogicalDevice(NamedTuple):
 
 
 class PhysicalDevice(NamedTuple):
-    """A device of the machine: only the host's CPU with all its cores.
+    """A device of the machine. The only device is the host's CPU with all its cores.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class PhysicalDevice(NamedTuple):
 
 
 class LogicalDeviceConfiguration(NamedTuple):
-    """Configuration of a logical device; CPUs have no options.
+    """Configuration of a logical device; CPUs do not support any options.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
 
 
 def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
-    """Return the devices that run replicas; their number is fixed from then on.
+    """Return the devices that run replicas; after this call, their number is fixed.
 
     Parameters
     ----------
@@ -115,28 +115,28 @@ def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
 
 
 def _without_localhost(name: str) -> str:
-    """Return the name as TensorFlow lists it: without the local host."""
+    """Return a device name without the prefix of the local host, as in TensorFlow's lists."""
     return name.removeprefix("/job:localhost/replica:0/task:0")
 
 
 def set_logical_device_configuration(
     device: PhysicalDevice, logical_devices: Sequence[LogicalDeviceConfiguration]
 ) -> None:
-    """Set the number of logical devices, before they are used.
+    """Set the number of logical devices; must be called before the devices are used.
 
     Parameters
     ----------
     device : PhysicalDevice
-        From `list_physical_devices`.
+        A result of `list_physical_devices`.
     logical_devices : sequence of LogicalDeviceConfiguration
-        One per logical device.
+        One configuration for each logical device.
 
     Raises
     ------
     RuntimeError
         If another number of devices is in use.
     ValueError
-        If there is no such device, or a memory limit is given.
+        If the machine does not have the device, or a memory limit is given.
 
     Examples
     --------
@@ -149,12 +149,12 @@ def set_logical_device_configuration(
         if configuration.memory_limit is not None:
             raise ValueError(
                 "Setting memory limit on CPU virtual devices is currently not supported, got "
-                f"memory_limit={configuration.memory_limit}: omit it"
+                f"memory_limit={configuration.memory_limit}. Omit it."
             )
         if configuration.experimental_priority is not None:
             raise ValueError(
                 "Setting experimental_priority on CPU virtual devices is currently not supported, got "
-                f"{configuration.experimental_priority}: omit it"
+                f"{configuration.experimental_priority}. Omit it."
             )
     try:
         set_logical_devices(len(configurations))
@@ -173,12 +173,12 @@ def get_logical_device_configuration(device: PhysicalDevice) -> list[LogicalDevi
     Returns
     -------
     list of LogicalDeviceConfiguration or None
-        None if unset.
+        None if no configuration was set.
 
     Raises
     ------
     ValueError
-        If there is no such device.
+        If the machine does not have the device.
 
     Examples
     --------
@@ -192,7 +192,10 @@ def get_logical_device_configuration(device: PhysicalDevice) -> list[LogicalDevi
 
 def _check_device(device: Any) -> None:
     if device != _HOST:
-        raise ValueError(f"Unrecognized device: {device!r}. tf.config.list_physical_devices() lists them: [{_HOST}]")
+        raise ValueError(
+            f"Unrecognized device: {device!r}. The devices are [{_HOST}], as listed by "
+            "tf.config.list_physical_devices()."
+        )
 
 
 experimental = namespace(

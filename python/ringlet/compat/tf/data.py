@@ -1,4 +1,4 @@
-"""``tf.data``: datasets with TensorFlow's dtypes and tensors as elements."""
+"""``tf.data``: datasets with TensorFlow's dtypes and with tensors as elements."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def _cardinality(dataset: Any) -> Tensor:
 
 
 def _same(*names: str) -> dict[str, Any]:
-    """Return names of ringlet.data that are the same here."""
+    """Return names of ringlet.data that need no conversion, with their values."""
     return {name: getattr(data, name) for name in names}
 
 
 def _readers(*names: str) -> dict[str, Any]:
-    """Return classes of datasets over files, as functions that return datasets of tensors."""
+    """Return dataset classes over files, as functions that return datasets of tensors."""
     return {name: dataset_maker(reader) for name, reader in _same(*names).items()}
 
 
@@ -52,7 +52,7 @@ def _column_defaults(given: Any) -> Any:
 
 
 def _transformations(*names: str) -> dict[str, Any]:
-    """Return operations of Dataset as functions for ``dataset.apply``, which TensorFlow deprecated."""
+    """Return operations of Dataset as functions for ``dataset.apply``, a deprecated form in TensorFlow."""
 
     def of(name: str) -> Any:
         operation = getattr(Dataset, name)
@@ -73,7 +73,7 @@ def _transformations(*names: str) -> dict[str, Any]:
 def _save(
     dataset: Any, path: Any, compression: Any = None, shard_func: Any = None, checkpoint_args: Any = None
 ) -> None:
-    """Save a dataset, as ``dataset.save(path)`` does."""
+    """Save a dataset; the same as ``dataset.save(path)``."""
     dataset.save(path, compression, shard_func, checkpoint_args)
 
 

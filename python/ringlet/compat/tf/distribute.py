@@ -86,7 +86,7 @@ InputReplicationMode = data.InputReplicationMode
 _RESOLVERS = {
     name: getattr(ringlet_cluster_resolver, name)
     for name in ringlet_cluster_resolver.__all__
-    # TensorFlow has the first one under no public name, and lacks the second.
+    # TensorFlow has no public name for the first class, and no counterpart of the second.
     if name not in {"SageMakerClusterResolver", "LocalClusterResolver"}
 }
 cluster_resolver = namespace("tf.distribute.cluster_resolver", "Cluster resolvers.", _RESOLVERS)
@@ -183,7 +183,7 @@ _V1: dict[str, Any] = {
     "in_cross_replica_context": in_cross_replica_context,
 }
 
-# tf.compat with names of TensorFlow 1, and tf.types with the classes of distributed values.
+# tf.compat has names of TensorFlow 1; tf.types has the classes of distributed values.
 compat = namespace(
     "tf.compat",
     "Names of other TensorFlow versions.",

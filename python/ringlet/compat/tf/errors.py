@@ -5,7 +5,7 @@ from __future__ import annotations
 from ringlet import errors
 from ringlet.compat.tensorflow.absent import namespace_getter
 
-# TensorFlow's name: ringlet's exception.
+# TensorFlow's names and ringlet's exceptions.
 _NAMES = {
     "AbortedError": errors.CollectiveAborted,
     "CancelledError": errors.CancelledError,

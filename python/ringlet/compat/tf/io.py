@@ -1,4 +1,4 @@
-"""``tf.io``: files of records, and examples in them."""
+"""``tf.io``: files of records, and the examples in such files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def _parser(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a parser that takes and returns tensors, in a dictionary ordered by name, as in TensorFlow."""
+    """Return a parser that takes tensors and returns a dictionary of tensors, ordered by name as in TensorFlow."""
 
     @wraps(original)
     def parse(serialized: Any, *args: Any, **kwargs: Any) -> Any:

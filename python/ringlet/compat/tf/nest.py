@@ -13,7 +13,7 @@ __all__ = ["assert_same_structure", "flatten", "is_nested", "map_structure", "pa
 
 
 class _Components:
-    """Stand-in for a composite of this library in a structure, which holds its parts."""
+    """A node that replaces a composite of this library in a structure and holds the parts of the composite."""
 
     def __init__(self, kind: type[Any], parts: Sequence[Any]) -> None:
         self.kind = kind
@@ -26,7 +26,7 @@ def _composite(kind: type[Any], parts: Sequence[Any]) -> Any:
 
 nest.register(_Components, lambda node: (node.parts, node.kind), _composite)
 
-# Classes that expand_composites expands, besides dataclasses.
+# Classes other than dataclasses that expand_composites expands.
 _PARTS: dict[type[Any], Callable[[Any], Sequence[Any]]] = {
     IndexedSlices: lambda rows: [part for part in (rows.values, rows.indices, rows.dense_shape) if part is not None],
     PerReplica: lambda value: value.values,
@@ -47,7 +47,7 @@ def _taken(structure: Any, expand_composites: bool) -> tuple[list[Any], nest.PyT
 
 
 def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
-    """Return the leaves of a structure, dictionaries in the order of their keys.
+    """Return the leaves of a structure; dictionaries are traversed in the order of their keys.
 
     Parameters
     ----------
@@ -73,9 +73,9 @@ def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> A
     Parameters
     ----------
     func : callable
-        Function of one leaf of each structure.
+        Takes one leaf of each structure.
     *structure : nested structure
-        With equal structure.
+        Structures that must be equal.
     **kwargs
         ``expand_composites``: as for :func:`flatten`. ``check_types``: accepted and ignored.
 
@@ -86,7 +86,7 @@ def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> A
     Raises
     ------
     ValueError
-        If the structures differ, or none is given.
+        If the structures differ, or no structure is given.
     TypeError
         If `func` is not callable.
 
@@ -112,7 +112,7 @@ def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> A
 
 
 def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any], expand_composites: bool = False) -> Any:
-    """Return leaves in the form of a structure.
+    """Return leaves arranged in the form of a structure.
 
     Parameters
     ----------
@@ -145,20 +145,20 @@ def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any], expand_compos
 
 
 def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expand_composites: bool = False) -> None:
-    """Raise if structures differ.
+    """Raise an error if two structures differ.
 
     Parameters
     ----------
     nest1, nest2 : nested structure
     check_types : bool, optional
-        Whether containers of different classes differ.
+        Whether structures differ if their containers are of different classes.
     expand_composites : bool, optional
         As for :func:`flatten`.
 
     Raises
     ------
     ValueError
-        If they differ; the message shows both.
+        If the structures differ; the message shows both structures.
     TypeError
         If only the classes of containers differ.
 
@@ -174,13 +174,13 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expa
         return
     kind = TypeError if is_same_but_for_types else ValueError
     raise kind(
-        "The two structures don't have the same nested structure: "
-        f"{nest.describe(shapes[0])} and {nest.describe(shapes[1])}, with * for each value"
+        f"The two structures don't have the same nested structure: {nest.describe(shapes[0])} and "
+        f"{nest.describe(shapes[1])}, where * stands for a value"
     )
 
 
 def is_nested(seq: Any) -> bool:
-    """Return whether a value is a list, a tuple, a dictionary or another container.
+    """Return whether a value is a container: a list, a tuple, a dictionary or another registered class.
 
     Parameters
     ----------

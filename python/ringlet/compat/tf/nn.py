@@ -15,7 +15,7 @@ __all__ = ["embedding_lookup"]
 
 
 def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None, name: str | None = None) -> Any:
-    """Return rows of a table as a tensor, as :func:`ringlet.values.embedding_lookup` does.
+    """Return rows of a table as a tensor; see :func:`ringlet.values.embedding_lookup`.
 
     Parameters
     ----------

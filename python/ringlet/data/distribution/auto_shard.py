@@ -1,8 +1,8 @@
 """Auto-sharding: rewrites the graph of a dataset so that each worker reads its share.
 
-FILE inserts a `Shard` before the node that reads files, so that a worker opens only its own; DATA adds it at the end:
-a worker makes all elements and keeps its own; HINT fills in the numbers of ``shard(SHARD_HINT, SHARD_HINT)``. AUTO is
-FILE if possible, else DATA.
+FILE inserts a `Shard` before the node that reads files, so that a worker opens only its own files. DATA appends a
+`Shard` to the graph, so that a worker makes all elements but keeps only its own elements. HINT fills in the numbers of
+``shard(SHARD_HINT, SHARD_HINT)``. AUTO is FILE if possible, else DATA.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ringlet.errors import NotFoundError
 
 __all__ = ["Sharded", "Sharding", "auto_shard", "reads_files"]
 
-# Operations after a file reader that allow the policy FILE; any other ends the search, as in TensorFlow.
+# Operations after a file reader that allow the policy FILE; any other operation ends the search, as in TensorFlow.
 _SEEN_THROUGH = frozenset(
     {
         *("Batch", "Cache", "CsvFields", "Filter", "FlatMap", "Interleave", "LegacyRebatch", "Map", "PaddedBatch"),
@@ -38,7 +38,7 @@ _AT_THE_END = frozenset(["Prefetch", "WithOptions"])
 
 
 class Sharding(NamedTuple):
-    """Parameters of sharding: one worker of several, all of which read the same dataset.
+    """Parameters of sharding: the position of one of several workers that all read the same dataset.
 
     With `fills_all`, a worker with data checks, at its first element, that all other workers have data.
     """
@@ -58,46 +58,46 @@ class Sharded(NamedTuple):
 
 
 def auto_shard(node: Node, sharding: Sharding) -> Sharded:
-    """Return a worker's share of a dataset, by the policy in its options; NotFoundError if FILE finds no files.
+    """Return a worker's share of a dataset by the policy in its options; raise NotFoundError if FILE finds no files.
 
     Under DATA, a `Rebatch` at the end becomes a `LegacyRebatch`, whose parts can be distributed to workers.
     """
     policy = options_of(node).experimental_distribute.auto_shard_policy
     if policy is AutoShardPolicy.OFF:
-        return Sharded(node, policy, "asked for by the options")
+        return Sharded(node, policy, "set in the options")
     if policy is AutoShardPolicy.HINT:
-        return Sharded(_by_hint(node, sharding), policy, "asked for by the options")
+        return Sharded(_by_hint(node, sharding), policy, "set in the options")
     if policy is AutoShardPolicy.DATA:
-        return Sharded(_by_data(node, sharding), policy, "asked for by the options")
+        return Sharded(_by_data(node, sharding), policy, "set in the options")
     if policy is AutoShardPolicy.FILE and sharding.num_workers == 1:
-        return Sharded(node, policy, "asked for by the options; the only worker reads everything")
+        return Sharded(node, policy, "set in the options; the only worker reads everything")
     try:
         by_file = _by_file(node, sharding)
     except _NoFiles as reason:
         if policy is AutoShardPolicy.FILE:
             raise _not_found(reason) from None
-        return Sharded(_by_data(node, sharding), AutoShardPolicy.DATA, f"AUTO, and {reason}")
+        return Sharded(_by_data(node, sharding), AutoShardPolicy.DATA, f"AUTO: {reason}")
     is_chosen = policy is AutoShardPolicy.AUTO
     has_readers = any(map(reads_files, graph_nodes(node)))
-    found = "it is read from files" if has_readers else "the elements it opens datasets for are dealt like files"
-    return Sharded(by_file, AutoShardPolicy.FILE, f"AUTO, and {found}" if is_chosen else "asked for by the options")
+    found = "the dataset is read from files" if has_readers else "elements that datasets are opened for count as files"
+    return Sharded(by_file, AutoShardPolicy.FILE, f"AUTO: {found}" if is_chosen else "set in the options")
 
 
 class _NoFiles(Exception):
-    """The reason why the policy FILE does not apply."""
+    """Raised if the policy FILE does not apply; the message is the reason."""
 
 
 def _not_found(reason: _NoFiles) -> NotFoundError:
     return NotFoundError(
-        f"Found an unshardable source dataset: the policy FILE deals files to workers, and {reason}. Set "
-        "options.experimental_distribute.auto_shard_policy to DATA or AUTO to deal elements, or to OFF."
+        f"Found an unshardable source dataset: the policy FILE distributes files to workers, but {reason}. Set "
+        "options.experimental_distribute.auto_shard_policy to DATA or AUTO to distribute elements, or to OFF."
     )
 
 
 def reads_files(node: Node) -> bool:
     """Return whether a node reads the files named by its input: a reader, or a flat_map or interleave over readers.
 
-    A user function may be called on an example. One that raises counts as one without files: the error
+    User functions may be called on an example. A function that raises counts as a function without files: the error
     occurs again when the dataset is read.
     """
     if isinstance(node, FileReader):
@@ -114,9 +114,9 @@ def _holds_reader(node: Node) -> bool:
 
 
 def _lists_what_to_open(node: Node) -> bool:
-    """Return whether TensorFlow treats elements as a list of files if datasets are opened for them.
+    """Return whether TensorFlow treats the elements of a node as file names if a dataset is opened for each element.
 
-    These are the elements of a generator, and of a flat_map or interleave directly over arrays.
+    This applies to the elements of a generator, and of a flat_map or interleave directly over arrays.
     """
     if isinstance(node, GeneratorSource):
         return True
@@ -125,7 +125,7 @@ def _lists_what_to_open(node: Node) -> bool:
 
 
 def _by_file(node: Node, sharding: Sharding, is_opened: bool = False) -> Node:
-    """Insert a Shard before file readers; `is_opened`: datasets are opened for the elements of this node."""
+    """Insert a Shard before file readers; with `is_opened`, a dataset is opened for each element of this node."""
     kind = type(node).__name__
     if kind in _SEVERAL_INPUTS:
         return node.with_inputs(*[_by_file(source, sharding) for source in node.inputs])
@@ -135,9 +135,9 @@ def _by_file(node: Node, sharding: Sharding, is_opened: bool = False) -> Node:
     if is_opened and _lists_what_to_open(node):
         return node if sharding.num_workers == 1 else _shard(node, sharding)
     if not node.inputs:
-        raise _NoFiles(f"{kind} is not read from files")
+        raise _NoFiles(f"{kind} does not read files")
     if kind not in _SEEN_THROUGH:
-        raise _NoFiles(f"{kind} hides whether it is read from files")
+        raise _NoFiles(f"{kind} hides whether its input reads files")
     source, *others = node.inputs
     return node.with_inputs(_by_file(source, sharding, is_opened or kind in _OPENS_DATASETS), *others)
 
@@ -172,7 +172,7 @@ def _by_data(node: Node, sharding: Sharding) -> Node:
     if isinstance(node, Rebatch):
         node = LegacyRebatch(node.input, sharding.num_replicas_in_sync)
     if isinstance(node, LegacyRebatch) and node.kept is None and node.num_replicas % sharding.num_workers == 0:
-        # The same parts as with a Shard after it, without making those of other workers.
+        # Yields the same parts as a Shard after the node, without making the parts of other workers.
         kept = range(sharding.worker_index, node.num_replicas, sharding.num_workers)
         return node if sharding.num_workers == 1 else replace(node, kept=tuple(kept))
     return node if sharding.num_workers == 1 else _shard(node, sharding)

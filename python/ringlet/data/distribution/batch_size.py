@@ -11,7 +11,7 @@ from ringlet.nest import flatten
 
 __all__ = ["batch_size_of"]
 
-# The elements of these operations are elements of their input, or of all inputs in turn or zipped.
+# Operations whose elements are the elements of their input, or of several inputs, in turn or zipped.
 _KEEP_SIZE = frozenset(
     ["Cache", "Concatenate", "Filter", "Prefetch", "Repeat", "Shard", "Shuffle", "Skip", "Take", "WithOptions", "Zip"]
 )
@@ -21,8 +21,8 @@ _BATCHES = frozenset(["Batch", "PaddedBatch"])
 def batch_size_of(node: Node) -> int | None:
     """Return the size of a full batch of a dataset, or None if its graph does not determine it.
 
-    It is the common first size of all arrays if the specs know it, otherwise the size of the last `batch` that is
-    followed only by operations that select or reorder whole elements.
+    The size is the common first size of all arrays if the specs determine it. Otherwise, it is the size of the last
+    `batch` that is followed only by operations that select or reorder whole elements.
     """
     elements = known_spec(node)
     if elements is None:

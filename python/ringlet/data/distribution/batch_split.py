@@ -1,8 +1,8 @@
 """BatchSplit: the distribution plan that splits each global batch into a part for each replica.
 
 TensorFlow's rule for sources other than files: a batch of ``size`` rows is split into as many chunks as there are
-replicas, in order, each of ``ceil(size / replicas)`` rows, the last ones short or empty: 5 rows over 4 replicas are 2,
-2, 1, 0. Every array of an element is split by its own size.
+replicas, in order, each of ``ceil(size / replicas)`` rows, the last chunks short or empty. For example, 5 rows over 4
+replicas are split into 2, 2, 1 and 0 rows. Every array of an element is split by its own size.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["BatchSplit", "BatchSplitStream", "check_rows", "nothing_to_cut"]
 
 @dataclass(frozen=True, eq=False)
 class BatchSplit:
-    """A distribution plan: each step splits one element, a global batch, among the replicas of the only worker."""
+    """A distribution plan: each step splits one element, a global batch, among the replicas of a single worker."""
 
     node: Node
     num_replicas: int
@@ -41,7 +41,7 @@ class BatchSplit:
 
     @property
     def position_graph(self) -> Node:
-        """The dataset: each step is one of its elements, for any number of replicas."""
+        """The graph of the dataset, since each step is one of its elements for any number of replicas."""
         return self.node
 
     @property
@@ -54,7 +54,7 @@ class BatchSplit:
 
     @property
     def element_spec(self) -> Nest:
-        """A PerReplicaSpec for each array; sizes are known if all replicas have the same."""
+        """A PerReplicaSpec for each array; sizes are known if they are equal on all replicas."""
         return map_structure(self._cut_spec, self.node.element_spec)
 
     def _cut_spec(self, spec: TensorSpec) -> PerReplicaSpec:
@@ -69,7 +69,7 @@ class BatchSplit:
 
 
 class BatchSplitStream(OneToOneStream):
-    """The elements of another stream, each split into views for the replicas."""
+    """Stream of the elements of its input, each split into views for the replicas."""
 
     __slots__ = ("_num_replicas", "_size", "_slices_of", "_take_parts")
 
@@ -82,7 +82,7 @@ class BatchSplitStream(OneToOneStream):
         super().__init__(source)
         self._num_replicas = num_replicas
         self._slices_of = slices_of
-        # Nearly all batches have one size: its slices are cached.
+        # Nearly all batches have the same size, so its slices are cached.
         self._size = -1
         self._take_parts: Callable[[Any], Any] = tuple
 
@@ -119,7 +119,7 @@ def _part_taker(slices: tuple[slice, ...]) -> Callable[[Any], tuple[Any, ...]]:
 
 def check_rows(node: Node, num_replicas: int) -> None:
     """Raise an error if the elements of a dataset are known to have no rows to split."""
-    # The spec of a user function is unknown before a call of it.
+    # The spec of the results of a user function is unknown before the function is called.
     if node.runs_user_code or node.cardinality == 0:
         return
     for path, spec in zip(paths(node.element_spec), flatten(node.element_spec)[0], strict=True):
@@ -128,7 +128,7 @@ def check_rows(node: Node, num_replicas: int) -> None:
 
 
 def nothing_to_cut(what: str, num_replicas: int) -> InvalidArgumentError:
-    """Return the error for elements without rows."""
+    """Return the error for elements that have no rows to split."""
     return InvalidArgumentError(
         f"cannot split elements among {num_replicas} replicas: {what}, which has no batch dimension. Call "
         "dataset.batch(global_batch_size) before you distribute the dataset."

@@ -28,8 +28,8 @@ def distribute_dataset(
     """Shard a dataset, or an iterable of batches, to workers, and split its global batches among the replicas."""
     if _mode(options) is InputReplicationMode.PER_REPLICA:
         raise NotImplementedError(
-            "InputReplicationMode.PER_REPLICA creates a dataset for every replica, so it needs a function that "
-            "makes them: call strategy.distribute_datasets_from_function"
+            "InputReplicationMode.PER_REPLICA requires a function that creates a dataset for each replica. Call "
+            "strategy.distribute_datasets_from_function instead."
         )
     return DistributedDataset(
         dataset,
@@ -56,7 +56,8 @@ def distribute_datasets_from_function(
     """Distribute the elements of the dataset that a function returns to the replicas of a worker.
 
     The function takes an InputContext and returns a dataset of batches for one replica; consecutive elements go to
-    consecutive replicas. With PER_REPLICA it is called once for each replica, which reads its own dataset.
+    consecutive replicas. With PER_REPLICA, the function is called once for each replica, and each replica reads its own
+    dataset.
     """
     mode = _mode(options)
     if options is not None and options.experimental_place_dataset_on_device:
@@ -64,8 +65,8 @@ def distribute_datasets_from_function(
     if mode is InputReplicationMode.PER_REPLICA:
         if num_workers > 1:
             raise NotImplementedError(
-                "InputReplicationMode.PER_REPLICA supports one worker: use PER_WORKER, whose batches are dealt to the "
-                "replicas of each worker in turn"
+                "InputReplicationMode.PER_REPLICA supports a single worker. Use PER_WORKER, which distributes batches "
+                "to the replicas of each worker in turn."
             )
         contexts = (InputContext(num_replicas, replica, num_replicas) for replica in range(num_replicas))
         return DistributedDataset.of_replicas(map(dataset_fn, contexts), buffer_size=_buffer_size(options))
@@ -92,11 +93,11 @@ def _mode(options: InputOptions | None) -> InputReplicationMode:
 def _check_placed(options: InputOptions) -> None:
     if options.experimental_replication_mode is not InputReplicationMode.PER_REPLICA:
         raise ValueError(
-            "experimental_place_dataset_on_device is set, so experimental_replication_mode must be "
-            "InputReplicationMode.PER_REPLICA"
+            "experimental_place_dataset_on_device requires "
+            "experimental_replication_mode=InputReplicationMode.PER_REPLICA"
         )
     if options.experimental_fetch_to_device:
         raise ValueError(
-            "experimental_place_dataset_on_device is set with PER_REPLICA, so experimental_fetch_to_device must be "
-            "False (its default is True)"
+            "experimental_place_dataset_on_device with PER_REPLICA requires experimental_fetch_to_device=False (the "
+            "default is True)"
         )

@@ -19,44 +19,46 @@ __all__ = ["DistributedDataset"]
 
 
 class DistributedDataset:
-    """A dataset whose every step has a part for each replica (``tf.distribute.DistributedDataset``).
+    """A dataset of steps with a part for each replica (``tf.distribute.DistributedDataset``).
 
-    Strategies return it. With one replica its steps are the elements of the dataset; with more they are the same nests
-    with a ``PerReplica`` for each array, whose components are views: splitting copies nothing.
+    Created by strategies. With one replica, the steps are the elements of the dataset. With several replicas, the steps
+    are the same nests with a ``PerReplica`` in place of each array; its components are views, so splitting copies
+    nothing.
 
     Parameters
     ----------
     dataset : Dataset or iterable
-        Of global batches: any iterable of arrays or nests of arrays; each iteration of the distributed
-        dataset starts a new iteration of it.
+        The global batches: a dataset, or any iterable of arrays or nests of arrays. Each iteration of the distributed
+        dataset starts a new iteration of `dataset`.
     num_replicas : int
         Number of replicas of this worker.
     rebatch : bool, default True
-        Shard the dataset to workers and split its batches for the replicas, by the policy in its options. False
-        distributes whole elements to the replicas in turn.
+        Whether to shard the dataset to workers and split its batches for the replicas, by the policy in its options.
+        Otherwise, whole elements are distributed to the replicas in turn.
     num_workers, worker_index : int, optional
-        Number of workers, and the index of this worker. By default, one worker.
+        Number of workers, and index of this worker. By default, there is one worker.
     sum_over_workers : callable, optional
-        Returns the sum of an int over all workers; a collective call, once for each step. Without it a worker of
-        several ends independently.
+        Returns the sum of an int over all workers; a collective call, once for each step. Without it, each of several
+        workers ends independently.
     exchange : callable, optional
-        Returns the bytes passed by all workers; a collective call. With it the workers compare the specs of their
-        elements at the first step, and an exception in the dataset of one is raised on all at the next step.
+        Returns the bytes passed by all workers; a collective call. With it, the workers compare the specs of their
+        elements at the first step, and an exception in the dataset of one worker is raised on all workers at the next
+        step.
     buffer_size : int, default 1
-        How many elements are prefetched for each replica, if making one takes longer than passing it between
-        threads. 0 makes each on request.
+        Number of elements prefetched for each replica, if making an element takes longer than passing it between
+        threads. With 0, elements are made on request.
     uneven : "keep" or None
-        None, the default, is TensorFlow's behavior. "keep" yields every element once, in pairs of a step and the
-        weights of its parts in the mean.
+        None, the default, is TensorFlow's behavior. "keep" yields every element once; each step becomes a pair of the
+        step and the weights of its parts in the mean.
 
     Raises
     ------
     TypeError
         If `dataset` is not iterable, or is an array.
     InvalidArgumentError
-        If elements have no batch dimension to split, as soon as that is known.
+        If elements have no batch dimension to split; raised as soon as this is known.
     NotFoundError
-        If the policy of the dataset is FILE, and it reads no files.
+        If the policy of the dataset is FILE but the dataset reads no files.
 
     See Also
     --------
@@ -66,8 +68,9 @@ class DistributedDataset:
     -----
     ``docs/datasets.md`` describes how batches are split and distributed, with examples.
 
-    When there are too few elements for a step, replicas without data receive arrays without rows; but if all sizes are
-    known to the `element_spec` of the dataset (a batch with ``drop_remainder=True``), those elements are dropped.
+    If too few elements are left for a step, replicas without data receive arrays without rows. If the `element_spec` of
+    the dataset determines all sizes (after a batch with ``drop_remainder=True``), the remaining elements are dropped
+    instead.
 
     Examples
     --------
@@ -104,7 +107,7 @@ class DistributedDataset:
         Parameters
         ----------
         datasets : iterable
-            One for each replica. Their ends are handled as with ``rebatch=False``.
+            One dataset for each replica. The end of data is handled as with ``rebatch=False``.
         buffer_size : int, default 1
             As for the class.
 
@@ -119,9 +122,9 @@ class DistributedDataset:
         return distributed
 
     def without_padding(self) -> DistributedDataset:
-        """Return a copy that drops elements that are too few for a step, as TensorFlow 1 does.
+        """Return a copy that drops the last elements if they are too few for a step, as TensorFlow 1 does.
 
-        Only for datasets made by a function, whose whole elements are distributed.
+        This affects only datasets made by a function, because they distribute whole elements.
 
         Examples
         --------
@@ -138,12 +141,12 @@ class DistributedDataset:
 
     @property
     def decision(self) -> Decision:
-        """How the dataset is distributed, for `ringlet.data.explain`."""
+        """The plan of the distribution and its reasons, for `ringlet.data.explain`."""
         return self._decision
 
     @property
     def element_spec(self) -> Nest:
-        """The nest of PerReplicaSpec of a step; with one replica, the specs of the dataset."""
+        """The specs of a step, a nest of PerReplicaSpec; with one replica, the specs of the dataset."""
         return self._decision.plan.element_spec
 
     @property
@@ -152,7 +155,7 @@ class DistributedDataset:
         return self._decision.plan.cardinality
 
     def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Nest], Any]) -> Any:
-        """Reduce all steps to a state.
+        """Combine all steps into one state.
 
         Parameters
         ----------
@@ -167,8 +170,8 @@ class DistributedDataset:
 
         Notes
         -----
-        As in TensorFlow, elements that are too few for a step are never dropped here: replicas without data
-        receive arrays without rows.
+        As in TensorFlow, `reduce` never drops the last elements, even if they are too few for a step: replicas without
+        data receive arrays without rows.
 
         Examples
         --------
@@ -188,11 +191,11 @@ class DistributedDataset:
         return f"<{type(self).__name__} for {self._decision.place.total} replicas>"
 
     def __getattr__(self, name: str) -> NoReturn:
-        hint = ": transform the dataset before distributing it" if hasattr(Dataset, name) else ""
+        hint = ". Transform the dataset before distributing it." if hasattr(Dataset, name) else ""
         raise AttributeError(f"a {type(self).__name__} has no {name!r}{hint}", name=name, obj=self)
 
 
 def _node(dataset: Any) -> Node:
     if isinstance(dataset, DistributedDataset):
-        raise TypeError("this dataset is distributed already: distribute the original Dataset")
+        raise TypeError("the dataset is already distributed. Pass the original Dataset instead.")
     return dataset.node if isinstance(dataset, Dataset) else iterable_source(dataset)

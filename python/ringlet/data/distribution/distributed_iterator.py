@@ -20,9 +20,10 @@ __all__ = ["DistributedIterator"]
 
 
 class DistributedIterator(Iterator[Nest]):
-    """An iterator over the steps of a distributed dataset, as ``iter(distributed_dataset)`` returns it.
+    """An iterator over the steps of a distributed dataset, as returned by ``iter(distributed_dataset)``.
 
-    Use it outside of replicas: ``strategy.run(fn, args=(next(iterator),))`` passes each replica its part.
+    Advance the iterator outside of replica functions: ``strategy.run(fn, args=(next(iterator),))`` passes each replica
+    its part.
 
     Parameters
     ----------
@@ -58,9 +59,9 @@ class DistributedIterator(Iterator[Nest]):
         Raises
         ------
         OutOfRangeError
-            If no data is left, or too little for a step of known sizes.
+            If no data is left, or too little data for a step of known sizes.
         ValueError
-            If a replica calls it.
+            If called by a replica.
 
         Examples
         --------
@@ -71,18 +72,20 @@ class DistributedIterator(Iterator[Nest]):
         try:
             return next(self)
         except StopIteration:
-            raise OutOfRangeError("end of the distributed dataset: create a new iterator to read it again") from None
+            raise OutOfRangeError(
+                "end of the distributed dataset. Create a new iterator to read the dataset again."
+            ) from None
 
     def get_next_as_optional(self) -> Optional[Nest]:
         """Return the next step, or an empty Optional at the end.
 
-        As in TensorFlow, elements that are too few for a step are never dropped here: replicas without data get arrays
-        without rows, even where `get_next` ends because all sizes are known.
+        As in TensorFlow, the last elements are never dropped here, even if they are too few for a step and `get_next`
+        drops them because all sizes are known: replicas without data receive arrays without rows.
 
         Raises
         ------
         ValueError
-            If a replica calls it.
+            If called by a replica.
 
         Examples
         --------
@@ -98,7 +101,7 @@ class DistributedIterator(Iterator[Nest]):
 
     @property
     def element_spec(self) -> Nest:
-        """The nest of PerReplicaSpec of a step."""
+        """The specs of a step, a nest of PerReplicaSpec."""
         return self._plan.element_spec
 
     def get_state(self) -> State:
@@ -107,12 +110,13 @@ class DistributedIterator(Iterator[Nest]):
         Returns
         -------
         dict
-            As from `DatasetIterator.get_state`, suitable for a checkpoint. Each worker has its own.
+            A state like the result of `DatasetIterator.get_state`, suitable for a checkpoint. Each worker has its own
+            state.
 
         Raises
         ------
         FailedPreconditionError
-            If functions make the elements, and the policy of the dataset is ExternalStatePolicy.FAIL.
+            If functions make the elements and the policy of the dataset is ExternalStatePolicy.FAIL.
 
         Examples
         --------
@@ -139,10 +143,10 @@ class DistributedIterator(Iterator[Nest]):
         Raises
         ------
         FailedPreconditionError
-            If the state belongs to a dataset of other operations or settings, or to numbers of replicas or workers with
-            other steps; both are named.
+            If the state belongs to a dataset with other operations or settings, or to a number of replicas or workers
+            that yields other steps; the message lists both.
         InvalidArgumentError
-            If it is not such a state.
+            If `state` is not a result of `get_state`.
 
         Examples
         --------
@@ -157,7 +161,7 @@ class DistributedIterator(Iterator[Nest]):
         self._stream = self._opened.stream
 
     def close(self) -> None:
-        """Close the iterator: release the threads and files of the pipeline; there are no more steps.
+        """Close the iterator: release the threads and files of the pipeline, and end the iteration.
 
         Examples
         --------
@@ -182,6 +186,7 @@ def _require_no_replica() -> None:
     mode = context.current()
     if mode is not None and not mode.is_cross_replica:
         raise ValueError(
-            "next(iterator) was called by a replica, but returns the parts of all replicas: call it outside, as in "
-            "strategy.run(replica_fn, args=(next(iterator),)), where each replica receives its own part."
+            "next(iterator) was called by a replica, but returns the parts of all replicas. Call it outside of the "
+            "replica function, as in strategy.run(replica_fn, args=(next(iterator),)), where each replica receives its "
+            "own part."
         )

@@ -29,18 +29,18 @@ from ringlet.errors import InvalidArgumentError
 __all__ = ["Decision", "Plan", "Uneven", "decide", "decide_dealing", "decide_per_replica"]
 
 Uneven = Literal["keep"] | None
-"""Treatment of elements that are too few for a step: "keep" all, or None for TensorFlow's rules."""
+"""Treatment of elements that are too few for a step: "keep" yields all of them, None follows TensorFlow's rules."""
 
 # Nodes that may follow a Prefetch at the end of a user's dataset.
 _CHEAP = frozenset(["LegacyRebatch", "Rebatch", "Shard", "WithOptions"])
 
 
 class Plan(Protocol):
-    """A distribution plan turns elements of datasets into steps; a plain node is the plan for one replica."""
+    """Protocol of distribution plans, which turn elements into steps; a plain node is the plan for one replica."""
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        """The datasets."""
+        """The datasets that the steps are made of."""
         ...
 
     @property
@@ -62,7 +62,7 @@ class Plan(Protocol):
 class Decision:
     """A plan and the reasons for it, for `ringlet.data.explain`.
 
-    `policy` is None if nothing is sharded, since a function made the dataset. `cut` says how global batches are split.
+    `policy` is None if a function made the dataset, which is then not sharded. `cut` describes how batches are split.
     """
 
     plan: Plan
@@ -75,15 +75,16 @@ class Decision:
 def decide(node: Node, place: InputPlacement, *, buffer_size: int = 1, uneven: Uneven = None) -> Decision:
     """Choose the plan of one dataset of global batches for one worker.
 
-    `buffer_size` elements are prefetched for each replica, if worth a thread.
+    `buffer_size` elements are prefetched for each replica, if a prefetch thread saves time.
     """
     if uneven not in (None, "keep"):
-        raise InvalidArgumentError(f"uneven is 'keep' or None, got {uneven!r}")
+        raise InvalidArgumentError(f"uneven must be 'keep' or None, got {uneven!r}")
     node = with_options_applied(node)
     sharding = Sharding(place.num_workers, place.worker_index, place.total, fills_all=uneven is None)
     sharded = auto_shard(node, sharding)
     is_by_data = sharded.policy is AutoShardPolicy.DATA
-    # With DATA, the whole dataset is split here; TensorFlow's rewrite instead removes a rebatch at the dataset's end.
+    # With DATA, the whole dataset is split here; TensorFlow's rewrite removes a rebatch at the end of the dataset
+    # instead.
     share = node if is_by_data else sharded.node
     cuts_whole = is_by_data or (uneven is not None and place.num_workers == 1)
     if place.total == 1:
@@ -97,14 +98,14 @@ def decide(node: Node, place: InputPlacement, *, buffer_size: int = 1, uneven: U
 
 def _alone(share: Node, buffer_size: int, uneven: Uneven) -> tuple[Plan, str]:
     share = _buffered(share, buffer_size)
-    return WeightedSingleReplica(share) if uneven else share, "the only replica gets the elements as they are"
+    return WeightedSingleReplica(share) if uneven else share, "the only replica gets unchanged elements"
 
 
 def _cut_whole(node: Node, place: InputPlacement, buffer_size: int, uneven: Uneven) -> tuple[Plan, str]:
     """Return the plan in which every worker reads all global batches and keeps its replicas' rows."""
     total, workers = place.total, place.num_workers
     if uneven:
-        cut = f"each global batch is cut into {total} shares that differ by one row at most"
+        cut = f"each global batch is cut into {total} shares that differ by at most one row"
         return WeightedBatchSplit(_buffered(node, buffer_size), place), cut
     cut = f"each global batch is cut into {total} chunks of ceil(rows / {total}) rows"
     if workers == 1:
@@ -121,17 +122,17 @@ def _deal_share(node: Node, share: Node, place: InputPlacement, buffer_size: int
     """Return the plan in which every worker reads its own share and rebatches it for its replicas."""
     if uneven and place.num_workers > 1 and place.sum_over_workers is None:
         raise InvalidArgumentError(
-            "uneven='keep' weights the rows of each worker by the total of all, if each reads files or shards of "
-            "its own, which needs sum_over_workers; under AutoShardPolicy.DATA it is not needed"
+            "uneven='keep' requires sum_over_workers if workers read their own files or shards: the weights depend on "
+            "the number of rows of all workers. Pass sum_over_workers, or set AutoShardPolicy.DATA."
         )
     size = batch_size_of(node)
     if size:
         sizes = batch_sizes_for_worker(size, place.num_workers, place.num_replicas, place.worker_index)
         parts: Node = Rebatch(share, sizes)
-        cut = f"rows are counted off in batches of {', '.join(map(str, sizes))}, over and over"
+        cut = f"rows are rebatched to the sizes {', '.join(map(str, sizes))} in turn"
     else:
         parts = LegacyRebatch(share, place.total)
-        cut = f"each batch, whose size is not known before, is cut into {place.total} chunks"
+        cut = f"each batch (of unknown size) is cut into {place.total} chunks"
     parts = _buffered(parts, buffer_size * place.num_replicas)
     return (WeightedElementDistribution if uneven else ElementDistribution)((parts,), place, node), cut
 
@@ -141,11 +142,11 @@ def decide_dealing(node: Node, place: InputPlacement, *, buffer_size: int = 1) -
     node = with_options_applied(node)
     share = _buffered(node, buffer_size * place.num_replicas)
     plan: Plan = share if place.total == 1 else ElementDistribution((share,), place, node)
-    return Decision(plan, place, None, "a function made the dataset", "elements go to the replicas in turn, whole")
+    return Decision(plan, place, None, "a function made the dataset", "whole elements go to the replicas in turn")
 
 
 def decide_per_replica(nodes: Sequence[Node], *, buffer_size: int = 1) -> Decision:
-    """Choose the plan of one dataset for each replica."""
+    """Choose the plan of several datasets, one for each replica."""
     place = InputPlacement(len(nodes))
     shares = tuple(_buffered(with_options_applied(node), buffer_size) for node in nodes)
     plan: Plan = shares[0] if place.total == 1 else ElementDistribution(shares, place)
@@ -154,7 +155,7 @@ def decide_per_replica(nodes: Sequence[Node], *, buffer_size: int = 1) -> Decisi
 
 
 def _buffered(node: Node, size: int) -> Node:
-    """Add a prefetch if it is worth a thread and the dataset does not end with one."""
+    """Add a prefetch if the dataset does not end with one; `size` is the size of its buffer."""
     last = node
     while type(last).__name__ in _CHEAP:
         last = last.inputs[0]

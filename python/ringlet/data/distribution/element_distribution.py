@@ -1,7 +1,7 @@
 """ElementDistribution: the distribution plan that assigns whole elements to the replicas of a worker.
 
-Consecutive elements of one dataset go to consecutive replicas; or every replica has its own dataset. The treatment
-of the end of data is implemented here for all policies that distribute elements.
+Consecutive elements of one dataset go to consecutive replicas, unless every replica has its own dataset. This module
+implements the treatment of the end of data for all policies that distribute elements.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ NONE_LEFT: Any = object()
 class ElementDistribution:
     """A distribution plan: a step takes one element for each replica of a worker.
 
-    `nodes` is one node for all replicas, which take turns, or one for each. The specs of `source`, the dataset as given
-    by the user, determine the treatment of the end of data. Without `may_pad`, elements too few for a step are dropped.
+    `nodes` holds one node for all replicas, which take turns, or one node for each replica. The specs of `source`, the
+    dataset as given by the user, determine the treatment of the end of data. Without `may_pad`, the last elements are
+    dropped if they are too few for a step.
     """
 
     nodes: tuple[Node, ...]
@@ -59,8 +60,8 @@ class ElementDistribution:
     def pads(self) -> bool:
         """Whether replicas without data receive arrays without rows while others have data.
 
-        Not with one worker and elements of known sizes, which the parts of a step must then have as well;
-        nor for an infinite dataset.
+        False for an infinite dataset, and for one worker with elements of known sizes, which the parts of each step
+        must have too.
         """
         if not self.may_pad or self.cardinality == INFINITE_CARDINALITY:
             return False
@@ -85,10 +86,10 @@ def _any_rows(spec: TensorSpec) -> TensorSpec:
 
 
 class ElementDistributionStream(Stream):
-    """The steps of an `ElementDistribution`.
+    """Stream of the steps of an `ElementDistribution`.
 
-    At the end of data, elements that are too few for a step are dropped unless the plan pads. Otherwise they are passed
-    on, with arrays without rows for replicas without data, until no replica of any worker has data.
+    At the end of data, the last elements are dropped if they are too few for a step, unless the plan pads. A plan that
+    pads yields them, with arrays without rows for replicas without data, until no replica of any worker has data.
     """
 
     __slots__ = ("_is_over", "_last", "_others", "_plan", "_streams")
@@ -98,7 +99,7 @@ class ElementDistributionStream(Stream):
         self._streams = streams
         self._is_over = False
         self._others = WorkerSync(plan.place, plan.place.num_workers > 1 and plan.cardinality != INFINITE_CARDINALITY)
-        self._last: Nest = None  # an element, kept as the model of empty parts
+        self._last: Nest = None  # an element that serves as the template of empty parts
 
     def __next__(self) -> Nest:
         return regroup(self._parts(False), always_wrap=True)

@@ -22,16 +22,16 @@ def known_spec(node: Node) -> Nest | None:
     except FailedPreconditionError:
         return None
     except InvalidArgumentError:
-        if node.cardinality == 0:  # an empty list
+        if node.cardinality == 0:  # the iterable is an empty list
             return None
         raise
 
 
 def empty_part(node: Node, present: Nest) -> Nest:
-    """Return an element without rows; other unknown dimensions are zero as well.
+    """Return an element without rows; other unknown dimensions become zero too.
 
-    `present` is an element of another replica: arrays of other libraries are sliced from it, as are all arrays if the
-    specs are unknown.
+    `present` is an element of another replica. Arrays of other libraries are slices of its arrays, as are all arrays if
+    the specs are unknown.
     """
     specs = known_spec(node)
     if specs is None:
@@ -40,7 +40,7 @@ def empty_part(node: Node, present: Nest) -> Nest:
         return map_structure(_no_rows, specs)
     try:
         return map_structure(_like, specs, present)
-    except ValueError:  # another structure: regrouping the step raises the error
+    except ValueError:  # the structures differ: regrouping the step raises the error
         return map_structure(_no_rows, specs)
 
 

@@ -1,4 +1,4 @@
-"""InputPlacement: the position of a worker and its replicas among all."""
+"""InputPlacement: the position of a worker and its replicas among all workers and replicas."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["InputPlacement"]
 
 @dataclass(frozen=True)
 class InputPlacement:
-    """The replicas of a worker: replica ``k`` of worker ``i`` is number ``i * num_replicas + k`` of all.
+    """The position of a worker's replicas: replica ``k`` of worker ``i`` has the number ``i * num_replicas + k``.
 
     All workers have the same number of replicas. `sum_over_workers` takes an int of this worker and returns the sum
-    over all; it is called once for each step, so that a worker without data continues with empty parts until none has
-    data. Without it, each worker ends independently. `exchange` takes bytes of this worker and returns those of all, in
-    order; with it the workers compare the specs of elements at the first step, and receive errors of each other's
-    datasets. Both are collective calls.
+    over all; it is called once for each step, so that a worker without data continues with empty parts until no worker
+    has data. Without it, each worker ends independently. `exchange` takes bytes of this worker and returns the bytes of
+    all workers, in order; with it, the workers compare the specs of elements at the first step, and receive the errors
+    of each other's datasets. Both are collective calls.
     """
 
     num_replicas: int
@@ -35,7 +35,7 @@ class InputPlacement:
             raise InvalidArgumentError(f"num_workers must be one or more, got {self.num_workers}")
         if not 0 <= index(self.worker_index) < self.num_workers:
             raise InvalidArgumentError(
-                f"worker_index counts from 0 to {self.num_workers - 1} with {self.num_workers} workers, got "
+                f"worker_index must be between 0 and {self.num_workers - 1} for {self.num_workers} workers, got "
                 f"{self.worker_index}"
             )
 
@@ -46,7 +46,7 @@ class InputPlacement:
 
     @property
     def wraps(self) -> bool:
-        """Whether steps hold PerReplica: they do unless there is only one replica in total."""
+        """Whether steps hold PerReplica values: False only for a single replica in total."""
         return self.total > 1
 
     def sum(self, count: int) -> int:

@@ -1,4 +1,4 @@
-"""Batches split into a part for each replica, each batch separately."""
+"""LegacyRebatch: splits each batch separately into a part for each replica."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ __all__ = ["LegacyRebatch", "legacy_rebatch"]
 
 
 def legacy_rebatch(dataset: Dataset, num_replicas: int) -> Dataset:
-    """Split every batch into `num_replicas` parts of ``ceil(rows / num_replicas)`` rows, the last short or empty.
+    """Split every batch into parts of ``ceil(rows / num_replicas)`` rows; the last parts may be short or empty.
 
-    TensorFlow's strategies apply it to datasets of unknown batch size. The parts are views.
+    TensorFlow's strategies rebatch datasets of unknown batch size in this way. The parts are views.
     """
     return type(dataset)(LegacyRebatch(dataset.node, positive(num_replicas, "num_replicas")))
 
 
 @dataclass(frozen=True, eq=False)
 class LegacyRebatch(Transformation):
-    """The consecutive parts of each element: all of them, or those whose numbers are in `kept`."""
+    """Node that splits each element into consecutive parts; yields all parts or the parts in `kept`."""
 
     num_replicas: int
     kept: tuple[int, ...] | None = None
@@ -90,7 +90,7 @@ class LegacyRebatch(Transformation):
 
 
 class PartElements(UnaryStream):
-    """The parts of another stream's batches."""
+    """Stream of the parts of the batches of its input."""
 
     __slots__ = ("_batch", "_kept", "_node", "_num_replicas", "_part")
 
@@ -137,7 +137,7 @@ class PartElements(UnaryStream):
 
 
 class PartRows(Stream):
-    """The parts of batches of rows of a table, gathering only the kept rows."""
+    """Stream of the parts of batches of table rows; only kept rows are gathered."""
 
     __slots__ = ("_batch", "_kept", "_num_replicas", "_part", "_parts", "_rows")
 

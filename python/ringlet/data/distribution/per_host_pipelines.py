@@ -26,7 +26,7 @@ __all__ = ["HostDistribution", "distribute_to_hosts", "distribute_to_hosts_from_
 class HostDistribution(ElementDistribution):
     """A distribution plan: a step takes the next elements of each host's dataset for the replicas of that host.
 
-    `nodes` has one node, and `counts` the number of replicas, for each host.
+    For each host, `nodes` has a node and `counts` has the number of replicas.
     """
 
     counts: tuple[int, ...] = ()
@@ -45,7 +45,7 @@ class HostDistribution(ElementDistribution):
 
 
 class _HostDistributionStream(ElementDistributionStream):
-    """The steps of a `HostDistribution`; the replicas of a host are adjacent."""
+    """Stream of the steps of a `HostDistribution`; the replicas of a host are adjacent."""
 
     __slots__ = ()
     _plan: HostDistribution
@@ -68,8 +68,8 @@ def distribute_to_hosts(
 ) -> DistributedDataset:
     """Shard a dataset to the hosts of this process, and split its global batches among all replicas.
 
-    `counts` has the number of replicas of each host. The replicas of a host are adjacent; their parts of a batch are
-    those of a worker.
+    `counts` has the number of replicas of each host. The replicas of a host are adjacent, and get the same parts of a
+    batch as the replicas of a worker.
     """
     total, hosts = sum(counts), len(counts)
     if hosts == 1 or uneven is not None:
@@ -78,7 +78,7 @@ def distribute_to_hosts(
         raise ValueError(
             "tf.distribute expects every worker to have the same number of replicas. However, encountered "
             f"`num_replicas_in_sync` ({total}) that cannot be divided by `num_workers` ({hosts}), the hosts of these "
-            "replicas. Place as many on each host, or use distribute_datasets_from_function"
+            "replicas. Place equal numbers of replicas on the hosts, or use distribute_datasets_from_function"
         )
     shares = [
         distribute_dataset(dataset, total // hosts, options, num_workers=hosts, worker_index=host)
@@ -100,7 +100,7 @@ def distribute_to_hosts_from_function(
     if hosts == 1:
         return distribute_datasets_from_function(dataset_fn, total, options)
     shares = [
-        # At least two: the plan distributes elements even if the host has one replica.
+        # At least two, so that the plan distributes elements even if the host has one replica.
         distribute_datasets_from_function(lambda _, made=made: made, max(count, 2), options)  # type: ignore[misc]
         for made, count in ((dataset_fn(InputContext(hosts, i, total)), count) for i, count in enumerate(counts))
     ]

@@ -1,8 +1,9 @@
 """Assignment of the rows of a global batch to replicas: arithmetic on numbers of rows.
 
-B rows over N = W * R replicas (W workers of R replicas each). TensorFlow has two rules: *chunks* of ``ceil(B / N)``
-rows, the last ones short or empty, for batches that are split one by one; and *shares* of ``floor(B / N) + 1`` rows for
-the first ``B mod N`` replicas and ``floor(B / N)`` for the others, for a continuous sequence of rows.
+B rows over N = W * R replicas (W workers of R replicas each). TensorFlow has two rules: batches that are split one by
+one are divided into *chunks* of ``ceil(B / N)`` rows, the last chunks short or empty; a continuous sequence of rows is
+divided into *shares* of ``floor(B / N) + 1`` rows for the first ``B mod N`` replicas and ``floor(B / N)`` rows for the
+others.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ __all__ = ["balanced_slices", "batch_sizes_for_worker", "chunk_slices"]
 
 
 def chunk_slices(size: int, num_chunks: int) -> tuple[slice, ...]:
-    """Return the slices of the chunks of `size` rows."""
+    """Return slices that split `size` rows into chunks of equal size; the last chunks are short or empty."""
     rows = -(-size // num_chunks)
     edges = [min(rows * chunk, size) for chunk in range(num_chunks + 1)]
     return tuple(slice(start, stop) for start, stop in pairwise(edges))
 
 
 def balanced_slices(size: int, num_parts: int) -> tuple[slice, ...]:
-    """Return the slices of the shares of `size` rows, whose sizes differ by at most one."""
+    """Return slices that split `size` rows into shares whose sizes differ by at most one."""
     edges = accumulate(_shares(size, num_parts), initial=0)
     return tuple(slice(start, stop) for start, stop in pairwise(edges))
 
@@ -30,8 +31,9 @@ def batch_sizes_for_worker(
 ) -> tuple[int, ...]:
     """Return the cycle of batch sizes of a worker, so that a step takes a global batch over all workers.
 
-    Every worker cycles through all shares, starting with its own, since each reads other rows: in step k its replicas
-    take the k-th R sizes, which over the workers are all the shares. The sum is `global_batch_size`.
+    Workers read different rows, and each worker cycles through all shares, starting with its own. In step k, its
+    replicas take the k-th group of R sizes; over all workers, these groups are all the shares. The sum is
+    `global_batch_size`.
     """
     shares = _shares(global_batch_size, num_workers * num_replicas_per_worker)
     first = worker_index * num_replicas_per_worker

@@ -1,8 +1,8 @@
 """Distribution plans that yield every element exactly once, with weights (``uneven="keep"``).
 
 A step over N replicas whose parts have ``n_0, n_1, ...`` rows carries the weights ``w_k = n_k * N / (n_0 + n_1 +
-...)``. So the mean over replicas of ``w_k * (mean over the rows of part k)`` is the mean over the rows of the step,
-whatever the sizes: the weights are all 1 where the parts have one size, and 0 for a replica without data.
+...)``. So the mean over replicas of ``w_k * (mean over the rows of part k)`` is the mean over the rows of the step, for
+parts of any size. All weights are 1 if the parts have equal sizes; a replica without data has the weight 0.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class WeightedSingleReplica:
 
     @property
     def position_graph(self) -> Node:
-        """The dataset: each step is one of its elements, for any number of replicas."""
+        """The graph of the dataset, since each step is one of its elements for any number of replicas."""
         return self.node
 
     @property
@@ -63,7 +63,7 @@ class WeightedSingleReplica:
 
 
 class _WeightedSingleStream(OneToOneStream):
-    """The elements of another stream, each with the weight 1."""
+    """Stream of the elements of its input, each with the weight 1."""
 
     __slots__ = ()
 
@@ -73,7 +73,7 @@ class _WeightedSingleStream(OneToOneStream):
 
 @dataclass(frozen=True, eq=False)
 class WeightedBatchSplit:
-    """A distribution plan: each element is a global batch, of which every worker keeps the rows of its replicas.
+    """A distribution plan: each element is a global batch, and every worker keeps the rows of its replicas.
 
     The sizes of parts differ by at most one row; parts are in the order of the replicas of all workers.
     """
@@ -90,7 +90,7 @@ class WeightedBatchSplit:
 
     @property
     def position_graph(self) -> Node:
-        """The dataset: each step is one of its elements, for any number of replicas."""
+        """The graph of the dataset, since each step is one of its elements for any number of replicas."""
         return self.node
 
     @property
@@ -119,7 +119,7 @@ class WeightedBatchSplit:
 
 
 class _WeightedSplitStream(OneToOneStream):
-    """Batches of another stream, split for the replicas of one worker, with weights."""
+    """Stream of the batches of its input, split for the replicas of one worker, with weights."""
 
     __slots__ = ("_cutter", "_others", "_slices", "_total")
 
@@ -161,7 +161,7 @@ class WeightedElementDistribution(ElementDistribution):
 
     @property
     def pads(self) -> bool:
-        """True: no element is dropped."""
+        """True, because no element is dropped."""
         return True
 
     @property
@@ -173,7 +173,7 @@ class WeightedElementDistribution(ElementDistribution):
 
 
 class _WeightedDistributionStream(ElementDistributionStream):
-    """The steps of a `WeightedElementDistribution`."""
+    """Stream of the steps of a `WeightedElementDistribution`."""
 
     __slots__ = ()
 

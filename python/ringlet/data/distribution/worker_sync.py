@@ -1,8 +1,8 @@
 """WorkerSync: synchronization of the workers of one distributed dataset that read separate shares.
 
-A worker that ended, failed or reads a different dataset must not block the others or mix different elements. So
-all workers compare the kind of the first element, and the exchange of counts in each step also reports
-errors.
+A worker that has ended, has failed or reads a different dataset must not block the other workers, and different
+elements must not be combined in one step. Therefore, all workers compare the kind of the first element, and the
+exchange of counts in each step also reports errors.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ringlet.nest import flatten
 
 __all__ = ["WorkerSync", "kind_of_element"]
 
-# A count that reports an error: no sum of counts compensates for it.
+# The count that reports an error; so low that the sum of all counts is negative.
 _FAILED = -(1 << 48)
 
 
 def kind_of_element(element: Nest) -> str:
-    """Describe what must be equal on all workers: the structure, and the dtype and rank of each array.
+    """Return a description of the properties that must be equal on all workers: structure, dtypes and ranks of arrays.
 
     Sizes may differ: batches may be short or padded to other lengths.
     """
@@ -43,7 +43,7 @@ def _kind_of_leaf(leaf: Any) -> str:
 
 
 class WorkerSync:
-    """Synchronization with the other workers in one iteration; `counts` becomes whether any worker counts steps."""
+    """Synchronization of the workers in one iteration; `counts` states whether any worker counts steps."""
 
     __slots__ = ("_has_agreed", "_place", "counts")
 
@@ -53,7 +53,7 @@ class WorkerSync:
         self.counts = counts
 
     def agree(self, element: Nest, has_one: bool) -> None:
-        """Check at the first step that all workers have elements of one kind, or none; all raise if not."""
+        """Raise an error on all workers at the first step unless their elements are of one kind."""
         if self._has_agreed:
             return
         kind = kind_of_element(element) if has_one else None
@@ -64,12 +64,14 @@ class WorkerSync:
         if len(set(kinds.values())) > 1:
             listed = "\n".join(f"  worker {number}: {text}" for number, text in kinds.items())
             raise CollectiveMismatchError(
-                f"the workers' datasets have elements of different kinds:\n{listed}\nMake the same dataset on every "
-                "worker; only the values and sizes may differ, not structure, dtypes or numbers of dimensions."
+                "the workers' datasets have elements of different kinds:\n"
+                f"{listed}\n"
+                "Make the same dataset on every worker: values and sizes may differ, but structures, dtypes and "
+                "numbers of dimensions must be equal."
             )
 
     def total(self, count: int) -> int:
-        """Return the sum of a count over all workers; a collective call, which raises errors of other datasets."""
+        """Return the sum of a count over all workers; a collective call that raises the errors of other workers."""
         total = self._place.sum(count)
         if total < 0:
             self._exchanged({})
@@ -78,8 +80,8 @@ class WorkerSync:
     def tell(self, error: Exception) -> None:
         """Report an exception of this worker's dataset, which the other workers raise at their next step."""
         if self._place.exchange is None or self._place.num_workers == 1 or (self._has_agreed and not self.counts):
-            return  # no worker waits
-        with suppress(Exception):  # the workers exited or left the exchange: the original error takes precedence
+            return  # no other worker waits for this one
+        with suppress(Exception):  # if other workers have left, the original error takes precedence
             if self._has_agreed:
                 self._place.sum(_FAILED)
             self._exchange({"error": f"{type(error).__name__}: {error}"})
@@ -89,12 +91,12 @@ class WorkerSync:
         return [json.loads(each) for each in self._place.exchange(json.dumps(told).encode("ascii"))]
 
     def _exchanged(self, told: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return the messages of all workers; raise if one reports an error."""
+        """Return the messages of all workers; raise CollectiveAborted if a worker reports an error."""
         answers = self._exchange(told)
         for number, each in enumerate(answers):
             if "error" in each:
                 raise CollectiveAborted(
-                    f"the dataset of worker {number} raised {each['error']}. No worker runs the step; see the worker's "
-                    "log"
+                    f"the dataset of worker {number} raised {each['error']}. No worker runs the step. See the log of "
+                    "that worker."
                 )
         return answers

@@ -1,1 +1,1 @@
-"""The graph of dataset operations, the elements, and the streams that produce them."""
+"""The graph of dataset operations, its elements, and the streams that produce the elements."""

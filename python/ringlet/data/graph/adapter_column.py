@@ -16,7 +16,7 @@ __all__ = ["AdapterColumn", "array_column", "repeat_adapted", "stack_adapted"]
 
 
 class AdapterColumn:
-    """The rows of an array of another library along its first dimension; shares its memory where possible."""
+    """Column of the rows of an array of another library; shares the memory of the array where possible."""
 
     __slots__ = ("_array", "_value", "is_memory", "row_bytes", "spec")
 
@@ -36,7 +36,7 @@ class AdapterColumn:
         return in_kind_of(self._value, self._array[number, ...], is_own=True)
 
     def rows(self, rows: Rows) -> Any:
-        """Return many rows as one array: a view of a slice, a gathered copy of anything else."""
+        """Return rows as one array: a view for a slice, otherwise a gathered copy."""
         if isinstance(rows, slice):
             return in_kind_of(self._value, self._array[rows], is_own=True)
         memory = result_memory((len(rows), *self._array.shape[1:]), self._array.dtype)

@@ -25,24 +25,26 @@ def num_rows(batch: Nest) -> int:
     shapes: list[tuple[int, ...]] = [getattr(leaf, "shape", ()) for leaf in leaves if leaf is not None]
     if not all(shapes):
         raise InvalidArgumentError(
-            f"an element must have rows in each component (a non-scalar value) to be cut, got "
-            f"{batch!r}. Call dataset.batch(batch_size) first."
+            f"every component of an element must be non-scalar to be cut into rows, got {batch!r}. Call "
+            "dataset.batch(batch_size) first."
         )
     rows = {shape[0] for shape in shapes}
     if len(rows) > 1:
         parts = zip(paths(batch), leaves, strict=True)
         named = ", ".join(f"element{path}: {len(leaf)}" for path, leaf in parts if leaf is not None)
-        raise InvalidArgumentError(f"all arrays of an element need the same batch size to be cut into rows ({named}).")
+        raise InvalidArgumentError(
+            f"all arrays of an element must have the same batch size to be cut into rows, got {named}."
+        )
     return int(rows.pop()) if rows else 0
 
 
 def cut(leaf: Any, rows: slice) -> Any:
-    """Return rows of one component; None of None."""
+    """Return rows of one component; None if the component is None."""
     return None if leaf is None else leaf[rows]
 
 
 def join_rows(arrays: Sequence[Any]) -> Any:
-    """Concatenate the rows of arrays of one library; NumPy results are read-only."""
+    """Return the concatenated rows of arrays of one library; NumPy results are read-only."""
     if arrays[0] is None:
         return None
     kind = common_kind(arrays, "batch")
@@ -50,7 +52,7 @@ def join_rows(arrays: Sequence[Any]) -> Any:
         joined = np.concatenate([np.asarray(array) if kind is None else kind.as_ndarray(array) for array in arrays])
     except ValueError as error:
         shapes = ", ".join(str(tuple(array.shape)) for array in arrays)
-        raise InvalidArgumentError(f"batches whose rows differ in shape cannot be joined: {shapes}.") from error
+        raise InvalidArgumentError(f"batches must have rows of the same shape to be joined, got {shapes}.") from error
     if kind is not None:
         return in_kind_of(arrays[0], joined, is_own=True)
     joined.setflags(write=False)
@@ -58,7 +60,7 @@ def join_rows(arrays: Sequence[Any]) -> Any:
 
 
 def empty_like_spec(spec: Any) -> Any:
-    """Return an array of zero rows that conforms to a spec; other unknown dimensions are zero as well."""
+    """Return an array of zero rows that conforms to a spec; other unknown dimensions become zero too."""
     if isinstance(spec, NoneTensorSpec):
         return None
     empty = np.zeros([0, *(size or 0 for size in (spec.shape or (0,))[1:])], spec.dtype)

@@ -10,4 +10,4 @@ INFINITE_CARDINALITY: Final = -1
 """The dataset never ends (``tf.data.INFINITE_CARDINALITY``)."""
 
 UNKNOWN_CARDINALITY: Final = -2
-"""The number of elements is unknown before the dataset is read (``tf.data.UNKNOWN_CARDINALITY``)."""
+"""The number of elements is unknown until the dataset is read (``tf.data.UNKNOWN_CARDINALITY``)."""

@@ -24,12 +24,12 @@ def positive(value: Any, name: str, hint: str = "") -> int:
 
 
 def count_or_all(value: Any, name: str) -> int:
-    """Return a count, with -1 for all elements in place of any negative number, as in TensorFlow."""
+    """Return a count; a negative count becomes -1, which means all elements, as in TensorFlow."""
     return max(_integer(value, name), ALL)
 
 
 def check_buffer_size(value: Any) -> int:
-    """Return the size of a buffer: zero or more, or AUTOTUNE, which None means as well."""
+    """Return the size of a buffer: zero or more, or AUTOTUNE, which is also the meaning of None."""
     size = AUTOTUNE if value is None else _integer(value, "buffer_size")
     if size < AUTOTUNE:
         raise InvalidArgumentError(

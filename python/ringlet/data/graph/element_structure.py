@@ -1,9 +1,9 @@
-"""Elements of datasets: nests of arrays, and the conversion of user values to them.
+"""Elements of datasets: nests of arrays, and the conversion of user values to such nests.
 
-A *nest* is a tuple, a named tuple, a dictionary or any other node type of `ringlet.nest`, at any depth; its leaves
-are arrays, NumPy scalars, ``str`` and ``bytes``, datasets and arrays of datasets, Optionals, and None. As in
-``tf.data``, a **list is not a node**: it is converted to one array. dtypes follow NumPy: a Python float becomes
-float64 and an int int64, while TensorFlow uses float32 and int32.
+A *nest* is a tuple, a named tuple, a dictionary or any other node type of `ringlet.nest`, at any depth; its leaves are
+arrays, NumPy scalars, ``str``, ``bytes``, datasets, arrays of datasets, Optionals, and None. As in ``tf.data``, a
+**list is not a node**: it is converted to one array. dtypes follow NumPy: a Python float becomes float64 and an int
+becomes int64, while TensorFlow uses float32 and int32.
 
 ``bytes`` stay Python objects, and a batch of them is an array of objects, because NumPy's dtype for bytes drops
 trailing zeros.
@@ -60,12 +60,12 @@ def paths(nest: Nest) -> list[str]:
 def as_element(value: Nest) -> Nest:
     """Convert the result of a user function to an element: a nest of read-only arrays and scalars.
 
-    InvalidArgumentError for None, and for a list whose rows differ in length; TypeError for other Python objects.
+    Raises InvalidArgumentError for None or a list whose rows differ in length, and TypeError for other Python objects.
     """
     if value is None:
         raise InvalidArgumentError(
-            "an element of a dataset needs at least one array, got None. Return the element from the "
-            "function that makes it; only a component may be None, as in (x, None)."
+            "an element of a dataset must have at least one array, got None. Return a value from the function that "
+            "makes the element; only a component may be None, as in (x, None)."
         )
     return _as_nest(value)
 
@@ -86,7 +86,7 @@ def _as_nest(value: Nest) -> Nest:
 def detached(element: Nest, given: Nest = ()) -> Nest:
     """Copy the arrays of an element that user code can still write to, such as a reused buffer.
 
-    `given` is the argument of the function: views of its arrays stay views.
+    `given` is the argument of the function; views of its arrays are not copied.
     """
     kind = type(element)
     if kind is np.ndarray:
@@ -131,12 +131,12 @@ def _holds_memory_of(nest: Nest, owner: Array) -> bool:
 
 
 def as_leaf(value: Any) -> Any:
-    """Convert a leaf to a read-only array or a NumPy scalar; text and arrays of other libraries stay as they are."""
+    """Convert a leaf to a read-only array or a NumPy scalar; text and arrays of other libraries are unchanged."""
     if isinstance(value, LEAF_TYPES):
         return value
     kind = kind_of(value)
     if kind is not None:
-        kind.as_ndarray(value)  # refuses what cannot be batched or sent
+        kind.as_ndarray(value)  # raises an error for arrays that cannot be batched or sent
         return value
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError("a dataset cannot hold a masked array: its mask would be lost. Pass the pair (x.data, x.mask).")
@@ -149,8 +149,8 @@ def as_leaf(value: Any) -> Any:
         if has_datasets(array):
             return read_only(array)
         raise TypeError(
-            f"a dataset holds arrays of numbers, text and bytes, and nests of them (tuples, dictionaries), and "
-            f"{value!r} is of type {type(value).__name__}"
+            "an element of a dataset must be an array of numbers, text or bytes, or a nest of such arrays (tuples, "
+            f"dictionaries), but {value!r} is of type {type(value).__name__}"
         )
     return read_only(array) if array.ndim else array[()]
 
@@ -179,7 +179,7 @@ def _from_list(value: list[Any]) -> Array:
         array = np.asarray(value)
     except ValueError as error:
         raise InvalidArgumentError(
-            f"a list must be convertible to one array ({error}) Use a tuple for several components."
+            f"a list must be convertible to one array. Use a tuple for several components. NumPy's error is: {error}"
         ) from error
     # NumPy's dtype for bytes would drop trailing zeros.
     return np.array(value, dtype=object) if array.dtype.kind == "S" else array

@@ -20,15 +20,13 @@ __all__ = ["IterableSource", "iterable_source"]
 
 
 def iterable_source(iterable: Any) -> IterableSource:
-    """Return the node of an iterable of arrays, or of nests of arrays; arrays and mappings are refused."""
-    # A Hugging Face dataset has a shape as well, and iterates over its rows.
+    """Return the node of an iterable of arrays or nests of arrays; raise TypeError for an array or a mapping."""
+    # A Hugging Face dataset has a shape too, but iterates over its rows.
     is_array = hasattr(iterable, "shape") and not hasattr(iterable, "column_names")
     is_data = is_array or isinstance(iterable, Mapping)
     if is_data or isinstance(iterable, (str, bytes)) or not isinstance(iterable, Iterable):
         hint = (
-            "Dataset.from_tensor_slices(x).batch(size) makes one"
-            if is_data
-            else "Pass a Dataset, or an iterable of batches"
+            "Use Dataset.from_tensor_slices(x).batch(size)" if is_data else "Pass a Dataset, or an iterable of batches"
         )
         raise TypeError(f"this {type(iterable).__name__} is not a dataset: {iterable!r}. {hint}.")
     return IterableSource(iterable)
@@ -36,12 +34,11 @@ def iterable_source(iterable: Any) -> IterableSource:
 
 @dataclass(frozen=True, eq=False)
 class IterableSource(Node):
-    """The elements of an iterable.
+    """Node of `Dataset.from_iterable`: the elements of an iterable.
 
-    Arrays of other libraries are kept. NumPy's become read-only: views if the
-    iterable is a list or a tuple, which holds all of them at once; otherwise copies, since an iterator may refill one
-    buffer. A list that holds arrays is a structure here, as a ``DataLoader`` yields it; a list of
-    numbers or text is one array.
+    Arrays of other libraries are yielded unchanged. NumPy arrays become read-only: views if the iterable is a list or a
+    tuple, otherwise copies, since an iterator may refill one buffer. A list that holds arrays is a structure, as in
+    batches of a ``DataLoader``; a list of numbers or text is one array.
     """
 
     iterable: Iterable[Any]
@@ -54,26 +51,26 @@ class IterableSource(Node):
 
     @property
     def cardinality(self) -> int:
-        """The length of a list or a tuple; other lengths are unreliable."""
+        """The length of a list or a tuple; UNKNOWN_CARDINALITY for others, whose lengths are unreliable."""
         return len(self.iterable) if isinstance(self.iterable, (list, tuple)) else UNKNOWN_CARDINALITY
 
     @property
     def element_spec(self) -> Nest:
-        """The specs of the example; the first size is unknown, since it may differ."""
+        """The specs of the example; the first size is unknown, since it may differ between elements."""
         return map_structure(_spec, self.example)
 
     @property
     def example(self) -> Nest:
-        """The first element, read by a separate iteration; FailedPreconditionError if there can be only one."""
+        """The first element, read by a separate iteration; raises FailedPreconditionError for an iterator."""
         if self._is_iterator:
             raise FailedPreconditionError(
-                f"{self.iterable!r} can be read only once, so its element specs are unknown before they are read"
+                f"{self.iterable!r} can be read only once, so its element specs are unknown before it is read"
             )
         stream = IterableElements(self)
         try:
             return next(stream)
         except StopIteration:
-            raise InvalidArgumentError(f"{self.iterable!r} is empty: its element specs are unknown") from None
+            raise InvalidArgumentError(f"{self.iterable!r} is empty, so its element specs are unknown") from None
         finally:
             stream.close()
 
@@ -92,7 +89,7 @@ class IterableSource(Node):
         return IterableElements(self)
 
     def begin(self) -> Iterable[Any]:
-        """Return the iterable for a new iteration; only once if it is an iterator."""
+        """Return the iterable for a new iteration; raise FailedPreconditionError if an iterator is read twice."""
         if self._is_iterator:
             if self.begun:
                 raise self._read_twice()
@@ -101,13 +98,13 @@ class IterableSource(Node):
 
     def _read_twice(self) -> FailedPreconditionError:
         return FailedPreconditionError(
-            f"{self.iterable!r} can be read only once, and an earlier iteration has started. Pass one that starts "
-            "anew each time: a list, a DataLoader, or an object whose __iter__ is a generator function."
+            f"{self.iterable!r} can be read only once, and an earlier iteration has started. Pass an iterable that can "
+            "be read again: a list, a DataLoader, or an object whose __iter__ is a generator function."
         )
 
 
 class IterableElements(Iteration):
-    """The elements of one iteration."""
+    """Stream of the elements of an iterable, in one iteration."""
 
     __slots__ = ("_is_stored",)
 

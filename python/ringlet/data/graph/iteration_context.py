@@ -1,4 +1,4 @@
-"""IterationContext: the random choices and the round of one iteration of a graph."""
+"""IterationContext: the random choices and the rounds of one iteration of a graph."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Graph", "IterationContext", "graph_nodes", "position_graph"]
 
 
 class Graph(Protocol):
-    """A node or a distribution plan: an object with input nodes."""
+    """Protocol of nodes and distribution plans: objects with input nodes."""
 
     @property
     def inputs(self) -> tuple[Any, ...]:
@@ -21,7 +21,7 @@ class Graph(Protocol):
 def position_graph(graph: Graph) -> Graph:
     """Return the graph whose position the state of `graph` records.
 
-    That is the graph itself, except for a distribution plan with one element of its dataset per step (property
+    This is the graph itself, except for a distribution plan with one element of its dataset per step (property
     `position_graph`): the position in that dataset is the same for any number of replicas.
     """
     dataset: Graph = getattr(graph, "position_graph", graph)
@@ -29,7 +29,7 @@ def position_graph(graph: Graph) -> Graph:
 
 
 def graph_nodes(root: Graph) -> Iterator[Any]:
-    """Iterate over the nodes of a graph, each once, inputs first and in order."""
+    """Return an iterator over the nodes of a graph; each node comes once, after its inputs."""
     seen: set[int] = set()
     stack: list[tuple[Any, bool]] = [(root, False)]
     while stack:
@@ -66,7 +66,7 @@ class IterationContext:
         return self._choices[node]
 
     def chosen(self, node: Any) -> Any:
-        """Return the choice of a node for this iteration, or None."""
+        """Return the choice of a node for this iteration; None if the node has not chosen."""
         return self._choices.get(node)
 
     def choose(self, node: Any, choice: Any) -> None:
@@ -74,29 +74,29 @@ class IterationContext:
         self._choices[node] = choice
 
     def in_round(self, number: int) -> IterationContext:
-        """Return this iteration in one round of a repeat, or for one of several inner datasets."""
+        """Return the context of one round of a repeat in this iteration, or of one of several inner datasets."""
         return self.at(*self.rounds, number)
 
     def at(self, *rounds: int) -> IterationContext:
-        """Return this iteration in other rounds."""
+        """Return the context of other rounds of this iteration."""
         context = IterationContext()
         context._choices = self._choices
         context.rounds = rounds
         return context
 
     def begin(self, root: Graph) -> None:
-        """Let all nodes of a graph make their choices."""
+        """Make the random choices of all nodes of a graph."""
         for node in graph_nodes(root):
             choose = getattr(node, "choose", None)  # a distribution plan makes no choices
             if choose is not None:
                 choose(self)
 
     def get_state(self, root: Graph) -> list[Any]:
-        """Return the choices of all nodes of a graph, None for nodes without one."""
+        """Return the choices of all nodes of a graph, None for nodes without a choice."""
         return [self._choices.get(node) for node in graph_nodes(root)]
 
     def set_state(self, root: Graph, state: list[Any]) -> None:
-        """Set the choices of another iteration of an equal graph, for all rounds."""
+        """Restore the choices of an iteration of an equal graph, for all rounds."""
         for node, choice in zip(graph_nodes(root), state, strict=True):
             if choice is not None:
                 self._choices[node] = choice

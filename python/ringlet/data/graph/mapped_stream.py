@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class RestoredError(RuntimeError):
-    """Stands for an exception that was pending in an iterator when its state was saved."""
+    """Replaces an exception that was pending in an iterator when the state was saved."""
 
     @staticmethod
     def text(error: BaseException) -> str:
@@ -28,10 +28,10 @@ class RestoredError(RuntimeError):
 
 
 class MappedStream(UnaryStream, Generic[T]):
-    """``function(item)`` for every item of a stream, in up to `num_calls` threads.
+    """Stream of ``function(item)`` for every item of the input, computed in up to `num_calls` threads.
 
-    The function must not reference this stream, which its threads would keep alive. With one call, there are no
-    threads. Unless `is_ordered`, results come as they are ready.
+    The function must not reference this stream, because the threads would keep the stream alive. If `num_calls` is one,
+    no threads are used. Unless `is_ordered`, results are yielded in the order of completion.
     """
 
     __slots__ = ("_again", "_calls", "_failure", "_function", "_is_ordered", "_name", "_num_calls")
@@ -72,7 +72,7 @@ class MappedStream(UnaryStream, Generic[T]):
         raise StopIteration
 
     def _start_call(self, calls: ThreadMap[T, Nest]) -> bool:
-        """Put the next item; False at the end, or after an error, which is raised after the pending results."""
+        """Submit the next item; return False at the end or after an error, which is raised after pending results."""
         if self._failure is not None and not self._again:
             return False
         try:
@@ -89,7 +89,7 @@ class MappedStream(UnaryStream, Generic[T]):
         try:
             raise error or StopIteration
         finally:
-            del error  # the error's traceback holds this frame
+            del error  # the traceback of the error references this frame
 
     def _end_calls(self) -> None:
         calls, self._calls = self._calls, None
@@ -103,7 +103,7 @@ class MappedStream(UnaryStream, Generic[T]):
         super().close()
 
     def get_state(self) -> State:
-        """Return the items whose calls are pending; they will be called again."""
+        """Return a snapshot with the items whose calls are pending; after a restore, these calls are made again."""
         items = [*(self._calls.items() if self._calls is not None else ()), *self._again]
         failure = None if self._failure is None else RestoredError.text(self._failure)
         return {**super().get_state(), **self._save_items(items), "failure": failure}
@@ -115,8 +115,8 @@ class MappedStream(UnaryStream, Generic[T]):
 
     @abstractmethod
     def _save_items(self, items: list[T]) -> dict[str, Any]:
-        """Return the part of the state that holds pending items, and other state of the subclass."""
+        """Return the part of the state with the pending items and other state of the subclass."""
 
     @abstractmethod
     def _load_items(self, state: State) -> list[T]:
-        """Restore that part of a state, and return the items."""
+        """Restore the part of a state that `_save_items` returned, and return the items."""

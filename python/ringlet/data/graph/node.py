@@ -5,9 +5,9 @@ batch``. A node computes nothing. `Node.open` returns a *stream*, a single pass 
 The graph can be inspected and rewritten (`Node.inputs`, `Node.with_inputs`) before it runs.
 
 If the elements of a node are rows of a table (see `ringlet.data.graph.table`), `Node.table` is set, and
-`Node.open_rows` opens a *row stream*, which yields row numbers, many per call. `Batch` turns them into arrays in one
-step; `RowElements` reads them one by one. So an operation that chooses or orders elements is
-implemented twice, once for any elements and once for row numbers; every other operation is implemented once.
+`Node.open_rows` opens a *row stream*, which yields row numbers, many per call. `Batch` turns row numbers into arrays in
+one step; `RowElements` reads the rows one by one. An operation that selects or orders elements is implemented twice,
+for elements and for row numbers; every other operation is implemented once.
 
 Both kinds of streams can be saved and restored in another process: `Stream.get_state` and `Stream.set_state`. The
 state of the iteration as a whole, such as its seeds, is saved with its `IterationContext` (see
@@ -54,16 +54,16 @@ _NO_SETTINGS = frozenset({"name", "runs", "num_parallel_calls", "deterministic"}
 
 def _no_state(stream: object) -> NotImplementedError:
     return NotImplementedError(
-        f"the state of a {type(stream).__name__} cannot be saved or restored. Leave out the operation that made it, or "
-        "read the dataset from its beginning."
+        f"the state of a {type(stream).__name__} cannot be saved or restored. Remove its operation, or read the "
+        "dataset from the beginning."
     )
 
 
 class Stream(ABC):
     """A single pass over the elements of a node.
 
-    After the end, and after `close`, a stream keeps raising StopIteration. An error of user code leaves it open: the
-    next call continues after the failed element.
+    After the end, and after `close`, a stream keeps raising StopIteration. An error of user code leaves the stream
+    open: the next call continues after the failed element.
     """
 
     __slots__ = ("__weakref__",)
@@ -80,9 +80,9 @@ class Stream(ABC):
         """Release threads, files and buffers, down to the source. Idempotent."""
 
     def get_state(self) -> State:
-        """Return a snapshot, from which a new stream of an equal graph continues; this stream stays usable.
+        """Return a snapshot, from which a new stream of an equal graph continues; this stream remains usable.
 
-        A stream at its end, or closed, has the state of an exhausted stream.
+        A stream that is at its end or closed has the state of an exhausted stream.
         """
         raise _no_state(self)
 
@@ -92,7 +92,7 @@ class Stream(ABC):
 
 
 class UnaryStream(Stream):
-    """Base class of streams with one input, `_input`: closes it, and saves its state under ``"input"``.
+    """Base class of streams with one input, `_input`, which is closed and saved (under ``"input"``) with the stream.
 
     Subclasses extend `get_state` and `set_state` with their own state.
     """
@@ -119,7 +119,7 @@ class UnaryStream(Stream):
 
 
 class OneToOneStream(UnaryStream):
-    """Base class of streams with one element for each of the input, whose state is that of the input."""
+    """Base class of streams that yield one element per input element; their state is the state of the input."""
 
     __slots__ = ()
 
@@ -131,7 +131,7 @@ class OneToOneStream(UnaryStream):
 
 
 class RowStream(ABC):
-    """A single pass over the row numbers of a node's elements. It holds memory only, so it has no `close`."""
+    """A single pass over the row numbers of a node's elements. A row stream holds only memory, so it has no `close`."""
 
     __slots__ = ()
 
@@ -162,15 +162,15 @@ class Node(ABC):
         return tuple(value for value in values if isinstance(value, Node))
 
     def with_inputs(self: N, *inputs: Node) -> N:
-        """Return the same operation on other inputs, as many as `inputs` has."""
+        """Return the same operation on other inputs; the number of inputs must not change."""
         names = [f.name for f in dataclasses.fields(self) if isinstance(getattr(self, f.name), Node)]
         return dataclasses.replace(self, **dict(zip(names, inputs, strict=True)))
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The plain values among the fields, in their order.
+        """The fields that are plain values, in order.
 
-        A state is restored only if they are equal. Numbers of threads and names are left out.
+        A state is restored only if these fields are equal. Numbers of threads and names are omitted.
         """
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in _NO_SETTINGS}
         return {name: value for name, value in values.items() if _is_plain(value)}
@@ -183,31 +183,31 @@ class Node(ABC):
     @property
     @abstractmethod
     def element_spec(self) -> Nest:
-        """The nest of TensorSpec of an element."""
+        """The specs of an element, a nest of TensorSpec."""
 
     @property
     @abstractmethod
     def example(self) -> Nest:
-        """A representative element for the inference of specs; never taken from an iteration."""
+        """A representative element for the inference of specs; not taken from an iteration of the dataset."""
 
     @property
     def examples(self) -> tuple[Nest, ...]:
-        """`example`, and others that may differ from it in size, where they are cheap."""
+        """`example`, and further examples that may differ in size, if they are cheap to make."""
         return (self.example,)
 
     @property
     def table(self) -> Table | None:
-        """The table whose rows the elements are, or None."""
+        """The table whose rows are the elements, or None."""
         return None
 
     @property
     def in_order(self) -> bool:
-        """Whether the rows of the table come in order, so that a batch of them is a view."""
+        """Whether elements are consecutive rows of the table, so that a batch is a view."""
         return False
 
     @property
     def from_row_zero(self) -> bool:
-        """Whether the rows of the table are 0, 1, 2, ..., as many as there are elements."""
+        """Whether the elements are the rows 0, 1, 2, ... of the table."""
         return False
 
     @property
@@ -222,13 +222,13 @@ class Node(ABC):
 
     @property
     def bytes_copied(self) -> int:
-        """Bytes of memory that making one element writes, without user code."""
+        """Number of bytes written to make one element, except by user code."""
         return 0
 
     def choose(self, context: IterationContext) -> None:  # noqa: B027 - most nodes make no choice
-        """Make the random choices of an iteration, with `IterationContext.choice`; called when it begins.
+        """Make the random choices of an iteration, with `IterationContext.choice`; called when the iteration begins.
 
-        So a choice does not depend on whether and when a stream that uses it is opened.
+        Therefore, a choice does not depend on whether and when a stream uses it.
         """
 
     def open_rows(self, context: IterationContext) -> RowStream:
@@ -253,7 +253,7 @@ def _is_plain(value: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Transformation(Node):
-    """Base class of nodes with one input; unless overridden, specs and properties are those of the input."""
+    """Base class of nodes with one input; by default, specs and properties are taken from the input."""
 
     input: Node
 
@@ -267,7 +267,7 @@ class Transformation(Node):
 
     @property
     def example(self) -> Nest:
-        """A representative element for the inference of specs; never taken from an iteration."""
+        """A representative element for the inference of specs; not taken from an iteration of the dataset."""
         return self.input.example
 
     @property
@@ -285,16 +285,16 @@ class Transformation(Node):
 
     @property
     def bytes_copied(self) -> int:
-        """Bytes of memory that making one element writes, without user code."""
+        """Number of bytes written to make one element, except by user code."""
         return self.input.bytes_copied
 
 
 class RowElements(Stream):
-    """A stream of the elements at the row numbers of a row stream."""
+    """Stream of the elements at the row numbers of a row stream."""
 
     __slots__ = ("_block", "_numbers", "_rows", "_table")
 
-    # Row numbers to request per call: enough to amortize its cost.
+    # Row numbers to request per call: enough to amortize the cost of a call.
     AT_ONCE = 256
 
     def __init__(self, table: Table, rows: RowStream) -> None:

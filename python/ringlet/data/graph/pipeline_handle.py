@@ -13,7 +13,7 @@ __all__ = ["PipelineHandle"]
 
 
 class Openable(Graph, Protocol):
-    """A node or a distribution plan."""
+    """Protocol of nodes and distribution plans, which can be opened."""
 
     def open(self, context: IterationContext) -> Stream:
         """Open a stream of the elements."""
@@ -23,8 +23,8 @@ class Openable(Graph, Protocol):
 class PipelineHandle:
     """The open stream of a graph, and its iteration context.
 
-    Used by iterators, and by operations that open a dataset returned by a user function: their `context` is
-    ``context.in_round(number)`` of the outer stream, with a different number for each inner dataset.
+    Used by iterators, and by operations that open a dataset returned by a user function. Such an operation passes
+    ``context.in_round(number)`` of the outer stream as `context`, with a different number for each inner dataset.
     """
 
     __slots__ = ("context", "graph", "stream")
@@ -44,12 +44,12 @@ class PipelineHandle:
 
     def get_state(self) -> State:
         """Return a snapshot of the stream and the context."""
-        # The stream first: choices that a thread makes in between are valid for its snapshot as well.
+        # The stream is saved before the context: choices that a thread makes in between are valid for the snapshot too.
         stream = self.stream.get_state()
         return {"run": self.context.get_state(position_graph(self.graph)), "stream": stream}
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot; only before anything is read."""
+        """Restore a snapshot; must be called before anything is read."""
         self.context.set_state(position_graph(self.graph), state["run"])
-        # The open stream uses the choices made at its opening until its own state is set.
+        # Until its own state is set, the open stream uses the choices made when it was opened.
         self.stream.set_state(state["stream"])

@@ -1,4 +1,4 @@
-"""Source nodes of operations: the rows of a table in order, and given elements."""
+"""Source nodes: the rows of a table in order, and the elements of a tuple."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Elements", "TableRows", "TableSource"]
 
 @dataclass(frozen=True, eq=False)
 class TableSource(Node):
-    """The rows of a table, first to last."""
+    """Node of the rows of a table, in order."""
 
     rows: Table = field(repr=False)
 
@@ -36,7 +36,7 @@ class TableSource(Node):
 
     @property
     def example(self) -> Nest:
-        """The first row; zeros if there is none."""
+        """The first row; zeros if the table has no rows."""
         return self._row(0) if self.rows.length else map_structure(zeros_like_spec, self.element_spec)
 
     def _row(self, number: int) -> Nest:
@@ -68,7 +68,7 @@ class TableSource(Node):
 
 
 class TableRows(RowStream):
-    """All row numbers below `length`, in order."""
+    """Stream of all row numbers below `length`, in order."""
 
     __slots__ = ("_length", "_next")
 
@@ -94,10 +94,10 @@ def _apart(leaf: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Elements(Node):
-    """The elements of a tuple, at least one, such as those of a window."""
+    """Node of the elements of a nonempty tuple, such as the elements of a window."""
 
     elements: tuple[Nest, ...] = field(repr=False)
-    # The specs of such elements; those that all given elements conform to, if None.
+    # The specs of the elements; if None, the most specific specs that all elements conform to.
     spec: Nest = field(default=None, repr=False)
 
     @property
@@ -123,7 +123,7 @@ class Elements(Node):
 
 
 class ElementsStream(Stream):
-    """The elements of a tuple."""
+    """Stream of the elements of a tuple."""
 
     __slots__ = ("_elements", "_next")
 

@@ -41,14 +41,14 @@ def row_spec(spec: Any) -> LeafSpec:
     if spec.shape is None:
         return spec  # type: ignore[no-any-return]
     if not spec.shape:
-        raise ValueError(f"unbatch cuts elements into rows, and a component is a scalar: {spec!r}")
+        raise ValueError(f"unbatch cuts elements into rows, but a component is a scalar: {spec!r}")
     if isinstance(spec, DatasetSpec):
         return DatasetSpec(spec.element_spec, spec.shape[1:])
     return TensorSpec(spec.shape[1:], spec.dtype)
 
 
 def common_spec(specs: Sequence[Nest]) -> Nest:
-    """Return the most specific nest of specs that all the given ones conform to; sizes that differ are unknown."""
+    """Return the most specific nest of specs that all given specs conform to; sizes that differ are unknown."""
     return reduce(_common_nest, specs)
 
 
@@ -57,8 +57,8 @@ def _common_nest(one: Nest, other: Nest) -> Nest:
     others, other_shape = flatten(other)
     if shape != other_shape or not all(map(_same_kind, leaves, others)):
         raise TypeError(
-            f"incompatible elements of datasets: {one!r} and {other!r}. Structures and dtypes must be the same; "
-            "convert them in a map."
+            f"incompatible elements of datasets: {one!r} and {other!r}. Structures and dtypes must be equal. Convert "
+            "the elements in a map."
         )
     return unflatten(shape, map(_common, leaves, others))
 
@@ -70,7 +70,9 @@ def _same_kind(one: Any, other: Any) -> bool:
 def _common(one: Any, other: Any) -> Any:
     if isinstance(one, DatasetSpec):
         if len(one.shape) != len(other.shape):
-            raise TypeError(f"incompatible elements of datasets: {one!r} and {other!r} differ in rank")
+            raise TypeError(
+                f"incompatible elements of datasets: {one!r} and {other!r} must have the same number of dimensions"
+            )
         return DatasetSpec(_common_nest(one.element_spec, other.element_spec), _common_sizes(one.shape, other.shape))
     if isinstance(one, OptionalSpec):
         return OptionalSpec(_common_nest(one.element_spec, other.element_spec))

@@ -23,7 +23,7 @@ _DATASET = "a dataset"
 
 
 def stack(elements: list[Nest]) -> Nest:
-    """Stack elements along a new first dimension, in read-only arrays; None stays None."""
+    """Return elements stacked along a new first dimension, in read-only arrays; None stays None."""
     types = set(map(type, elements))
     if all(kind is np.ndarray or issubclass(kind, LEAF_TYPES) for kind in types):
         return _stack_leaves(elements, elements[0], 0)
@@ -34,7 +34,7 @@ def stack(elements: list[Nest]) -> Nest:
         if other != shape:
             raise InvalidArgumentError(
                 f"cannot batch elements of different structure: the first is {shape}, element {number} is {other}. "
-                "Give them one structure in a map before the batch."
+                "Convert them to one structure in a map before the batch."
             )
         rows.append(leaves)
     columns = zip(*rows, strict=True)
@@ -59,7 +59,7 @@ def _stack_leaves(leaves: Any, element: Nest, component: int) -> Any:
         stacked = np.empty(len(leaves), object)
         stacked[:] = leaves
     elif shape:
-        # As np.stack, without creating a view of every leaf.
+        # Like np.stack, but without creating a view of every leaf.
         stacked = np.concatenate(leaves).reshape(len(leaves), *shape)
     else:
         stacked = np.array(leaves)
@@ -79,7 +79,7 @@ def _kind(leaf: Any) -> tuple[tuple[int, ...], Any]:
     if is_dataset(leaf):
         return (), _DATASET
     if is_optional(leaf):
-        OptionalSpec.from_value(leaf).with_batch(None)  # raises
+        OptionalSpec.from_value(leaf).with_batch(None)  # raises TypeError
     array = as_ndarray(leaf)
     return array.shape, array.dtype
 

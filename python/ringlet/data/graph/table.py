@@ -34,7 +34,7 @@ def row_numbers(rows: Rows) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 class Column(Protocol):
-    """The rows of an array, or of a substitute for one."""
+    """Protocol of columns: the rows of an array, or of values computed on request."""
 
     @property
     def spec(self) -> Any:
@@ -61,7 +61,7 @@ class Column(Protocol):
 
 
 class ArrayColumn:
-    """The rows of an array along its first dimension; shares its memory."""
+    """Column of the rows of an array along its first dimension; shares the memory of the array."""
 
     __slots__ = ("_array", "is_memory", "row_bytes")
 
@@ -75,11 +75,11 @@ class ArrayColumn:
 
     @property
     def spec(self) -> Any:
-        """The spec of one row; for datasets, it may call user functions."""
+        """The spec of one row; for datasets, inferring the spec may call user functions."""
         return row_spec(spec_of(self._array))
 
     def row(self, number: int) -> Any:
-        """Return one row: a read-only view, or a scalar of a vector."""
+        """Return one row: a read-only view, or a scalar if the array is a vector."""
         return self._array[number]
 
     def rows(self, rows: Rows) -> Array:
@@ -92,7 +92,7 @@ class ArrayColumn:
 
 
 class NoneColumn:
-    """A component that is None in every row, and in every batch of rows."""
+    """A column that is None in every row and in every batch of rows."""
 
     __slots__ = ()
 
@@ -108,7 +108,7 @@ class NoneColumn:
 
 
 class RangeColumn:
-    """The numbers ``start, start + step, ...``, computed on request."""
+    """Column of the numbers ``start, start + step, ...``, computed on request."""
 
     __slots__ = ("_start", "_step", "is_memory", "row_bytes", "spec")
 
@@ -126,7 +126,7 @@ class RangeColumn:
         """Return numbers as one read-only array."""
         numbers: Array = row_numbers(rows)
         if (self._start, self._step) != (0, 1):
-            # Modulo 2**64: exact whenever the results fit into int64 or uint64.
+            # Computed modulo 2**64, which is exact if the results fit into int64 or uint64.
             step, start = np.uint64(self._step % 2**64), np.uint64(self._start % 2**64)
             numbers = (numbers.view(np.uint64) * step + start).view(np.int64)
         if self.spec.dtype != numbers.dtype:
@@ -136,7 +136,7 @@ class RangeColumn:
 
 
 class Table:
-    """Columns of one length, and the structure of a row."""
+    """Columns of equal length, and the structure of a row."""
 
     __slots__ = ("_bare", "_row", "columns", "length", "shape")
 

@@ -1,7 +1,7 @@
 """ThreadMap: a bounded pool of threads that calls one function, with results in order.
 
-A *call* is one item: waiting, running in a thread, or finished and not yet taken. There are at most
-`num_calls` of them, and as many threads. `put` and `take` are called by one thread; there is no read-ahead.
+A *call* is the function applied to one item. It is waiting, running in a thread, or finished but not yet taken. At most
+`num_calls` calls and threads exist at a time. One thread calls `put` and `take`; no items are read ahead.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ R = TypeVar("R")
 # a smaller element is faster to make than to pass.
 WORTH_A_THREAD_BYTES = 256 * 1024
 
-# Timeout for threads when an iterator is deleted without `close`: it must not hang a program whose
-# map function hangs; a thread still in that function stops when the function returns.
+# Timeout of waiting for threads when an iterator is deleted without `close`, so that a map function that hangs does not
+# block the program. A thread that is still in the function stops when the function returns.
 DROPPED_SECONDS = 1.0
 
 
@@ -40,15 +40,15 @@ def count_calls(num_parallel_calls: int | None) -> int:
 
 
 def other_process(process: int) -> FailedPreconditionError:
-    """Return the error for an iterator with threads that is used in a forked child process."""
+    """Return the error for the use of an iterator with threads in a forked child process."""
     return FailedPreconditionError(
-        f"this iterator was created in process {process}, and its threads do not exist in this forked child. Make a "
-        "new iterator here."
+        f"this iterator was created in process {process}, and its threads do not exist in this forked child process. "
+        "Create a new iterator in the child process."
     )
 
 
 class _Call:
-    """An item and its result."""
+    """An item and the result of its call."""
 
     __slots__ = ("context", "error", "is_done", "item", "result")
 
@@ -68,7 +68,7 @@ class _Call:
 
 
 class _ThreadPool:
-    """State shared by threads and reader; threads hold no reference to the reader, so that it can be collected."""
+    """State shared by the threads and the reader; threads do not reference the reader, which can be collected."""
 
     def __init__(self, function: Callable[[Any], Any], num_threads: int, name: str) -> None:
         self._function = function
@@ -77,11 +77,11 @@ class _ThreadPool:
         self._threads: list[threading.Thread] = []
         self._num_idle = 0
         self._waiting: deque[_Call] = deque()
-        # Reentrant: a garbage collection may finalize another reader, or this one, and shut its pool.
+        # Reentrant, because a garbage collection may finalize any reader, including this one, and shut down its pool.
         self.lock = threading.RLock()
         self._has_work = threading.Condition(self.lock)
         self.has_result = threading.Condition(self.lock)
-        self.finished: deque[_Call] = deque()  # in the order of completion
+        self.finished: deque[_Call] = deque()  # finished calls, in the order of completion
         self.is_shut = False
         self.process = os.getpid()
 
@@ -104,7 +104,7 @@ class _ThreadPool:
                 call.is_done = True
                 self.finished.append(call)
                 self.has_result.notify_all()
-            del call  # otherwise this frame keeps it alive until the next call
+            del call  # otherwise, this frame would keep the object alive until the next call
 
     def _next_call(self) -> _Call | None:
         with self.lock:
@@ -117,7 +117,7 @@ class _ThreadPool:
     def shut(self, timeout_seconds: float | None) -> None:
         """Stop the threads after their current calls."""
         if os.getpid() != self.process:
-            return  # a forked child has no threads, and its copy of the lock may stay locked
+            return  # a forked child process has no threads, and its copy of the lock may stay locked
         with self.lock:
             self.is_shut = True
             self._waiting.clear()
@@ -130,11 +130,11 @@ class _ThreadPool:
 
 
 class ThreadMap(Generic[T, R]):
-    """Calls of a function in threads, at most `num_calls` pending.
+    """Pool of threads that call a function; at most `num_calls` calls are pending.
 
     Threads start on demand. They stop at `close`, when the object is deleted, and at the exit of the interpreter. The
-    function runs in the context (`contextvars`) of the call of `put`. Results come in the order of the items, or of
-    completion.
+    function runs in the context (`contextvars`) of the call of `put`. Results are yielded in the order of the items or
+    of completion.
     """
 
     __slots__ = ("__weakref__", "_calls", "_finalizer", "_is_ordered", "_num_calls", "_team")
@@ -144,9 +144,9 @@ class ThreadMap(Generic[T, R]):
     ) -> None:
         self._num_calls = num_calls
         self._is_ordered = is_ordered
-        self._calls: deque[_Call] = deque()  # calls put and not taken
+        self._calls: deque[_Call] = deque()  # calls that were put but not taken
         self._team = _ThreadPool(function, num_calls, name)
-        # Runs at deletion and at exit, which daemon threads do not block.
+        # Runs when the object is deleted and at exit; daemon threads do not block the exit.
         self._finalizer = weakref.finalize(self, self._team.shut, DROPPED_SECONDS)
 
     def __len__(self) -> int:
@@ -154,7 +154,7 @@ class ThreadMap(Generic[T, R]):
 
     @property
     def is_full(self) -> bool:
-        """Whether a result must be taken before another item is put."""
+        """Whether a result must be taken before another item can be put."""
         return len(self._calls) >= self._num_calls
 
     def items(self) -> list[T]:
@@ -162,7 +162,7 @@ class ThreadMap(Generic[T, R]):
         return [call.item for call in self._calls]
 
     def put(self, item: T) -> None:
-        """Start a call; FailedPreconditionError in a forked child of the process that made the object."""
+        """Start a call; raise FailedPreconditionError in a forked child of the process that made the object."""
         if os.getpid() != self._team.process:
             raise other_process(self._team.process)
         call = _Call(item)
@@ -170,10 +170,10 @@ class ThreadMap(Generic[T, R]):
         self._team.put(call)
 
     def take(self) -> R:
-        """Wait for the next result, or raise its exception; StopIteration if none is pending."""
+        """Return the next result, or raise its exception; raise StopIteration if no call is pending."""
         call = self._wait()
-        # The traceback of an error references its frames and their variables: none of those may reference
-        # the error, or only a garbage collection would delete this object and its threads.
+        # The traceback of an error references frames and their variables. If one of these variables referenced the
+        # error, only a garbage collection would delete this object and its threads.
         error, call.error = call.error, None
         if error is None:
             result: R = call.result

@@ -14,15 +14,15 @@ from ringlet.errors.exception_notes import add_note
 
 __all__ = ["Iteration"]
 
-# Names of methods that return and restore a position: of iterators, and of PyTorch's and Hugging
-# Face's loaders, where they are methods of the iterable itself, called before iteration.
+# Names of the methods that return and restore a position. Iterators have these methods. In PyTorch and Hugging Face,
+# the iterable has them; they are called before iteration.
 _METHODS = (("get_state", "set_state"), ("state_dict", "load_state_dict"))
 
 
 class Iteration(Stream):
     """Base class of streams over an iterable; subclasses convert its values to elements.
 
-    `begin` returns the iterable. It is called when the first element is requested: a stream that is closed before that
+    `begin` returns the iterable. It is called when the first element is requested, so a stream that is closed earlier
     has no side effects.
     """
 
@@ -77,7 +77,7 @@ class Iteration(Stream):
                     try:
                         return {**state, "holder": holder, "place": save_value(methods[0]())}
                     except TypeError:
-                        continue  # its state cannot be saved: elements are counted instead
+                        continue  # the state cannot be saved, so elements are counted instead
         return state
 
     def set_state(self, state: State) -> None:
@@ -102,8 +102,8 @@ class Iteration(Stream):
         methods = _methods(keeper)
         if methods is None:
             raise FailedPreconditionError(
-                f"this state holds the position that {self._name} reported, and the {type(keeper).__name__} here "
-                "has neither set_state nor load_state_dict to restore it. Pass an iterable of the same class."
+                f"this state holds a position reported by {self._name}, but this {type(keeper).__name__} has neither "
+                "set_state nor load_state_dict to restore it. Pass an iterable of the same class."
             )
         return methods[1]
 
@@ -113,8 +113,8 @@ class Iteration(Stream):
                 self._take()
             except StopIteration:
                 raise OutOfRangeError(
-                    f"this state was saved after {count} elements of {self._name}, which has only {number} here. "
-                    "Pass an iterable that yields the same elements again."
+                    f"this state was saved after {count} elements of {self._name}, but only {number} elements exist "
+                    "here. Pass an iterable that yields the same elements again."
                 ) from None
 
 

@@ -1,4 +1,4 @@
-"""Dataset.apply: a function of a whole dataset."""
+"""Dataset.apply: a transformation of a whole dataset by a function."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def apply(self: Dataset, transformation_func: Callable[[Dataset], Dataset], name
     Parameters
     ----------
     transformation_func : callable
-        Takes a dataset and returns another.
+        Takes a dataset and returns another dataset.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
@@ -30,7 +30,7 @@ def apply(self: Dataset, transformation_func: Callable[[Dataset], Dataset], name
     Raises
     ------
     TypeError
-        If it is not callable, or does not return a dataset.
+        If `transformation_func` is not callable or does not return a dataset.
 
     Examples
     --------
@@ -43,5 +43,5 @@ def apply(self: Dataset, transformation_func: Callable[[Dataset], Dataset], name
     check_callable(transformation_func, "apply", "a function of a dataset")
     dataset = transformation_func(self)
     if node_of(dataset) is None:
-        raise TypeError(f"the transformation_func of apply must return a Dataset, and returned {dataset!r}")
+        raise TypeError(f"the transformation_func of apply must return a Dataset, but returned {dataset!r}")
     return dataset

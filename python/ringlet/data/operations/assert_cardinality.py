@@ -18,7 +18,7 @@ __all__ = ["AssertCardinality", "assert_cardinality"]
 
 
 def assert_cardinality(expected_cardinality: int) -> Callable[[Dataset], Dataset]:
-    """Declare the number of elements of a dataset of unknown cardinality, such as a filtered one; for `Dataset.apply`.
+    """Declare the number of elements of a dataset of unknown cardinality, such as a filtered dataset.
 
     Parameters
     ----------
@@ -28,8 +28,8 @@ def assert_cardinality(expected_cardinality: int) -> Callable[[Dataset], Dataset
     Returns
     -------
     callable
-        Takes a dataset, returns one with that cardinality. Its iteration raises FailedPreconditionError if there are
-        fewer elements, or more.
+        A function for `Dataset.apply`: takes a dataset and returns a dataset with the declared cardinality. Iteration
+        raises FailedPreconditionError if the number of elements differs.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def assert_cardinality(expected_cardinality: int) -> Callable[[Dataset], Dataset
 
 @dataclass(frozen=True, eq=False)
 class AssertCardinality(ElementTransform):
-    """The elements of the input, counted."""
+    """Node that checks the number of elements of its input."""
 
     expected: int
 
@@ -60,7 +60,7 @@ class AssertCardinality(ElementTransform):
 
 
 class CountedElements(UnaryStream):
-    """The elements of another stream, checked against the expected number."""
+    """Stream of the elements of its input, whose number is checked."""
 
     __slots__ = ("_count", "_expected")
 

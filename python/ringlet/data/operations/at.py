@@ -44,23 +44,23 @@ def at(dataset: Dataset, index: int) -> Nest:
     Parameters
     ----------
     dataset : Dataset
-        Of arrays (`from_tensor_slices`, `from_tensors`, `range`, `from_list` of elements of one size), with `map`,
-        `batch`, `concatenate`, `enumerate`, `prefetch`, `repeat`, `shard`, `shuffle`, `skip`, `take`, `zip`,
-        `with_options`, `assert_cardinality`, and `cache` in memory, after any operation.
+        A dataset of arrays (`from_tensor_slices`, `from_tensors`, `range`, `from_list` of elements of one size) with
+        the operations `map`, `batch`, `concatenate`, `enumerate`, `prefetch`, `repeat`, `shard`, `shuffle`, `skip`,
+        `take`, `zip`, `with_options` and `assert_cardinality`. Before a `cache` in memory, all operations are allowed.
     index : int
-        The number of the element, from 0.
+        The number of the element, counted from 0.
 
     Returns
     -------
     nest of arrays
-        Only the source elements that it depends on are read. A `shuffle` has one random order of all elements
-        for this function, whatever its buffer; it is not the order of an iteration. A `cache` reads all its elements at
-        the first call.
+        The element. Only the source elements that it depends on are read. For this function, a `shuffle` has one random
+        order of all elements, for any buffer size; it differs from the order of an iteration. A `cache` reads all
+        elements at the first call.
 
     Raises
     ------
     OutOfRangeError
-        If there is no such element. Negative numbers do not count from the end.
+        If `index` is out of range. Negative indices are out of range.
     NotImplementedError
         If an operation has sequential access only, such as `filter`.
     FailedPreconditionError
@@ -76,7 +76,7 @@ def at(dataset: Dataset, index: int) -> Nest:
     """
     node = node_of(dataset)
     if node is None:
-        raise TypeError(f"at needs a Dataset, got {dataset!r}. Dataset.from_tensor_slices(x) makes one of an array.")
+        raise TypeError(f"at requires a Dataset, got {dataset!r}. Use Dataset.from_tensor_slices(x) for an array.")
     try:
         number = as_index(index)
     except TypeError:
@@ -93,8 +93,8 @@ def _element(node: Node, number: int) -> Nest:
         if isinstance(node, Unbatch):
             _check(number, node)
         raise NotImplementedError(
-            f"random access is not implemented for {type(node).__name__}, which has sequential access only. "
-            "dataset.cache() before at stores all of them; a loop or dataset.skip(index) reads up to one."
+            f"random access is not implemented for {type(node).__name__}, which has sequential access only. Call "
+            "dataset.cache() first to store all elements, or read up to the element with dataset.skip(index)."
         )
     _check(number, node)
     return find(node, number)
@@ -105,8 +105,8 @@ def _check(number: int, node: Node) -> None:
     if size < 0:
         kind = "infinite" if size == INFINITE_CARDINALITY else "unknown"
         raise FailedPreconditionError(
-            f"{type(node).__name__} has {kind} cardinality, which does not support random access. Put take(count) or "
-            "assert_cardinality(count) where the number of elements is known, or read the dataset in order."
+            f"{type(node).__name__} has {kind} cardinality, which does not support random access. Apply take(count) or "
+            "assert_cardinality(count), or read the dataset in order."
         )
     _check_range(number, size)
 
@@ -124,7 +124,9 @@ def _of_batch(node: Any, number: int) -> Nest:
 
 def _of_cache(node: Any, number: int) -> Nest:
     if node.filename:
-        raise NotImplementedError("random access is not implemented for a Cache in a file. cache() keeps it in memory.")
+        raise NotImplementedError(
+            "random access is not implemented for a Cache in a file. Use cache() without a file name."
+        )
     if node.from_row_zero:
         return _element(node.input, number)
     if node.cardinality == INFINITE_CARDINALITY:
@@ -145,7 +147,7 @@ def _of_input(node: Any, number: int) -> Nest:
 
 Finder = Callable[[Any, int], Nest]
 
-# Operations with one element for each element of the input.
+# Operations that yield one element for each element of the input.
 _DELEGATES: dict[type[Node], Finder] = {
     AssertCardinality: _of_input,
     Cache: _of_cache,
@@ -154,7 +156,7 @@ _DELEGATES: dict[type[Node], Finder] = {
     WithOptions: _of_input,
 }
 
-# Operations that compute the number of the input's element.
+# Operations that map an element number to an element number of the input.
 _FINDERS: dict[type[Node], Finder] = {
     Batch: _of_batch,
     Concatenate: _of_concatenate,

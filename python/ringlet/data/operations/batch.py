@@ -1,4 +1,4 @@
-"""Dataset.batch: consecutive elements stacked into one."""
+"""Dataset.batch: consecutive elements stacked into batches."""
 
 from __future__ import annotations
 
@@ -41,25 +41,26 @@ def batch(
     ----------
     batch_size : int
     drop_remainder : bool, default False
-        Whether to drop the last batch if it is short. Only then does `element_spec` have the size.
+        Whether to drop the last batch if it is short. If True, `element_spec` has the batch size.
     num_parallel_calls : int, optional
         Number of batches made concurrently, in threads; AUTOTUNE (-1) is the number of cores. Rows of
         arrays are gathered in threads only if batches are large enough.
     deterministic : bool, optional
-        False yields concurrent batches as they finish. Otherwise they keep their order.
+        False yields concurrent batches in the order of completion. Otherwise, the order is kept.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Batches of consecutive slices of arrays are views of those arrays; others are copies. All are read-only.
+        Batches of consecutive slices of arrays are views of these arrays; other batches are copies. All batches are
+        read-only.
 
     Raises
     ------
     InvalidArgumentError
-        If `batch_size` is zero or negative, or `num_parallel_calls` neither positive nor AUTOTUNE; during iteration, if
-        elements differ in structure, shape or dtype.
+        If `batch_size` is zero or negative, or `num_parallel_calls` is neither positive nor AUTOTUNE; during iteration,
+        if elements differ in structure, shape or dtype.
 
     Examples
     --------
@@ -76,7 +77,7 @@ def batch(
 
 @dataclass(frozen=True, eq=False)
 class Batch(Transformation):
-    """Batches of `batch_size` consecutive elements."""
+    """Node of batches of `batch_size` consecutive elements."""
 
     batch_size: int
     drop_remainder: bool
@@ -92,7 +93,7 @@ class Batch(Transformation):
 
     @property
     def element_spec(self) -> Nest:
-        """The specs of the input with one more dimension, known if every batch is full."""
+        """The specs of the input with one more dimension; its size is known if every batch is full."""
         size = self.batch_size if self.drop_remainder else None
         return map_structure(lambda spec: spec.with_batch(size), self.input.element_spec)
 
@@ -123,7 +124,7 @@ class Batch(Transformation):
 
     @property
     def bytes_copied(self) -> int:
-        """Zero for views; else the size of a batch."""
+        """Zero for views; otherwise the size of a batch in bytes."""
         table = self.input.table
         if table is None:
             return sum(getattr(leaf, "nbytes", 0) for leaf in flatten(self.example)[0])
@@ -145,7 +146,7 @@ class Batch(Transformation):
 
 
 class RowGroups(Stream):
-    """The row numbers of each batch."""
+    """Stream of the row numbers of each batch."""
 
     __slots__ = ("_batch_size", "_least", "_rows")
 
@@ -178,7 +179,7 @@ class RowGroups(Stream):
 
 
 class BatchRows(MappedStream[Rows]):
-    """Batches of rows of a table: one slice or one gather of each column."""
+    """Stream of batches of table rows; a batch takes one slice or one gather of each column."""
 
     __slots__ = ()
 
@@ -198,7 +199,7 @@ class BatchRows(MappedStream[Rows]):
 
 
 class BatchBlocks(UnaryStream):
-    """Batches made by the input, such as rows of a columnar file."""
+    """Stream of batches that the input makes, such as rows of a columnar file."""
 
     __slots__ = ("_batch_size", "_least", "_next_batch")
 
@@ -216,7 +217,7 @@ class BatchBlocks(UnaryStream):
 
 
 class Groups(UnaryStream):
-    """The elements of each batch, in a list."""
+    """Stream of lists with the elements of each batch."""
 
     __slots__ = ("_batch_size", "_least")
 
@@ -233,7 +234,7 @@ class Groups(UnaryStream):
 
 
 class BatchElements(MappedStream[list[Nest]]):
-    """Batches of any elements, stacked."""
+    """Stream of batches of any elements."""
 
     __slots__ = ("_node",)
 

@@ -40,12 +40,13 @@ def bucket_by_sequence_length(  # noqa: PLR0917 - the arguments are TensorFlow's
     bucket_boundaries : sequence of int
         The lengths that separate the buckets, ascending.
     bucket_batch_sizes : sequence of int
-        Number of elements in the batches of each bucket; one more than boundaries.
+        Number of elements in the batches of each bucket; its length must exceed the length of `bucket_boundaries` by
+        one.
     padded_shapes, padding_values : optional
         As in `padded_batch`.
     pad_to_bucket_boundary : bool, default False
-        Whether to pad sizes unknown to the spec to one less than the boundary of the bucket, instead of to the
-        longest of the batch.
+        Whether to pad sizes that are unknown in the spec to one less than the boundary of the bucket, instead of to the
+        longest element of the batch.
     no_padding : bool, default False
         Whether to batch without padding.
     drop_remainder : bool, default False
@@ -56,13 +57,14 @@ def bucket_by_sequence_length(  # noqa: PLR0917 - the arguments are TensorFlow's
     Returns
     -------
     Dataset
-        A batch is yielded when its bucket is full; short ones follow at the end, shortest elements first.
+        A batch is yielded when its bucket is full. Short batches follow at the end, in ascending order of element
+        length.
 
     Raises
     ------
     InvalidArgumentError
-        If there is not one batch size more than boundaries; during iteration, if a size is not positive, or if an
-        element is at or beyond the last boundary with `pad_to_bucket_boundary`.
+        If the number of batch sizes is not one more than the number of boundaries. During iteration, if a size is not
+        positive; or, with `pad_to_bucket_boundary`, if the length of an element is not below the last boundary.
     TypeError
         If `element_length_func` is not callable.
 
@@ -95,13 +97,13 @@ def bucket_by_sequence_length(  # noqa: PLR0917 - the arguments are TensorFlow's
 
 @dataclass(frozen=True, eq=False)
 class _Buckets:
-    """The key and window functions for `group_by_window`."""
+    """The functions passed to `group_by_window`."""
 
     source: Dataset
     length_func: Callable[..., Any]
     boundaries: tuple[int, ...]
     sizes: tuple[int, ...]
-    padding: tuple[Nest, Nest] | None  # shapes and values
+    padding: tuple[Nest, Nest] | None  # arguments of `padded_batch`
     pads_to_boundary: bool
     drop_remainder: bool
 
@@ -116,15 +118,15 @@ class _Buckets:
         return self.sizes[int(key)]
 
     def reduce(self, key: Any, window: Dataset) -> Dataset:
-        """Return a dataset of one batch, the window."""
+        """Return a dataset with the window as its only batch."""
         if self.padding is None:
             return window.batch(self.sizes[key], self.drop_remainder)
         shapes, values = self.padding
         if self.pads_to_boundary:
             if key == len(self.boundaries):
                 raise InvalidArgumentError(
-                    "with pad_to_bucket_boundary=True elements must be shorter than the last of bucket_boundaries "
-                    f"{list(self.boundaries)}: add a boundary, or filter longer elements out."
+                    "with pad_to_bucket_boundary=True, elements must be shorter than the last of bucket_boundaries "
+                    f"{list(self.boundaries)}. Add a boundary, or filter out longer elements."
                 )
             shapes = _filled(self._shapes if shapes is None else shapes, self.boundaries[key] - 1)
         return window.padded_batch(self.sizes[key], shapes, values, self.drop_remainder)

@@ -21,28 +21,26 @@ __all__ = ["Cache", "cache"]
 
 
 def cache(self: Dataset, filename: Any = "", name: str | None = None) -> Dataset:
-    """Store the elements of the first complete iteration for all later ones.
+    """Store the elements of the first complete iteration for all later iterations.
 
     Parameters
     ----------
     filename : str or path, optional
-        Store them in the file ``{filename}.ringlet-cache``, which later programs use as well; in
-        memory, if it is empty. The file holds no code, only arrays and text. Delete it when the pipeline
-        changes.
+        If given, elements are stored in the file ``{filename}.ringlet-cache``, which later programs use too; otherwise,
+        in memory. The file holds arrays and text, but no code. Delete the file when the pipeline changes.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Random operations before the cache are the same in every iteration. Elements are shared and read-only. For
-        slices of arrays only their order is stored.
+        Random operations before the cache give the same results in every iteration. Elements are shared and read-only.
+        For slices of arrays, only their order is stored.
 
     Raises
     ------
     TypeError
-        If `filename` is not text; while a file is written, if elements hold values other than numbers
-        and text.
+        If `filename` is not text. While a file is written, if elements hold values other than numbers and text.
     NotFoundError
         During iteration, if the folder of the file does not exist.
     DataLossError
@@ -50,9 +48,9 @@ def cache(self: Dataset, filename: Any = "", name: str | None = None) -> Dataset
 
     Notes
     -----
-    An iteration that ends early, or in which an element raised an exception, stores no cache. If two
-    iterations start before one is complete, each makes its own elements; only one of them writes the file, even if they
-    are in different processes.
+    An iteration that ends early, or in which an element raised an exception, stores no cache. If two iterations start
+    before one is complete, each makes its own elements, but only one of them writes the file, even if they are in
+    different processes.
 
     Examples
     --------
@@ -71,21 +69,21 @@ def cache(self: Dataset, filename: Any = "", name: str | None = None) -> Dataset
 
 @dataclass(frozen=True, eq=False)
 class Cache(Transformation):
-    """The elements of the input, stored in a file, or in memory without a file name."""
+    """Node that stores the elements of its input in a file; in memory if the file name is empty."""
 
     filename: str
-    # The stores in memory. Copies of the node in rewritten graphs share one if they have equal inputs, such
-    # as with other numbers of threads; the shards of two workers have two stores.
+    # The stores in memory. Copies of the node in rewritten graphs share a store if their inputs are equal except for
+    # settings such as the number of threads; the shards of two workers have separate stores.
     stores: dict[Any, Store] = field(default_factory=dict, repr=False)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Whether there is a file; its path may differ."""
+        """Whether elements are stored in a file; the path of the file may differ."""
         return {"file": bool(self.filename)}
 
     @property
     def table(self) -> Table | None:
-        """The table of the input; None with a file."""
+        """The table of the input; None if elements are stored in a file."""
         return None if self.filename else self.input.table
 
     @property
@@ -98,7 +96,7 @@ class Cache(Transformation):
         return self.stores.setdefault((fingerprint(self.input), *sources), Store())
 
     def kept(self) -> Any:
-        """Return all elements, or their row numbers if there is a table, after an iteration that stores them."""
+        """Return all elements, or their row numbers if the node has a table; iterate first if they are not stored."""
         store = self._store
         if store.kept is None:
             for _ in PipelineHandle(self):

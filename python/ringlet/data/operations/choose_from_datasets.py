@@ -1,4 +1,4 @@
-"""choose_from_datasets: elements of several datasets in the order of a dataset of choices."""
+"""choose_from_datasets: elements of several datasets, in the order given by a dataset of choices."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ __all__ = ["Choose", "choose_from_datasets", "nodes_of"]
 def choose_from_datasets(
     datasets: Sequence[Dataset], choice_dataset: Dataset, stop_on_empty_dataset: bool = True, name: str | None = None
 ) -> Dataset:
-    """Select the next element from the dataset named by each element of another dataset.
+    """Take elements from several datasets; another dataset chooses the dataset of each element.
 
     Parameters
     ----------
     datasets : sequence of Dataset
-        Of one structure and the same dtypes.
+        Datasets with elements of equal structure and dtypes.
     choice_dataset : Dataset
-        Of int64: positions in `datasets`.
+        A dataset of int64: positions in `datasets`.
     stop_on_empty_dataset : bool, default True
-        Whether to end when the chosen dataset is exhausted; otherwise the choice is skipped.
+        Whether to end when a chosen dataset is exhausted; otherwise, the choice is skipped.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
@@ -48,9 +48,9 @@ def choose_from_datasets(
     Raises
     ------
     ValueError
-        If there are no datasets.
+        If `datasets` is empty.
     TypeError
-        If one of them is not a dataset, their elements differ in structure or dtype, or choices are not int64.
+        If one of `datasets` is not a Dataset, their elements differ in structure or dtype, or choices are not int64.
     InvalidArgumentError
         During iteration, if a choice is out of range.
 
@@ -74,7 +74,7 @@ def nodes_of(datasets: Sequence[Dataset]) -> tuple[Node, ...]:
     """Return the nodes of datasets with elements of equal structure and dtypes."""
     found = [node_of(dataset) for dataset in datasets]
     if not found:
-        raise ValueError("datasets must not be empty: pass one dataset or more")
+        raise ValueError("datasets must not be empty. Pass at least one dataset.")
     nodes = tuple(node for node in found if node is not None)
     if len(nodes) < len(found):
         raise TypeError(f"datasets must be a sequence of Dataset, got {datasets!r}")
@@ -84,7 +84,7 @@ def nodes_of(datasets: Sequence[Dataset]) -> tuple[Node, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Choose(Node):
-    """The next element of the part named by each choice."""
+    """Node that takes each element from the part selected by a choice."""
 
     choice: Node
     parts: tuple[Node, ...]
@@ -99,7 +99,7 @@ class Choose(Node):
 
     @property
     def cardinality(self) -> int:
-        """INFINITE_CARDINALITY if it cannot end, else UNKNOWN_CARDINALITY."""
+        """INFINITE_CARDINALITY if the elements cannot end, else UNKNOWN_CARDINALITY."""
         if self.choice.cardinality != INFINITE_CARDINALITY:
             return UNKNOWN_CARDINALITY
         endless = [part.cardinality == INFINITE_CARDINALITY for part in self.parts]
@@ -118,7 +118,7 @@ class Choose(Node):
 
 
 class ChooseElements(InputStreams):
-    """The elements of the other inputs, as chosen by the first input."""
+    """Stream of elements of several inputs; the first input chooses the input of each element."""
 
     __slots__ = ("_is_over", "_stops")
 
@@ -156,5 +156,7 @@ class ChooseElements(InputStreams):
 def _position(choice: Any, count: int) -> int:
     at = int(choice)
     if not 0 <= at < count:
-        raise InvalidArgumentError(f"choice_dataset chose dataset {at}, but the datasets are 0 to {count - 1}")
+        raise InvalidArgumentError(
+            f"choice_dataset chose dataset {at}, but datasets has the positions 0 to {count - 1}"
+        )
     return at

@@ -33,21 +33,21 @@ def concatenate(self: Dataset, dataset: Dataset, name: str | None = None) -> Dat
     Parameters
     ----------
     dataset : Dataset
-        Of the same structure and dtypes.
+        A dataset with elements of equal structure and dtypes.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Rows of arrays stay rows of arrays for later operations. Sizes that differ are unknown in its
-        `element_spec`.
+        If both datasets have rows of arrays, later operations process them as rows of arrays. Sizes that differ are
+        unknown in `element_spec`.
 
     Raises
     ------
     TypeError
-        If it is not a dataset, or has elements of another structure or dtype. If user functions make the
-        elements, the check happens in `element_spec`.
+        If `dataset` is not a Dataset, or has elements of another structure or dtype. If user functions make the
+        elements, `element_spec` raises this error.
 
     Examples
     --------
@@ -57,16 +57,14 @@ def concatenate(self: Dataset, dataset: Dataset, name: str | None = None) -> Dat
     """
     other = node_of(dataset)
     if other is None:
-        raise TypeError(
-            f"concatenate needs a Dataset, got {dataset!r}. Dataset.from_tensor_slices makes one of arrays."
-        )
+        raise TypeError(f"concatenate requires a Dataset, got {dataset!r}. Use Dataset.from_tensor_slices for arrays.")
     check_compatible([self.node, other])
     return type(self)(Concatenate(self.node, other))
 
 
 @dataclass(frozen=True, eq=False)
 class Concatenate(Node):
-    """The elements of `first`, then those of `second`."""
+    """Node of the elements of `first`, followed by the elements of `second`."""
 
     first: Node
     second: Node
@@ -122,7 +120,7 @@ class Concatenate(Node):
 
 
 class JoinedColumn:
-    """The rows of one column, then those of another."""
+    """Column of the rows of one column, followed by the rows of another."""
 
     __slots__ = ("_border", "_first", "_second", "is_memory", "row_bytes", "spec")
 
@@ -138,7 +136,7 @@ class JoinedColumn:
         return self._first.row(number) if number < self._border else self._second.row(number - self._border)
 
     def rows(self, rows: Rows) -> Any:
-        """Return rows as one array: from one column if possible, else a copy."""
+        """Return rows as one array: from one column if possible, otherwise a copy."""
         border = self._border
         if isinstance(rows, slice):
             if rows.stop <= border:
@@ -163,7 +161,7 @@ class JoinedColumn:
 
 
 class ConcatenateRows(RowStream):
-    """The row numbers of one stream, then those of another, offset by the length of the first table."""
+    """Stream of the row numbers of one input, followed by the row numbers of another with an offset."""
 
     __slots__ = ("_first", "_second", "_second_from")
 
@@ -192,7 +190,7 @@ class ConcatenateRows(RowStream):
         return slice(rows.start + by, rows.stop + by) if isinstance(rows, slice) else rows + by
 
     def get_state(self) -> State:
-        """Return the states of both; None for the first once it has ended."""
+        """Return the states of both inputs; None for the first input once it has ended."""
         return {"inputs": [None if self._first is None else self._first.get_state(), self._second.get_state()]}
 
     def set_state(self, state: State) -> None:
@@ -205,7 +203,7 @@ class ConcatenateRows(RowStream):
 
 
 class ConcatenateElements(Stream):
-    """The elements of one stream, then those of a node that is opened at the end of the first."""
+    """Stream of the elements of a stream and then of a node, which is opened when the stream ends."""
 
     __slots__ = ("_context", "_input", "_is_second", "_second")
 

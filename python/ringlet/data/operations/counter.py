@@ -43,7 +43,7 @@ def counter(
     Raises
     ------
     InvalidArgumentError
-        If `dtype` is neither.
+        If `dtype` is not a dtype of integers or floats.
     TypeError
         If `start` or `step` is not an integer.
 
@@ -55,17 +55,17 @@ def counter(
     """
     kind = np.dtype(dtype)
     if kind.kind not in "iuf":
-        raise InvalidArgumentError(f"Dataset.counter yields integers or floats, not {kind}")
+        raise InvalidArgumentError(f"the dtype of Dataset.counter must be integers or floats, got {kind}")
     try:
         column = RangeColumn(index(start), index(step), kind)
     except TypeError:
-        raise TypeError(f"Dataset.counter takes integers, got {start!r} and {step!r}") from None
+        raise TypeError(f"start and step of Dataset.counter must be integers, got {start!r} and {step!r}") from None
     return cls(Counter(Table((column,), flatten(0)[1], sys.maxsize)))
 
 
 @dataclass(frozen=True, eq=False)
 class Counter(TableSource):
-    """The rows of a table of the maximum length."""
+    """Node of an infinite sequence of numbers: the rows of a table of the maximum length."""
 
     @property
     def cardinality(self) -> int:

@@ -39,14 +39,14 @@ def enumerate(self: Dataset, start: int = 0, name: str | None = None) -> Dataset
     Returns
     -------
     Dataset
-        The numbers are int64. Consecutive slices of arrays stay slices of arrays for later operations.
+        The numbers are int64. Later operations process consecutive slices of arrays as slices of arrays.
 
     Raises
     ------
     InvalidArgumentError
         If `start` does not fit into int64.
     TypeError
-        If it is not an integer.
+        If `start` is not an integer.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def enumerate(self: Dataset, start: int = 0, name: str | None = None) -> Dataset
 
 @dataclass(frozen=True, eq=False)
 class Enumerate(Transformation):
-    """Pairs of number and element."""
+    """Node of pairs of a number and an element."""
 
     start: int
 
@@ -106,7 +106,7 @@ class Enumerate(Transformation):
 
 
 class EnumerateElements(UnaryStream):
-    """Numbers, and the elements of another stream. A failed element uses up its number."""
+    """Stream of pairs of a number and an element of its input. A failed element consumes its number."""
 
     __slots__ = ("_next",)
 

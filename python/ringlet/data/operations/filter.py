@@ -23,8 +23,7 @@ def filter(self: Dataset, predicate: Callable[..., Any], name: str | None = None
     Parameters
     ----------
     predicate : callable
-        Takes an element, unpacked into arguments if it is a tuple. Returns True or False, or an array that is
-        one bool.
+        Takes an element, unpacked into arguments if it is a tuple. Returns True, False or an array of one bool.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
@@ -38,12 +37,12 @@ def filter(self: Dataset, predicate: Callable[..., Any], name: str | None = None
     TypeError
         If `predicate` is not callable.
     InvalidArgumentError
-        During iteration, if it does not return one bool.
+        During iteration, if `predicate` does not return one bool.
 
     Notes
     -----
     An exception of `predicate` is raised when the next element is requested, with the element number in a note.
-    Iteration can continue after it.
+    Iteration can continue after the exception.
 
     Examples
     --------
@@ -57,7 +56,7 @@ def filter(self: Dataset, predicate: Callable[..., Any], name: str | None = None
 
 @dataclass(frozen=True, eq=False)
 class Filter(ElementTransform):
-    """The elements for which a predicate is true."""
+    """Node of the elements for which a predicate is true."""
 
     predicate: Callable[..., Any]
 
@@ -100,7 +99,7 @@ class PredicateStream(UnaryStream):
 
 
 class FilterElements(PredicateStream):
-    """The elements of another stream for which the predicate is true."""
+    """Stream of the elements of its input for which the predicate is true."""
 
     __slots__ = ()
 

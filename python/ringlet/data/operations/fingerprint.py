@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = ["fingerprint"]
 
-# Fields of nodes that hold caches, or do not affect elements.
+# Fields of nodes that hold caches or do not affect elements.
 _NOT_COUNTED = frozenset({"name", "runs", "stores", "begun", "num_parallel_calls"})
 
-# Counts datasets with parts that cannot be hashed.
+# Unique values for datasets with parts that cannot be hashed.
 _tokens: WeakKeyDictionary[Node, bytes] = WeakKeyDictionary()
 
 
@@ -35,14 +35,14 @@ def fingerprint(self: Dataset) -> np.uint64:
     Returns
     -------
     numpy.uint64
-        A hash of the operations, their arguments, contents of arrays, the code of functions and the values that they
-        refer to. Equal numbers mean equal elements, as long as the functions are deterministic and files do not change.
-        Different numbers do not imply different elements: an object of an unsupported class, such as one that
-        a function refers to, makes the number unique to this dataset.
+        A hash of the operations, their arguments, the contents of arrays, the code of functions and the values that
+        functions refer to. Equal numbers imply equal elements if functions are deterministic and files do not change.
+        Different numbers do not imply different elements: if a function refers to an object of an unsupported class,
+        for example, the number is unique to this dataset.
 
     Notes
     -----
-    All bytes of arrays are read. The number is not TensorFlow's, and may change between releases.
+    All bytes of arrays are read. The number differs from TensorFlow's and may change between releases.
 
     Examples
     --------
@@ -56,12 +56,12 @@ def fingerprint(self: Dataset) -> np.uint64:
 
 
 class _Digest:
-    """Hash of values, each prefixed with the name of its type."""
+    """Hash of a sequence of values; each value is prefixed with the name of its type."""
 
     def __init__(self, root: Node) -> None:
         self._root = root
         self._hash = hashlib.blake2b(digest_size=8)
-        # Objects hashed so far, by identity; references keep the identities unique.
+        # Objects hashed so far, by identity; the references keep identities unique.
         self._seen: dict[int, tuple[int, Any]] = {}
 
     def number(self) -> int:
@@ -107,7 +107,7 @@ class _Digest:
 
 
 def _parts(value: Any) -> Iterable[Any] | None:
-    """Return the parts that distinguish a value from others of its type; None if unsupported."""
+    """Return the parts that distinguish a value from other values of its type; None if the type is unsupported."""
     take = _PARTS.get(type(value))
     if take is not None:
         return take(value)

@@ -1,4 +1,4 @@
-"""The elements of datasets that a function makes, one dataset behind another."""
+"""Dataset.flat_map: the concatenated datasets that a function returns."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def flat_map(self: Dataset, map_func: Callable[..., Dataset], name: str | None =
     Returns
     -------
     Dataset
-        Its cardinality is unknown. Its `element_spec` is found by calling `map_func` on an example.
+        Its cardinality is unknown. Its `element_spec` is inferred by calling `map_func` on an example.
 
     Raises
     ------
     TypeError
-        If `map_func` is not callable; during iteration, if it does not return a dataset.
+        If `map_func` is not callable; during iteration, if `map_func` does not return a dataset.
 
     Notes
     -----
     An exception of `map_func` is raised when the next element is requested, with the element number in a note.
-    Iteration can continue after it.
+    Iteration can continue after the exception.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def flat_map(self: Dataset, map_func: Callable[..., Dataset], name: str | None =
 
 @dataclass(frozen=True, eq=False)
 class FlatMap(ElementTransform):
-    """The elements of the datasets that a function returns for each element."""
+    """Node of the elements of the datasets that a function returns for each element."""
 
     function: Callable[..., Dataset]
     parameter: ClassVar[str] = "map_func"

@@ -45,36 +45,34 @@ def from_generator(  # noqa: PLR0917 - the arguments are TensorFlow's
     output_types : dtype or nest of dtypes, optional
         The dtypes of the components. Pass this or `output_signature`.
     output_shapes : shape or nest of shapes, optional
-        In the structure of `output_types`: sequences of int or None, None where not even the number of dimensions is
-        known. By default, all shapes are unknown.
+        Shapes in the structure of `output_types`: sequences of int or None; None as a shape if the number of dimensions
+        is unknown. By default, all shapes are unknown.
     args : sequence of array_like, optional
         Arguments of `generator`, converted to read-only arrays, NumPy scalars and text.
     output_signature : TensorSpec or nest of TensorSpec, optional
-        The specs of every element, instead of `output_types` and `output_shapes`.
+        The specs of elements, instead of `output_types` and `output_shapes`.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Of unknown cardinality. Elements have the structure and the dtypes of the signature: yielded values are
-        converted as by ``astype``, even if digits are lost, and copied, so that a generator may reuse one buffer
-        for all elements.
+        Its cardinality is unknown. Elements have the structure and the dtypes of the signature. Yielded values are
+        converted as by ``astype``, even if digits are lost, and copied, so that a generator may reuse a buffer.
 
     Raises
     ------
     TypeError
-        If `generator` is not callable, if `args` is not a sequence, or if the types are missing, given twice, or
-        invalid.
+        If `generator` is not callable, `args` is not a sequence, or the types are missing, given twice, or invalid.
     ValueError
-        If `output_shapes` has another structure than `output_types`.
+        If the structures of `output_shapes` and `output_types` differ.
     InvalidArgumentError
-        During iteration, if an element has another structure or shape than the signature, or cannot be converted.
+        During iteration, if an element differs from the signature in structure or shape, or cannot be converted.
 
     Notes
     -----
-    An exception of the generator is raised when the element is requested, with the element number in a note; the
-    iteration ends with it. After an element that does not conform to the signature, iteration can continue.
+    An exception of the generator is raised when the element is requested, with the element number in a note. The
+    exception ends the iteration. After an element that does not conform to the signature, iteration can continue.
 
     To restore an iterator (`DatasetIterator.set_state`), the generator is called again and read to the same position.
 
@@ -105,16 +103,16 @@ def _leaf(value: Any) -> Any:
 def _signature(output_types: Nest, output_shapes: Nest, output_signature: Nest) -> Nest:
     if output_signature is None:
         if output_types is None:
-            raise TypeError("from_generator needs the specs of its elements: pass output_signature or output_types")
+            raise TypeError("from_generator requires the specs of its elements. Pass output_signature or output_types.")
         return _typed(output_types, output_shapes)
     for given, name in ((output_types, "output_types"), (output_shapes, "output_shapes")):
         if given is not None:
-            raise TypeError(f"pass either output_signature or {name}, not both: the signature is complete")
+            raise TypeError(f"output_signature and {name} cannot be combined. Pass one of them.")
     for spec in [output_signature] if isinstance(output_signature, list) else flatten(output_signature)[0]:
         if not isinstance(spec, (TensorSpec, DatasetSpec, NoneTensorSpec)):
             raise TypeError(
-                "output_signature must hold TensorSpec, DatasetSpec or NoneTensorSpec, in tuples and dictionaries, but "
-                f"found {spec!r} of class {type(spec).__name__}"
+                "output_signature must consist of TensorSpec, DatasetSpec or NoneTensorSpec, in tuples and "
+                f"dictionaries, got {spec!r} of class {type(spec).__name__}"
             )
     return output_signature
 
@@ -127,15 +125,17 @@ def _typed(output_types: Nest, output_shapes: Nest) -> Nest:
 
 def _dtype(value: DTypeLike) -> np.dtype[Any]:
     if isinstance(value, list):
-        raise TypeError(f"output_types must hold dtypes, in tuples and dictionaries, but found the list {value!r}")
+        raise TypeError(f"output_types must consist of dtypes, in tuples and dictionaries, got the list {value!r}")
     if value is None:
-        raise TypeError("output_types must hold dtypes, but found None: use output_signature with NoneTensorSpec()")
+        raise TypeError(
+            "output_types must consist of dtypes, got None. Use output_signature with NoneTensorSpec() instead."
+        )
     return np.dtype(value)
 
 
 @dataclass(frozen=True, eq=False)
 class GeneratorSource(Node):
-    """The values of ``generator(*arguments)``, in the structure and the dtypes of a signature."""
+    """Node of the values of ``generator(*arguments)``, with the structure and the dtypes of a signature."""
 
     generator: Callable[..., Iterable[Any]]
     arguments: tuple[Any, ...]
@@ -155,7 +155,7 @@ class GeneratorSource(Node):
 
     @property
     def example(self) -> Nest:
-        """The first element, read by a separate iteration; zeros if there is none."""
+        """The first element, read by a separate iteration; zeros if the generator yields no elements."""
         stream = GeneratorElements(self)
         try:
             return next(stream)
@@ -173,7 +173,7 @@ class GeneratorSource(Node):
 
 
 class GeneratorElements(Iteration):
-    """The elements of one iteration."""
+    """Stream of the elements of a generator, in one iteration."""
 
     __slots__ = ("_paths", "_shape", "_signature", "_specs")
 
@@ -191,8 +191,8 @@ class GeneratorElements(Iteration):
         except (ValueError, TypeError):
             types = map_structure(_type_name, self._signature)
             raise InvalidArgumentError(
-                f"{where} does not have the expected structure: {types} was expected, and {value!r} was yielded. A "
-                "list is one array; yield a tuple for several."
+                f"{where} does not have the expected structure: {types} was expected, but {value!r} was yielded. A "
+                "list is one array; yield a tuple for several components."
             ) from None
         parts = zip(leaves, self._specs, self._paths, strict=True)
         return unflatten(self._shape, [_converted(leaf, spec, where + path) for leaf, spec, path in parts])
@@ -203,7 +203,7 @@ def _type_name(spec: Any) -> str:
 
 
 def _in_structure(signature: Nest, value: Any) -> Nest:
-    """Return the value with plain tuples and dictionaries wherever the signature has them."""
+    """Return the value with plain tuples and dictionaries where the signature has them."""
     if type(signature) is tuple and isinstance(value, tuple):
         return tuple([_in_structure(*pair) for pair in zip(signature, value, strict=True)])
     if type(signature) is dict and isinstance(value, Mapping) and signature.keys() == value.keys():
@@ -214,7 +214,7 @@ def _in_structure(signature: Nest, value: Any) -> Nest:
 def _converted(value: Any, spec: Any, where: str) -> Any:
     if not isinstance(spec, TensorSpec):
         if not spec.is_compatible_with(value):
-            raise InvalidArgumentError(f"{where} is incompatible with the expected {spec!r}: {value!r} was yielded")
+            raise InvalidArgumentError(f"{where} is incompatible with the expected {spec!r}, got {value!r}")
         return value
     try:
         array = _cast(_leaf(value), spec)
@@ -231,13 +231,13 @@ def _converted(value: Any, spec: Any, where: str) -> Any:
 
 
 def _cast(leaf: Any, spec: TensorSpec) -> Any:
-    """Return a new read-only array of the dtype of the spec, or the scalar or text."""
+    """Return a new read-only array, scalar or text with the dtype of the spec."""
     if kind_of(leaf) is not None:
         return in_kind_of(leaf, np.asarray(_cast(as_ndarray(leaf), spec)), is_own=True)
     kind = getattr(leaf, "dtype", np.dtype(object)).kind
     if spec.dtype.kind in "OUS":
         if kind not in "OUS":
-            raise TypeError("it is neither text nor bytes")
+            raise TypeError("the value is neither text nor bytes")
         return leaf
     if isinstance(leaf, (str, bytes)):
         return np.asarray(leaf).astype(spec.dtype)[()]

@@ -14,14 +14,14 @@ __all__ = ["from_iterable"]
 
 
 def from_iterable(cls: type[Dataset], iterable: Iterable[Any], name: str | None = None) -> Dataset:
-    """Create a dataset of an iterable: a list of arrays, a PyTorch ``DataLoader``, a Hugging Face dataset.
+    """Create a dataset from an iterable: a list of arrays, a PyTorch ``DataLoader``, a Hugging Face dataset.
 
     Parameters
     ----------
     iterable : iterable
-        Of arrays, numbers, text, and nests of them in tuples and dictionaries. A list that holds arrays is a structure,
-        too, as a ``DataLoader`` yields it; a list of numbers or text is one array. It is iterated anew for
-        every iteration of the dataset; an iterator supports one.
+        An iterable of arrays, numbers, text, or nests of these in tuples and dictionaries. A list that holds arrays is
+        a structure, as in batches of a ``DataLoader``; a list of numbers or text is one array. Every iteration of the
+        dataset starts a new iteration of the iterable; an iterator supports only one.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
@@ -29,22 +29,22 @@ def from_iterable(cls: type[Dataset], iterable: Iterable[Any], name: str | None 
     -------
     Dataset
         NumPy arrays become read-only: views if the iterable is a list or a tuple, otherwise copies, since an iterator
-        may reuse one buffer. Arrays of other libraries are kept. Only the length of
-        a list or a tuple is used. `element_spec` reads the first element in a separate iteration.
+        may reuse one buffer. Arrays of other libraries are yielded unchanged. The cardinality is known only for a list
+        or a tuple. `element_spec` reads the first element in a separate iteration.
 
     Raises
     ------
     TypeError
-        If it is not iterable, or is an array, a mapping or text, which would be iterated by mistake.
+        If `iterable` is not iterable, or is an array, a mapping or text.
 
     Notes
     -----
     An exception of the iterable is raised when the element is requested, with the element number in a note.
 
     The state of an iterator (`DatasetIterator.get_state`) holds the position that is reported by the iterable or its
-    iterator: with ``state_dict`` and ``load_state_dict``, or ``get_state`` and ``set_state``. For others it holds the
-    number of elements taken; to restore it, as many are read and discarded, so that they must come in the same
-    order again. A shuffling ``DataLoader`` then needs a `generator` with a seed.
+    iterator: with ``state_dict`` and ``load_state_dict``, or ``get_state`` and ``set_state``. For other iterables, the
+    state holds the number of elements taken. Restoring it reads and discards this number of elements, so their order
+    must be the same in every iteration. A shuffling ``DataLoader`` then requires a `generator` with a seed.
 
     Examples
     --------

@@ -19,13 +19,13 @@ __all__ = ["from_list"]
 
 
 def from_list(cls: type[Dataset], elements: Any, name: str | None = None) -> Dataset:
-    """Create a dataset of the elements of a list (``tf.data.experimental.from_list``).
+    """Create a dataset from a list of elements (``tf.data.experimental.from_list``).
 
     Parameters
     ----------
     elements : list
-        Elements of one structure and one dtype per component: arrays, numbers, text, and nests of them in tuples and
-        dictionaries. A list inside an element is one array. Arrays are copied.
+        Elements of equal structure and dtypes: arrays, numbers, text, and nests of these in tuples and dictionaries. A
+        list inside an element is one array. Arrays are copied.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
@@ -37,7 +37,7 @@ def from_list(cls: type[Dataset], elements: Any, name: str | None = None) -> Dat
     Raises
     ------
     InvalidArgumentError
-        If `elements` is not a list, is empty, or its elements hold no array.
+        If `elements` is not a list, is empty, or its elements contain no array.
     TypeError
         If the elements differ in structure or dtype.
 
@@ -55,12 +55,12 @@ def from_list(cls: type[Dataset], elements: Any, name: str | None = None) -> Dat
     """
     if not isinstance(elements, list) or not elements:
         raise InvalidArgumentError(
-            f"from_list needs a list of at least one element, got {elements!r}. "
-            "Dataset.range(0) is an empty dataset; Dataset.from_tensor_slices takes arrays."
+            f"from_list requires a list of at least one element, got {elements!r}. Use Dataset.range(0) for an empty "
+            "dataset, or Dataset.from_tensor_slices for arrays."
         )
     given = list(map(as_element, elements))
     if not flatten(given[0])[0]:
-        raise InvalidArgumentError(f"from_list needs elements with at least one array: got {elements[0]!r}.")
+        raise InvalidArgumentError(f"from_list requires elements with at least one array, got {elements[0]!r}.")
     spec = common_spec([map_structure(spec_of, element) for element in given])
     if all(leaf.is_fully_defined for leaf in flatten(spec)[0]):
         return cls.from_tensor_slices(stack(given))
@@ -69,7 +69,7 @@ def from_list(cls: type[Dataset], elements: Any, name: str | None = None) -> Dat
 
 @dataclass(frozen=True, eq=False)
 class ListSource(IterableSource):
-    """A list of elements whose sizes differ."""
+    """Node of the elements of a list, with different sizes."""
 
     spec: Nest = field(default=None, repr=False)
 

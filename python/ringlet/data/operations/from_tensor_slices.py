@@ -21,28 +21,28 @@ __all__ = ["from_tensor_slices"]
 
 
 def from_tensor_slices(cls: type[Dataset], tensors: Nest, name: str | None = None) -> Dataset:
-    """Create a dataset whose elements are the slices of arrays along their first dimension.
+    """Create a dataset of the slices of arrays along their first dimension.
 
     Parameters
     ----------
     tensors : array, or nest of arrays of one length
-        Tuples and dictionaries are the structure of the elements; a list is one array. Anything that NumPy
-        can view is shared, not copied, so it must not change while the dataset is used: elements are views of it.
-        PyTorch tensors and JAX arrays yield elements of the same library. A list of datasets is an array of datasets;
-        a component may be None, and is then None in every element.
+        Tuples and dictionaries are the structure of the elements; a list is one array. Memory that NumPy can view is
+        shared, not copied, and must not change while the dataset is used: elements are views. PyTorch tensors and JAX
+        arrays yield elements of the same library. A list of datasets is an array of datasets. A component that is None
+        is None in every element.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Element ``i`` has the structure of `tensors` and holds row ``i`` of every array: read-only views, scalars where
-        the array is a vector.
+        Element ``i`` has the structure of `tensors` and holds row ``i`` of every array: a read-only view, or a scalar
+        if the array is a vector.
 
     Raises
     ------
     InvalidArgumentError
-        If an array is a scalar, arrays differ in length, or there is none.
+        If an array is a scalar, arrays differ in length, or `tensors` contains no array.
 
     Examples
     --------
@@ -56,14 +56,14 @@ def from_tensor_slices(cls: type[Dataset], tensors: Nest, name: str | None = Non
     nest = as_element(tensors)
     leaves, shape = flatten(nest)
     if all(leaf is None for leaf in leaves):
-        raise InvalidArgumentError(f"from_tensor_slices needs at least one array, got {tensors!r}.")
+        raise InvalidArgumentError(f"from_tensor_slices requires at least one array, got {tensors!r}.")
     columns = [_column(leaf, path) for leaf, path in zip(leaves, paths(nest), strict=True)]
     lengths = {path: len(column) for path, column in zip(paths(nest), columns, strict=True) if _has_rows(column)}
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"tensors{path}: {length}" for path, length in lengths.items())
         raise InvalidArgumentError(
-            f"from_tensor_slices needs arrays of one length along their first dimension, got ({found}). "
-            "Truncate them to the shortest, or repeat rows of the others."
+            f"from_tensor_slices requires arrays of equal length along their first dimension, got ({found}). Truncate "
+            "the arrays to the shortest, or repeat rows of the shorter arrays."
         )
     return cls(TableSource(Table(tuple(columns), shape, next(iter(lengths.values())))))
 
@@ -77,13 +77,13 @@ def _column(leaf: Nest, path: str) -> ArrayColumn | AdapterColumn | NoneColumn:
         return NoneColumn()
     if is_dataset(leaf):
         raise InvalidArgumentError(
-            f"from_tensor_slices slices arrays along their first dimension, and tensors{path} is a dataset: {leaf!r}. "
-            "Dataset.from_tensors makes it one element; a list of datasets is an array of them."
+            f"from_tensor_slices slices arrays along their first dimension, but tensors{path} is a dataset: {leaf!r}. "
+            "Use Dataset.from_tensors for a dataset as one element, or a list of datasets as an array of datasets."
         )
     is_other = kind_of(leaf) is not None
     if (leaf.ndim if is_other else np.ndim(leaf)) == 0:
         raise InvalidArgumentError(
-            f"from_tensor_slices slices arrays along their first dimension, and tensors{path} has none: {leaf!r}. "
-            "Add one with np.atleast_1d(x)."
+            f"from_tensor_slices slices arrays along their first dimension, but tensors{path} is a scalar: {leaf!r}. "
+            "Add a dimension with np.atleast_1d(x)."
         )
     return array_column(leaf)

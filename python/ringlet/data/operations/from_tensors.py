@@ -27,10 +27,9 @@ def from_tensors(cls: type[Dataset], tensors: Nest, name: str | None = None) -> 
     Parameters
     ----------
     tensors : array, or nest of arrays
-        The element. Tuples and dictionaries are its structure; a list is one array. Anything that NumPy
-        can view is shared, not copied, so it must not change while the dataset is used. PyTorch tensors and JAX arrays
-        are kept. A dataset is a component with a `DatasetSpec`; a component
-        may be None.
+        The element. Tuples and dictionaries are its structure; a list is one array. Memory that NumPy can view is
+        shared, not copied, and must not change while the dataset is used. PyTorch tensors and JAX arrays are unchanged.
+        A component may be a dataset, whose spec is a `DatasetSpec`, or None.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
@@ -41,7 +40,7 @@ def from_tensors(cls: type[Dataset], tensors: Nest, name: str | None = None) -> 
     Raises
     ------
     InvalidArgumentError
-        If the nest holds no array.
+        If `tensors` contains no array.
     TypeError
         If NumPy cannot convert a leaf to numbers or text.
 
@@ -57,7 +56,7 @@ def from_tensors(cls: type[Dataset], tensors: Nest, name: str | None = None) -> 
     """
     leaves, shape = flatten(as_element(tensors))
     if all(leaf is None for leaf in leaves):
-        raise InvalidArgumentError(f"from_tensors needs at least one array, got {tensors!r}.")
+        raise InvalidArgumentError(f"from_tensors requires at least one array, got {tensors!r}.")
     return cls(TableSource(Table(tuple(array_column(_one_row(leaf)) for leaf in leaves), shape, 1)))
 
 
@@ -66,7 +65,7 @@ def _one_row(leaf: Any) -> Any:
         return None
     if kind_of(leaf) is not None:
         return in_kind_of(leaf, as_ndarray(leaf)[np.newaxis], is_own=True)
-    # Text has no dtype: it stays an object.
+    # Text has no dtype and stays an object.
     array = np.asarray(leaf, dtype=object if type(leaf) in (str, bytes) else None)
     row: Array = array[np.newaxis]
     return row

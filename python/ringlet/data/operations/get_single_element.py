@@ -28,7 +28,7 @@ def get_single_element(self: Dataset, name: str | None = None) -> Nest:
     Raises
     ------
     InvalidArgumentError
-        If there is no element, or more than one.
+        If the dataset has no element, or more than one.
 
     Examples
     --------
@@ -40,5 +40,7 @@ def get_single_element(self: Dataset, name: str | None = None) -> Nest:
         found = [element for element, _ in zip(elements, range(2), strict=False)]
     if len(found) != 1:
         counted = "more than one element" if found else "no element"
-        raise InvalidArgumentError(f"the dataset has {counted}, but exactly one is required. take(1) keeps the first.")
+        raise InvalidArgumentError(
+            f"the dataset has {counted}, but exactly one is required. Call take(1) to keep the first element."
+        )
     return found[0]

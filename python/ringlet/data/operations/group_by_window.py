@@ -44,12 +44,12 @@ def group_by_window(  # noqa: PLR0917 - the arguments are TensorFlow's
     key_func : callable
         Takes an element, unpacked into arguments if it is a tuple. Returns an integer.
     reduce_func : callable
-        Takes a key (int64) and a dataset of consecutive elements of that key, at most the size of a window. Returns
-        a Dataset.
+        Takes a key (int64) and a window: a dataset of consecutive elements with this key. Returns a Dataset.
     window_size : int, optional
         Number of elements in a window.
     window_size_func : callable, optional
-        Takes a key and returns the size of its windows; called once for each key. Pass this or `window_size`.
+        Takes a key and returns the size of its windows; called once for each key. Pass `window_size` or
+        `window_size_func`.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
@@ -75,7 +75,7 @@ def group_by_window(  # noqa: PLR0917 - the arguments are TensorFlow's
     """
     if (window_size is None) == (window_size_func is None):
         raise InvalidArgumentError(
-            f"group_by_window needs either window_size or window_size_func, got {window_size!r} and "
+            f"group_by_window requires either window_size or window_size_func, got {window_size!r} and "
             f"{window_size_func!r}."
         )
     for function in (key_func, reduce_func, *([] if window_size_func is None else [window_size_func])):
@@ -88,14 +88,14 @@ def group_by_window(  # noqa: PLR0917 - the arguments are TensorFlow's
 
 @dataclass(frozen=True, eq=False)
 class GroupByWindow(FlatMap):
-    """The elements of the datasets that a function returns for keys and windows."""
+    """Node of the elements of the datasets that a function returns for keys and windows."""
 
     parameter: ClassVar[str] = "reduce_func"
 
 
 @dataclass(frozen=True, eq=False)
 class WindowGroups(ElementTransform):
-    """Pairs of a key and a window of elements of that key."""
+    """Node of pairs of a key and a window of elements with this key."""
 
     key_func: Callable[..., Any]
     size: int | Callable[[Any], Any] | None
@@ -127,7 +127,7 @@ class WindowGroups(ElementTransform):
         return tuple((np.int64(key), window) for key in keys)
 
     def size_of(self, key: int) -> int:
-        """Return the size of the windows of a key."""
+        """Return the window size for a key."""
         size = self.size(np.int64(key)) if callable(self.size) else self.size
         return positive(integer(size, "window_size"), "window_size")
 
@@ -136,7 +136,7 @@ class WindowGroups(ElementTransform):
 
 
 def integer(answer: Any, name: str) -> int:
-    """Return the result of a function as a Python integer."""
+    """Return the result of a user function as a Python integer."""
     array = np.asarray(answer) if kind_of(answer) is None else as_ndarray(answer)
     if array.ndim or array.dtype.kind not in "iu":
         raise InvalidArgumentError(f"{name} must return one integer, such as np.int64(0), got {answer!r}.")
@@ -144,7 +144,7 @@ def integer(answer: Any, name: str) -> int:
 
 
 class GroupedElements(UnaryStream):
-    """Windows that are full, and after the end of the input those that are short."""
+    """Stream of full windows, followed by short windows after the end of the input."""
 
     __slots__ = ("_count", "_groups", "_is_input_over", "_key_of", "_node", "_sizes")
 

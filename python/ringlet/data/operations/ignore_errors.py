@@ -24,15 +24,15 @@ def ignore_errors(self: Dataset, log_warning: bool = False, name: str | None = N
     Parameters
     ----------
     log_warning : bool, default False
-        Whether to log each of them at WARNING.
+        Whether to log each dropped element at level WARNING.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Its cardinality is unknown. A failed batch is dropped as a whole: ignore errors
-        before the batch to drop only the failed element.
+        Its cardinality is unknown. If an element of a batch fails, the whole batch is dropped. To drop only the failed
+        element, ignore errors before the batch.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def ignore_errors(self: Dataset, log_warning: bool = False, name: str | None = N
 
 @dataclass(frozen=True, eq=False)
 class IgnoreErrors(ElementTransform):
-    """The elements of the input that raise no exception."""
+    """Node of the elements of its input that raise no exception."""
 
     log_warning: bool
 
@@ -60,7 +60,7 @@ class IgnoreErrors(ElementTransform):
 
 
 class IgnoreErrorsElements(UnaryStream):
-    """The elements of another stream, skipping exceptions."""
+    """Stream of the elements of its input, except elements that raise an exception."""
 
     __slots__ = ("_log_warning",)
 

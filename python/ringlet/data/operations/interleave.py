@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Interleave", "interleave"]
 
-# The default. A fixed number, so that the order is the same on every machine.
+# The default, a fixed number, so that the order is the same on every machine.
 DEFAULT_CYCLE_LENGTH = 4
 
 
@@ -44,28 +44,28 @@ def interleave(  # noqa: PLR0917 - the arguments are TensorFlow's
     block_length : int, default 1
         Number of consecutive elements from each dataset.
     num_parallel_calls : int, optional
-        Number of open datasets read concurrently, in threads, at most `cycle_length`; or AUTOTUNE.
+        Number of open datasets that are read concurrently, in threads: at most `cycle_length`, or AUTOTUNE.
     deterministic : bool, optional
-        False yields elements of any open dataset that is ready. Otherwise the order is that without threads.
+        False yields elements of any open dataset that is ready. Otherwise, the order is the same as without threads.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        When one of the open datasets ends, the next one is opened at its next turn.
+        When an open dataset ends, the next dataset takes its place at its next turn.
 
     Raises
     ------
     InvalidArgumentError
-        If `cycle_length`, `block_length` or `num_parallel_calls` is zero or less, and not AUTOTUNE, or
-        `num_parallel_calls` is more than `cycle_length`.
+        If `cycle_length`, `block_length` or `num_parallel_calls` is neither positive nor AUTOTUNE, or
+        `num_parallel_calls` is greater than `cycle_length`.
     TypeError
-        If `map_func` is not callable; during iteration, if it does not return a dataset.
+        If `map_func` is not callable; during iteration, if `map_func` does not return a dataset.
 
     Notes
     -----
-    An exception of `map_func` or of an inner dataset is raised in order; iteration can continue after it.
+    An exception of `map_func` or of an inner dataset is raised in order. Iteration can continue after the exception.
 
     Examples
     --------
@@ -81,15 +81,15 @@ def interleave(  # noqa: PLR0917 - the arguments are TensorFlow's
     block = 1 if block_length is None else positive(block_length, "block_length")
     if num_parallel_calls is not None and num_parallel_calls > cycle and not is_automatic:
         raise InvalidArgumentError(
-            f"num_parallel_calls must not be more than cycle_length: {num_parallel_calls} calls exceed the "
-            f"{cycle} open datasets. Make cycle_length larger, or pass AUTOTUNE ({AUTOTUNE})."
+            f"num_parallel_calls must be at most cycle_length, got {num_parallel_calls} calls for {cycle} open "
+            f"datasets. Increase cycle_length, or pass AUTOTUNE ({AUTOTUNE})."
         )
     return type(self)(Interleave(self.node, map_func, cycle, block, num_parallel_calls, deterministic))
 
 
 @dataclass(frozen=True, eq=False)
 class Interleave(FlatMap):
-    """The elements of `cycle_length` inner datasets at a time, `block_length` of each in turn."""
+    """Node that reads `cycle_length` inner datasets at a time and yields `block_length` elements of each in turn."""
 
     cycle_length: int
     block_length: int
@@ -98,7 +98,7 @@ class Interleave(FlatMap):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN_CARDINALITY; INFINITE_CARDINALITY with threads and an infinite input, as in TensorFlow."""
+        """UNKNOWN_CARDINALITY, but INFINITE_CARDINALITY for an infinite input with threads, as in TensorFlow."""
         is_endless = self.input.cardinality == INFINITE_CARDINALITY
         return INFINITE_CARDINALITY if is_endless and self.num_parallel_calls is not None else UNKNOWN_CARDINALITY
 

@@ -31,13 +31,11 @@ def list_files(
 
     Parameters
     ----------
-    file_pattern : str, bytes, path, or list of them
-        ``*`` stands for any characters, ``?`` for one, ``[ab]``, ``[a-z]`` and ``[!a]`` for one of a set; none of them
-        for ``/``. A backslash escapes the next character. Names that begin with a dot match like
-        others.
+    file_pattern : str, bytes, path, or list of these
+        ``*`` matches any characters, ``?`` matches one, and ``[ab]``, ``[a-z]`` and ``[!a]`` match one of a set; none
+        of them matches ``/``. A backslash escapes the next character. Names that begin with a dot match too.
     shuffle : bool, default True
-        Whether to yield the names in random order, a different one in each iteration. False yields them
-        sorted.
+        Whether to yield the names in random order, which differs in each iteration. Otherwise, names are sorted.
     seed : int, optional
         Seed of the shuffle.
     name : str, optional
@@ -46,8 +44,8 @@ def list_files(
     Returns
     -------
     Dataset
-        Names are text, or bytes if the patterns are. They have the prefix of their pattern; ``./`` if that begins
-        with a wildcard. A file that matches several patterns is yielded once for each.
+        Names are text, or bytes if the patterns are bytes. They begin with the folder of the pattern, or with ``./`` if
+        the pattern begins with a wildcard. A file that matches several patterns is yielded once for each pattern.
 
     Raises
     ------
@@ -71,7 +69,7 @@ def list_files(
     names = sorted(name for pattern in patterns for name in matching_files(os.fsdecode(pattern)))
     if not names:
         raise InvalidArgumentError(
-            f"no files matched pattern: {', '.join(map(os.fsdecode, patterns))} (looked for in {Path.cwd()})"
+            f"no files matched pattern: {', '.join(map(os.fsdecode, patterns))} (searched in {Path.cwd()})"
         )
     is_bytes = any(isinstance(pattern, bytes) for pattern in patterns)
     found = np.array([os.fsencode(name) if is_bytes else name for name in names], dtype=object)
@@ -83,11 +81,11 @@ def _patterns(given: Any) -> list[str | bytes]:
     is_one = isinstance(given, (str, bytes, os.PathLike))
     items = [given] if is_one else np.asarray(given, dtype=object)
     if np.ndim(items) != 1:
-        raise InvalidArgumentError(f"file_pattern must be one pattern or a list of them, got {given!r}")
+        raise InvalidArgumentError(f"file_pattern must be one pattern or a list of patterns, got {given!r}")
     try:
         return [os.fspath(item) for item in items]
     except TypeError:
-        raise TypeError(f"file_pattern must be text, a path, or a list of them, got {given!r}") from None
+        raise TypeError(f"file_pattern must be text, a path, or a list of these, got {given!r}") from None
 
 
 def matching_files(pattern: str) -> list[str]:
@@ -105,11 +103,11 @@ def _first_wild(pattern: str) -> int:
 
 
 def _matches(folder: str, parts: list[str]) -> Iterator[str]:
-    """Yield the names in a folder whose parts match; `folder` ends with a slash."""
+    """Return the names in a folder that match the parts of a pattern; `folder` ends with a slash."""
     expression = re.compile(_expression(parts[0]), re.DOTALL)
     try:
         names = os.listdir(folder)  # noqa: PTH208 - names are matched
-    except OSError:  # not a folder, or not readable
+    except OSError:  # `folder` is not a folder or is not readable
         return
     for name in names:
         if expression.fullmatch(name):

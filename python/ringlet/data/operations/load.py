@@ -30,7 +30,7 @@ __all__ = ["SavedShard", "load", "read_shards"]
 
 _REMEDY = "Save the dataset again, or copy the folder again."
 
-# Poll interval while waiting for a dataset.
+# Poll interval of waiting for a dataset.
 _WAIT_SECONDS = 0.2
 
 
@@ -49,14 +49,14 @@ def load(  # noqa: PLR0917 - the arguments are TensorFlow's
     path : str or path
         The folder.
     element_spec : nest of TensorSpec, optional
-        The specs of elements; those saved by default.
+        The specs of elements. By default, the saved specs.
     compression : str, optional
-        Accepted for compatibility with TensorFlow. Compression is detected.
+        Accepted for compatibility with TensorFlow; unused: the compression is detected.
     reader_func : callable, optional
         Takes a dataset of datasets, one for each shard in the order of their numbers, and returns a dataset of
-        elements. By default, shards take turns.
+        elements. By default, elements are taken from the shards in turn.
     wait : bool, default False
-        Whether to wait until there is a dataset in the folder.
+        Whether to wait until a dataset is saved in the folder.
 
     Returns
     -------
@@ -65,13 +65,14 @@ def load(  # noqa: PLR0917 - the arguments are TensorFlow's
     Raises
     ------
     NotFoundError
-        If the folder has no saved dataset.
+        If no dataset is saved in the folder.
     InvalidArgumentError
-        If `element_spec` differs from the saved one.
+        If `element_spec` differs from the saved specs.
     TypeError
         If `reader_func` is not callable, or does not return a dataset.
     DataLossError
-        If a file is damaged; during iteration, for the files of shards. The error has the file and the offset.
+        If a file is damaged; files of shards are checked during iteration. The error has the name of the file and the
+        offset.
 
     Examples
     --------
@@ -97,8 +98,8 @@ def load(  # noqa: PLR0917 - the arguments are TensorFlow's
 def _checked_spec(folder: str, saved: Nest, given: Nest) -> Nest:
     if saved is None and given is None:
         raise InvalidArgumentError(
-            f"elements of {folder} hold objects of classes that are not saved with them: pass element_spec=, the "
-            "element_spec of the dataset that was saved"
+            f"elements of {folder} hold objects of classes that are not saved with them. Pass element_spec=, the "
+            "element_spec of the dataset that was saved."
         )
     if saved is None or given is None:
         return saved if given is None else given
@@ -106,8 +107,10 @@ def _checked_spec(folder: str, saved: Nest, given: Nest) -> Nest:
     others, other_shape = flatten(given)
     if len(leaves) != len(others) or not all(o.is_compatible_with(s) for s, o in zip(leaves, others, strict=True)):
         raise InvalidArgumentError(
-            f"element_spec does not match the dataset saved in {folder}:\n  given: {given}\n  saved: {saved}\n"
-            "Leave it out to use the saved specs."
+            f"element_spec does not match the dataset saved in {folder}:\n"
+            f"  given: {given}\n"
+            f"  saved: {saved}\n"
+            "Omit element_spec to use the saved specs."
         )
     return given if shape != other_shape or given != saved else saved
 
@@ -115,7 +118,7 @@ def _checked_spec(folder: str, saved: Nest, given: Nest) -> Nest:
 def read_shards(
     cls: type[Dataset], manifest: Manifest, spec: Nest, reader_func: Callable[[Dataset], Dataset] | None
 ) -> Dataset:
-    """Return the dataset that `reader_func` returns for shards; by default, they take turns."""
+    """Return the dataset that `reader_func` returns for shards; by default, elements of the shards in turn."""
     shards = tuple(cls(SavedShard(manifest.folder, n, count, spec)) for n, count in manifest.shards.items())
     if reader_func is None:
         if len(shards) == 1:
@@ -123,13 +126,13 @@ def read_shards(
         turns = cls(Elements(shards, DatasetSpec(spec))).interleave(_same, cycle_length=len(shards))
         return turns.apply(assert_cardinality(sum(manifest.shards.values())))
     if not callable(reader_func):
-        raise TypeError(f"reader_func must be a function of a dataset of datasets, got {reader_func!r}")
+        raise TypeError(f"reader_func must be a function that takes a dataset of datasets, got {reader_func!r}")
     answer = reader_func(cls(Elements(shards, DatasetSpec(spec))))
     node = node_of(answer)
     if node is None:
         raise TypeError(
-            f"reader_func must return a Dataset, and returned {answer!r}. "
-            "shards.flat_map(lambda shard: shard) is one shard behind another."
+            f"reader_func must return a Dataset, but returned {answer!r}. Return shards.flat_map(lambda shard: shard), "
+            "for example, to concatenate the shards."
         )
     return cls(node)
 
@@ -140,7 +143,7 @@ def _same(shard: Dataset) -> Dataset:
 
 @dataclass(frozen=True, eq=False)
 class SavedShard(Node):
-    """The elements of one shard."""
+    """Node of the elements of one shard."""
 
     folder: str
     number: int
@@ -155,12 +158,12 @@ class SavedShard(Node):
 
     @property
     def reference(self) -> list[Any]:
-        """The names and numbers that identify the shard."""
+        """The values that identify the shard."""
         return [self.folder, self.number, self.count, spec_text(self.spec)]
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The shard, without its folder."""
+        """The settings without the folder, which may differ."""
         return {"shard": self.number, "count": self.count}
 
     @property
@@ -173,7 +176,7 @@ class SavedShard(Node):
 
     @property
     def example(self) -> Nest:
-        """The first element; zeros if there is none, or it cannot be read."""
+        """The first element; zeros if the shard has no elements or cannot be read."""
         stream = self.open(IterationContext())
         try:
             return next(stream)
@@ -191,14 +194,14 @@ class SavedShard(Node):
 
 
 class ShardElements(Stream):
-    """The elements of one file, which is opened at the first request."""
+    """Stream of the elements of one file, which is opened at the first request."""
 
     __slots__ = ("_is_closed", "_node", "_place", "_reader")
 
     def __init__(self, node: SavedShard) -> None:
         self._node = node
         self._reader: CacheReader | None = None
-        self._place: list[int] = []  # the start position, if not the first element
+        self._place: list[int] = []  # the start position; empty for the first element
         self._is_closed = False
 
     def __next__(self) -> Nest:

@@ -39,17 +39,17 @@ def map(  # noqa: PLR0917 - the arguments are TensorFlow's
     ----------
     map_func : callable
         Takes an element, unpacked into arguments if it is a tuple. Returns an array, a number, text, or a nest of
-        those. A list is a tuple of components, as in TensorFlow; inside a nest it is one array. The arguments
-        are read-only. Returned arrays are copied, so that the function may reuse one buffer; views
-        of the arguments, and read-only arrays, are not copied.
+        these. A returned list is a tuple of components, as in TensorFlow; a list inside a nest is one array. The
+        arguments are read-only. Returned arrays are copied, so that the function may reuse a buffer; views of the
+        arguments and read-only arrays are not copied.
     num_parallel_calls : int, optional
-        Number of concurrent calls, in threads; AUTOTUNE (-1) is the number of cores. Threads help if the
-        function spends its time outside of the interpreter: in NumPy, or waiting. None, the default, and 1 call it
-        when the element is requested.
+        Number of concurrent calls, in threads; AUTOTUNE (-1) is the number of cores. Threads reduce the time if the
+        function mostly waits or runs outside of the interpreter, as in NumPy. With None, the default, or 1, the
+        function is called when the element is requested.
     deterministic : bool, optional
-        False yields results of concurrent calls as they finish. Otherwise they keep their order.
+        False yields the results of concurrent calls in the order of completion. Otherwise, the order is kept.
     synchronous : bool, optional
-        True forbids `num_parallel_calls`, without which every call is synchronous.
+        True forbids `num_parallel_calls`. Without `num_parallel_calls`, every call is synchronous.
     use_unbounded_threadpool : bool, default False
         Accepted for compatibility with TensorFlow; unused: `num_parallel_calls` is the number of threads.
     name : str, optional
@@ -58,9 +58,9 @@ def map(  # noqa: PLR0917 - the arguments are TensorFlow's
     Returns
     -------
     Dataset
-        Its `element_spec` is inferred on demand by calling `map_func` on examples: the first, the middle and
-        the last row of the source arrays, or batches of copies of those; if sizes are unknown, also on one of
-        double size. Sizes that differ are unknown.
+        Its `element_spec` is inferred on demand by calling `map_func` on examples: the first, the middle and the last
+        row of the source arrays, or batches of copies of these rows; if sizes are unknown, also on an example of double
+        size. Sizes that differ are unknown.
 
     Raises
     ------
@@ -69,12 +69,12 @@ def map(  # noqa: PLR0917 - the arguments are TensorFlow's
     ValueError
         If `synchronous` and `num_parallel_calls` are given together.
     TypeError
-        If `map_func` is not callable; during iteration, if NumPy cannot convert what it returns to an array.
+        If `map_func` is not callable; during iteration, if NumPy cannot convert a result to an array.
 
     Notes
     -----
-    An exception of `map_func` is raised when the element is requested, with the element number in a note. Iteration
-    can continue after it.
+    An exception of `map_func` is raised when the element is requested, with the element number in a note. Iteration can
+    continue after the exception.
 
     Examples
     --------
@@ -86,25 +86,24 @@ def map(  # noqa: PLR0917 - the arguments are TensorFlow's
     {'sum': TensorSpec(shape=(), dtype=int64)}
     """
     if not callable(map_func):
-        raise TypeError(f"map needs a function of an element, got {map_func!r}")
+        raise TypeError(f"map requires a function of an element, got {map_func!r}")
     check_parallel_calls(num_parallel_calls)
     if synchronous and num_parallel_calls is not None:
         raise ValueError(
-            f"synchronous=True means no parallel calls, and num_parallel_calls={num_parallel_calls!r} was given too. "
-            "Leave out one of them."
+            f"synchronous=True cannot be combined with num_parallel_calls={num_parallel_calls!r}. Omit one of them."
         )
     return type(self)(Map(self.node, map_func, num_parallel_calls, deterministic))
 
 
 def call(function: Callable[..., Nest], element: Nest) -> Nest:
-    """Call a user function on an element: a plain tuple is unpacked; a returned list becomes a tuple."""
+    """Call a user function with an element: a plain tuple is unpacked, and a returned list becomes a tuple."""
     result = function(*element) if type(element) is tuple else function(element)
     return tuple(result) if type(result) is list else result
 
 
 @dataclass(frozen=True, eq=False)
 class Map(Transformation):
-    """``function(element)`` for every element."""
+    """Node of ``function(element)`` for every element."""
 
     function: Callable[..., Nest]
     num_parallel_calls: int | None = None
@@ -128,7 +127,7 @@ class Map(Transformation):
 
     @cached_property
     def examples(self) -> tuple[Nest, ...]:
-        """The function's results for the input's examples; after the first, those that do not raise."""
+        """The function's results for the examples of the input, except later examples for which it raises."""
         found = [self.example]
         for example in self.input.examples[1:]:
             with suppress(Exception):  # the error occurs again when the element is made
@@ -153,7 +152,7 @@ class Map(Transformation):
 
 
 class MapElements(MappedStream[tuple[int, Nest]]):
-    """The function's results for the elements of another stream."""
+    """Stream of the function's results for the elements of its input."""
 
     __slots__ = ("_count", "_node")
 
@@ -184,7 +183,7 @@ class MapElements(MappedStream[tuple[int, Nest]]):
 
 
 class _Numbered:
-    """A function of pairs of number and element."""
+    """A user function that is called with pairs of a number and an element."""
 
     __slots__ = ("_function",)
 

@@ -37,11 +37,11 @@ def padded_batch(  # noqa: PLR0917 - the arguments are TensorFlow's
     ----------
     batch_size : int
     padded_shapes : nest of shapes, optional
-        A shape, a list or tuple of sizes, for each component. None or -1 as a size, and no `padded_shapes` at all, pad
-        to the longest of the batch.
+        A shape (a list or tuple of sizes) for each component. A size of None or -1 pads to the longest element of the
+        batch, which is also the default for all sizes.
     padding_values : scalar, or nest of scalars, optional
-        The padding: one value for all components, or one for each, where None is 0, False or the empty text, as
-        by default. A NumPy scalar must have the dtype of its component.
+        The padding: one value for all components, or one value for each. None, the default, means 0, False or empty
+        text. A NumPy scalar must have the dtype of its component.
     drop_remainder : bool, default False
         Whether to drop the last batch if it is short.
     name : str, optional
@@ -55,14 +55,14 @@ def padded_batch(  # noqa: PLR0917 - the arguments are TensorFlow's
     Raises
     ------
     InvalidArgumentError
-        If `batch_size` is zero or negative; during iteration, if an element has another number of dimensions than its
-        padded shape.
+        If `batch_size` is zero or negative; during iteration, if the numbers of dimensions of an element and its padded
+        shape differ.
     ValueError
-        If shapes or values do not have the structure of the elements, a size is less than -1, or a padding value is no
-        scalar.
+        If shapes or values do not have the structure of the elements, a size is less than -1, or a padding value is not
+        a scalar.
     TypeError
-        If a size is not an integer, or a padding value has another dtype than its component. Where functions of the
-        user make the elements, these errors come with the first batch.
+        If a size is not an integer, or the dtypes of a padding value and its component differ. If user functions make
+        the elements, these errors are raised with the first batch.
     DataLossError
         During iteration, if an element is larger than its padded shape.
 
@@ -82,13 +82,13 @@ def padded_batch(  # noqa: PLR0917 - the arguments are TensorFlow's
     size = positive(batch_size, "batch_size")
     node = PaddedBatch(self.node, size, bool(drop_remainder), padded_shapes, padding_values)
     if not node.runs_user_code:
-        _ = node.padding  # which checks shapes and values
+        _ = node.padding  # this checks shapes and values
     return type(self)(node)
 
 
 @dataclass(frozen=True, eq=False)
 class PaddedBatch(ElementTransform):
-    """Padded batches of `batch_size` consecutive elements."""
+    """Node of padded batches of `batch_size` consecutive elements."""
 
     batch_size: int
     drop_remainder: bool
@@ -115,13 +115,13 @@ class PaddedBatch(ElementTransform):
     def padding_of(self, specs: Nest) -> Padding:
         """Return the padding for elements with these specs."""
         if self.runs_user_code and self.padded_shapes is None:
-            # Sizes inferred from examples may differ between elements, so they are left out.
+            # Sizes inferred from examples may differ between elements, so they are omitted.
             specs = without_sizes(specs)
         return Padding.of(specs, self.padded_shapes, self.padding_values)
 
     @cached_property
     def element_spec(self) -> Nest:
-        """The padded shapes with one more dimension, known if every batch is full."""
+        """The padded shapes with one more dimension; its size is known if every batch is full."""
         size = self.batch_size if self.drop_remainder else None
         specs = [TensorSpec(part.shape, part.spec.dtype).with_batch(size) for part in self.padding.components]
         return unflatten(self.padding.structure, specs)
@@ -137,7 +137,7 @@ class PaddedBatch(ElementTransform):
 
 
 class PaddedBatchElements(MappedStream[list[Nest]]):
-    """Batches of any elements, padded."""
+    """Stream of padded batches of any elements."""
 
     __slots__ = ("_node",)
 
@@ -153,7 +153,7 @@ class PaddedBatchElements(MappedStream[list[Nest]]):
 
 
 class _Padded:
-    """Padding determined by the first element, for elements made by user functions."""
+    """Padding that is determined by the first element, for elements made by user functions."""
 
     __slots__ = ("_node", "_padding")
 

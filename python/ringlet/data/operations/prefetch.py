@@ -1,4 +1,4 @@
-"""Dataset.prefetch: elements made ahead of time in a thread."""
+"""Dataset.prefetch: elements made in advance by a thread."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ _AUTOMATIC_SIZE = 2
 
 
 def prefetch(self: Dataset, buffer_size: int | None, name: str | None = None) -> Dataset:
-    """Produce elements in a background thread before they are requested.
+    """Make elements in a background thread before they are requested.
 
     Parameters
     ----------
     buffer_size : int or None
-        Maximum number of buffered elements. With AUTOTUNE (-1) or None it is chosen automatically; with 0, elements
-        are produced on request.
+        Maximum number of buffered elements. With AUTOTUNE (-1) or None, the number is chosen automatically; with 0,
+        elements are made on request.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        The same elements in the same order. If elements are slices of arrays, or small batches of them, no
-        thread is used: passing them between threads would cost more.
+        The same elements in the same order. If elements are slices of arrays, or small batches of them, no thread is
+        used, because passing elements between threads would take more time.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def prefetch(self: Dataset, buffer_size: int | None, name: str | None = None) ->
     Notes
     -----
     The thread starts at the first request. It stops after the last element, at an exception, when the iterator is
-    closed or deleted, and when the interpreter exits. The iterator raises the exception in order; iterating further
+    closed or deleted, and when the interpreter exits. The iterator raises an exception in order; the next request
     starts another thread.
 
     Examples
@@ -65,7 +65,7 @@ def prefetch(self: Dataset, buffer_size: int | None, name: str | None = None) ->
 
 @dataclass(frozen=True, eq=False)
 class Prefetch(Transformation):
-    """The elements of the input, prefetched."""
+    """Node that prefetches the elements of its input."""
 
     buffer_size: int
 
@@ -74,11 +74,11 @@ class Prefetch(Transformation):
         return self.input.from_row_zero
 
     def open_rows(self, context: IterationContext) -> RowStream:
-        """Open the row numbers of the input, which need no prefetch."""
+        """Open the row numbers of the input, which do not benefit from a prefetch."""
         return self.input.open_rows(context)
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of elements, with a thread if elements are costly."""
+        """Open a stream of elements, with a thread if making elements takes longer than passing them."""
         stream = self.input.open(context)
         is_cheap = not (self.runs_user_code or self.has_files) and self.bytes_copied < WORTH_A_THREAD_BYTES
         if self.buffer_size == 0 or is_cheap:
@@ -100,24 +100,24 @@ _END = object()
 
 
 class _Channel:
-    """State shared by thread and reader; the thread holds no reference to the reader, so that it can be collected."""
+    """State shared by the thread and the reader. The thread does not reference the reader, which can be collected."""
 
     def __init__(self, stream: Stream, size: int) -> None:
         self.stream = stream
         self._size = size
         self._ready: deque[object] = deque()
-        # Reentrant: a garbage collection may finalize another reader, or this one, and shut its buffer.
-        # Always notify_all: readers and the thread wait for different changes, and notify could wake the wrong
+        # Reentrant, because a garbage collection may finalize any reader, including this one, and close its buffer. All
+        # waiters are notified: the reader and the thread wait for different changes, and notify could wake the wrong
         # one.
         self._changed = threading.Condition(threading.RLock())
         self._thread: threading.Thread | None = None
         self._is_shut = False
-        self._is_held = False  # while a snapshot is taken
-        self._is_making = False  # while the thread uses the stream
+        self._is_held = False  # True while a snapshot is taken
+        self._is_making = False  # True while the thread uses the stream
         self._process = os.getpid()
 
     def take(self) -> object:
-        """Wait for the next element; start a thread if none is running."""
+        """Return the next element; start a thread if no thread is running."""
         if os.getpid() != self._process:
             raise other_process(self._process)
         with self._changed:
@@ -138,7 +138,7 @@ class _Channel:
         self._thread = thread
 
     def _fill(self) -> None:
-        """Make elements while there is room; the body of the thread."""
+        """Make elements until the buffer is full; the body of the thread."""
         is_last = False
         while not is_last and self._wait_for_room():
             item = self._make()
@@ -147,11 +147,11 @@ class _Channel:
                 self._is_making = False
                 self._ready.append(item)
                 self._changed.notify_all()
-            del item  # otherwise this frame keeps it alive until the next element
+            del item  # otherwise, this frame would keep the element alive until the next one
         self._leave()
 
     def get_state(self) -> State:
-        """Pause the thread, and return the ready elements and the state of the stream after them."""
+        """Pause the thread; return the ready elements and the state of the stream after them."""
         if os.getpid() != self._process:
             raise other_process(self._process)
         with self._changed:
@@ -171,7 +171,7 @@ class _Channel:
         return {
             "ready": save_elements(ready),
             "failure": failures[0] if failures else None,
-        }  # an error is the last item
+        }  # an error is always the last item
 
     def set_state(self, state: State, node: Node) -> None:
         """Restore a snapshot before the thread starts."""
@@ -199,15 +199,15 @@ class _Channel:
         with self._changed:
             self._thread = None
             must_close = self._is_shut
-            # A waiting reader starts the next thread.
+            # The reader, if it is waiting, starts the next thread.
             self._changed.notify_all()
         if must_close:
             self.stream.close()
 
     def shut(self, timeout_seconds: float | None) -> None:
-        """Stop the thread and close the stream, here or in the thread, whichever finishes last."""
+        """Stop the thread; the stream is closed here or in the thread, whichever finishes last."""
         if os.getpid() != self._process:
-            return  # a forked child has no thread, and its copy of the lock may stay locked
+            return  # a forked child process has no thread, and its copy of the lock may stay locked
         with self._changed:
             if self._is_shut:
                 return
@@ -222,7 +222,7 @@ class _Channel:
 
 
 class PrefetchElements(Stream):
-    """The elements of another stream, up to `size` of them made ahead in a thread."""
+    """Stream of the elements of its input; a thread makes up to `size` elements in advance."""
 
     __slots__ = ("_channel", "_finalizer", "_is_over", "_node")
 
@@ -244,7 +244,7 @@ class PrefetchElements(Stream):
             try:
                 raise item.error
             finally:
-                del item  # the error's traceback references this frame
+                del item  # the traceback of the error references this frame
         return item
 
     def close(self) -> None:

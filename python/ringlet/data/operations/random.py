@@ -32,18 +32,17 @@ def random(
     Parameters
     ----------
     seed : int, optional
-        The same seed and NumPy version give the same numbers. They are
-        NumPy's, not TensorFlow's.
+        The same seed and NumPy version give the same numbers, which differ from TensorFlow's.
     rerandomize_each_iteration : bool, optional
-        True yields different numbers in each iteration and in each round of a `repeat`. False, the
-        default, repeats them, even without a seed.
+        True yields different numbers in each iteration and in each round of a `repeat`. False, the default, yields the
+        same numbers again, even without a seed.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Of int64 from 0 to ``2**32 - 1``.
+        Its elements are int64 from 0 to ``2**32 - 1``.
 
     Examples
     --------
@@ -56,7 +55,7 @@ def random(
 
 
 def seed_entropy(seed: Any) -> Any:
-    """Return the entropy for a NumPy generator, from a seed or from the system."""
+    """Return the entropy of a NumPy generator, from a seed or from the system."""
     if seed is None:
         return np.random.SeedSequence().entropy
     try:
@@ -68,12 +67,12 @@ def seed_entropy(seed: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class RandomNumbers(Node):
-    """Random int64: positions drawn by weights, or without weights numbers below ``2**32``."""
+    """Node of random int64: positions drawn by weights; without weights, numbers below ``2**32``."""
 
     weights: Sequence[float] | None
     entropy: Any
     changes: bool
-    # Counts the iterations of this node, together with its copies in rewritten graphs.
+    # Counter of the iterations of this node and its copies in rewritten graphs.
     runs: Iterator[int] = field(default_factory=itertools.count, repr=False)
 
     @property
@@ -107,7 +106,7 @@ class RandomNumbers(Node):
 
 
 class RandomElements(Stream):
-    """The numbers of a generator."""
+    """Stream of the numbers of a generator."""
 
     __slots__ = ("_borders", "_is_closed", "_random")
 

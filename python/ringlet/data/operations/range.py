@@ -25,7 +25,7 @@ MOST_ELEMENTS = sys.maxsize
 
 
 def range(cls: type[Dataset], *args: int, output_type: DTypeLike = np.int64, name: str | None = None) -> Dataset:
-    """Create a dataset of evenly spaced integers, as Python's ``range``.
+    """Create a dataset of evenly spaced integers, like Python's ``range``.
 
     Parameters
     ----------
@@ -44,10 +44,10 @@ def range(cls: type[Dataset], *args: int, output_type: DTypeLike = np.int64, nam
     Raises
     ------
     InvalidArgumentError
-        If the step is zero, or a number does not fit into `output_type`; floats are limited to the range of int64 and
-        rounded if necessary. If there are more numbers than the largest length in Python.
+        If the step is zero, a number does not fit into `output_type`, or there are more numbers than the largest length
+        in Python. Floats are limited to the range of int64 and rounded if necessary.
     TypeError
-        If an argument is not an integer, or there are none or more than three.
+        If an argument is not an integer, or the number of arguments is not one, two or three.
 
     Examples
     --------
@@ -59,14 +59,16 @@ def range(cls: type[Dataset], *args: int, output_type: DTypeLike = np.int64, nam
     """
     if not 1 <= len(args) <= 3:
         raise TypeError(
-            f"Dataset.range takes stop, or start and stop, or start, stop and step: {len(args)} numbers given"
+            f"Dataset.range takes stop, or start and stop, or start, stop and step, got {len(args)} numbers"
         )
     try:
         numbers = tuple(map(index, args))
     except TypeError:
         raise TypeError(f"Dataset.range takes integers, got {', '.join(map(repr, args))}") from None
     if numbers[2:] == (0,):
-        raise InvalidArgumentError(f"the step of Dataset.range{numbers} is 0: it never reaches {numbers[1]}")
+        raise InvalidArgumentError(
+            f"the step of Dataset.range{numbers} must not be 0: such a range never reaches {numbers[1]}"
+        )
     span = builtins.range(*numbers)
     dtype = np.dtype(output_type)
     _check_fit(span, dtype)
@@ -76,21 +78,21 @@ def range(cls: type[Dataset], *args: int, output_type: DTypeLike = np.int64, nam
 
 def _check_fit(span: builtins.range, dtype: np.dtype[Any]) -> None:
     if dtype.kind not in "iuf":
-        raise InvalidArgumentError(f"Dataset.range yields integers or floats, not {dtype}")
+        raise InvalidArgumentError(f"the output_type of Dataset.range must be integers or floats, got {dtype}")
     lowest, highest = _limits(dtype)
     for number in (span[0], span[-1]) if span else ():
         if not lowest <= number <= highest:
             raise InvalidArgumentError(
-                f"{span} holds {number}, which does not fit into {dtype}: numbers from {lowest} to {highest} do. "
-                "Choose another output_type, or make a smaller range and add to it in a map."
+                f"{span} holds {number}, which does not fit into {dtype}: only numbers from {lowest} to {highest} fit. "
+                "Choose another output_type, or make a smaller range and add a number in a map."
             )
     if span and (span[-1] - span[0]) // span.step >= MOST_ELEMENTS:
-        raise InvalidArgumentError(f"{span} holds more numbers than the largest dataset, {MOST_ELEMENTS}")
+        raise InvalidArgumentError(f"{span} holds more numbers than the maximum length of a dataset, {MOST_ELEMENTS}")
 
 
 def _limits(dtype: np.dtype[Any]) -> tuple[int, int]:
     if dtype.kind in "iu":
         return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
-    # Floats are converted from int64; the range of half precision is smaller.
+    # Floats are converted from int64, but the range of half precision is smaller.
     whole, largest = np.iinfo(np.int64), int(np.finfo(dtype).max)
     return max(int(whole.min), -largest), min(int(whole.max), largest)

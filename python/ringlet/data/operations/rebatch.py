@@ -1,4 +1,4 @@
-"""Dataset.rebatch: batches split and joined to batches of other sizes."""
+"""Dataset.rebatch: batches split and joined into batches of other sizes."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ def rebatch(self: Dataset, batch_size: Any, drop_remainder: bool = False, name: 
     Parameters
     ----------
     batch_size : int, or sequence of int
-        Size of the new batches; several sizes are used cyclically. Sizes may be zero: such batches
-        have no rows.
+        Size of the new batches; several sizes are used cyclically. A batch of size zero has no rows.
     drop_remainder : bool, default False
         Whether to drop the last batch if it is short.
     name : str, optional
@@ -39,13 +38,13 @@ def rebatch(self: Dataset, batch_size: Any, drop_remainder: bool = False, name: 
     Returns
     -------
     Dataset
-        The same rows in the same order. Batches that lie within one batch of the input are views of it.
+        The same rows in the same order. A batch that lies within one batch of the input is a view.
 
     Raises
     ------
     InvalidArgumentError
-        If a size is negative, or all are zero; if elements have no first dimension or arrays of different lengths,
-        during iteration if not known earlier.
+        If a size is negative, or all sizes are zero; if elements have no first dimension, or arrays of different
+        lengths, which may be detected only during iteration.
     TypeError
         If a size is not an integer.
 
@@ -69,14 +68,14 @@ def _sizes(batch_size: Any) -> tuple[int, ...]:
     given = tuple(np.atleast_1d(sizes).tolist())
     if min(given, default=0) < 0 or not any(given):
         raise InvalidArgumentError(
-            f"batch_size must be zero or more, and not all zero (the dataset would never end), got {batch_size!r}."
+            f"batch_size must be zero or more, and at least one size must be positive, got {batch_size!r}."
         )
     return given
 
 
 @dataclass(frozen=True, eq=False)
 class Rebatch(Transformation):
-    """The rows of all elements as one sequence, split to `sizes` in turn."""
+    """Node that joins the rows of all elements and splits them into batches of `sizes` in turn."""
 
     sizes: tuple[int, ...]
     drop_remainder: bool = False
@@ -86,7 +85,7 @@ class Rebatch(Transformation):
             self._known_rows()
 
     def _known_rows(self) -> int | None:
-        """Return the number of rows of every element of the input; None if unknown."""
+        """Return the number of rows that all elements of the input have; None if unknown."""
         specs = self.input.element_spec
         rows = set()
         for path, spec in zip(paths(specs), flatten(specs)[0], strict=True):
@@ -100,8 +99,8 @@ class Rebatch(Transformation):
         rows.discard(None)
         if len(rows) > 1:
             raise InvalidArgumentError(
-                "all arrays of an element need the same number of rows to be rebatched, and these have "
-                f"{sorted(rows)}: {specs}."
+                f"all arrays of an element must have the same number of rows to be rebatched, got {sorted(rows)} rows: "
+                f"{specs}."
             )
         return rows.pop() if rows else None
 
@@ -112,7 +111,7 @@ class Rebatch(Transformation):
 
     @property
     def element_spec(self) -> Nest:
-        """The specs of the input with another first size, known if all batches have it."""
+        """The specs of the input with another first size, which is known if all batches have the same size."""
         rows = self._known_rows()
         size = self.sizes[0] if len(set(self.sizes)) == 1 else None
         if size is not None and not self.drop_remainder and (rows is None or rows % size):
@@ -136,7 +135,7 @@ class Rebatch(Transformation):
 
 
 class RebatchElements(UnaryStream):
-    """The rows of another stream's batches, in batches of other sizes."""
+    """Stream of the rows of its input's batches, in batches of other sizes."""
 
     __slots__ = ("_at", "_batch", "_drops", "_node", "_row", "_sizes")
 
@@ -147,7 +146,7 @@ class RebatchElements(UnaryStream):
         self._drops = drop_remainder
         self._at = 0  # index of the next size
         self._batch: Nest | None = None  # current batch of the input
-        self._row = 0  # its next row
+        self._row = 0  # next row of the current batch
 
     def __next__(self) -> Nest:
         size = self._sizes[self._at]
@@ -176,7 +175,7 @@ class RebatchElements(UnaryStream):
         return self._cut(0, 0)
 
     def _take_rows(self, count: int, parts: deque[Nest]) -> int:
-        """Add the next rows, at most `count`, and give their number."""
+        """Add at most `count` of the next rows to `parts`, and return their number."""
         if self._batch is None:
             self._batch, self._row = next(self._input), 0
         rows = num_rows(self._batch)

@@ -24,21 +24,22 @@ def reduce(
     ----------
     initial_state : array, or nest of arrays
     reduce_func : callable
-        Takes the state and an element (a tuple as one argument); returns the next state, of equal structure and dtypes.
+        Takes the state and an element (a tuple is one argument); returns the next state, with equal structure and
+        dtypes.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     nest of arrays
-        The last state; the initial one, if there are no elements. Arrays are read-only.
+        The last state, or the initial state if the dataset has no elements. Arrays are read-only.
 
     Raises
     ------
     TypeError
         If `reduce_func` is not callable, or returns a state of other dtypes.
     InvalidArgumentError
-        If it returns a state of another structure.
+        If `reduce_func` returns a state of another structure.
 
     Examples
     --------

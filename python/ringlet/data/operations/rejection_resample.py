@@ -1,9 +1,9 @@
 """Dataset.rejection_resample: elements dropped at random for a target distribution of classes.
 
-The ratio of the target share of a class to its share in the input is largest for the most underrepresented class.
-With m the smallest ratio and M the largest, an element comes from the whole input with probability m, and
-otherwise from those that are accepted: elements of a class with ratio r, with probability ``(r - m) / (M - m)``. That
-drops as few elements as possible.
+The ratio of the target share of a class to its share in the input is largest for the most underrepresented class. Let m
+be the smallest ratio and M the largest. With probability m, an element is taken from the whole input; otherwise, from
+the accepted elements. An element of a class with ratio r is accepted with probability ``(r - m) / (M - m)``. This drops
+as few elements as possible.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["acceptance", "rejection_resample"]
 
-# Number of elements per update of the class counts, and the initial count of each class.
+# Number of elements after which the class counts are updated, and the initial count of each class.
 _COUNTED_TOGETHER = 32
 _FIRST_COUNT = 10
 
@@ -41,7 +41,7 @@ def rejection_resample(  # noqa: PLR0917 - the arguments are TensorFlow's
     seed: int | None = None,
     name: str | None = None,
 ) -> Dataset:
-    """Drop and repeat elements at random, so that their classes have the proportions of `target_dist`.
+    """Drop and repeat elements at random, so that the shares of their classes are `target_dist`.
 
     Parameters
     ----------
@@ -49,29 +49,28 @@ def rejection_resample(  # noqa: PLR0917 - the arguments are TensorFlow's
         Takes an element, unpacked into arguments if it is a tuple. Returns its class, an integer from 0 to
         ``len(target_dist) - 1``.
     target_dist : sequence of float
-        The target share of each class; the sum is 1.
+        The target share of each class. The sum must be 1.
     initial_dist : sequence of float, optional
-        The share of each class in the dataset. By default, shares are estimated from the elements so far, 32 at a
-        time.
+        The share of each class in the dataset. By default, shares are estimated from the elements read so far, and
+        updated every 32 elements.
     seed : int, optional
-        The same seed and NumPy version give the same elements. They are
-        chosen by NumPy's generator, not TensorFlow's.
+        The same seed and NumPy version give the same elements, which differ from TensorFlow's.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Its elements are pairs ``(class, element)``. Elements may repeat: the dataset is iterated up to
-        three times concurrently, for accepted elements, for all elements, and for the estimate.
+        Its elements are pairs ``(class, element)``. Elements may be repeated, because the dataset is iterated up to
+        three times concurrently: for accepted elements, for all elements, and for the estimate.
 
     Raises
     ------
     InvalidArgumentError
-        If `target_dist` or `initial_dist` is not one share for each class; during iteration, if `class_func` returns a
-        number that is not a class.
+        If `target_dist` or `initial_dist` does not have one share for each class; during iteration, if `class_func`
+        returns a number that is not a class.
     TypeError
-        If `class_func` is not callable; during iteration, if it does not return an integer.
+        If `class_func` is not callable; during iteration, if `class_func` does not return an integer.
 
     Examples
     --------
@@ -84,7 +83,7 @@ def rejection_resample(  # noqa: PLR0917 - the arguments are TensorFlow's
     """
     check_callable(class_func, "rejection_resample", "a function that returns the class of an element")
     target = _shares(target_dist, "target_dist")
-    seed_entropy(seed)  # raises for an invalid class
+    seed_entropy(seed)  # raises an error for an invalid class
     make, count = type(self), len(target)
 
     def with_class(*element: Nest) -> Nest:
@@ -105,7 +104,8 @@ def rejection_resample(  # noqa: PLR0917 - the arguments are TensorFlow's
         initial = _shares(initial_dist, "initial_dist")
         if len(initial) != count:
             raise InvalidArgumentError(
-                f"target_dist has {count} classes and initial_dist {len(initial)}: both must have one share per class"
+                f"target_dist and initial_dist must have one share for each class, got {count} and {len(initial)} "
+                "shares"
             )
         accepted, original = acceptance(initial, target)
         if original == 1:
@@ -121,11 +121,11 @@ def rejection_resample(  # noqa: PLR0917 - the arguments are TensorFlow's
 
 
 def acceptance(initial: Array, target: Array) -> tuple[Array, np.float32]:
-    """Return the acceptance probability of each class, and the probability of an element of the whole input."""
+    """Return the acceptance probability of each class, and the probability of taking an element of the whole input."""
     ratios = target / (initial + np.finfo(np.float32).tiny)
     least = np.float32(ratios.min())
     span = ratios.max() - least
-    # The input has the target distribution: every element comes from the whole input.
+    # If the span is zero, the input has the target distribution, and every element is taken from the whole input.
     return (ratios - least) / (span if span else 1), min(least, np.float32(1))
 
 
@@ -134,8 +134,8 @@ def _shares(given: Any, name: str) -> Array:
     is_good = shares.dtype.kind in "biuf" and shares.ndim == 1 and shares.size and (shares >= 0).all()
     if not is_good or abs(shares.sum() - 1) > 1e-3:
         raise InvalidArgumentError(
-            f"{name} must be one share for each class, zero or more, with the sum 1; got {given!r}. Divide counts "
-            "by their sum."
+            f"{name} must be one share for each class, zero or more, with the sum 1, got {given!r}. Divide counts by "
+            "their sum."
         )
     return shares.astype(np.float32)
 
@@ -144,7 +144,7 @@ def _class_of(class_func: Callable[..., Any], element: tuple[Nest, ...], count: 
     answer = class_func(*element)
     number = np.asarray(answer)
     if number.dtype.kind not in "iu" or number.ndim:
-        raise TypeError(f"class_func must return one integer, and returned {answer!r}")
+        raise TypeError(f"class_func must return one integer, but returned {answer!r}")
     if not 0 <= number < count:
         raise InvalidArgumentError(f"class_func returned {answer!r}, but target_dist has the classes 0 to {count - 1}")
     return as_element(answer) if isinstance(answer, (np.ndarray, np.generic)) else np.int64(answer)

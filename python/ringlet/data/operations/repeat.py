@@ -31,15 +31,16 @@ def repeat(self: Dataset, count: int | None = None, name: str | None = None) -> 
     Parameters
     ----------
     count : int, optional
-        None or a negative number repeats infinitely. It ends nevertheless at the first round without elements;
-        directly after a `shuffle` only if it is the very first round, or after 1000 consecutive empty rounds.
+        Number of rounds; None or a negative number repeats infinitely. An infinite repeat still ends at the first round
+        without elements; directly after a `shuffle`, only if the first round has no elements, or after 1000 consecutive
+        empty rounds.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        A shuffle before it has a different order in every round, unless ``reshuffle_each_iteration=False``.
+        A shuffle before the repeat has a different order in every round, unless ``reshuffle_each_iteration=False``.
 
     Raises
     ------
@@ -59,7 +60,7 @@ def repeat(self: Dataset, count: int | None = None, name: str | None = None) -> 
 
 @dataclass(frozen=True, eq=False)
 class Repeat(Transformation):
-    """All elements, `count` times; infinitely for -1."""
+    """Node of all elements, repeated `count` times; a count of -1 repeats infinitely."""
 
     count: int
 
@@ -74,20 +75,20 @@ class Repeat(Transformation):
 
     @property
     def rounds(self) -> int:
-        """How often to open the input: zero if it is empty."""
+        """How often to open the input: zero times if the input is empty."""
         return 0 if self.cardinality == 0 else self.count
 
     def open_rows(self, context: IterationContext) -> RowStream:
         return RepeatRows(self.input, self.rounds, context)
 
     def open_elements(self, context: IterationContext) -> Stream:
-        # TensorFlow fuses a shuffle and its repeat, and skips empty rounds.
+        # TensorFlow fuses a shuffle and a repeat into one operation, which skips empty rounds.
         most_empty = MOST_EMPTY_ROUNDS if isinstance(self.input, Shuffle) else 1
         return RepeatElements(self.input, self.rounds, context, most_empty)
 
 
 class RepeatRows(RowStream):
-    """The row numbers of a node, in consecutive rounds."""
+    """Stream of the row numbers of a node, in consecutive rounds."""
 
     __slots__ = ("_context", "_node", "_round", "_rounds", "_rows")
 
@@ -96,7 +97,7 @@ class RepeatRows(RowStream):
         self._rounds = rounds
         self._context = context
         self._round = 0
-        # The first round is opened eagerly, so that its nodes count this iteration at its beginning.
+        # The first round is opened immediately, so that its nodes count this iteration when it begins.
         self._rows = self._open_round()
 
     def next_rows(self, count: int) -> Rows:
@@ -116,7 +117,7 @@ class RepeatRows(RowStream):
         return None if self._round == self._rounds else self._node.open_rows(self._context.in_round(self._round))
 
     def get_state(self) -> State:
-        """Return the round, and the state of the input in it; None after the last round."""
+        """Return the round and the state of the input in this round; None after the last round."""
         return {"input": None if self._rows is None else self._rows.get_state(), "round": self._round}
 
     def set_state(self, state: State) -> None:
@@ -134,9 +135,9 @@ def _joined(parts: list[Rows]) -> Rows:
 
 
 class RepeatElements(Stream):
-    """The elements of a node, in consecutive rounds.
+    """Stream of the elements of a node, in consecutive rounds.
 
-    An infinite repeat ends if the first round is empty, or `most_empty` consecutive rounds.
+    An infinite repeat ends if the first round is empty, or if `most_empty` consecutive rounds are empty.
     """
 
     __slots__ = ("_context", "_empty_rounds", "_input", "_is_empty_round", "_most_empty", "_node", "_round", "_rounds")
@@ -146,10 +147,10 @@ class RepeatElements(Stream):
         self._rounds = rounds
         self._context = context
         self._most_empty = most_empty
-        self._empty_rounds = 0  # consecutive, including this one
+        self._empty_rounds = 0  # number of consecutive empty rounds, including the current round
         self._round = 0
         self._is_empty_round = True
-        # The first round is opened eagerly, so that its nodes count this iteration at its beginning.
+        # The first round is opened immediately, so that its nodes count this iteration when it begins.
         self._input = self._open_round()
 
     def __next__(self) -> Nest:
@@ -172,7 +173,7 @@ class RepeatElements(Stream):
             self._input = None
         self._empty_rounds = self._empty_rounds + 1 if self._is_empty_round else 0
         self._round += 1
-        # An empty round of unknown cardinality: repeating it infinitely would never return.
+        # Infinite repetition of empty rounds would never return.
         has_nothing = self._empty_rounds == self._round or self._empty_rounds >= self._most_empty
         if not (has_nothing and self._is_empty_round and self._rounds == FOREVER):
             self._is_empty_round = True
@@ -184,7 +185,7 @@ class RepeatElements(Stream):
             self._input = None
 
     def get_state(self) -> State:
-        """Return the round, and the state of the input in it; None after the last round."""
+        """Return the round and the state of the input in this round; None after the last round."""
         return {
             "input": None if self._input is None else self._input.get_state(),
             "round": self._round,
@@ -196,7 +197,7 @@ class RepeatElements(Stream):
         self.close()
         self._round = state["round"]
         self._is_empty_round = state["is_empty_round"]
-        self._empty_rounds = state.get("empty_rounds", 0)  # absent in states of earlier releases
+        self._empty_rounds = state.get("empty_rounds", 0)  # missing in states of earlier releases
         if state["input"] is not None:
             self._input = self._open_round()
         if self._input is not None:

@@ -33,23 +33,22 @@ def sample_from_datasets(  # noqa: PLR0917 - the arguments are TensorFlow's
     rerandomize_each_iteration: bool | None = None,
     name: str | None = None,
 ) -> Dataset:
-    """Draw a dataset at random for each element, and yield its next element.
+    """Take each element from a randomly drawn dataset.
 
     Parameters
     ----------
     datasets : sequence of Dataset
-        Of one structure and the same dtypes.
+        Datasets with elements of equal structure and dtypes.
     weights : sequence of float, or Dataset, optional
-        Relative frequency of each dataset; equal by default. Zero or less excludes a dataset.
-        A dataset yields the weights of one draw in each of its elements, an array of floats,
-        and ends the result at its end.
+        Relative frequency of each dataset; equal by default. A weight of zero or less excludes a dataset. If `weights`
+        is a Dataset, each element holds the weights of one draw, an array of floats; the result ends when `weights`
+        ends.
     seed : int, optional
-        The same seed and NumPy version give the same choices. They are
-        NumPy's, not TensorFlow's.
+        The same seed and NumPy version give the same choices, which differ from TensorFlow's.
     stop_on_empty_dataset : bool, default False
-        Whether to end when an exhausted dataset is drawn; otherwise another one is drawn.
+        Whether to end when an exhausted dataset is drawn; otherwise, another dataset is drawn.
     rerandomize_each_iteration : bool, optional
-        True draws differently in each iteration. The default is False.
+        Whether choices differ between iterations. By default, False.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
@@ -60,11 +59,11 @@ def sample_from_datasets(  # noqa: PLR0917 - the arguments are TensorFlow's
     Raises
     ------
     ValueError
-        If there are no datasets, or not as many weights.
+        If `datasets` is empty, or the number of weights differs.
     TypeError
-        If one of them is not a dataset, their elements differ in structure or dtype, or weights are not floats.
+        If one of `datasets` is not a Dataset, their elements differ in structure or dtype, or weights are not floats.
     InvalidArgumentError
-        During iteration, if a dataset yields a wrong number of weights, or no positive one.
+        During iteration, if a dataset of weights yields a wrong number of weights, or no positive weight.
 
     Examples
     --------
@@ -94,17 +93,17 @@ def _weights(given: Any, count: int) -> list[float]:
     if weights.dtype.kind != "f":
         raise TypeError(f"weights must be floats, got {given!r}")
     if weights.shape != (count,):
-        raise ValueError(f"weights must be as many as datasets: there are {count} datasets, got {given!r}")
+        raise ValueError(f"the number of weights must be the number of datasets, {count}, got {given!r}")
     return [float(weight) for weight in weights]
 
 
 @dataclass(frozen=True, eq=False)
 class Sample(Choose):
-    """The next element of a randomly drawn part."""
+    """Node that takes each element from a randomly drawn part."""
 
     @property
     def cardinality(self) -> int:
-        """That of a single part; INFINITE_CARDINALITY if it cannot end, else UNKNOWN_CARDINALITY."""
+        """The cardinality of a single part; for several, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
         sizes = [part.cardinality for part in self.parts]
         if len(sizes) == 1:
             return sizes[0]
@@ -115,7 +114,7 @@ class Sample(Choose):
 
 @dataclass(frozen=True, eq=False)
 class Draws(Node):
-    """Positions drawn by weights that an input yields for each draw."""
+    """Node of positions drawn by weights; an input yields the weights of each draw."""
 
     weights: Node
     numbers: Node
@@ -138,7 +137,7 @@ class Draws(Node):
 
 
 class RandomChoiceElements(InputStreams):
-    """Positions drawn from the cumulative distribution of the weights."""
+    """Stream of positions drawn from the cumulative distribution of the weights."""
 
     __slots__ = ("_count",)
 
@@ -152,7 +151,7 @@ class RandomChoiceElements(InputStreams):
         weights, numbers = self._inputs
         borders = np.cumsum(_drawn_weights(next(weights), self._count))
         place = float(next(numbers)) / 2**32 * borders[-1]
-        # Clamped: rounding must not select the upper bound or a position of weight zero.
+        # Limited, because rounding must not select the upper bound or a position of weight zero.
         at = int(np.searchsorted(borders, place, side="right"))
         return np.int64(min(at, int(np.searchsorted(borders, borders[-1]))))
 
@@ -162,14 +161,16 @@ def _drawn_weights(given: Any, count: int) -> Array:
         given = given[0]
     weights = as_ndarray(given, "weights")
     if weights.dtype.kind != "f":
-        raise TypeError(f"weights must be floats, and their dataset yielded {given!r}")
+        raise TypeError(f"weights must be floats, but their dataset yielded {given!r}")
     if weights.shape != (count,):
         raise InvalidArgumentError(
-            f"weights must be as many as datasets: there are {count} datasets, and their dataset yielded {given!r}"
+            f"the number of weights must be the number of datasets, {count}, but the dataset of weights yielded "
+            f"{given!r}"
         )
     positive = np.maximum(weights.astype(np.float64), 0.0)
     if not positive.sum() > 0 or not np.isfinite(positive).all():
         raise InvalidArgumentError(
-            f"one weight must be greater than zero, and all finite; the dataset of weights yielded {given!r}"
+            "weights must be finite, and at least one must be greater than zero, but the dataset of weights yielded "
+            f"{given!r}"
         )
     return positive

@@ -30,23 +30,24 @@ def save(
     shard_func: Callable[..., Any] | None = None,
     checkpoint_args: dict[str, Any] | None = None,
 ) -> None:
-    """Write all elements to a folder, for `Dataset.load`.
+    """Save all elements in a folder, for `Dataset.load`.
 
     Parameters
     ----------
     path : str or path
-        The folder, created if necessary. A dataset saved there before is replaced once all
-        elements are written.
+        The folder, created if necessary. A dataset that is already saved in the folder is replaced once all elements
+        are written.
     compression : str, optional
-        ``"GZIP"`` compresses elements, ``"SNAPPY"`` faster and less, both with zlib. None and ``"NONE"`` do not.
+        ``"GZIP"`` compresses elements; ``"SNAPPY"`` compresses them faster but less. Both use zlib. None and ``"NONE"``
+        do not compress.
     shard_func : callable, optional
-        Takes an element, unpacked into arguments if it is a tuple. Returns the number of the shard, which is a
-        file, of the element. By default, there is one shard.
+        Takes an element, unpacked into arguments if it is a tuple. Returns the number of the shard of the element. A
+        shard is a file. By default, there is one shard.
     checkpoint_args : dict, optional
         Arguments of ``tf.train.CheckpointManager``: `directory` and `max_to_keep`, and optionally `checkpoint_name`,
-        `step_counter` (a variable, to which 1 is added for each element), `checkpoint_interval` (the least number of
-        such steps between checkpoints; by default, there is one after each element) and `last_checkpoint_step`.
-        The same call continues an interrupted save after the newest checkpoint. A finished save starts again.
+        `step_counter` (a variable that is increased by 1 for each element), `checkpoint_interval` (the minimum number
+        of steps between checkpoints; by default, a checkpoint follows each element) and `last_checkpoint_step`. After
+        an interruption, the same call continues from the newest checkpoint; after a finished save, it starts again.
 
     Raises
     ------
@@ -55,13 +56,13 @@ def save(
     InvalidArgumentError
         If `shard_func` does not return an integer, or the compression is unknown.
     FailedPreconditionError
-        If another program is saving to this folder, or the checkpoint is that of another dataset.
+        If another program is saving to this folder, or the checkpoint belongs to another dataset.
     ValueError
         If `checkpoint_args` include ``"checkpoint"``, which `save` creates.
 
     Notes
     -----
-    The files are not in TensorFlow's format, and hold no code: arrays and text, with a checksum for each element.
+    The files are not in TensorFlow's format. They hold arrays and text with a checksum for each element, but no code.
 
     Examples
     --------
@@ -85,7 +86,9 @@ def save(
             elements.set_state(found["iterator"])
         writer = SavedDatasetWriter.begin(folder, spec, level, found and found["written"])
         if writer is None:
-            raise FailedPreconditionError(f"another program is saving to {folder}: wait for it, or name another folder")
+            raise FailedPreconditionError(
+                f"another program is saving to {folder}. Wait until it finishes, or pass another folder."
+            )
         try:
             for number, element in enumerate(elements, writer.count):
                 writer.write(element, 0 if function is None else function.shard(number, element))
@@ -100,7 +103,7 @@ def save(
 
 
 def _known_spec(dataset: Dataset) -> Nest:
-    """Return the spec of elements; None if unknown, as for an iterable that can be read only once."""
+    """Return the specs of elements; None if unknown, as for an iterable that can be read only once."""
     try:
         return dataset.element_spec
     except FailedPreconditionError:
@@ -108,7 +111,7 @@ def _known_spec(dataset: Dataset) -> Nest:
 
 
 class ShardFunction(UserFunction):
-    """A user function that returns the shard of an element."""
+    """A user function that returns the shard number of an element."""
 
     __slots__ = ()
 
@@ -117,7 +120,7 @@ class ShardFunction(UserFunction):
         super().__init__(function, "shard_func", _shard)
 
     def shard(self, number: int, element: Nest) -> int:
-        """Return the shard of the element with this number."""
+        """Return the shard number of an element."""
         shard: int = self(number, *spread(element))
         return shard
 
@@ -126,5 +129,5 @@ def _shard(function: Callable[..., Any], *arguments: Nest) -> int:
     answer = function(*arguments)
     number = np.asarray(answer)
     if number.dtype.kind not in "iu" or number.ndim:
-        raise InvalidArgumentError(f"`shard_func` must return a scalar int64, the number of a shard; got {answer!r}")
+        raise InvalidArgumentError(f"`shard_func` must return a scalar int64, the number of a shard, got {answer!r}")
     return int(number)

@@ -1,4 +1,4 @@
-"""Dataset.scan: a function of every element and a carried state."""
+"""Dataset.scan: a function of every element and a state."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ __all__ = ["Scan", "scan"]
 def scan(
     self: Dataset, initial_state: Nest, scan_func: Callable[[Any, Any], tuple[Nest, Nest]], name: str | None = None
 ) -> Dataset:
-    """Transform every element with a state that is carried from one to the next.
+    """Transform every element with a state that is passed from element to element.
 
     Parameters
     ----------
     initial_state : array, or nest of arrays
     scan_func : callable
-        Takes the state and an element, a tuple as one argument; returns a pair: the next state, of equal structure and
-        dtypes, and an element.
+        Takes the state and an element (a tuple is one argument); returns a pair: the next state, with equal structure
+        and dtypes, and an element.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
@@ -45,14 +45,15 @@ def scan(
     Raises
     ------
     TypeError
-        If `scan_func` is not callable; during iteration, if it does not return a pair, or a state of other dtypes.
+        If `scan_func` is not callable; during iteration, if `scan_func` does not return a pair, or returns a state of
+        other dtypes.
     InvalidArgumentError
-        During iteration, if it returns a state of another structure.
+        During iteration, if `scan_func` returns a state of another structure.
 
     Notes
     -----
-    An exception of `scan_func` is raised when its element is requested, with the element number in a note. The
-    iterator can continue after it, with the state before it.
+    An exception of `scan_func` is raised when its element is requested, with the element number in a note. Iteration
+    can continue after the exception, with the previous state.
 
     Examples
     --------
@@ -66,7 +67,7 @@ def scan(
 
 @dataclass(frozen=True, eq=False)
 class Scan(ElementTransform):
-    """The second result of ``function(state, element)``; the first is the next state."""
+    """Node that yields the second result of ``function(state, element)``; the first result is the next state."""
 
     initial_state: Nest
     function: Callable[[Any, Any], tuple[Nest, Nest]]
@@ -93,7 +94,7 @@ class Scan(ElementTransform):
 
     @property
     def _answers(self) -> list[Nest]:
-        """Return the first element, and the second if the shapes of the state changed."""
+        """Return the first element; if it changed the shapes of the state, also the second element."""
         state, first = map(as_element, pair(self.function(self.initial_state, self.input.example)))
         if map_structure(np.shape, state) == map_structure(np.shape, self.initial_state):
             return [first]
@@ -104,14 +105,14 @@ class Scan(ElementTransform):
 
 
 def pair(answer: Any) -> tuple[Nest, Nest]:
-    """Return the result of a user function as a pair."""
+    """Return the result of a user function, which must be a pair."""
     if not isinstance(answer, (tuple, list)) or len(answer) != 2:
-        raise TypeError(f"scan_func must return a pair, the next state and an element, and returned {answer!r}")
+        raise TypeError(f"scan_func must return a pair of the next state and an element, but returned {answer!r}")
     return answer[0], answer[1]
 
 
 class ScanElements(UnaryStream):
-    """The elements that the function returns, and the current state."""
+    """Stream of the elements that the function returns; holds the current state."""
 
     __slots__ = ("_count", "_function", "_node", "_state")
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["SHARD_HINT", "Shard", "shard"]
 
 SHARD_HINT: Final = -1
-"""Placeholder for both numbers in ``dataset.shard(SHARD_HINT, SHARD_HINT)``; a strategy fills
-them in if the policy is AutoShardPolicy.HINT (``tf.data.experimental.SHARD_HINT``)."""
+"""Placeholder for both numbers in ``dataset.shard(SHARD_HINT, SHARD_HINT)``; a strategy replaces them if the policy is
+AutoShardPolicy.HINT (``tf.data.experimental.SHARD_HINT``)."""
 
 
 def shard(self: Dataset, num_shards: int, index: int, name: str | None = None) -> Dataset:
@@ -29,7 +29,7 @@ def shard(self: Dataset, num_shards: int, index: int, name: str | None = None) -
     Parameters
     ----------
     num_shards : int
-        Number of shards, usually one for each worker; or SHARD_HINT.
+        Number of shards, usually the number of workers; or SHARD_HINT.
     index : int
         Index of the shard to keep; or SHARD_HINT.
     name : str, optional
@@ -42,9 +42,9 @@ def shard(self: Dataset, num_shards: int, index: int, name: str | None = None) -
     Raises
     ------
     InvalidArgumentError
-        If `num_shards` is not positive, or `index` is not below it.
+        If `num_shards` is not positive, or `index` is not less than `num_shards`.
     FailedPreconditionError
-        During iteration, if a hint was not filled in.
+        During iteration, if a hint was not replaced by a strategy.
 
     See Also
     --------
@@ -52,8 +52,8 @@ def shard(self: Dataset, num_shards: int, index: int, name: str | None = None) -
 
     Notes
     -----
-    Shard before `shuffle`, or shuffle with the same seed on all workers: all workers must have the same order
-    for the shards to be disjoint.
+    Shard before `shuffle`, or shuffle with the same seed on all workers: shards are disjoint only if all workers have
+    the same order of elements.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def shard(self: Dataset, num_shards: int, index: int, name: str | None = None) -
             )
         if not 0 <= index < num_shards:
             raise InvalidArgumentError(
-                f"Index must be between 0 and {num_shards - 1} (currently index = {index}): shards count from 0."
+                f"Index must be between 0 and {num_shards - 1} (currently index = {index}). Shards are counted from 0."
             )
     return type(self)(Shard(self.node, num_shards, index))
 
@@ -83,9 +83,9 @@ def _integer(value: Any, name: str) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Shard(Transformation):
-    """Every `num_shards`-th element, from element `index` on.
+    """Node of every `num_shards`-th element, starting with element `index`.
 
-    With `fills_all`, set by auto-sharding, a shard with an element checks that each other shard has one.
+    With `fills_all`, set by auto-sharding, a shard with an element checks that each other shard has an element too.
     """
 
     num_shards: int
@@ -94,18 +94,18 @@ class Shard(Transformation):
 
     @property
     def is_hint(self) -> bool:
-        """Whether the numbers are still to be filled in by a strategy."""
+        """Whether a strategy has not replaced the hints yet."""
         return self.num_shards == SHARD_HINT
 
     @property
     def cardinality(self) -> int:
-        """The input's, divided, if known."""
+        """The cardinality of the input divided by the number of shards, if known."""
         size = self.input.cardinality
         return size if size < 0 or self.is_hint else max(0, -(-(size - self.index) // self.num_shards))
 
     @property
     def table(self) -> Table | None:
-        """The table of the input; None with `fills_all` or a hint."""
+        """The table of the input; None with a hint, or if `fills_all` requires a check."""
         lacks_some = self.fills_all and 0 <= self.input.cardinality < self.num_shards
         return None if self.is_hint or lacks_some else self.input.table
 
@@ -121,29 +121,28 @@ class Shard(Transformation):
     def open_elements(self, context: IterationContext) -> Stream:
         if self.is_hint:
             raise FailedPreconditionError(
-                "shard(SHARD_HINT, SHARD_HINT) can only be read as a part of the result of "
-                "strategy.experimental_distribute_dataset, with the policy AutoShardPolicy.HINT: set "
-                "options.experimental_distribute.auto_shard_policy (tf.data.experimental and tf.distribute have the "
-                "same names), or shard(num_shards, index) by numbers."
+                "shard(SHARD_HINT, SHARD_HINT) can only be read through strategy.experimental_distribute_dataset with "
+                "the policy AutoShardPolicy.HINT. Set options.experimental_distribute.auto_shard_policy, or call "
+                "shard(num_shards, index) with numbers."
             )
         return ShardElements(self.input.open(context), self.num_shards, self.index, self.fills_all)
 
 
 class ShardRows(RowStream):
-    """Every n-th row number of another stream."""
+    """Stream of every n-th row number of its input."""
 
     __slots__ = ("_num_shards", "_rows", "_skip")
 
     def __init__(self, rows: RowStream, num_shards: int, index: int) -> None:
         self._rows = rows
         self._num_shards = num_shards
-        self._skip = index  # rows of the input before the next kept one
+        self._skip = index  # number of input rows before the next kept row
 
     def next_rows(self, count: int) -> Rows:
         if count == 0:
             return slice(0, 0)
         rows = self._rows.next_rows(self._skip + (count - 1) * self._num_shards + 1)
-        skip, self._skip = self._skip, self._num_shards - 1  # a short result is the last
+        skip, self._skip = self._skip, self._num_shards - 1  # only the last result is short
         if not isinstance(rows, slice):
             return rows[skip :: self._num_shards]
         return np.arange(min(rows.start + skip, rows.stop), rows.stop, self._num_shards, dtype=np.int64)
@@ -157,7 +156,7 @@ class ShardRows(RowStream):
 
 
 class ShardElements(UnaryStream):
-    """Every n-th element of another stream."""
+    """Stream of every n-th element of its input."""
 
     __slots__ = ("_behind", "_index", "_num_shards", "_skip")
 
@@ -165,11 +164,11 @@ class ShardElements(UnaryStream):
         super().__init__(source)
         self._num_shards = num_shards
         self._index = index
-        self._skip = index  # elements of the input before the next kept one
-        self._behind = num_shards - 1 - index if fills_all else 0  # shards still to be checked
+        self._skip = index  # number of input elements before the next kept element
+        self._behind = num_shards - 1 - index if fills_all else 0  # number of shards that are not checked yet
 
     def __next__(self) -> Nest:
-        # Counted before it is read, so that a failed element counts as well.
+        # Counted before reading, so that a failed element is counted too.
         while self._skip:
             self._skip -= 1
             next(self._input)
@@ -180,7 +179,7 @@ class ShardElements(UnaryStream):
         return element
 
     def _look_behind(self) -> None:
-        """Read the first element of each shard after this one."""
+        """Read the first element of each shard with a higher number."""
         self._skip, behind, self._behind = self._index, self._behind, 0
         for _ in range(behind):
             try:
@@ -192,10 +191,9 @@ class ShardElements(UnaryStream):
         self._skip = 0
         return InvalidArgumentError(
             f"Could not apply FILE based sharding: the dataset only has {self._index + 1} file(s), which is not enough "
-            f"for the required {self._num_shards} shards/workers (or not enough elements, where they are what is "
-            "sharded). Write more and smaller files, or set options.experimental_distribute.auto_shard_policy (of "
-            "ringlet.data.Options, tf.data.Options in TensorFlow) to DATA or OFF; uneven='keep' lets workers go "
-            "without data."
+            f"for the required {self._num_shards} shards/workers (or not enough elements, if elements are sharded). "
+            "Write more and smaller files, set options.experimental_distribute.auto_shard_policy to DATA or OFF, or "
+            "allow workers without data with uneven='keep'."
         )
 
     def get_state(self) -> State:

@@ -1,12 +1,12 @@
 """Dataset.shuffle: elements in random order.
 
-A *buffer* of ``buffer_size`` *slots* is filled from the input. Each output is taken from a random slot, which
-the next element of the input refills; after the end of the input, the rest of the buffer follows in random order.
-So no element moves ahead by more than ``buffer_size - 1`` places, and a buffer as large as the dataset yields every
-order with the same probability.
+A *buffer* of ``buffer_size`` *slots* is filled from the input. Each output is taken from a random slot, which is
+refilled with the next element of the input. After the end of the input, the rest of the buffer follows in random order.
+Therefore, no element moves ahead by more than ``buffer_size - 1`` places, and a buffer as large as the dataset yields
+every order with the same probability.
 
-Row numbers are shuffled in blocks (`refill_slots`). The stream of elements draws the same numbers at the same places,
-so that the order depends only on the seed, the round and the sizes, not on whether the elements are rows of arrays.
+Row numbers are shuffled in blocks (`refill_slots`). The stream of elements draws the same random numbers in the same
+order, so the result depends only on the seed, the round and the sizes, not on whether elements are rows of arrays.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ __all__ = ["Shuffle", "refill_slots", "shuffle"]
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
-# Number of slots drawn together. Changing it changes the order for a seed.
+# Number of slots drawn at a time. Another number changes the order for a given seed.
 BLOCK = 4096
 
-# Larger than any input: the buffer holds the whole dataset.
+# Larger than any input, so that the buffer holds the whole dataset.
 WHOLE = 2**63 - 1
 
 
@@ -54,15 +54,14 @@ def shuffle(
     Parameters
     ----------
     buffer_size : int
-        Number of elements to draw from: no element moves ahead by more than ``buffer_size - 1`` places. As large as
-        the dataset, or larger, shuffles uniformly; so does UNKNOWN_CARDINALITY, for any size. For slices of arrays the
-        buffer holds only row numbers.
+        Number of elements to draw from: no element moves ahead by more than ``buffer_size - 1`` places. A number that
+        is at least the size of the dataset shuffles uniformly, as does UNKNOWN_CARDINALITY for any size. For slices of
+        arrays, the buffer holds only row numbers.
     seed : int, optional
-        The same seed and NumPy version give the same orders. The order
-        is NumPy's, not TensorFlow's.
+        The same seed and NumPy version give the same order, which differs from TensorFlow's.
     reshuffle_each_iteration : bool, optional
-        True, the default, gives a different order in each iteration and in each round of a `repeat`.
-        False repeats the order, even without a seed.
+        True, the default, yields a different order in each iteration and in each round of a `repeat`. False yields the
+        same order again, even without a seed.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
@@ -89,10 +88,10 @@ def shuffle(
     if buffer_size == UNKNOWN_CARDINALITY:
         if self.cardinality() == INFINITE_CARDINALITY:
             raise InvalidArgumentError(
-                "this dataset is infinite, so its shuffle needs a buffer_size; or shuffle before repeat."
+                "this dataset is infinite, so shuffle requires a buffer_size. Pass a number, or shuffle before repeat."
             )
         buffer_size = WHOLE
-    hint = " If it is the size of an empty dataset, pass a buffer_size that does not depend on the size."
+    hint = " If the size of an empty dataset was passed, pass a buffer_size that does not depend on the dataset."
     size = positive(buffer_size, "buffer_size", hint)
     entropy = np.random.SeedSequence().entropy if seed is None else _seed(seed)
     return type(self)(Shuffle(self.node, size, entropy, reshuffle_each_iteration is not False))
@@ -108,17 +107,17 @@ def _seed(seed: Any) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Shuffle(Transformation):
-    """All elements in a random order, drawn from a buffer."""
+    """Node of all elements in a random order, drawn from a buffer."""
 
     buffer_size: int
     entropy: Any
     reshuffles: bool
-    # Counts the iterations of this node, together with its copies in rewritten graphs.
+    # Counter of the iterations of this node and its copies in rewritten graphs.
     runs: Iterator[int] = field(default_factory=itertools.count, repr=False)
 
     @property
     def in_order(self) -> bool:
-        """True only for a buffer of one."""
+        """True only for a buffer of one element, which keeps the order."""
         return self.buffer_size == 1 and self.input.in_order
 
     @property
@@ -128,7 +127,7 @@ class Shuffle(Transformation):
 
     @cached_property
     def order(self) -> Numbers:
-        """A random order of all elements, the same at every call, for access by number."""
+        """A random order of all elements for access by number; the same at every call."""
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(self.entropy))).permutation(self.cardinality)
 
     def choose(self, context: IterationContext) -> None:
@@ -155,12 +154,12 @@ class Shuffle(Transformation):
 
 
 def refill_slots(buffer: Numbers, slots: Numbers, incoming: Numbers) -> Numbers:
-    """Take the contents of consecutive slots, refilling each immediately with the next incoming number.
+    """Return the contents of consecutive slots; each slot is refilled immediately with the next incoming number.
 
     Equals ``for slot, number in zip(slots, incoming): out.append(buffer[slot]); buffer[slot] = number`` without the
     loop: the content of a slot is the number from its previous draw, or its initial content.
     """
-    # Small keys use radix sort, which is five times faster.
+    # Small keys are sorted with radix sort, which is five times faster.
     keys = slots.astype(np.uint16) if len(buffer) <= 2**16 else slots
     order = np.argsort(keys, kind="stable")
     slots_in_order = slots[order]
@@ -173,7 +172,7 @@ def refill_slots(buffer: Numbers, slots: Numbers, incoming: Numbers) -> Numbers:
 
 
 class ShuffleRows(RowStream):
-    """Row numbers of another stream in random order."""
+    """Stream of the row numbers of its input in random order."""
 
     __slots__ = ("_at", "_buffer", "_buffer_size", "_random", "_ready", "_rows")
 
@@ -183,7 +182,7 @@ class ShuffleRows(RowStream):
         self._random = random
         self._buffer: Rows | None = None  # None until filled; copied before a slot is refilled
         self._ready: Numbers = np.empty(0, np.int64)  # shuffled numbers
-        self._at = 0  # how many of them were yielded
+        self._at = 0  # how many shuffled numbers were yielded
 
     def next_rows(self, count: int) -> Rows:
         stop = self._at + count
@@ -252,7 +251,7 @@ class ShuffleRows(RowStream):
 
 
 class ShuffleElements(UnaryStream):
-    """Elements of another stream in random order."""
+    """Stream of the elements of its input in random order."""
 
     __slots__ = ("_block", "_buffer", "_buffer_size", "_is_filled", "_is_rest", "_node", "_random", "_slots")
 
@@ -265,7 +264,7 @@ class ShuffleElements(UnaryStream):
         self._block: list[int] = []
         self._slots: Iterator[int] = iter(())  # the remaining slots of the block
         self._is_filled = False
-        self._is_rest = False  # the input has ended, and the rest of the buffer is in reversed output order
+        self._is_rest = False  # the input has ended; the rest of the buffer is in reversed output order
 
     def __next__(self) -> Nest:
         if not self._is_filled:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CountedElements", "CountedRows", "Skip", "skip"]
 
-# Number of row numbers to skip per call: a shuffle makes arrays of them.
+# Number of row numbers to skip per call; limited, because a shuffle makes arrays of this size.
 _AT_ONCE = 2**20
 
 
@@ -26,7 +26,7 @@ def skip(self: Dataset, count: int, name: str | None = None) -> Dataset:
     Parameters
     ----------
     count : int
-        -1, or a number larger than the dataset, skips all of them.
+        Number of elements to skip; -1, or a number larger than the dataset, skips all elements.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
@@ -85,16 +85,16 @@ class CountedElements(UnaryStream):
 
 @dataclass(frozen=True, eq=False)
 class Skip(Transformation):
-    """All elements after the first `count`; none for -1."""
+    """Node of all elements after the first `count`; no elements if `count` is -1."""
 
     count: int
 
     @property
     def cardinality(self) -> int:
-        """The remaining number, if known."""
+        """The number of remaining elements, if known."""
         size = self.input.cardinality
         if size < 0:
-            # As in TensorFlow, even if -1 skips an infinite dataset.
+            # As in TensorFlow, this holds even if a count of -1 skips an infinite dataset.
             return 0 if self.count == ALL and size == INFINITE_CARDINALITY else size
         return 0 if self.count == ALL else max(0, size - self.count)
 
@@ -106,7 +106,7 @@ class Skip(Transformation):
 
 
 class SkipRows(CountedRows):
-    """The row numbers of another stream after the first ones."""
+    """Stream of the row numbers of its input after the skipped row numbers."""
 
     __slots__ = ()
 
@@ -121,7 +121,7 @@ class SkipRows(CountedRows):
 
 
 class SkipElements(CountedElements):
-    """The elements of another stream after the first ones."""
+    """Stream of the elements of its input after the skipped elements."""
 
     __slots__ = ()
 
@@ -130,7 +130,7 @@ class SkipElements(CountedElements):
             self.close()
             raise StopIteration
         while self._left:
-            # Counted first: a failed element is skipped as well.
+            # Counted before reading, so that a failed element is skipped too.
             self._left -= 1
             next(self._input)
         return next(self._input)

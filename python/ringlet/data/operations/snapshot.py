@@ -1,4 +1,4 @@
-"""Dataset.snapshot: elements saved by the first iteration and loaded by later ones."""
+"""Dataset.snapshot: elements saved by the first iteration and loaded by later iterations."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def snapshot(  # noqa: PLR0917 - the arguments are TensorFlow's
     shard_func: Callable[..., Any] | None = None,
     name: str | None = None,
 ) -> Dataset:
-    """Save the elements in the first complete iteration, and load them in all later ones.
+    """Save the elements in the first complete iteration, and load them in all later iterations.
 
     Parameters
     ----------
     path : str or path
-        A folder, with subfolders for pipelines of different operations, sizes or settings. Functions and the
-        values of arrays are not compared: delete the folder when they change.
+        A folder, with subfolders for pipelines of different operations, sizes or settings. Functions and the values of
+        arrays are not compared. Delete the folder when they change.
     compression : str, optional
         As in `save`. ``"AUTO"``, the default, does not compress.
     reader_func : callable, optional
@@ -52,7 +52,7 @@ def snapshot(  # noqa: PLR0917 - the arguments are TensorFlow's
     Returns
     -------
     Dataset
-        Random operations before it are the same in every iteration but the first.
+        Random operations before the snapshot give the same results in every iteration but the first.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def snapshot(  # noqa: PLR0917 - the arguments are TensorFlow's
 
     Notes
     -----
-    An iteration that ends early saves nothing. While one writes, others make their own elements.
+    An iteration that ends early saves nothing. While one iteration writes, other iterations make their own elements.
 
     Examples
     --------
@@ -76,13 +76,13 @@ def snapshot(  # noqa: PLR0917 - the arguments are TensorFlow's
     level = check_compression(compression)
     function = None if shard_func is None else ShardFunction(shard_func)
     if reader_func is not None and not callable(reader_func):
-        raise TypeError(f"reader_func must be a function of a dataset of datasets, got {reader_func!r}")
+        raise TypeError(f"reader_func must be a function that takes a dataset of datasets, got {reader_func!r}")
     return type(self)(Snapshot(self.node, os.fsdecode(path), level, function, reader_func, type(self)))
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot(ElementTransform):
-    """The elements of the input, saved in a folder."""
+    """Node of the elements of its input, saved in a folder by the first iteration."""
 
     path: str
     level: int
@@ -92,7 +92,7 @@ class Snapshot(ElementTransform):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """None: the folder may differ."""
+        """Empty, because the folder may differ."""
         return {}
 
     @property
@@ -105,7 +105,7 @@ class Snapshot(ElementTransform):
 
     @property
     def folder(self) -> str:
-        """The subfolder for equal pipelines."""
+        """The subfolder shared by equal pipelines."""
         return str(Path(self.path) / hashlib.sha256(fingerprint(self.input).encode()).hexdigest()[:16])
 
     def open_elements(self, context: IterationContext) -> Stream:
@@ -113,7 +113,7 @@ class Snapshot(ElementTransform):
 
 
 class SnapshotElements(Stream):
-    """Elements loaded from the folder, or made and saved by the first stream."""
+    """Stream of elements that are loaded from the folder, or made and saved by the first stream."""
 
     __slots__ = ("_context", "_count", "_input", "_is_closed", "_loaded", "_node", "_writer")
 
@@ -150,7 +150,7 @@ class SnapshotElements(Stream):
     def _open_saved(self) -> PipelineHandle:
         node = self._node
         manifest = read_manifest(node.folder)
-        # The spec of this pipeline, for its classes of named tuples.
+        # The specs of this pipeline, because they have its classes of named tuples.
         dataset = read_shards(node.dataset_type, manifest, node.element_spec, node.reader_func)
         return PipelineHandle(dataset.node, self._context.in_round(0))
 
@@ -181,7 +181,7 @@ class SnapshotElements(Stream):
             self._writer = None
 
     def close(self) -> None:
-        """Close input and files; delete an incomplete snapshot."""
+        """Close the input and the files; delete an incomplete snapshot."""
         self._is_closed = True
         self._abandon()
         if self._input is not None:
@@ -197,7 +197,7 @@ class SnapshotElements(Stream):
         }
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot; nothing is saved, since earlier elements are not made again."""
+        """Restore a snapshot of the stream; no elements are saved then, since earlier elements are not made again."""
         if state["is_closed"]:
             self.close()
         elif state["loaded"] is not None:

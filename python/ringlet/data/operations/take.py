@@ -24,7 +24,7 @@ def take(self: Dataset, count: int, name: str | None = None) -> Dataset:
     Parameters
     ----------
     count : int
-        -1, or a number larger than the dataset, keeps all of them.
+        Number of elements to keep; -1, or a number larger than the dataset, keeps all elements.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
@@ -49,13 +49,13 @@ def take(self: Dataset, count: int, name: str | None = None) -> Dataset:
 
 @dataclass(frozen=True, eq=False)
 class Take(Transformation):
-    """The first `count` elements."""
+    """Node of the first `count` elements."""
 
     count: int
 
     @property
     def cardinality(self) -> int:
-        """At most `count`, if known."""
+        """The smaller of `count` and the cardinality of the input, if known."""
         size = self.input.cardinality
         if size == UNKNOWN_CARDINALITY:
             return UNKNOWN_CARDINALITY
@@ -73,7 +73,7 @@ class Take(Transformation):
 
 
 class TakeRows(CountedRows):
-    """The first row numbers of another stream."""
+    """Stream of the first row numbers of its input."""
 
     __slots__ = ()
 
@@ -84,7 +84,7 @@ class TakeRows(CountedRows):
 
 
 class TakeElements(CountedElements):
-    """The first elements of another stream, which is closed after the last of them."""
+    """Stream of the first elements of its input, which is closed after the last of these elements."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Dataset.take_while: the elements before the first for which a predicate is false."""
+"""Dataset.take_while: the elements before the first element for which a predicate is false."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["TakeWhile", "take_while"]
 
 
 def take_while(self: Dataset, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
-    """Keep the elements before the first for which ``predicate(element)`` is false.
+    """Keep the elements before the first element for which ``predicate(element)`` is false.
 
     Parameters
     ----------
     predicate : callable
-        Takes an element, unpacked into arguments if it is a tuple. Returns True or False, Python's or NumPy's.
+        Takes an element, unpacked into arguments if it is a tuple. Returns True, False or an array of one bool.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
@@ -37,7 +37,7 @@ def take_while(self: Dataset, predicate: Callable[..., Any], name: str | None = 
     TypeError
         If `predicate` is not callable.
     InvalidArgumentError
-        During iteration, if it does not return one bool.
+        During iteration, if `predicate` does not return one bool.
 
     Examples
     --------
@@ -51,14 +51,14 @@ def take_while(self: Dataset, predicate: Callable[..., Any], name: str | None = 
 
 @dataclass(frozen=True, eq=False)
 class TakeWhile(Filter):
-    """The elements before the first for which a predicate is false."""
+    """Node of the elements before the first element for which a predicate is false."""
 
     def open_elements(self, context: IterationContext) -> Stream:
         return TakeWhileElements(self.input.open(context), self.predicate)
 
 
 class TakeWhileElements(PredicateStream):
-    """The elements of another stream, which is closed at the first for which the predicate is false."""
+    """Stream of elements; the input is closed at the first element for which the predicate is false."""
 
     __slots__ = ()
 

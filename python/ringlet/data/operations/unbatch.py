@@ -21,7 +21,7 @@ __all__ = ["Unbatch", "unbatch"]
 
 
 def unbatch(self: Dataset, name: str | None = None) -> Dataset:
-    """Split every element into its rows, each of which becomes an element.
+    """Split every element into rows, which become the elements.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ def unbatch(self: Dataset, name: str | None = None) -> Dataset:
     Raises
     ------
     ValueError
-        If a component is a scalar, or components have different numbers of rows; during iteration
-        (InvalidArgumentError) if not known before.
+        If a component is a scalar, or components have different numbers of rows. If this is detected only during
+        iteration, the class is InvalidArgumentError.
 
     Examples
     --------
@@ -54,21 +54,21 @@ def unbatch(self: Dataset, name: str | None = None) -> Dataset:
 def _check_specs(specs: Nest) -> None:
     leaves = flatten(specs)[0]
     if any(spec.shape == () for spec in leaves):
-        raise ValueError(f"unbatch splits elements into rows, and a component is a scalar: {specs!r}")
+        raise ValueError(f"unbatch splits elements into rows, but a component is a scalar: {specs!r}")
     _common_rows(leaves)
 
 
 def _common_rows(specs: list[TensorSpec]) -> int | None:
-    """Return the number of rows of every component; None if unknown."""
+    """Return the number of rows that all components have; None if unknown."""
     known = {spec.shape[0] for spec in specs if spec.shape and spec.shape[0] is not None}
     if len(known) > 1:
-        raise ValueError(f"unbatch needs components with equal numbers of rows, got {sorted(known)}: {specs!r}")
+        raise ValueError(f"unbatch requires components with equal numbers of rows, got {sorted(known)} rows: {specs!r}")
     return known.pop() if known else None
 
 
 @dataclass(frozen=True, eq=False)
 class Unbatch(ElementTransform):
-    """The rows of all elements."""
+    """Node of the rows of all elements."""
 
     @property
     def cardinality(self) -> int:
@@ -89,7 +89,7 @@ class Unbatch(ElementTransform):
 
     @property
     def example(self) -> Nest:
-        """The first row of the input's example; zeros if it has none."""
+        """The first row of the input's example; zeros if the example has no rows."""
         return map_structure(_first_row, self.input.example)
 
     @property
@@ -107,7 +107,7 @@ def _first_row(leaf: Any) -> Any:
 
 
 class UnbatchElements(UnaryStream):
-    """The rows of another stream's elements."""
+    """Stream of the rows of the elements of its input."""
 
     __slots__ = ("_at", "_element", "_leaves", "_node", "_rows", "_shape")
 

@@ -22,7 +22,7 @@ __all__ = ["Unique", "unique"]
 
 
 def unique(self: Dataset, name: str | None = None) -> Dataset:
-    """Drop elements that occurred before.
+    """Drop elements that are equal to an earlier element.
 
     Parameters
     ----------
@@ -32,14 +32,14 @@ def unique(self: Dataset, name: str | None = None) -> Dataset:
     Returns
     -------
     Dataset
-        Its cardinality is unknown. An iteration stores all of its elements.
+        Its cardinality is unknown. An iteration stores all unique elements.
 
     Raises
     ------
     TypeError
         During iteration, if elements are neither integers nor text.
     InvalidArgumentError
-        During iteration, if they have several components.
+        During iteration, if elements have several components.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def unique(self: Dataset, name: str | None = None) -> Dataset:
 
 @dataclass(frozen=True, eq=False)
 class Unique(ElementTransform):
-    """Every element once."""
+    """Node of the distinct elements of its input."""
 
     @property
     def cardinality(self) -> int:
@@ -63,7 +63,7 @@ class Unique(ElementTransform):
 
 
 class UniqueElements(UnaryStream):
-    """The elements of another stream at their first occurrence."""
+    """Stream of the elements of its input that are not equal to an earlier element."""
 
     __slots__ = ("_node", "_seen")
 
@@ -94,9 +94,9 @@ def _key(element: Nest) -> Any:
     if kind_of(element) is not None:
         element = as_ndarray(element)
     if not isinstance(element, (np.ndarray, np.generic)):
-        raise InvalidArgumentError(f"unique needs elements of one component, got {element!r}")
+        raise InvalidArgumentError(f"unique requires elements of one component, got {element!r}")
     if element.dtype.kind in "iu":
         return element.shape, element.tobytes()
     if element.dtype.kind in "OUS":
         return element.shape, tuple(element.ravel().tolist())
-    raise TypeError(f"unique compares integers and text, got elements of dtype {element.dtype}")
+    raise TypeError(f"unique requires integers or text, got elements of dtype {element.dtype}")

@@ -42,7 +42,7 @@ def window(  # noqa: PLR0917 - the arguments are TensorFlow's
     size : int
         Number of elements in a window.
     shift : int, optional
-        Offset between the starts of consecutive windows; `size` by default.
+        Offset between the starts of consecutive windows. By default, `size`.
     stride : int, default 1
         Offset between consecutive elements of a window.
     drop_remainder : bool, default False
@@ -54,7 +54,7 @@ def window(  # noqa: PLR0917 - the arguments are TensorFlow's
     -------
     Dataset
         Its elements are datasets. If the input's elements are nests, a window is a nest of datasets, one for each
-        component. Contiguous windows of slices of arrays are views of those arrays.
+        component. Contiguous windows of slices of arrays are views of these arrays.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def window(  # noqa: PLR0917 - the arguments are TensorFlow's
 
 @dataclass(frozen=True, eq=False)
 class Window(ElementTransform):
-    """Windows of elements, as datasets."""
+    """Node of windows of elements, which are datasets."""
 
     size: int
     shift: int
@@ -143,7 +143,7 @@ class Window(ElementTransform):
 
 
 class WindowRows(Stream):
-    """Windows of rows of a table."""
+    """Stream of windows of table rows."""
 
     __slots__ = ("_buffer", "_node", "_rows", "_table")
 
@@ -151,7 +151,7 @@ class WindowRows(Stream):
         self._rows: RowStream | None = rows  # None once exhausted or closed
         self._node = node
         self._table = table
-        # Row numbers from the start of the next window on.
+        # Row numbers, beginning at the start of the next window.
         self._buffer = np.empty(0, np.int64)
 
     def __next__(self) -> Nest:
@@ -190,21 +190,21 @@ class WindowRows(Stream):
 
 
 def _piece(numbers: Numbers) -> Rows:
-    """Return consecutive numbers as a slice, others unchanged."""
+    """Return consecutive numbers as a slice; other numbers are returned unchanged."""
     first, last = int(numbers[0]), int(numbers[-1])
     is_slice = last - first == len(numbers) - 1 and bool((np.diff(numbers) == 1).all())
     return slice(first, last + 1) if is_slice else numbers
 
 
 class WindowElements(UnaryStream):
-    """Windows of any elements."""
+    """Stream of windows of any elements."""
 
     __slots__ = ("_buffer", "_is_input_over", "_node", "_to_skip")
 
     def __init__(self, source: Stream, node: Window) -> None:
         super().__init__(source)
         self._node = node
-        self._buffer: list[Nest] = []  # elements from the start of the next window on
+        self._buffer: list[Nest] = []  # elements, beginning at the start of the next window
         self._to_skip = 0  # number of elements to skip before the next window
         self._is_input_over = False
 

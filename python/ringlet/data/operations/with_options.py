@@ -17,12 +17,12 @@ __all__ = ["WithOptions", "options", "options_of", "with_options", "with_options
 
 
 def with_options(self: Dataset, options: Options, name: str | None = None) -> Dataset:
-    """Set options for the dataset and all datasets derived from it.
+    """Set options for this dataset and all datasets derived from it.
 
     Parameters
     ----------
     options : Options
-        Copied, so later changes have no effect. Its settings override earlier ones.
+        Options are copied, so later changes have no effect. The new settings override earlier settings.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
@@ -50,7 +50,7 @@ def with_options(self: Dataset, options: Options, name: str | None = None) -> Da
 
 
 def options(self: Dataset) -> Options:
-    """Return the options of this dataset, including those of its inputs; they are immutable.
+    """Return the options of this dataset, including the options of its inputs. The result is immutable.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def options(self: Dataset) -> Options:
 
 @dataclass(frozen=True, eq=False)
 class WithOptions(Transformation):
-    """The elements of the input, with options for the whole graph."""
+    """Node of the elements of its input, with options for the whole graph."""
 
     options: Options = field(default_factory=Options)
 
@@ -75,7 +75,7 @@ class WithOptions(Transformation):
 
 
 def options_of(node: Node) -> Options:
-    """Return the options of a graph; those nearer to its end, and of later inputs, take precedence."""
+    """Return the options of a graph; options nearer to the end, or of later inputs, take precedence."""
     found = Options()
     for source in node.inputs:
         found = found.merge(options_of(source))
@@ -85,8 +85,8 @@ def options_of(node: Node) -> Options:
 def with_options_applied(node: Node) -> Node:
     """Return the graph with the options applied to its operations.
 
-    They replace ``deterministic=None`` in nodes, and ``num_parallel_calls=AUTOTUNE`` if the size of a pool of
-    threads is set.
+    Options replace ``deterministic=None`` in nodes, and ``num_parallel_calls=AUTOTUNE`` if `private_threadpool_size` is
+    set.
     """
     options = options_of(node)
     decided: dict[tuple[str, Any], Any] = {}

@@ -31,20 +31,20 @@ def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
     *args : Dataset, or nest of Dataset
         A single argument is the structure of the elements; several arguments form a tuple.
     datasets : nest of Dataset, optional
-        The same, by keyword.
+        The datasets as a keyword argument.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     Dataset
-        Ends with the shortest dataset. Consecutive slices of arrays stay slices of arrays for later
-        operations. A shuffle shared by several of them has one order in all.
+        A dataset that ends with the shortest dataset. Later operations process consecutive slices of arrays as slices
+        of arrays. A shuffle that several datasets share has the same order in all of them.
 
     Raises
     ------
     TypeError
-        If there is no dataset, or a leaf of the tuples and dictionaries is not a dataset.
+        If no dataset is passed, or a leaf of the tuples and dictionaries is not a dataset.
 
     Examples
     --------
@@ -55,25 +55,25 @@ def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
     {'x': np.int64(1), 'y': np.int64(6)}
     """
     if args and datasets is not None:
-        raise TypeError("zip takes datasets as arguments or as datasets=, and both were given")
+        raise TypeError("zip takes datasets either as arguments or as datasets=, but both were given")
     if not args and datasets is None:
-        raise TypeError("zip needs at least one dataset")
+        raise TypeError("zip requires at least one dataset")
     nest = (args[0] if len(args) == 1 else args) if args else datasets
     leaves, shape = flatten(nest)
     if not leaves:
-        raise TypeError(f"zip needs at least one dataset, got {nest!r}")
+        raise TypeError(f"zip requires at least one dataset, got {nest!r}")
     _refuse_lists(nest)
     nodes = [node_of(leaf) for leaf in leaves]
     for leaf, node in builtins.zip(leaves, nodes, strict=True):
         if node is None:
-            raise TypeError(f"zip takes datasets, and nests of them in tuples and dictionaries, got {leaf!r}")
+            raise TypeError(f"zip takes datasets, or nests of datasets in tuples and dictionaries, got {leaf!r}")
     made: Dataset = type(leaves[0])(Zip(tuple(node for node in nodes if node is not None), shape))
     return made
 
 
 def _refuse_lists(nest: Any) -> None:
     if isinstance(nest, list):
-        raise TypeError("zip takes datasets in tuples and dictionaries; a list is an array. Use a tuple.")
+        raise TypeError("zip takes datasets in tuples and dictionaries, but got a list. Use a tuple.")
     if isinstance(nest, (tuple, dict)):
         for child in nest.values() if isinstance(nest, dict) else nest:
             _refuse_lists(child)
@@ -81,7 +81,7 @@ def _refuse_lists(nest: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Zip(Node):
-    """Corresponding elements of several nodes in one structure."""
+    """Node of the corresponding elements of several nodes, combined in one structure."""
 
     parts: tuple[Node, ...]
     shape: PyTreeSpec
@@ -120,7 +120,7 @@ class Zip(Node):
 
     @cached_property
     def table(self) -> Table | None:
-        """The columns of all inputs, if each yields the rows of its table from the first."""
+        """The columns of all inputs, if each input yields the rows of its table from the first row."""
         tables = [part.table for part in self.parts if part.from_row_zero]
         known = [table for table in tables if table is not None]
         return zip_tables(self.shape, known, self.cardinality) if len(known) == len(self.parts) else None
@@ -145,9 +145,9 @@ class Zip(Node):
 
 
 def zip_tables(shape: PyTreeSpec, tables: Sequence[Table], cardinality: int) -> Table:
-    """Combine the columns of tables in one structure, which has a leaf for each; as long as the shortest.
+    """Return a table with the columns of several tables; `shape` has a leaf for each table.
 
-    `cardinality` is the maximum number of rows; negative for all.
+    The table is as long as the shortest table, but at most `cardinality` rows unless that is negative.
     """
     nest = unflatten(shape, [unflatten(table.shape, table.columns) for table in tables])
     columns, whole = flatten(nest)
@@ -156,7 +156,7 @@ def zip_tables(shape: PyTreeSpec, tables: Sequence[Table], cardinality: int) -> 
 
 
 class InputStreams(Stream):
-    """Base class of streams with several inputs, opened at the start."""
+    """Base class of streams with several inputs, which are all opened at the start."""
 
     __slots__ = ("_inputs", "_is_closed")
 
@@ -182,12 +182,13 @@ class InputStreams(Stream):
 
 
 class ZipElements(InputStreams):
-    """One element of each input, in one structure; all are closed after the end of the first that ends.
+    """Stream of one element of each input, combined in one structure; ends when one input ends.
 
-    The inputs after that one are read once more, as in TensorFlow: caches among them that end here become complete.
+    As in TensorFlow, the inputs after the input that ends are read once more, so that caches that also end become
+    complete.
 
-    An exception of one input is an exception of the whole element: the others advance as well, so that corresponding
-    elements stay together.
+    An exception of one input is raised for the whole element. The other inputs advance too, so that elements still
+    correspond.
     """
 
     __slots__ = ("_make",)
@@ -217,5 +218,5 @@ class ZipElements(InputStreams):
             try:
                 raise failure
             finally:
-                del failure  # its traceback references this frame
+                del failure  # the traceback of the error references this frame
         return self._make(parts)

@@ -19,7 +19,7 @@ def import_arrow(caller: str) -> ModuleType:
     try:
         import pyarrow
     except ImportError as error:
-        raise ImportError(f"{caller} needs pyarrow: pip install 'ringlet[data]'") from error
+        raise ImportError(f"{caller} requires pyarrow. Install it with: pip install 'ringlet[data]'") from error
     module: ModuleType = pyarrow
     return module
 
@@ -27,14 +27,14 @@ def import_arrow(caller: str) -> ModuleType:
 def column_array(column: Any, name: str, fill_null: Any, where: str) -> Array:
     """Convert a column to a read-only array with one entry, or row of entries, for each row.
 
-    Numbers and times share the memory of the column where possible. Text and bytes are objects. Lists of one length are
-    rows of a matrix, others an array of arrays, of dtype object. `fill_null` replaces missing values, or is None to
-    reject them.
+    Numbers and times share the memory of the column where possible. Text and bytes are objects. Lists of equal length
+    become rows of a matrix; other lists become an array of arrays, with dtype object. `fill_null` replaces missing
+    values; if it is None, they are an error.
     """
     import pyarrow.types as kinds
 
     if not len(column) and kinds.is_null(column.type):
-        return np.empty(0, object)  # a file without rows has no types
+        return np.empty(0, object)  # a file without rows has untyped columns
     column = _without_nulls(column, name, fill_null, where)
     if kinds.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -47,7 +47,7 @@ def column_array(column: Any, name: str, fill_null: Any, where: str) -> Array:
         array = column.to_numpy(zero_copy_only=False)
     else:
         raise InvalidArgumentError(
-            f"column {name!r} of {where} is of {kind}, which is not supported. Leave it out with columns=[...], "
+            f"column {name!r} of {where} has the type {kind}, which is not supported. Leave it out with columns=[...], "
             "or write it as numbers, text or lists of numbers."
         )
     array.setflags(write=False)
@@ -89,13 +89,13 @@ def _without_nulls(column: Any, name: str, fill_null: Any, where: str) -> Any:
     if value is None:
         number = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
         raise InvalidArgumentError(
-            f"column {name!r} of {where} has no value in row {number} of these ({column.null_count} are missing), and "
-            f"arrays have no missing values. Pass a substitute, as in fill_null={{{name!r}: 0}}, or leave the "
-            "column out with columns=[...]."
+            f"column {name!r} of {where} has no value in row {number} of the block ({column.null_count} values are "
+            f"missing), but arrays cannot hold missing values. Pass a substitute, as in fill_null={{{name!r}: 0}}, or "
+            "leave the column out with columns=[...]."
         )
     try:
         return column.fill_null(value)
     except (TypeError, ValueError) as error:
         raise InvalidArgumentError(
-            f"fill_null={value!r} does not match column {name!r}, of {column.type}: {error}"
+            f"fill_null={value!r} does not match column {name!r} of type {column.type}: {error}"
         ) from error

@@ -12,7 +12,7 @@ from ringlet.errors import DataLossError, FailedPreconditionError, InvalidArgume
 __all__ = ["COMPRESSIONS", "ByteStream", "DecompressedStream", "check_compression", "open_bytes", "open_file"]
 
 
-# Names of compressions, and the wbits of zlib for their framing.
+# Names of compressions, and the zlib parameter wbits of their format.
 COMPRESSIONS = {"GZIP": 16 + zlib.MAX_WBITS, "ZLIB": zlib.MAX_WBITS}
 
 # Compressed bytes per read; small, because an error of zlib discards all output of the call that fails.
@@ -20,7 +20,7 @@ _INPUT_BYTES = 64 * 1024
 
 
 def check_compression(compression_type: Any) -> str:
-    """Return the name of a compression, empty for none."""
+    """Return the name of a compression; empty for no compression."""
     if compression_type in (None, "", b""):
         return ""
     if compression_type in COMPRESSIONS:
@@ -45,12 +45,12 @@ def open_file(name: str) -> int:
 
 
 def open_bytes(name: str, compression: str) -> ByteStream:
-    """Open a file; `compression` is a result of `check_compression`. Raises as `open_file`."""
+    """Open a file; `compression` is a result of `check_compression`. Raises the same errors as `open_file`."""
     return DecompressedStream(name, COMPRESSIONS[compression]) if compression else ByteStream(name)
 
 
 class ByteStream:
-    """The bytes of an uncompressed file; `offset` counts those read or skipped."""
+    """Stream of the bytes of an uncompressed file; `offset` counts the bytes read or skipped."""
 
     __slots__ = ("_descriptor", "name", "offset")
 
@@ -67,13 +67,13 @@ class ByteStream:
         return max(status.st_size - self.offset, 0) if stat.S_ISREG(status.st_mode) else None
 
     def read_into(self, view: memoryview) -> int:
-        """Read the next bytes into the front of `view`, and return their number; zero only at the end."""
+        """Read the next bytes into the front of `view`, and return their number, which is zero only at the end."""
         count = os.readv(self._descriptor, [view])
         self.offset += count
         return count
 
     def skip(self, count: int) -> None:
-        """Skip bytes that exist."""
+        """Skip `count` bytes, which must exist in the file."""
         self.offset = os.lseek(self._descriptor, self.offset + count, os.SEEK_SET)
 
     def close(self) -> None:
@@ -87,7 +87,7 @@ class ByteStream:
 
 
 class DecompressedStream(ByteStream):
-    """The decompressed bytes of a file, which may have several GZIP frames."""
+    """Stream of the decompressed bytes of a file, which may have several GZIP frames."""
 
     __slots__ = ("_decompressor", "_frame", "_has_begun", "_input", "_is_at_end")
 
@@ -96,16 +96,16 @@ class DecompressedStream(ByteStream):
         self._frame = frame
         self._decompressor = zlib.decompressobj(frame)
         self._input = b""  # read but not decompressed
-        self._has_begun = False  # an empty file has no frame to be truncated
+        self._has_begun = False  # an empty file is complete
         self._is_at_end = False
 
     @property
     def bytes_left(self) -> int | None:
-        """Unknown."""
+        """None, because the number is unknown."""
         return None
 
     def read_into(self, view: memoryview) -> int:
-        """Read the next bytes into the front of `view`, and return their number; zero only at the end."""
+        """Read the next bytes into the front of `view`, and return their number, which is zero only at the end."""
         while not self._is_at_end:
             if data := self._decompress(len(view)):
                 view[: len(data)] = data
@@ -114,7 +114,7 @@ class DecompressedStream(ByteStream):
         return 0
 
     def _decompress(self, most: int) -> bytes:
-        """Return up to `most` bytes, possibly none before the end."""
+        """Return up to `most` bytes; the result may be empty before the end."""
         if not self._input:
             self._input = os.read(self._descriptor, _INPUT_BYTES)
             if not self._input:
@@ -139,8 +139,8 @@ class DecompressedStream(ByteStream):
             self._is_at_end = True
             if self._has_begun and not self._decompressor.eof:
                 raise DataLossError(
-                    f"{self.name} ends within its compressed data, after {self.offset} decompressed bytes: "
-                    "the end of the file is missing. Copy or download it again.",
+                    f"{self.name} ends within its compressed data, after {self.offset} decompressed bytes: the file "
+                    "is truncated. Copy or download it again.",
                     self.name,
                     self.offset,
                 )
@@ -155,19 +155,19 @@ class DecompressedStream(ByteStream):
             self._is_at_end = True
 
     def _damage(self, error: zlib.error) -> DataLossError:
-        # "Error -3 while decompressing data: incorrect header check"
+        # An example of zlib's message: "Error -3 while decompressing data: incorrect header check"
         _, _, words = str(error).partition("Error ")
         code, _, rest = words.partition(" ")
         reason = rest.rpartition(": ")[2]
         return DataLossError(
             f"inflate() failed with error {code}: {reason}, in {self.name} after {self.offset} bytes of decompressed "
-            "data. The file is damaged, or its compression differs: see compression_type.",
+            "data. The file is damaged or has another compression. Check compression_type.",
             self.name,
             self.offset,
         )
 
     def skip(self, count: int) -> None:
-        """Decompress and discard bytes that exist."""
+        """Decompress and discard `count` bytes, which must exist in the file."""
         scratch = memoryview(bytearray(min(count, _INPUT_BYTES)))
         while count > 0:
             made = self.read_into(scratch[: min(count, len(scratch))])

@@ -39,32 +39,32 @@ def from_csv(
 
     Parameters
     ----------
-    filenames : str, path, sequence of them, or Dataset of names
-        Files whose names end in ``.gz`` and the like are decompressed.
+    filenames : str, path, sequence of these, or Dataset of names
+        Files whose names have the ending of a compression, such as ``.gz``, are decompressed.
     columns : sequence of str, optional
-        The columns to read; all if it is None.
+        The columns to read; None reads all columns.
     header : sequence of str, optional
-        Names of the columns in files without a header line. If it is None, the first line of each file is the header.
+        Names of the columns in files without a header line. By default, the first line of each file is the header.
     delimiter : str, default ","
         The separator between values.
     column_types : dict, optional
-        dtype, ``str`` or ``bytes`` for some columns. Other types are inferred from the first megabyte of each file:
+        A dtype, ``str`` or ``bytes`` for some columns. Other types are inferred from the first megabyte of each file:
         int64, float64, bool, dates and times, or text.
     fill_null : object or dict, optional
-        The substitute for missing values: one value for all columns, or a dictionary for some. By default, a
-        missing value is an error. Empty text is not missing.
+        The substitute for missing values: one value for all columns, or a dictionary for some columns. By default, a
+        missing value is an error. Empty text is not a missing value.
     num_parallel_reads : int, optional
         Number of files read concurrently, in threads, with interleaved rows. None reads one file after
         another; AUTOTUNE (-1) is a fixed number, the same on every machine.
 
     encoding : str, default "utf8"
-        Encoding of the text in the files: any encoding of Python, such as ``"latin-1"``.
+        Encoding of the text in the files: any encoding that Python supports, such as ``"latin-1"``.
 
     Returns
     -------
     Dataset
-        Elements are dictionaries of one value for each column: numbers, dates and times as NumPy's scalars, text as
-        ``str``. ``batch`` directly after it slices the columns, without a loop over rows.
+        Elements are dictionaries of one value for each column: numbers, dates and times as NumPy scalars, text as
+        ``str``. A ``batch`` directly after this dataset slices the columns, without a loop over rows.
 
     Raises
     ------
@@ -78,7 +78,8 @@ def from_csv(
 
     Notes
     -----
-    Memory: some megabytes for files of any size. State: the row number; restoring reads the file again up to it.
+    The dataset uses a few megabytes of memory for files of any size. The state of an iterator is the row number;
+    restoring reads the file again up to this row.
 
     Examples
     --------
@@ -111,7 +112,7 @@ def _arrow_type(name: str, dtype: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class CsvReader(TableReader):
-    """Dataset.from_csv: the rows of CSV files, read with Arrow."""
+    """The node of `Dataset.from_csv`."""
 
     header: tuple[str, ...] | None
     delimiter: str
@@ -123,7 +124,7 @@ class CsvReader(TableReader):
 
 
 class CsvBlocks(ArrowBlocks):
-    """The rows of one file."""
+    """Reader of the rows of one file."""
 
     __slots__ = ("_file",)
 
@@ -131,7 +132,7 @@ class CsvBlocks(ArrowBlocks):
         from pyarrow import ArrowException, csv
 
         super().__init__(name, reader.fill_null)
-        stream = open_bytes(name, "")  # raises the errors common to all readers
+        stream = open_bytes(name, "")  # raises the errors that all readers have in common
         is_empty = stream.bytes_left == 0
         stream.close()
         try:
@@ -152,7 +153,7 @@ class CsvBlocks(ArrowBlocks):
                     ),
                 )
             )
-            _ = self._file and self._file.schema.names  # decodes the text
+            _ = self._file and self._file.schema.names  # decodes the header
         except (ValueError, KeyError, OSError, LookupError, ArrowException) as error:
             raise self._error(error) from error
 
@@ -160,12 +161,12 @@ class CsvBlocks(ArrowBlocks):
         if isinstance(error, UnicodeDecodeError):
             return InvalidArgumentError(
                 f"{self.name}, line 1: the header is not {error.encoding} text: byte {error.object[error.start]:#x} in "
-                f"{error.object!r}. Pass its encoding, as in encoding='latin-1'."
+                f"{error.object!r}. Pass the encoding of the file, as in encoding='latin-1'."
             )
         reason = str(error.args[0] if error.args else error)
-        hint = " Pass its type, as in column_types={'x': str}." if "conversion error" in reason else ""
+        hint = ". Pass the type of the column, as in column_types={'x': str}." if "conversion error" in reason else ""
         if "UTF8" in reason or "UTF-8" in reason:
-            hint = " Pass the encoding of the file, as in encoding='latin-1'."
+            hint = ". Pass the encoding of the file, as in encoding='latin-1'."
         return InvalidArgumentError(f"{self.name}, in or after row {self._row}: {reason}{hint}")
 
     def _start(self, row: int) -> tuple[Any, int]:

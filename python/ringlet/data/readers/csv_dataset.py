@@ -30,7 +30,7 @@ _DTYPES = ("float32", "float64", "int32", "int64")
 
 
 class Column(NamedTuple):
-    """The dtype and default of one column; text if `dtype` is None."""
+    """The dtype and default of one column; a `dtype` of None means text."""
 
     dtype: np.dtype[Any] | None
     default: Any
@@ -42,15 +42,14 @@ class CsvDataset(FileDataset):
 
     Parameters
     ----------
-    filenames : str, path, sequence of them, or Dataset of names
-    record_defaults : sequence
+    filenames : str, path, sequence of these, or Dataset of names record_defaults : sequence
         One item for each column that is read. A dtype (float32, float64, int32, int64, or ``str`` or ``bytes`` for
-        text) makes a column whose fields must not be empty. A value, or a list of one, is the default for empty fields,
-        and determines the dtype of the column.
+        text) makes a column whose fields must not be empty. A value, or a list of one value, is the default for empty
+        fields and determines the dtype of the column.
     compression_type : str, optional
         ``"GZIP"`` or ``"ZLIB"``; None or empty for files that are not compressed.
     buffer_size : int, optional
-        Bytes to read at a time, 256 KiB if it is None. Longer records extend the buffer.
+        Number of bytes to read at a time; None means 256 KiB. Longer records extend the buffer.
     header : bool, default False
         Whether the first record of each file is skipped.
     field_delim : str, default ","
@@ -60,15 +59,15 @@ class CsvDataset(FileDataset):
     na_value : str, default ""
         Text that is treated as an empty field.
     select_cols : sequence of int, optional
-        The columns to read, in ascending order; all if it is None.
+        The columns to read, in ascending order; None reads all columns.
     exclude_cols : sequence of int, optional
-        The columns not to read, in ascending order; not together with `select_cols`.
+        The columns to skip, in ascending order; cannot be combined with `select_cols`.
 
     Raises
     ------
     InvalidArgumentError
-        If arguments are inconsistent. During iteration, if a record has a wrong number of fields, or one that is
-        empty or not a number of its dtype; the iterator continues with the next record.
+        If arguments are inconsistent. During iteration, if a record has a wrong number of fields, or a field is empty
+        or not a number of its dtype; the iterator continues with the next record.
     NotFoundError
         During iteration, if a file does not exist.
 
@@ -106,12 +105,12 @@ class CsvDataset(FileDataset):
         columns = csv_columns(record_defaults)
         if selected and excluded:
             raise InvalidArgumentError(
-                f"select_cols={list(selected)} and exclude_cols={list(excluded)}: either of them must be empty"
+                f"select_cols={list(selected)} and exclude_cols={list(excluded)}: one of them must be empty"
             )
         if selected and len(selected) != len(columns):
             raise InvalidArgumentError(
-                f"select_cols must be as many as record_defaults: there are {len(selected)} columns, and "
-                f"{len(columns)} defaults"
+                f"select_cols must have the length of record_defaults, got {len(selected)} columns and {len(columns)} "
+                "defaults"
             )
         node = csv_node(
             filenames,
@@ -151,7 +150,7 @@ def dialect(field_delim: str, use_quote_delim: bool, header: bool) -> Dialect:
     delimiter = _text(field_delim)
     if len(delimiter) != 1 or delimiter in b'"\r\n':
         raise InvalidArgumentError(
-            f"field_delim should be only 1 char, neither a quotation mark nor a line end, got {field_delim!r}"
+            f"field_delim should be only 1 char other than a quotation mark or a line end, got {field_delim!r}"
         )
     return Dialect(delimiter, bool(use_quote_delim), bool(header))
 
@@ -184,7 +183,8 @@ def _column(number: int, given: Any) -> Column:
 def _number_dtype(number: int, given: Any, dtype: np.dtype[Any]) -> np.dtype[Any]:
     if dtype.name not in _DTYPES:
         raise InvalidArgumentError(
-            f"record_defaults[{number}] is {given!r}: columns are {', '.join(_DTYPES)}, and text (str or bytes)"
+            f"record_defaults[{number}] is {given!r}, but the dtype of a column must be {', '.join(_DTYPES)} or text "
+            "(str or bytes)"
         )
     return dtype
 
@@ -204,7 +204,7 @@ def _positions(given: Any, name: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class CsvFields(ElementTransform):
-    """The values of records."""
+    """Node of the values of records."""
 
     columns: tuple[Column, ...] = field(repr=False)
     na_value: bytes
@@ -238,7 +238,7 @@ class CsvFields(ElementTransform):
             fields = [text for position, text in enumerate(fields) if position not in self.excluded]
         if len(fields) != count:
             found = "more" if len(fields) > count else len(fields)
-            # An empty line is one empty field; its absence takes precedence.
+            # An empty line is one empty field; the error about an empty field takes precedence.
             if fields != [b""] or not self.columns[0].is_required:
                 raise _wrong(record, f"Expect {count} fields but have {found} in record")
         return tuple(self._value(record, number, text) for number, text in enumerate(fields))
@@ -247,7 +247,7 @@ class CsvFields(ElementTransform):
         column = self.columns[number]
         if not text or text == self.na_value:
             if column.is_required:
-                raise _wrong(record, f"Field {number} is required but missing in record! Give the column a default")
+                raise _wrong(record, f"Field {number} is required but missing in record! Pass a default for the column")
             return column.default
         if column.dtype is None:
             return text
@@ -258,12 +258,12 @@ class CsvFields(ElementTransform):
 
 
 def _number(text: bytes, dtype: np.dtype[Any]) -> Any:
-    """Return a number of this dtype, None where the text is not one."""
-    if b"_" in text:  # a separator of digits in Python
+    """Return the text as a number of this dtype; None if it is not a number."""
+    if b"_" in text:  # a digit separator in Python, but not in CSV files
         return None
     if dtype.kind == "f":
         try:
-            with np.errstate(over="ignore"):  # overflow is infinite
+            with np.errstate(over="ignore"):  # on overflow, the number is infinite
                 return dtype.type(float(text))
         except ValueError:
             return None
@@ -278,7 +278,7 @@ def _wrong(record: Record, what: str) -> InvalidArgumentError:
 
 
 class FieldElements(OneToOneStream):
-    """The values of the records of another stream."""
+    """Stream of the values of the records of its input."""
 
     __slots__ = ("_node",)
 

@@ -1,8 +1,8 @@
 r"""Records of CSV files as lists of fields, by the rules of RFC 4180.
 
-Records end at a line feed, a carriage return, or both. A field in quotation marks may hold delimiters and line ends,
-and two quotation marks stand for one. An invalid record is a `Record` with an error message; the record after
-the next line end is read normally.
+A record ends at a line feed, a carriage return, or both. A field in quotation marks may hold delimiters and line ends;
+two quotation marks in it stand for one. An invalid record becomes a `Record` with an error message; reading continues
+after the next line end.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Dialect(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CsvRecords(FileReader):
-    """The records of CSV files."""
+    """Node of the records of CSV files."""
 
     dialect: Dialect
     compression: str
@@ -54,7 +54,7 @@ class CsvRecords(FileReader):
 
 
 class RecordBlocks(FileBlocks):
-    """The records of one file; `offset` counts them."""
+    """Reader of the records of one file; `offset` is the number of a record."""
 
     __slots__ = (
         "_at_end",
@@ -81,11 +81,11 @@ class RecordBlocks(FileBlocks):
         self._needs_header = dialect.has_header
         self._line = 1
         self._count = 0  # records before the next block
-        self._ready: list[Record] = []  # after a `skip_to`
+        self._ready: list[Record] = []  # records left by `skip_to`
         self.offset = 0
 
     def next_block(self) -> Sequence[Any]:
-        """Return the records that end in the next bytes; at least one before the end of the file."""
+        """Return the records that end in the next bytes: at least one, except at the end of the file."""
         records, self._ready = self._ready or self._next_records(), []
         if self._needs_header:
             self._needs_header = False
@@ -137,7 +137,7 @@ class RecordBlocks(FileBlocks):
         return records
 
     def _record(self, data: bytes, at: int) -> tuple[Record, int] | None:
-        """Return the record at a byte, and the start of the next one; None if it is incomplete."""
+        """Return the record at a byte, and the start of the next record; None if the record is incomplete."""
         fields: list[bytes] = []
         while True:
             is_quoted = data[at : at + 1] == b'"'
@@ -170,7 +170,7 @@ class RecordBlocks(FileBlocks):
         return Record(self._name, self._line, [], what), end
 
     def skip_to(self, offset: int) -> None:
-        """Skip to a record by reading those before it."""
+        """Skip to a record by reading the records before it."""
         while self._count < offset:
             records = list(self.next_block())
             if not records:

@@ -36,33 +36,32 @@ def parse_example(
 ) -> dict[str, Any]:
     """Parse a batch of serialized examples into arrays (``tf.io.parse_example``).
 
-    The messages are parsed in C++; protobuf is not needed. Features other than those in `features` are
-    skipped.
+    The messages are parsed in C++; protobuf is not needed. Features that are not in `features` are skipped.
 
     Parameters
     ----------
     serialized : sequence or array of bytes, shape (examples,)
-        A single example is parsed as by `parse_single_example`.
+        A single example is parsed as in `parse_single_example`.
     features : dict
         Name of each feature: `FixedLenFeature`, `FixedLenSequenceFeature` or `VarLenFeature`.
     example_names : object, optional
-        Accepted for compatibility with TensorFlow; unused: errors have the number of the example.
+        Accepted for compatibility with TensorFlow; unused: errors state the number of the example.
     name : str, optional
         Accepted for compatibility with TensorFlow; unused.
 
     Returns
     -------
     dict
-        For each name a read-only array of shape ``(examples, *shape)``, or ``(examples, longest, *shape)`` of a
-        sequence; a `VarLenRows` of a `VarLenFeature`. Bytes are objects of class ``bytes``.
+        For each name, a read-only array of shape ``(examples, *shape)``, or ``(examples, longest, *shape)`` for a
+        sequence; for a `VarLenFeature`, a `VarLenRows`. Bytes are objects of class ``bytes``.
 
     Raises
     ------
     InvalidArgumentError
-        If a message is damaged, a feature is missing that has no default value, or has values of another kind or
-        number.
+        If a message is damaged, a feature without a default value is missing, or a feature has values of another kind
+        or number.
     TypeError
-        If `serialized` are not bytes.
+        If `serialized` does not hold bytes.
 
     Examples
     --------
@@ -101,14 +100,14 @@ def parse_single_example(
     Returns
     -------
     dict
-        For each name a read-only array of the feature's shape, of shape ``(values, *shape)`` for a sequence and
-        ``(values,)`` for a `VarLenFeature`; a scalar or ``bytes`` for shape ``[]``.
+        For each name, a read-only array: of the feature's shape, of shape ``(values, *shape)`` for a sequence, or of
+        shape ``(values,)`` for a `VarLenFeature`. For shape ``[]``, a scalar or ``bytes``.
 
     Raises
     ------
     InvalidArgumentError
-        If the message is damaged, a feature is missing that has no default value, or has values of another kind or
-        number.
+        If the message is damaged, a feature without a default value is missing, or a feature has values of another kind
+        or number.
     TypeError
         If `serialized` is not bytes.
 
@@ -133,7 +132,8 @@ def decode_example(serialized: bytes) -> dict[str, Any]:
     Returns
     -------
     dict
-        For each name a vector of int64 or float32, or a list of ``bytes``; an empty list for a feature without values.
+        For each name, a vector of int64 or float32, or a list of ``bytes``; for a feature without values, an empty
+        list.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def decode_example(serialized: bytes) -> dict[str, Any]:
     except InvalidArgumentError as error:
         raise _damaged(error) from None
     except UnicodeDecodeError as error:
-        raise InvalidArgumentError(f"Could not parse example input: a name is not UTF-8: {error.object!r}") from None
+        raise InvalidArgumentError(f"Could not parse example input: the name {error.object!r} is not UTF-8") from None
 
 
 def _messages(serialized: Any) -> tuple[bytes, ...]:
@@ -162,7 +162,8 @@ def _messages(serialized: Any) -> tuple[bytes, ...]:
     return messages
 
 
-Column = tuple[Any, Array]  # values of all examples, and the number for each example or a negative reason for none
+# The values of all examples, and for each example the number of values, or a negative code if it has none.
+Column = tuple[Any, Array]
 
 
 def _read(messages: tuple[bytes, ...], features: Features) -> dict[str, Column]:
@@ -185,7 +186,7 @@ def _damaged(error: InvalidArgumentError) -> InvalidArgumentError:
 
 
 def _checked(key: str, kind: int, values: Any, lengths: Array) -> Column:
-    """Return the column, with bytes as an array; raise if the kind of its values is wrong."""
+    """Return the column, with bytes as an array; raise an error if the kind of its values is wrong."""
     if len(lengths) and lengths.min() < _MISSING:
         number = int(lengths.argmin())
         found = KIND_NAMES[_MISSING - int(lengths[number])]
@@ -214,8 +215,8 @@ def _fixed(key: str, feature: FixedLenFeature, values: Array, lengths: Array) ->
         if feature.default_value is None:
             kind_name = KIND_NAMES[feature_kind(feature.dtype)]
             raise InvalidArgumentError(
-                f"Feature: {key} (data type: {kind_name}) is required but could not be found in example {number}. Give "
-                "it a default_value if it may be missing."
+                f"Feature: {key} (data type: {kind_name}) is required but could not be found in example {number}. Pass "
+                "a default_value if the feature may be missing."
             )
         filled = np.empty((len(lengths), size), feature.dtype)
         filled[~missing] = values.reshape(-1, size) if size else 0
@@ -225,7 +226,7 @@ def _fixed(key: str, feature: FixedLenFeature, values: Array, lengths: Array) ->
 
 
 def _counts(key: str, feature: FixedLenSequenceFeature, lengths: Array) -> tuple[Array, int]:
-    """Return the number of arrays of each example, and the number of values of an array."""
+    """Return the number of arrays of each example, and the number of values of each array."""
     if not feature.allow_missing:
         raise InvalidArgumentError(
             f"Unsupported: FixedLenSequenceFeature requires allow_missing to be True, for {key}."
@@ -241,7 +242,7 @@ def _counts(key: str, feature: FixedLenSequenceFeature, lengths: Array) -> tuple
 
 
 def _padded(values: Array, counts: Array, fill: Any) -> Array:
-    """Stack rows of lengths ``counts``, padded to the longest."""
+    """Return stacked rows of lengths ``counts``, padded to the longest row."""
     longest = int(counts.max()) if len(counts) else 0
     padded = np.full((len(counts), longest, *values.shape[1:]), fill, values.dtype)
     padded[np.arange(longest) < counts[:, None]] = values

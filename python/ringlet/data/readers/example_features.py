@@ -30,7 +30,8 @@ def feature_kind(dtype: DTypeLike) -> int:
         if found == known or (kind == BYTES and found.kind == "S"):
             return kind
     raise InvalidArgumentError(
-        f"an example has values of int64, float32 or bytes, not {found}: use one of these, and convert the result"
+        f"the values of an example must be int64, float32 or bytes, got {found}. Use one of these dtypes and convert "
+        "the result."
     )
 
 
@@ -77,7 +78,7 @@ class FixedLenFeature:
 
 @dataclass(frozen=True, init=False)
 class VarLenFeature:
-    """A feature with any number of values, zero if it is missing (``tf.io.VarLenFeature``).
+    """A feature with any number of values; a missing feature has no values (``tf.io.VarLenFeature``).
 
     `parse_single_example` returns a vector, `parse_example` a `VarLenRows`; TensorFlow returns sparse tensors.
 
@@ -107,7 +108,7 @@ class VarLenFeature:
 class FixedLenSequenceFeature:
     """A feature with any number of arrays of one shape (``tf.io.FixedLenSequenceFeature``).
 
-    `parse_single_example` returns an array of them, `parse_example` one padded to the longest in the batch.
+    `parse_single_example` returns these arrays as one array; `parse_example` pads it to the longest in the batch.
 
     Parameters
     ----------
@@ -118,7 +119,7 @@ class FixedLenSequenceFeature:
     allow_missing : bool, default False
         Must be True, as in TensorFlow: an example without the feature has no arrays.
     default_value : scalar, optional
-        The padding of shorter sequences; zero, or empty bytes, if it is None.
+        The padding of shorter sequences. By default, zero or empty bytes.
 
     Raises
     ------
@@ -178,19 +179,19 @@ def fixed_shape(shape: Sequence[int]) -> tuple[int, ...]:
     known = [int(size) for size in sizes if size is not None and size >= 0]
     if len(known) < len(sizes):
         raise InvalidArgumentError(
-            f"all sizes of a feature's shape must be known, got {list(sizes)}. FixedLenSequenceFeature and "
-            "VarLenFeature take any number of values."
+            f"all sizes of a feature's shape must be known, got {list(sizes)}. Use FixedLenSequenceFeature or "
+            "VarLenFeature for any number of values."
         )
     return tuple(known)
 
 
 def default_of(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Return a default value as an array with a shape."""
+    """Return a default value as an array of the given shape."""
     given = np.array(value.encode() if isinstance(value, str) else value, dtype)
     if given.size != math.prod(shape):
         raise InvalidArgumentError(
-            f"default_value has {given.size} values, but the feature has shape {list(shape)}: pass one for each, as in "
-            f"np.full({list(shape)}, value)"
+            f"default_value has {given.size} values, but the feature has shape {list(shape)}. Pass one value for each "
+            f"entry, as in np.full({list(shape)}, value)."
         )
     default: Array = given.reshape(shape)
     default.setflags(write=False)

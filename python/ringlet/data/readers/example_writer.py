@@ -20,10 +20,10 @@ def serialize_example(features: Mapping[str, Any]) -> bytes:
     Parameters
     ----------
     features : dict
-        For each name a value or an array, list or tuple of values: integers and bools become int64, floats float32,
-        ``bytes`` stay, text is encoded as UTF-8. Arrays lose their shape, which examples cannot hold. None, and a list
-        without values, make a feature without a kind, which is treated as missing; an empty array has the kind of its
-        dtype.
+        For each name, a value, or an array, list or tuple of values: integers and bools become int64, floats become
+        float32, ``bytes`` are unchanged, and text is encoded as UTF-8. Arrays lose their shape, which examples cannot
+        hold. None and empty lists become a feature without a kind, which is treated as missing; an empty array has the
+        kind of its dtype.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def serialize_example(features: Mapping[str, Any]) -> bytes:
 
     Notes
     -----
-    float64 values lose digits. To keep them, write ``array.tobytes()``.
+    float64 values lose digits. To keep all digits, write ``array.tobytes()``.
 
     Examples
     --------
@@ -63,14 +63,14 @@ def _kind_and_values(name: str, value: Any) -> tuple[int, Any]:
     if array.dtype.kind in "biu":
         if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
             raise InvalidArgumentError(
-                f"features[{name!r}] has {int(array.max())}, but the int64 maximum is {2**63 - 1}"
+                f"features[{name!r}] holds {int(array.max())}, but the maximum of int64 is {2**63 - 1}"
             )
         return INT64, np.ascontiguousarray(array.ravel(), np.int64)
     if array.dtype.kind == "f" or array.dtype.name == "bfloat16":
         return FLOAT, np.ascontiguousarray(array.ravel(), np.float32)
     raise TypeError(
-        f"an example holds integers, floats, bytes and text, but features[{name!r}] is {value!r}: write its bytes "
-        "instead"
+        f"the values of an example must be integers, floats, bytes or text, but features[{name!r}] is {value!r}. "
+        "Convert it to bytes."
     )
 
 
@@ -79,4 +79,4 @@ def _text(value: Any, name: str = "") -> bytes:
         return value
     if isinstance(value, str):
         return value.encode()
-    raise TypeError(f"features[{name!r}] mixes text with other values: {value!r}")
+    raise TypeError(f"features[{name!r}] must not mix text with other values, got {value!r}")

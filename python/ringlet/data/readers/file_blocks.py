@@ -1,4 +1,4 @@
-"""FileBlocks: reading the elements of one file in blocks of some hundred kilobytes."""
+"""FileBlocks: readers of the elements of one file in blocks of a few hundred kilobytes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _LEAST_BUFFER_BYTES = 4096
 
 
 def buffer_bytes(buffer_size: Any) -> int:
-    """Return the buffer size for a user's `buffer_size`."""
+    """Return the buffer size in bytes for the argument `buffer_size`."""
     if buffer_size is None:
         return DEFAULT_BUFFER_BYTES
     if not hasattr(buffer_size, "__index__"):
         raise TypeError(f"buffer_size must be a number of bytes, or None, got {buffer_size!r}")
     if buffer_size < 0:
-        return DEFAULT_BUFFER_BYTES  # as in TensorFlow
+        return DEFAULT_BUFFER_BYTES  # TensorFlow's default
     return max(int(buffer_size), _LEAST_BUFFER_BYTES)
 
 
@@ -38,11 +38,11 @@ class FileBlocks(ABC):
 
     @abstractmethod
     def next_block(self) -> Sequence[Any]:
-        """Return the next elements, none at the end; elements before damage are returned first."""
+        """Return the next elements; no elements at the end. Elements before damaged data are returned first."""
 
     @abstractmethod
     def skip_to(self, offset: int) -> None:
-        """Skip to the `offset` of a block of this file; only before anything is read."""
+        """Skip to the `offset` of a block of this file; must be called before anything is read."""
 
     @abstractmethod
     def close(self) -> None:
@@ -50,16 +50,16 @@ class FileBlocks(ABC):
 
 
 class BlockBuffer:
-    """A reusable buffer of bytes of a file: filled at its end, consumed from its front."""
+    """A reusable buffer for the bytes of a file: filled at the end, consumed from the front."""
 
     __slots__ = ("_stream", "begin", "data", "end", "is_at_end")
 
     def __init__(self, stream: ByteStream, size: int) -> None:
         self._stream = stream
         self.data = bytearray(size)
-        self.begin = 0  # the valid bytes are those between begin and end
+        self.begin = 0  # valid bytes are between begin and end
         self.end = 0
-        self.is_at_end = False  # end of file reached
+        self.is_at_end = False  # whether the end of the file is reached
 
     def __len__(self) -> int:
         return self.end - self.begin
@@ -113,7 +113,7 @@ class BlockBuffer:
 
 
 def no_negative(value: Any, name: str) -> int:
-    """Check a number of bytes."""
+    """Return a number of bytes; raise an error if it is negative or not an integer."""
     if not hasattr(value, "__index__"):
         raise TypeError(f"{name} must be a number of bytes, got {value!r}")
     if value < 0:

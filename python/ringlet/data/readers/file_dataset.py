@@ -19,7 +19,7 @@ class FileDataset(Dataset):
     __slots__ = ()
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Return an object of this class for file names, and a plain dataset for a node."""
+        """Return an object of this class for file names, or a plain dataset for a node."""
         if args and isinstance(args[0], Node):
             return Dataset(args[0])
         return super().__new__(cls)

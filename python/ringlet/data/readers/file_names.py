@@ -1,4 +1,4 @@
-"""Conversion of file names that users pass to nodes, lists and text."""
+"""Conversion of the user's file names to nodes, lists and text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def names_node(filenames: FileNames) -> Node:
 
 
 def name_list(filenames: Any) -> list[str]:
-    """Return names other than a dataset as a list; arrays of any shape are flattened."""
+    """Return names as a list, except names in a dataset; arrays of any shape are flattened."""
     if isinstance(filenames, (str, bytes, os.PathLike)):
         return [text_name(filenames)]
     if isinstance(filenames, np.ndarray):
@@ -58,7 +58,7 @@ def text_name(name: Any) -> str:
 
 def _check_spec(node: Node) -> None:
     if node.runs_user_code:
-        return  # checked during iteration: an example would call user functions
+        return  # checked during iteration, because making an example would call user functions
     spec = node.element_spec
     is_name = isinstance(spec, TensorSpec) and spec.dtype.kind in "OUS" and not spec.shape
     if not is_name:
@@ -67,5 +67,6 @@ def _check_spec(node: Node) -> None:
 
 def _no_names(found: str) -> TypeError:
     return TypeError(
-        f"`filenames` must be text, paths, sequences of them or a dataset with one name in each element, got {found}"
+        "`filenames` must be text, a path, a sequence of these, or a dataset with one name in each element, got "
+        f"{found}"
     )

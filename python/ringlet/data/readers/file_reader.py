@@ -25,15 +25,15 @@ from ringlet.errors import InvalidArgumentError
 
 __all__ = ["FileElements", "FileReader", "parallel_reads"]
 
-# Maximum number of files searched for an example.
+# Maximum number of files that are searched for an example.
 _MOST_EXAMPLE_FILES = 16
 
-# The value of AUTOTUNE: it determines the order of elements, so it must not depend on the machine.
+# The value of AUTOTUNE. It determines the order of elements, so it must not depend on the machine.
 _AUTOMATIC_READS = 4
 
 
 def parallel_reads(num_parallel_reads: Any) -> int | None:
-    """Return the number of files read concurrently, None for sequential reading."""
+    """Return the number of files read concurrently; None for sequential reading."""
     if num_parallel_reads is None:
         return None
     if not hasattr(num_parallel_reads, "__index__"):
@@ -42,7 +42,7 @@ def parallel_reads(num_parallel_reads: Any) -> int | None:
         return _AUTOMATIC_READS
     if num_parallel_reads < 1:
         raise InvalidArgumentError(
-            f"`cycle_length` must be > 0: num_parallel_reads is the number of files to read concurrently, or "
+            "`cycle_length` must be > 0: num_parallel_reads must be the number of files to read concurrently, or "
             f"AUTOTUNE ({AUTOTUNE}), got {num_parallel_reads}"
         )
     return int(num_parallel_reads)
@@ -50,10 +50,10 @@ def parallel_reads(num_parallel_reads: Any) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class FileReader(Transformation):
-    """Base class of nodes over the elements of files, whose names are the elements of the input.
+    """Base class of nodes over the elements of files; the elements of the input are the file names.
 
-    With `num_parallel_reads`, that many files are open at the same time and take turns, one element each. A file at its
-    end is replaced by the next one at its next turn. Otherwise files are read one after another.
+    With `num_parallel_reads`, that many files are open at the same time and take turns, one element per turn. At the
+    end of a file, the next file takes its place. Otherwise files are read one after another.
     """
 
     num_parallel_reads: int | None
@@ -64,7 +64,7 @@ class FileReader(Transformation):
 
     @property
     def cardinality(self) -> int:
-        """UNKNOWN_CARDINALITY."""
+        """UNKNOWN_CARDINALITY, because the files are not read."""
         return UNKNOWN_CARDINALITY
 
     @property
@@ -73,7 +73,7 @@ class FileReader(Transformation):
         return TensorSpec((), object)
 
     def join(self, pieces: list[Any]) -> Nest:
-        """Batch consecutive groups of elements into one element."""
+        """Return consecutive groups of elements as one batch."""
         elements = list(chain.from_iterable(pieces))
         batch = np.empty(len(elements), object)
         batch[:] = elements
@@ -82,12 +82,12 @@ class FileReader(Transformation):
 
     @property
     def no_element(self) -> Nest:
-        """What stands for an element if there is none: no bytes, where a subclass does not say otherwise."""
+        """The example if there are no elements: empty bytes, unless overridden."""
         return b""
 
     @cached_property
     def example(self) -> Nest:
-        """The first element of the first nonempty file, read separately, since functions of `map` may parse it."""
+        """The first element of the first nonempty file, read separately for functions of `map` that parse it."""
         for name in self._first_names():
             try:
                 blocks = self.open_file(text_name(name))
@@ -114,7 +114,7 @@ class FileReader(Transformation):
 
     @property
     def has_files(self) -> bool:
-        """True."""
+        """True, because elements are read from files."""
         return True
 
     def open_elements(self, context: IterationContext) -> Stream:
@@ -123,7 +123,7 @@ class FileReader(Transformation):
 
 
 class _Turn:
-    """The state of one of the files that take turns, with a thread that reads ahead."""
+    """The state of one of the open files that take turns, with a thread that reads ahead."""
 
     __slots__ = ("_ahead", "blocks", "elements", "name", "offset", "size")
 
@@ -150,7 +150,7 @@ class _Turn:
             taken -= passed
 
     def refill(self) -> bool:
-        """Read the next block; False at the end of the file."""
+        """Read the next block; return False at the end of the file."""
         blocks = self.blocks
         if blocks is None:
             return False
@@ -182,7 +182,7 @@ class _Turn:
         self.end()
 
     def get_state(self) -> State | None:
-        """Return the file and the position in it; None without a file."""
+        """Return the name of the file and the position in it; None if no file is open."""
         if self.blocks is None:
             return None
         return {"name": self.name, "offset": self.offset, "taken": self.size - length_hint(self.elements)}
@@ -199,7 +199,7 @@ def _read_block(blocks: FileBlocks) -> tuple[int, Any]:
 
 
 class FileElements(UnaryStream):
-    """The elements of the files named by another stream."""
+    """Stream of the elements of files; the input yields the file names."""
 
     __slots__ = ("_has_names", "_index", "_reader", "_turn", "_turns")
 
@@ -209,7 +209,7 @@ class FileElements(UnaryStream):
         count = reader.num_parallel_reads or 1
         self._turns = [_Turn(is_ahead=reader.num_parallel_reads is not None and count > 1) for _ in range(count)]
         self._index = 0
-        self._turn = self._turns[0]  # index of the current turn
+        self._turn = self._turns[0]  # the current turn
         self._has_names = True
 
     def __next__(self) -> Nest:
@@ -223,7 +223,7 @@ class FileElements(UnaryStream):
         return self.__next__()
 
     def next_batch(self, count: int) -> tuple[Nest, int]:
-        """Return a batch of the next `count` elements, or fewer at the end, and their number; None for none."""
+        """Return a batch of the next `count` elements, or fewer at the end, and their number; finally, None and 0."""
         pieces: list[Any] = []
         size = 0
         while size < count and self._find():
@@ -237,7 +237,7 @@ class FileElements(UnaryStream):
         return (self._reader.join(pieces), size) if size else (None, 0)
 
     def _find(self) -> bool:
-        """Advance turns and read blocks until the current turn has an element; False at the end."""
+        """Advance turns and read blocks until the current turn has an element; return False at the end."""
         while self._has_names or any(turn.blocks is not None for turn in self._turns):
             if self._fill(self._turn):
                 return True
@@ -245,7 +245,7 @@ class FileElements(UnaryStream):
         return False
 
     def _fill(self, turn: _Turn) -> bool:
-        """Fill the buffer of a turn if it is empty, else advance to the next turn; return whether it has an element."""
+        """Fill the buffer of a turn if it is empty, or advance to the next turn; return whether it has elements."""
         if length_hint(turn.elements):
             return True
         if turn.blocks is None and not (self._has_names and self._open_next(turn)):

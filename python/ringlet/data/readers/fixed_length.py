@@ -21,15 +21,14 @@ class FixedLengthRecordDataset(FileDataset):
 
     Parameters
     ----------
-    filenames : str, path, sequence of them, or Dataset of names
-    record_bytes : int
+    filenames : str, path, sequence of these, or Dataset of names record_bytes : int
         Length of every record.
     header_bytes : int, optional
-        Bytes to skip at the start of each file; zero if it is None.
+        Number of bytes to skip at the start of each file. By default, zero.
     footer_bytes : int, optional
-        Bytes to skip at the end of each file; zero if it is None.
+        Number of bytes to skip at the end of each file. By default, zero.
     buffer_size : int, optional
-        Bytes to read at a time, 256 KiB if it is None; at least one record.
+        Number of bytes to read at a time, but at least one record; None means 256 KiB.
     compression_type : str, optional
         ``"GZIP"`` or ``"ZLIB"``; None or empty for files that are not compressed.
     num_parallel_reads : int, optional
@@ -43,13 +42,13 @@ class FixedLengthRecordDataset(FileDataset):
     TypeError
         If `filenames` holds no names, or a number of bytes is not an integer.
     InvalidArgumentError
-        If `record_bytes` is not positive, another number of bytes negative, the compression is unknown, or
+        If `record_bytes` is not positive, another number of bytes is negative, the compression is unknown, or
         `num_parallel_reads` is neither positive nor AUTOTUNE; during iteration, if the size of a file does not match.
     NotFoundError
-        During iteration, if a file does not exist. All errors of files leave the iterator usable: it continues with the
-        next file.
+        During iteration, if a file does not exist. After an error in a file, iteration continues with the next file.
     DataLossError
-        During iteration, if the size of a compressed file does not match, detected at its end, or the file is damaged.
+        During iteration, if a file is damaged, or if the size of a compressed file does not match, which is detected at
+        the end of the file.
 
     Examples
     --------
@@ -84,7 +83,7 @@ class FixedLengthRecordDataset(FileDataset):
 
 @dataclass(frozen=True, eq=False)
 class FixedLengthReader(FileReader):
-    """Records of one length."""
+    """The node of `FixedLengthRecordDataset`."""
 
     compression: str
     buffer_bytes: int
@@ -97,7 +96,7 @@ class FixedLengthReader(FileReader):
 
 
 class FixedLengthBlocks(FileBlocks):
-    """The records of one file."""
+    """Reader of the records of one file."""
 
     __slots__ = ("_buffer", "_error", "_name", "_reader", "_stream")
 
@@ -118,7 +117,7 @@ class FixedLengthBlocks(FileBlocks):
             ) from error
 
     def next_block(self) -> Sequence[Any]:
-        """Return the complete records in the buffer; at least one before the end of the file."""
+        """Return the complete records in the buffer: at least one, except at the end of the file."""
         reader, buffer = self._reader, self._buffer
         if self._stream.offset == 0:
             self._begin()
@@ -133,7 +132,7 @@ class FixedLengthBlocks(FileBlocks):
         return self._take(self._check_end())
 
     def _begin(self) -> None:
-        """Check the size, if known, and skip the header."""
+        """Check the size of the file, if known, and skip the header."""
         reader, size = self._reader, self._stream.bytes_left
         if size is not None:
             body = size - reader.header_bytes - reader.footer_bytes

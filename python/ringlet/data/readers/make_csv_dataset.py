@@ -50,25 +50,25 @@ def make_csv_dataset(  # noqa: PLR0917 - the arguments are TensorFlow's
 
     Parameters
     ----------
-    file_pattern : str, path, or sequence of them
-        Names of files, or patterns of `Dataset.list_files`.
+    file_pattern : str, path, or sequence of these
+        Names of files, or patterns as in `Dataset.list_files`.
     batch_size : int
-        Rows in a batch.
+        Number of rows in a batch.
     column_names : sequence of str, optional
-        The names of all columns; by default, the first record of the files.
+        The names of all columns. By default, the first record of the files.
     column_defaults : sequence, optional
         One item for each selected column, as in `CsvDataset`. By default, dtypes are the narrowest of int32,
         int64, float32, float64 and text for the first rows, and empty fields are zero or empty text.
     label_name : str, optional
         The column that becomes the second part of each element.
     select_columns : sequence of str or int, optional
-        Names or positions of the columns to read, in the order of the file; all if it is None.
+        Names or positions of the columns to read, in the order of the file; None reads all columns.
     field_delim, use_quote_delim, na_value, compression_type
         As in `CsvDataset`.
     header : bool, default True
         Whether the files begin with a header record.
     num_epochs : int, optional
-        How often to read the files; infinitely if it is None, with full batches only.
+        How often to read the files; None repeats them infinitely, with full batches only.
     shuffle : bool, default True
         Whether to shuffle files and rows.
     shuffle_buffer_size : int, default 10000
@@ -80,11 +80,11 @@ def make_csv_dataset(  # noqa: PLR0917 - the arguments are TensorFlow's
     sloppy : bool, default False
         Accepted for compatibility with TensorFlow; unused: the order never depends on threads.
     num_rows_for_inference : int, optional
-        Number of rows for the inference of dtypes; all rows of all files if it is None.
+        Number of rows for the inference of dtypes; None uses all rows of all files.
     ignore_errors : bool, default False
         Whether invalid records are skipped.
     encoding : str, default "utf-8"
-        Encoding of the header. Text of columns stays ``bytes``.
+        Encoding of the header. Text in columns is not decoded: it has the type ``bytes``.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def make_csv_dataset(  # noqa: PLR0917 - the arguments are TensorFlow's
     Raises
     ------
     ValueError
-        If no file matches, headers differ or name a column twice, or a column that was asked for does not exist.
+        If no file matches, headers differ or name a column twice, or a requested column does not exist.
     InvalidArgumentError
         For other invalid arguments; during iteration, if a record is invalid.
 
@@ -119,8 +119,8 @@ def make_csv_dataset(  # noqa: PLR0917 - the arguments are TensorFlow's
         column_defaults = [_default([row[at] for row in looked_at], na_value) for at in positions]
     elif len(column_defaults) != len(positions) and select_columns is not None:
         raise ValueError(
-            "column_defaults and select_columns must have the same length: there are "
-            f"{len(column_defaults)} defaults and {len(positions)} columns"
+            f"column_defaults and select_columns must have the same length, got {len(column_defaults)} defaults and "
+            f"{len(positions)} columns"
         )
     chosen = [names[at] for at in positions]
     if label_name is not None and label_name not in chosen:
@@ -156,7 +156,9 @@ def _files(file_pattern: Any) -> list[str]:
     for pattern in patterns:
         found = matching_files(pattern)
         if not found:
-            raise ValueError(f"No files match `file_pattern` {pattern}: pass a name, or a pattern such as 'data/*.csv'")
+            raise ValueError(
+                f"No files match `file_pattern` {pattern}. Pass a file name, or a pattern such as 'data/*.csv'."
+            )
         files += found
     if not files:
         raise ValueError(f"`file_pattern` must name at least one file, got {file_pattern!r}")
@@ -182,13 +184,13 @@ def _names(
     if given is not None:
         names = list(given)
     elif not header:
-        raise ValueError("column_names are required with header=False: the files have no column names")
+        raise ValueError("header=False requires column_names, because the files have no column names")
     else:
         headers = [_header(file, records, encoding) for file in files]
         names = headers[0]
         for file, other in zip(files, headers, strict=True):
             if other != names:
-                raise ValueError(f"all files must have the same header: {files[0]} has {names}, and {file} has {other}")
+                raise ValueError(f"all files must have the same header: {files[0]} has {names}, but {file} has {other}")
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(f"column names must be unique, got duplicates {twice}. Pass column_names=[...]")
@@ -198,7 +200,7 @@ def _names(
 def _header(file: str, records: Callable[[str, bool], Iterator[Record]], encoding: str) -> list[str]:
     first = next(records(file, False), None)
     if first is None:
-        raise ValueError(f"{file} has no header line: it is empty")
+        raise ValueError(f"{file} is empty, so it has no header line")
     if first.error:
         raise InvalidArgumentError(f"{file}, line 1: {first.error}")
     try:
@@ -214,10 +216,10 @@ def _selected(given: Sequence[str | int] | None, names: list[str]) -> list[int]:
     for column in given:
         is_position = isinstance(column, int)
         if (is_position and not 0 <= column < len(names)) or (not is_position and column not in names):  # type: ignore[operator]
-            raise ValueError(f"select_columns names {column!r}, but the columns 0 to {len(names) - 1} are {names}")
+            raise ValueError(f"select_columns has {column!r}, but the columns 0 to {len(names) - 1} are {names}")
         positions.append(column if isinstance(column, int) else names.index(column))
     if len(set(positions)) < len(positions):
-        raise ValueError(f"select_columns names a column twice: {list(given)}")
+        raise ValueError(f"select_columns must not have a column twice, got {list(given)}")
     return sorted(positions)
 
 
@@ -227,9 +229,9 @@ def _good_rows(
     for file in files:
         for record in records(file, header):
             if record.error or len(record.fields) != count:
-                what = record.error or f"{len(record.fields)} fields for {count} columns"
+                what = record.error or f"{len(record.fields)} fields found, {count} columns expected"
                 raise ValueError(
-                    f"{file}, line {record.line}, read to infer dtypes: {what}. Pass column_defaults=[...]"
+                    f"{file}, line {record.line}, while inferring dtypes: {what}. Pass column_defaults=[...]"
                 )
             yield record.fields
 

@@ -30,17 +30,17 @@ def from_npy(cls: type[Dataset], filenames: Nest) -> Dataset:
 
     Parameters
     ----------
-    filenames : str or path, list of them, or nest of those
-        A list is one array in consecutive parts. Tuples and dictionaries are the
-        structure of the elements, as in `from_tensor_slices`: ``{"x": ["x0.npy", "x1.npy"], "y": "y.npy"}``.
+    filenames : str or path, list of these, or nest of these
+        A list of files holds consecutive parts of one array. Tuples and dictionaries are the structure of the elements,
+        as in `from_tensor_slices`: ``{"x": ["x0.npy", "x1.npy"], "y": "y.npy"}``.
 
     Returns
     -------
     Dataset
-        Of slices along the first dimension. Files are memory-mapped: an element is a read-only view of its file,
-        whose pages the system reads on access and may evict. All operations on rows work as
-        on arrays: shuffling and batching cost one gather for each batch, and consecutive rows of one file
-        nothing. Auto-sharding treats the dataset as an array, not as files: each worker reads its share of the rows.
+        Its elements are slices along the first dimension. Files are memory-mapped: an element is a read-only view of
+        its file, whose pages the system reads on access and may evict. All operations on rows work as for arrays:
+        shuffling and batching copy each row once, and batches of consecutive rows of one file copy nothing.
+        Auto-sharding treats the dataset as an array, not as files: each worker reads its share of the rows.
 
     Raises
     ------
@@ -67,17 +67,17 @@ def from_npy(cls: type[Dataset], filenames: Nest) -> Dataset:
     """
     leaves, shape = flatten(map_until(_column, filenames, lambda value: isinstance(value, list)))
     if not leaves:
-        raise InvalidArgumentError(f"from_npy needs at least one file, got {filenames!r}.")
+        raise InvalidArgumentError(f"from_npy requires at least one file, got {filenames!r}.")
     lengths = [len(column) for column in leaves]
     if len(set(lengths)) > 1:
         names = paths(unflatten(shape, lengths))
         found = ", ".join(f"filenames{path}: {length}" for path, length in zip(names, lengths, strict=True))
-        raise InvalidArgumentError(f"from_npy needs arrays with equal numbers of rows, got ({found}).")
+        raise InvalidArgumentError(f"from_npy requires arrays with equal numbers of rows, got ({found}).")
     return cls(TableSource(Table(tuple(leaves), shape, lengths[0])))
 
 
 def map_npy(name: str) -> Array:
-    """Memory-map the array of an .npy file, read-only."""
+    """Return the array of an .npy file, memory-mapped and read-only."""
     stream = open_bytes(name, "")
     try:
         begin = bytearray(len(_MAGIC))
@@ -86,42 +86,42 @@ def map_npy(name: str) -> Array:
         stream.close()
     if begin.startswith(_ZIP_MAGIC):
         raise InvalidArgumentError(
-            f"{name} is a .npz file, whose arrays cannot be mapped into memory. Save each with np.save, or load them: "
-            f"Dataset.from_tensor_slices(dict(np.load({name!r})))."
+            f"{name} is an .npz file, whose arrays cannot be memory-mapped. Save each array with np.save, or load the "
+            f"arrays: Dataset.from_tensor_slices(dict(np.load({name!r})))."
         )
     if begin != _MAGIC:
-        raise InvalidArgumentError(f"{name} is not an .npy file: np.save writes one.")
+        raise InvalidArgumentError(f"{name} is not an .npy file. Write the array with np.save.")
     try:
         array = np.load(name, mmap_mode="r", allow_pickle=False)
     except ValueError as error:
         if "objects" in str(error):
             raise InvalidArgumentError(
-                f"{name} holds Python objects, which are not loaded: they could run arbitrary code. Save an array "
-                "of numbers or of text, as x.astype(str)."
+                f"{name} holds Python objects, which are not loaded because they could run arbitrary code. Save an "
+                "array of numbers or text, such as x.astype(str)."
             ) from error
-        raise DataLossError(f"{name} is damaged or cut short: {error}", name) from error
-    except Exception as error:  # the header is a Python literal: damage raises errors of many classes
-        raise DataLossError(f"{name} is damaged or cut short: {error}", name) from error
+        raise DataLossError(f"{name} is damaged or truncated: {error}", name) from error
+    except Exception as error:  # the header is a Python literal, so damage raises errors of many classes
+        raise DataLossError(f"{name} is damaged or truncated: {error}", name) from error
     return np.asarray(array)
 
 
 def _column(names: Any) -> Column:
     arrays = [map_npy(name) for name in name_list(names)]
     if not arrays:
-        raise InvalidArgumentError("an empty list has no files: a list is one array, in parts")
+        raise InvalidArgumentError("a list of files must not be empty: it holds the parts of one array")
     for array in arrays:
         if array.ndim == 0:
-            raise InvalidArgumentError(f"{names!r} holds a scalar, which has no rows")
+            raise InvalidArgumentError(f"the array in {names!r} must have rows, but is a scalar")
         if (array.dtype, array.shape[1:]) != (arrays[0].dtype, arrays[0].shape[1:]):
             raise InvalidArgumentError(
-                f"the files of {names!r} are parts of one array, but differ: {arrays[0].dtype} rows of shape "
+                f"the files of {names!r} must be parts of one array, but they differ: {arrays[0].dtype} rows of shape "
                 f"{list(arrays[0].shape[1:])}, then {array.dtype} rows of shape {list(array.shape[1:])}"
             )
     return ArrayColumn(arrays[0]) if len(arrays) == 1 else FilesColumn(arrays)
 
 
 class FilesColumn:
-    """The rows of several arrays in sequence; shares their memory."""
+    """Column of the rows of several arrays in sequence; shares the memory of the arrays."""
 
     __slots__ = ("_arrays", "_columns", "_ends", "is_memory", "row_bytes", "spec")
 
@@ -131,7 +131,7 @@ class FilesColumn:
         self._ends = list(accumulate(map(len, arrays)))
         self.spec = self._columns[0].spec
         self.row_bytes = self._columns[0].row_bytes
-        self.is_memory = True  # except for slices that span files
+        self.is_memory = True  # but slices that span several files are copied
 
     def __len__(self) -> int:
         return self._ends[-1]
@@ -140,7 +140,7 @@ class FilesColumn:
         return self._ends[file - 1] if file else 0
 
     def row(self, number: int) -> Any:
-        """Return one row: a read-only view, or a scalar of a vector."""
+        """Return one row: a read-only view, or a scalar if the array is a vector."""
         file = bisect_right(self._ends, number)
         return self._columns[file].row(number - self._begin(file))
 

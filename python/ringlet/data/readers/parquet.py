@@ -36,12 +36,12 @@ def from_parquet(
 
     Parameters
     ----------
-    filenames : str, path, sequence of them, or Dataset of names
-        Files with the same columns, at least those in `columns`.
+    filenames : str, path, sequence of these, or Dataset of names
+        Files that all have the columns in `columns`, or the same columns if it is None.
     columns : sequence of str, optional
-        The columns to read; all if it is None.
+        The columns to read; None reads all columns.
     fill_null : object or dict, optional
-        The substitute for missing values: one value for all columns, or a dictionary for some. By default, a
+        The substitute for missing values: one value for all columns, or a dictionary for some columns. By default, a
         missing value is an error.
     num_parallel_reads : int, optional
         Number of files read concurrently, in threads, with interleaved rows. None reads one file after
@@ -50,9 +50,9 @@ def from_parquet(
     Returns
     -------
     Dataset
-        Elements are dictionaries of one value for each column: numbers, dates and times as NumPy's scalars (times of
-        zones in UTC), text as ``str``, bytes as ``bytes``, lists as vectors. ``batch`` directly after it slices the
-        columns, without a loop over rows; a `shuffle` of rows between them adds that loop.
+        Elements are dictionaries of one value for each column: numbers, dates and times as NumPy scalars (times with a
+        time zone in UTC), text as ``str``, bytes as ``bytes``, lists as vectors. A ``batch`` directly after this
+        dataset slices the columns, without a loop over rows; a `shuffle` before the batch adds that loop.
 
     Raises
     ------
@@ -68,8 +68,9 @@ def from_parquet(
 
     Notes
     -----
-    Memory: about a megabyte of rows, and 256 KiB of stored data for each column, for files and row groups of any
-    size. State: the row number; row groups before it are not read again.
+    The dataset uses memory for about a megabyte of rows, and 256 KiB of stored data for each column, for files and row
+    groups of any size. The state of an iterator is the row number; on restoring, row groups before this row are not
+    read again.
 
     Examples
     --------
@@ -89,14 +90,14 @@ def from_parquet(
 
 @dataclass(frozen=True, eq=False)
 class ParquetReader(TableReader):
-    """Dataset.from_parquet: the rows of Parquet files."""
+    """The node of `Dataset.from_parquet`."""
 
     def open_file(self, name: str) -> ArrowBlocks:
         return ParquetBlocks(name, self.columns, self.fill_null)
 
 
 class ParquetBlocks(ArrowBlocks):
-    """The rows of one file."""
+    """Reader of the rows of one file."""
 
     __slots__ = ("_columns", "_file")
 
@@ -104,16 +105,18 @@ class ParquetBlocks(ArrowBlocks):
         import pyarrow.parquet
 
         super().__init__(name, fill_null)
-        open_bytes(name, "").close()  # raises the errors common to all readers
+        open_bytes(name, "").close()  # raises the errors that all readers have in common
         self._columns = list(columns) if columns is not None else None
         try:
             self._file = pyarrow.parquet.ParquetFile(name, buffer_size=_BUFFER_BYTES, pre_buffer=False)
             known = self._file.schema_arrow.names
         except (ValueError, OSError, pyarrow.ArrowException) as error:
-            raise DataLossError(f"{name} is not a Parquet file, or it is damaged: {error}", name) from error
+            raise DataLossError(f"{name} is not a Parquet file, or is damaged: {error}", name) from error
         if missing := [column for column in self._columns or () if column not in known]:
             self._file.close()
-            raise InvalidArgumentError(f"{name} has no column {missing[0]!r}. It has {', '.join(map(repr, known))}.")
+            raise InvalidArgumentError(
+                f"{name} has no column {missing[0]!r}. The columns are {', '.join(map(repr, known))}."
+            )
 
     def _start(self, row: int) -> tuple[Any, int]:
         metadata = self._file.metadata

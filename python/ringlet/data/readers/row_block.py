@@ -16,9 +16,10 @@ Columns = dict[str, Array]
 
 
 class RowBlock(Sequence[Any]):
-    """Rows that are dictionaries of one value from each column.
+    """Rows stored in columns; a row is a dictionary of one value from each column.
 
-    Columns are read-only arrays of one length. Lists of different lengths are an array of arrays, of dtype object.
+    Columns are read-only arrays of equal length. A column of lists of different lengths is an array of arrays, with
+    dtype object.
     """
 
     __slots__ = ("columns", "length")
@@ -74,8 +75,8 @@ def join_rows(pieces: list[Columns]) -> Columns:
     for piece in pieces:
         if piece.keys() != names:
             raise InvalidArgumentError(
-                f"cannot batch rows with different columns: {sorted(names)} and {sorted(piece)}. Read the columns that "
-                "all files have, with columns=[...]."
+                f"cannot batch rows with different columns: {sorted(names)} and {sorted(piece)}. Select the columns "
+                "that all files have with columns=[...]."
             )
     return {name: _join(name, [piece[name] for piece in pieces]) for name in names}
 
@@ -86,7 +87,7 @@ def _join(name: str, arrays: list[Array]) -> Array:
         raise InvalidArgumentError(
             f"cannot batch rows whose column {name!r} differs from file to file or block to block: "
             + ", ".join(sorted(f"{dtype}{list(shape)}" for dtype, shape in kinds))
-            + ". Use one type when writing or reading it."
+            + ". Use one type when writing or reading the column."
         )
     joined = arrays[0] if len(arrays) == 1 else np.concatenate([array for array in arrays if len(array)])
     if joined.dtype == object and len(joined) and isinstance(joined[0], np.ndarray):
@@ -100,7 +101,7 @@ def _stack_lists(name: str, lists: Array) -> Array:
     if len(sizes) > 1:
         raise InvalidArgumentError(
             f"cannot batch the lists of column {name!r}: they have {sizes[0]} to {sizes[-1]} values. Use padded_batch, "
-            "give them one length in a map before the batch, or leave the column out."
+            "convert them to one length in a map before the batch, or omit the column."
         )
     stacked: Array = np.stack(list(lists))
     return stacked

@@ -22,14 +22,14 @@ __all__ = ["ArrowBlocks", "TableReader", "column_names"]
 
 
 def column_names(columns: Any) -> tuple[str, ...] | None:
-    """Return the names of selected columns, None for all."""
+    """Return the names of selected columns; None for all columns."""
     if columns is None:
         return None
     names = (columns,) if isinstance(columns, str) else tuple(columns)
     if not all(isinstance(name, str) for name in names):
         raise TypeError(f"columns must be names, got {columns!r}")
     if not names:
-        raise InvalidArgumentError("columns=[] selects nothing: name at least one column, or pass None for all")
+        raise InvalidArgumentError("columns=[] selects nothing. Pass at least one name, or None for all columns.")
     return names
 
 
@@ -58,7 +58,7 @@ class TableReader(FileReader):
             if len(block):
                 break
         if first is None:
-            raise InvalidArgumentError("the columns of the rows are unknown: there are no files")
+            raise InvalidArgumentError("the columns of the rows are unknown, because the list of files is empty")
         return first
 
     @cached_property
@@ -68,7 +68,7 @@ class TableReader(FileReader):
 
     @cached_property
     def example(self) -> Nest:
-        """The first row; zeros if there is none."""
+        """The first row; zeros if the files have no rows."""
         for row in self._first_block:
             return row
         return {name: _zeros(spec) for name, spec in self.element_spec.items()}
@@ -96,7 +96,7 @@ class ArrowBlocks(FileBlocks):
 
     def __init__(self, name: str, fill_null: Any) -> None:
         self.name = name
-        self.offset = 0  # rows
+        self.offset = 0  # number of the first row of the current block
         self._fill_null = fill_null
         self._batches: Any = None  # None before the first read
         self._row = 0  # number of the first row of the next batch
@@ -104,15 +104,15 @@ class ArrowBlocks(FileBlocks):
 
     @abstractmethod
     def _start(self, row: int) -> tuple[Any, int]:
-        """Return batches that start at or before this row, and the number of their first row."""
+        """Return an iterator of batches that starts at or before this row, and the number of its first row."""
 
     @abstractmethod
     def _next_batch(self) -> Any:
-        """Return the next batch, None at the end."""
+        """Return the next batch; None at the end."""
 
     @abstractmethod
     def _error(self, error: Exception) -> Exception:
-        """Convert an error of Arrow to one of this library."""
+        """Return the error of this library for an error of Arrow."""
 
     @abstractmethod
     def _empty_batch(self) -> Any:
@@ -147,7 +147,7 @@ class ArrowBlocks(FileBlocks):
         return RowBlock(arrays, batch.num_rows)
 
     def empty_block(self) -> RowBlock:
-        """Return the columns without rows."""
+        """Return a block with all columns but no rows."""
         return self._block(self._empty_batch())
 
     def skip_to(self, offset: int) -> None:

@@ -19,16 +19,15 @@ __all__ = ["LineBlocks", "TextLineDataset", "TextLineReader"]
 class TextLineDataset(FileDataset):
     r"""The lines of text files as ``bytes``, in the order of the files (``tf.data.TextLineDataset``).
 
-    Lines end at a line feed; line feeds and carriage returns are removed. The last line of a file needs no
-    line feed. Nothing is decoded.
+    Lines end at a line feed; line feeds and carriage returns are removed. The last line of a file does not need a line
+    feed. Lines are not decoded.
 
     Parameters
     ----------
-    filenames : str, path, sequence of them, or Dataset of names
-    compression_type : str, optional
+    filenames : str, path, sequence of these, or Dataset of names compression_type : str, optional
         ``"GZIP"`` or ``"ZLIB"``; None or empty for files that are not compressed.
     buffer_size : int, optional
-        Bytes to read at a time, 256 KiB if it is None. Longer lines take as much memory as needed.
+        Number of bytes to read at a time; None means 256 KiB. Longer lines use as much memory as needed.
     num_parallel_reads : int, optional
         Number of files read concurrently, in threads, with interleaved lines. None reads one file
         after another; AUTOTUNE (-1) is a fixed number, the same on every machine.
@@ -42,8 +41,7 @@ class TextLineDataset(FileDataset):
     InvalidArgumentError
         If the compression is unknown, or `num_parallel_reads` is neither positive nor AUTOTUNE.
     NotFoundError
-        During iteration, if a file does not exist. All errors of files leave the iterator usable: it continues with the
-        next file.
+        During iteration, if a file does not exist. After an error in a file, iteration continues with the next file.
     DataLossError
         During iteration, if a compressed file is damaged; the lines before the damage are yielded first.
 
@@ -72,7 +70,7 @@ class TextLineDataset(FileDataset):
 
 @dataclass(frozen=True, eq=False)
 class TextLineReader(FileReader):
-    """TextLineDataset: the lines of text files."""
+    """The node of `TextLineDataset`."""
 
     compression: str
     buffer_bytes: int = DEFAULT_BUFFER_BYTES
@@ -82,7 +80,7 @@ class TextLineReader(FileReader):
 
 
 class LineBlocks(FileBlocks):
-    """The lines of one file."""
+    """Reader of the lines of one file."""
 
     __slots__ = ("_begun", "_error", "_memory", "_stream")
 
@@ -94,7 +92,7 @@ class LineBlocks(FileBlocks):
         self.offset = 0
 
     def next_block(self) -> Sequence[Any]:
-        """Return the lines that end in the next bytes; at least one before the end of the file."""
+        """Return the lines that end in the next bytes: at least one, except at the end of the file."""
         self.offset = self._stream.offset - sum(map(len, self._begun))
         while count := self._read():
             piece = bytes(memoryview(self._memory)[:count])

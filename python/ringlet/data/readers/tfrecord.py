@@ -30,12 +30,11 @@ class TFRecordDataset(FileDataset):
 
     Parameters
     ----------
-    filenames : str, path, sequence of them, or Dataset of names
-    compression_type : str, optional
-        ``"GZIP"`` or ``"ZLIB"``; None or empty for files that are not compressed. Any other text means none, as in
-        TensorFlow, with a warning.
+    filenames : str, path, sequence of these, or Dataset of names compression_type : str, optional
+        ``"GZIP"`` or ``"ZLIB"``; None or empty for files that are not compressed. Any other text means no compression
+        and logs a warning, as in TensorFlow.
     buffer_size : int, optional
-        Bytes to read at a time, 256 KiB if it is None. Larger records take as much memory as needed.
+        Number of bytes to read at a time; None means 256 KiB. Larger records use as much memory as needed.
     num_parallel_reads : int, optional
         Number of files read concurrently, in threads, with interleaved records. None reads one file
         after another; AUTOTUNE (-1) is a fixed number, the same on every machine.
@@ -49,16 +48,17 @@ class TFRecordDataset(FileDataset):
     InvalidArgumentError
         If `num_parallel_reads` is neither positive nor AUTOTUNE.
     NotFoundError
-        During iteration, if a file does not exist. All errors name their file; iteration continues
+        During iteration, if a file does not exist. Every error message has the name of the file; iteration continues
         with the next file.
     DataLossError
-        During iteration, if a record does not match its checksum or the file ends within it. The error has the file and
-        the offset in decompressed bytes; the records before the damage are yielded first.
+        During iteration, if a record does not match its checksum or the file ends within a record. The error has the
+        name of the file and the offset in decompressed bytes; the records before the damage are yielded first.
 
     Notes
     -----
-    A file that ends within the first 12 bytes of a record ends there, as in TensorFlow; that is logged as a warning.
-    State: the name of the file and the offset of the record; a compressed file is decompressed again up to it.
+    If a file ends within the first 12 bytes of a record, these bytes are ignored with a logged warning, as in
+    TensorFlow. The state of an iterator is the name of the file and the offset of the record; on restoring, a
+    compressed file is decompressed again up to this record.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class TFRecordDataset(FileDataset):
         compression = compression_type or ""
         if compression not in ("", *COMPRESSIONS):
             logger.warning(
-                "TFRecordDataset supports the compressions %s, not %r: the files are read as uncompressed",
+                "TFRecordDataset supports the compressions %s, not %r. The files are read without decompression.",
                 ", ".join(COMPRESSIONS),
                 compression_type,
             )
@@ -94,7 +94,7 @@ class TFRecordDataset(FileDataset):
 
 @dataclass(frozen=True, eq=False)
 class RecordReader(FileReader):
-    """TFRecordDataset: the records of TFRecord files."""
+    """The node of `TFRecordDataset`."""
 
     compression: str
     buffer_bytes: int
@@ -104,7 +104,7 @@ class RecordReader(FileReader):
 
 
 class RecordBlocks(FileBlocks):
-    """The records of one file."""
+    """Reader of the records of one file."""
 
     __slots__ = ("_buffer", "_compression", "_fault", "_name", "_stream")
 
@@ -113,11 +113,11 @@ class RecordBlocks(FileBlocks):
         self._compression = compression
         self._stream = open_bytes(name, compression)
         self._buffer = BlockBuffer(self._stream, size)
-        self._fault: Exception | None = None  # raised after the records before it
+        self._fault: Exception | None = None  # raised after the records before the damage
         self.offset = 0
 
     def next_block(self) -> Sequence[Any]:
-        """Return the complete records in the buffer; at least one before the end."""
+        """Return the complete records in the buffer: at least one, except at the end of the file."""
         buffer = self._buffer
         while self._fault is None:
             damage = self._fill()
@@ -138,7 +138,7 @@ class RecordBlocks(FileBlocks):
         raise self._fault
 
     def _fill(self) -> DataLossError | None:
-        """Read more; return an error, to be raised after the records before it."""
+        """Read more bytes; return an error that must be raised after the records before the damage."""
         try:
             self._buffer.fill()
         except DataLossError as error:
@@ -155,17 +155,18 @@ class RecordBlocks(FileBlocks):
         question = " (Is this even a TFRecord file?)" if offset == 0 else ""
         text = f"corrupted record at {offset}{question} of {self._name}: its length does not match its checksum."
         if self._buffer.data[self._buffer.begin :][:2] == _GZIP_MAGIC and not self._compression:
-            text += " The file has a GZIP header: pass compression_type='GZIP'."
+            text += " The file has a GZIP header. Pass compression_type='GZIP'."
         return DataLossError(text, self._name, offset)
 
     def _end(self, wanted: int) -> Exception:
-        """Return the error for a file that ends here, StopIteration if it is complete."""
+        """Return the error for a file that ends here; StopIteration if the file is complete."""
         left = len(self._buffer)
         if left >= _HEADER_BYTES:
             return self._truncated(wanted)
         if left:
             text = (
-                "%s ends at byte %d of the first 12 bytes of a record, which are ignored; it is truncated at offset %d"
+                "%s ends after %d of the first 12 bytes of a record: the file is truncated at offset %d. These bytes "
+                "are ignored."
             )
             logger.warning(text, self._name, left, self._buffer.offset)
         return StopIteration()
@@ -175,7 +176,7 @@ class RecordBlocks(FileBlocks):
         left = len(self._buffer) + (self._stream.bytes_left or 0)
         return DataLossError(
             f"truncated record at {offset} of {self._name}: failed with Read less bytes than requested. The record "
-            f"has {wanted} bytes, and the file has {left} from that offset.",
+            f"has {wanted} bytes, but only {left} bytes of the file follow that offset.",
             self._name,
             offset,
         )

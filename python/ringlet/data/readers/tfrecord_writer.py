@@ -1,4 +1,4 @@
-"""TFRecordWriter: writing TFRecord files."""
+"""TFRecordWriter: a writer of TFRecord files."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _BUFFER_BYTES = 256 * 1024
 
 
 class TFRecordWriter:
-    """Writer of a TFRecord file (``tf.io.TFRecordWriter``); a context manager that closes it.
+    """Writer of a TFRecord file (``tf.io.TFRecordWriter``); as a context manager, it closes the file on exit.
 
     Parameters
     ----------
     path : str or path
-        The file; an existing one is replaced.
+        The file; an existing file is replaced.
     options : str, optional
-        Compression: ``"GZIP"``, ``"ZLIB"``, or None or empty for none; or an object with an attribute
-        ``compression_type`` of these, as ``tf.io.TFRecordOptions`` has.
+        Compression: ``"GZIP"`` or ``"ZLIB"``; None or empty for no compression. An object with one of these values as
+        its attribute ``compression_type``, such as ``tf.io.TFRecordOptions``, is accepted too.
 
     Raises
     ------
@@ -38,8 +38,8 @@ class TFRecordWriter:
 
     Notes
     -----
-    Records are in the file once `flush` or `close` has returned. Equal records make equal files: a GZIP
-    file has no timestamp.
+    Records are in the file once `flush` or `close` has returned. Equal records make equal files, because GZIP files are
+    written without a timestamp.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class TFRecordWriter:
         FailedPreconditionError
             If the writer was closed.
         TypeError
-            If the record is not made of bytes.
+            If the record is neither bytes-like nor text.
 
         Examples
         --------
@@ -80,11 +80,11 @@ class TFRecordWriter:
         ...     writer.write("é")
         """
         if self._file is None:
-            raise FailedPreconditionError(f"the writer of {self._name} is closed: create another one, for another file")
+            raise FailedPreconditionError(f"the writer of {self._name} is closed. Create a writer for another file.")
         self._frame.write(_core.frame_record(record.encode() if isinstance(record, str) else record))
 
     def flush(self) -> None:
-        """Flush the records to the system.
+        """Pass buffered records to the operating system.
 
         Raises
         ------
@@ -127,36 +127,36 @@ class TFRecordWriter:
 
 
 class _Plain:
-    """An uncompressed file."""
+    """Writer without compression."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.write = file.write
         self.flush = file.flush
 
     def close(self) -> None:
-        """Do nothing: there is no frame."""
+        """Do nothing, because an uncompressed file has no frame to end."""
 
 
 class _Gzip(gzip.GzipFile):
-    """A GZIP file without a timestamp."""
+    """Writer of GZIP data without a timestamp."""
 
     def __init__(self, file: IO[bytes]) -> None:
         super().__init__(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0)
 
 
 class _Zlib:
-    """A ZLIB file."""
+    """Writer of ZLIB data."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._compressor = zlib.compressobj()
 
     def write(self, data: bytes) -> None:
-        """Compress some bytes."""
+        """Compress and write bytes."""
         self._file.write(self._compressor.compress(data))
 
     def flush(self) -> None:
-        """Flush the compressor, at some cost in size."""
+        """Write all buffered data, which reduces compression."""
         self._file.write(self._compressor.flush(zlib.Z_SYNC_FLUSH))
 
     def close(self) -> None:

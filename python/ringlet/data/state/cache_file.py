@@ -1,8 +1,8 @@
 """Cache files: records of elements with checksums.
 
-A file is an eight-byte signature, a record for each element, and a last record without memory
-whose header is the number of elements: a file without it was cut off. A record is the length of its header,
-the length of its memory and a CRC-32 of both parts, in little-endian numbers, and then these parts (see
+A file is an eight-byte signature, a record for each element, and a last record without memory whose header is the
+number of elements. A file without the last record is truncated. A record is the length of its header, the length of its
+memory and a CRC-32 of both parts, in little-endian numbers, and then these parts (see
 `ringlet.data.state.state_codec`). A file is written under a temporary name and renamed when it is complete.
 """
 
@@ -28,19 +28,19 @@ SUFFIX = ".ringlet-cache"
 _PARTIAL = SUFFIX + "-partial"
 _MAGIC = b"RGLCACH1"
 _RECORD = struct.Struct("<IQI")
-# A larger size of the header indicates damage.
+# A larger header indicates damage.
 _LONGEST_HEADER = 2**28
 
 
 class CacheWriter:
-    """Writer of a cache file; a lock admits one writer at a time."""
+    """Writer of a cache file; only one writer can hold the lock at a time."""
 
     def __init__(self, name: str, file: FileIO, offset: int, count: int) -> None:
         self._name = name
         self._file: FileIO | None = file
         self._process = os.getpid()
         self.count = count
-        weakref.finalize(self, file.close)  # if the writer is deleted without close
+        weakref.finalize(self, file.close)  # closes the file if the writer is deleted without close
         file.truncate(offset)
         if not offset:
             file.write(_MAGIC)
@@ -49,7 +49,7 @@ class CacheWriter:
     def begin(cls, name: str, offset: int = 0, count: int = 0) -> CacheWriter | None:
         """Return a writer; None if another writer, in any process, holds the lock.
 
-        An `offset` and a `count` are a result of `synced`: the writer continues the unfinished file there.
+        With an `offset` and a `count` from `synced`, the writer continues the unfinished file at that position.
         """
         path = Path(name + _PARTIAL)
         # Unbuffered: a forked child would write the buffer a second time.
@@ -77,14 +77,14 @@ class CacheWriter:
             left = left[self._file.write(left) :]
 
     def synced(self) -> tuple[int, int]:
-        """Return the size of the file, once it is on the disk, and the number of elements in it."""
+        """Write the file to the disk, and return its size and number of elements."""
         if self._file is None:
             raise ValueError(f"the writer of {self._name} is closed")
         os.fsync(self._file.fileno())
         return os.fstat(self._file.fileno()).st_size, self.count
 
     def release(self) -> None:
-        """Close an unfinished file, which another writer may continue."""
+        """Close an unfinished file; another writer can continue it."""
         self._close()
 
     def finish(self) -> None:
@@ -97,7 +97,7 @@ class CacheWriter:
         self._close()
 
     def abandon(self) -> None:
-        """Delete an unfinished file. Does nothing after `finish`, or in a forked child."""
+        """Delete an unfinished file. Does nothing after `finish` or in a forked child process."""
         if self._file is not None:
             if os.getpid() == self._process:
                 with contextlib.suppress(OSError):
@@ -111,10 +111,10 @@ class CacheWriter:
 
 
 class CacheReader:
-    """Iterator over the states in a complete cache file; DataLossError where it is damaged.
+    """Iterator over the states in a complete cache file; raises DataLossError if the file is damaged.
 
-    `name` has no suffix. `offset` and `count` of another reader continue where that one is. `kind` and `remedy`
-    describe the file in messages.
+    `name` has no suffix. `offset` and `count` of another reader continue at its position. `kind` and `remedy` describe
+    the file in messages.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class CacheReader:
         self._name = name + SUFFIX
         self._kind, self._remedy = kind, remedy
         self._file = Path(self._name).open("rb")  # noqa: SIM115 - closed by close
-        weakref.finalize(self, self._file.close)  # if the reader is deleted without close
+        weakref.finalize(self, self._file.close)  # closes the file if the reader is deleted without close
         self.offset = offset
         self.count = count
         if self._file.read(len(_MAGIC)) != _MAGIC:
@@ -190,5 +190,5 @@ def unfinished_size(name: str) -> int:
 
 
 def _end(count: int) -> bytes:
-    """Return the header of the last record, which differs from every element's."""
+    """Return the header of the last record, which differs from the header of any element."""
     return json.dumps({"count": count}).encode()

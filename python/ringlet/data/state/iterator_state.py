@@ -15,9 +15,9 @@ VERSION = 1
 
 
 def fingerprint(root: Graph) -> str:
-    """Describe a graph: the names of its operations and their plain settings, the source first.
+    """Return a description of a graph: the names and plain settings of its operations, source first.
 
-    Functions and numbers of threads are left out: they may change between saving and restoring.
+    Functions and numbers of threads are omitted, because they may change between saving and restoring.
     """
     settings: dict[str, Any] = getattr(root, "settings", {})
     own = f"{type(root).__name__}({', '.join(f'{name}={value}' for name, value in settings.items())})"
@@ -47,11 +47,13 @@ def restored(opened: PipelineHandle, state: State) -> PipelineHandle:
 
 def _check(state: Any, graph: str) -> None:
     if not isinstance(state, dict) or not {"version", "graph", "run", "stream"}.issubset(state):
-        raise InvalidArgumentError(f"set_state takes a result of get_state of an iterator, got {state!r}")
+        raise InvalidArgumentError(
+            f"the argument of set_state must be a result of get_state of an iterator, got {state!r}"
+        )
     if state["version"] != VERSION:
         raise InvalidArgumentError(
             f"this state of an iterator has version {state['version']}, but this release of ringlet reads version "
-            f"{VERSION}: restore it with the release that saved it"
+            f"{VERSION}. Restore the state with the release that saved it."
         )
     if state["graph"] != graph:
         raise FailedPreconditionError(

@@ -1,4 +1,4 @@
-"""Checkpoints of an unfinished `Dataset.save`: numbered files in one folder, of which the newest are kept."""
+"""Checkpoints of an unfinished `Dataset.save`: numbered files in one folder; only the newest files are kept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["SaveCheckpoints"]
 
 
 class SaveCheckpoints:
-    """The checkpoints that `checkpoint_args` describe, in arguments of ``tf.train.CheckpointManager``."""
+    """The checkpoints described by `checkpoint_args`, which are arguments of ``tf.train.CheckpointManager``."""
 
     def __init__(
         self,
@@ -29,7 +29,9 @@ class SaveCheckpoints:
         if max_to_keep is not None and max_to_keep <= 0:
             raise ValueError(f"Expected a positive integer or `None` for `max_to_keep`, got {max_to_keep}.")
         if checkpoint_interval is not None and step_counter is None:
-            raise ValueError("`step_counter` should be passed if `checkpoint_interval` is not None: a variable of 0")
+            raise ValueError(
+                "`step_counter` should be passed if `checkpoint_interval` is not None. Pass a variable of value 0."
+            )
         self._prefix = f"{os.fsdecode(directory)}/{checkpoint_name}-"
         self._max_to_keep = max_to_keep
         self._step_counter = step_counter
@@ -42,7 +44,7 @@ class SaveCheckpoints:
         return sorted(int(text) for text in texts if text.isdecimal())
 
     def newest(self) -> State | None:
-        """Return the newest undamaged state, or None."""
+        """Return the newest state that is not damaged, or None."""
         for number in reversed(self._numbers()):
             try:
                 (state,) = CacheReader(f"{self._prefix}{number}", kind="checkpoint")
@@ -71,7 +73,7 @@ class SaveCheckpoints:
         Path(self._prefix).parent.mkdir(parents=True, exist_ok=True)
         writer = CacheWriter.begin(f"{self._prefix}{numbers[-1]}")
         if writer is None:
-            raise FailedPreconditionError(f"another program is writing {self._prefix}*: name another `directory`")
+            raise FailedPreconditionError(f"another program is writing {self._prefix}*. Pass another `directory`.")
         writer.write(state)
         writer.finish()
         for number in numbers[: -self._max_to_keep] if self._max_to_keep else ():

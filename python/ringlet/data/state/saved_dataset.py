@@ -1,8 +1,8 @@
 """Folders of saved datasets.
 
-``dataset.json`` names the current run: a folder with one file (see `ringlet.data.state.cache_file`) for each shard.
-A run is complete before ``dataset.json`` is replaced, and earlier runs are deleted afterwards. So the folder holds the
-earlier dataset or the later one, even if the program is killed. A lock on ``.lock`` admits one writer at a time.
+``dataset.json`` names the current run: a folder with one file (see `ringlet.data.state.cache_file`) for each shard. A
+run is complete before ``dataset.json`` is replaced; earlier runs are deleted afterwards. So the folder holds a complete
+dataset, the earlier or the later one, even if the program is killed. A lock on ``.lock`` excludes other writers.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class SavedDatasetWriter:
         self._is_open = True
         self._shards: dict[int, CacheWriter] = {}
         self._run = folder / (progress["run"] if progress else f"{_RUN}{uuid.uuid4().hex[:12]}")
-        weakref.finalize(self, os.close, lock)  # which releases the lock
+        weakref.finalize(self, os.close, lock)  # closing the file releases the lock
         self._delete_other_runs(_current_run(folder), self._run.name)
         self._run.mkdir(exist_ok=True)
         if progress and spec is None and progress["spec"] is not None:
@@ -86,7 +86,7 @@ class SavedDatasetWriter:
     def begin(cls, folder: str, spec: Nest, level: int, progress: State | None = None) -> SavedDatasetWriter | None:
         """Return a writer; None if another writer holds the lock.
 
-        With the `progress` of an unfinished run, the writer continues it; see `can_continue`.
+        With the `progress` of an unfinished run, the writer continues that run; see `can_continue`.
         """
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
@@ -104,7 +104,7 @@ class SavedDatasetWriter:
         return sum(writer.count for writer in self._shards.values())
 
     def progress(self) -> State:
-        """Return the run and the size of each shard, once all elements are on the disk."""
+        """Write all elements to the disk, and return the run and the size of each shard."""
         return {
             "run": self._run.name,
             "spec": spec_text(self.spec),
@@ -124,12 +124,12 @@ class SavedDatasetWriter:
         if writer is None:
             writer = CacheWriter.begin(shard_name(str(self._run), shard), offset, count)
             if writer is None:
-                raise OSError(f"the files of {self._run} are locked by another program: save to another folder")
+                raise OSError(f"the files of {self._run} are locked by another program. Save to another folder.")
             self._shards[shard] = writer
         return writer
 
     def finish(self) -> None:
-        """Complete the run and make it the current one; without elements it has one shard."""
+        """Complete the run and make it the current run; a run without elements has one shard."""
         if not self._shards:
             self._writer(0)
         counts = {number: self._shards[number].count for number in sorted(self._shards)}
@@ -154,7 +154,7 @@ class SavedDatasetWriter:
         self._end()
 
     def abandon(self, *, keeps_files: bool = False) -> None:
-        """Delete an incomplete run, or keep its files. Does nothing after `finish`, or in a forked child."""
+        """Delete an incomplete run, or keep its files. Does nothing after `finish` or in a forked child process."""
         if self._is_open and os.getpid() == self._process:
             for writer in self._shards.values():
                 writer.release() if keeps_files else writer.abandon()
@@ -174,7 +174,7 @@ class SavedDatasetWriter:
 
 
 def can_continue(folder: str, progress: State) -> bool:
-    """Return whether a run is still there and unfinished, with all that its `progress` counts."""
+    """Return whether a run still exists, is unfinished, and holds all elements counted in `progress`."""
     run = Path(folder) / progress["run"]
     return run.name != _current_run(Path(folder)) and all(
         unfinished_size(shard_name(str(run), shard)) >= offset for shard, offset, _ in progress["shards"]
@@ -209,16 +209,16 @@ def read_manifest(folder: str) -> Manifest:
         text = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError) as error:
         raise NotFoundError(
-            f"no dataset is saved in {folder}: {path} does not exist. Dataset.save creates it."
+            f"no dataset is saved in {folder}: {path} does not exist. Save a dataset with Dataset.save first."
         ) from error
     try:
         content = json.loads(text)
         if content["format"] != "ringlet-dataset" or content["version"] != _VERSION:
-            raise ValueError(f"it has the format {content['format']!r}, version {content['version']!r}")
+            raise ValueError(f"the format is {content['format']!r}, version {content['version']!r}")
         spec = None if content["spec"] is None else spec_of_text(content["spec"])
         shards = {int(number): int(count) for number, count in content["shards"]}
         if Path(content["run"]).name != content["run"]:
-            raise ValueError(f"it names the run {content['run']!r}")
+            raise ValueError(f"the run is not a plain name: {content['run']!r}")
         return Manifest(str(Path(folder) / content["run"]), spec, shards)
     except (ValueError, KeyError, TypeError) as error:
         raise DataLossError(f"{path} is damaged: {error}. Save the dataset again.", str(path), 0) from error

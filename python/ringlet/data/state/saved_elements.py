@@ -1,8 +1,8 @@
-"""Encoding of elements in the state of a stream: nests of arrays as plain values that a file can hold.
+"""Encoding of elements in the state of a stream: nests of arrays become plain values that can be stored in a file.
 
-Tuples, lists and dictionaries describe themselves. Other structures (named tuples, classes that were registered) are
-saved as their leaves, and rebuilt in the structure of `Node.element_spec`: no class is looked up by
-a name in a file.
+Tuples, lists and dictionaries are saved with their structure. Other structures (named tuples, registered classes) are
+saved as their leaves and rebuilt in the structure of `Node.element_spec`, so that no class is looked up by a name in a
+file.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _EXAMPLES: dict[str, Callable[[], Any]] = {
 
 
 class _NotPlain(Exception):
-    """The structure does not describe itself."""
+    """Raised if a structure is not made of tuples, lists and dictionaries."""
 
 
 def save_elements(elements: Sequence[Nest]) -> State:
-    """Encode the elements of a buffer as a state; arrays of numbers of one kind are stacked, others are shared."""
+    """Encode the elements of a buffer as a state; arrays of equal dtypes and shapes are stacked, others are shared."""
     try:
         columns = _stacked(elements)
         if columns is not None:
@@ -70,11 +70,11 @@ def load_element(state: State, node: Node) -> Nest:
 
 
 def save_value(value: Any) -> State:
-    """Encode a nest of plain values and arrays, which describes itself, as a state."""
+    """Encode a nest of tuples, lists and dictionaries of plain values and arrays as a state."""
     try:
         return {"value": _saved(value)}
     except _NotPlain:
-        raise TypeError(f"cannot save {value!r}: its structure must be tuples, lists and dictionaries") from None
+        raise TypeError(f"cannot save {value!r}: it must be a structure of tuples, lists and dictionaries") from None
 
 
 def load_value(state: State) -> Any:
@@ -83,7 +83,7 @@ def load_value(state: State) -> Any:
 
 
 def _stacked(elements: Sequence[Nest]) -> Nest | None:
-    """Return stacked elements; None unless all leaves are numbers or arrays of one dtype and shape."""
+    """Return stacked elements; None unless corresponding leaves are numbers or arrays of one dtype and shape."""
     if len(elements) < 2:
         return None
     first, shape = flatten(elements[0])
@@ -129,8 +129,8 @@ def _saved_leaf(leaf: Any) -> Any:
         return {"kind": kind.name, "array": kind.as_ndarray(leaf).copy()}
     if not isinstance(leaf, (np.ndarray, np.generic)):
         raise TypeError(
-            f"cannot save an element that holds a {type(leaf).__name__}: {leaf!r}. Make it an array in a map before "
-            "the operation that buffers elements (shuffle, prefetch, ...)."
+            f"cannot save an element that holds a {type(leaf).__name__}: {leaf!r}. Convert it to an array in a map "
+            "before the operation that buffers elements (shuffle, prefetch, ...)."
         )
     return _saved_array(leaf)
 
@@ -162,7 +162,9 @@ def _saved_array(leaf: Any) -> Any:
         return {"datasets": [_saved_leaf(dataset) for dataset in array.flat], "shape": list(array.shape)}
     if dtype.kind in "OUS":
         return {**common, "shape": list(array.shape), "items": array.ravel().tolist()}
-    raise TypeError(f"cannot save an element with an array of dtype {dtype}. Split it into several arrays in a map.")
+    raise TypeError(
+        f"cannot save an element with an array of dtype {dtype}. Split the array into several arrays in a map."
+    )
 
 
 def _loaded(saved: Any) -> Nest:
@@ -182,14 +184,16 @@ def _loaded(saved: Any) -> Nest:
 
 
 def _loaded_object(saved: State) -> Any:
-    from ringlet.data.dataset import Dataset  # imported here: its operations import this module
+    from ringlet.data.dataset import Dataset  # imported here, because operations of datasets import this module
 
     if "optional" in saved:
         value = load_elements(saved["optional"], Elements(()))
         return Optional(*value) if value else Optional.empty(spec_of_text(saved["spec"]))
 
     if "shard" in saved:
-        from ringlet.data.operations.load import SavedShard  # imported here: its operations import this module
+        from ringlet.data.operations.load import (
+            SavedShard,
+        )  # imported here, because operations of datasets import this module
 
         return Dataset(SavedShard.of(saved["shard"]))
     if "datasets" in saved:

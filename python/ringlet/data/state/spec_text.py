@@ -16,9 +16,9 @@ __all__ = ["spec_of_text", "spec_text"]
 
 
 def spec_text(spec: Nest) -> Any:
-    """Encode a nest of specs as a JSON value.
+    """Return a nest of specs as a JSON value.
 
-    Named tuples are written with their names. The result is None for a nest with other classes.
+    Named tuples are written with their names. The result is None if the nest has instances of other classes.
     """
     try:
         return _written(spec)
@@ -45,7 +45,7 @@ def _written(spec: Nest) -> Any:
 
 
 def spec_of_text(text: Any) -> Nest:
-    """Decode a result of `spec_text`; named tuples get new classes."""
+    """Return the specs that `spec_text` encoded; named tuples get new classes."""
     try:
         ((kind, content),) = text.items()
         if kind == "dict":
@@ -63,12 +63,12 @@ def spec_of_text(text: Any) -> Nest:
         shape, name = {"tensor": content}[kind]
         return TensorSpec(shape, _dtype(name))
     except (TypeError, AttributeError, KeyError) as error:
-        raise ValueError(f"not the text of a spec: {text!r}") from error
+        raise ValueError(f"{text!r} is not the text of a spec") from error
 
 
 def _dtype(name: str) -> np.dtype[Any]:
     try:
         return np.dtype(name)
-    except TypeError:  # a package of dtypes that only datasets with such dtypes need
+    except TypeError:  # an optional package, needed only for its dtypes
         dtype: np.dtype[Any] = np.dtype(getattr(import_module("ml_dtypes"), name))
         return dtype

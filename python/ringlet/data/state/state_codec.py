@@ -1,8 +1,8 @@
-"""Binary encoding of states such as results of `save_element`; reading it runs no code.
+"""Binary encoding of states such as results of `save_element`; decoding runs no code.
 
-A packed state is a JSON header followed by the memory of its arrays and bytes, in the order in which the header
-names them. Dictionaries are ``{"d": {...}}``, bytes ``{"b": size}``, arrays ``{"a": [dtype, shape]}`` and NumPy's
-scalars ``{"s": dtype}``; lists, text, numbers, booleans and None are plain JSON.
+A packed state is a JSON header followed by the memory of its arrays and bytes, in the order of the header. Dictionaries
+are ``{"d": {...}}``, bytes ``{"b": size}``, arrays ``{"a": [dtype, shape]}`` and NumPy's scalars ``{"s": dtype}``;
+lists, text, numbers, booleans and None are plain JSON.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def unpack(header: bytes, memory: bytes) -> Any:
     try:
         state = reader.value(json.loads(header))
     except (KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
-        raise ValueError(f"not the header of a packed state: {error}") from error
+        raise ValueError(f"invalid header of a packed state: {error}") from error
     if reader.at != len(memory):
         raise ValueError(f"a packed state has {len(memory)} bytes of memory, but its header describes {reader.at}")
     return state
@@ -92,7 +92,7 @@ class _Reader:
     def _take(self, size: int) -> bytes:
         start, self.at = self.at, self.at + size
         if size < 0 or self.at > len(self._memory):
-            raise ValueError(f"{size} bytes requested at offset {start} of {len(self._memory)}")
+            raise ValueError(f"cannot read {size} bytes at offset {start} of {len(self._memory)}")
         return self._memory[start : self.at]
 
 
@@ -100,8 +100,8 @@ def _dtype(name: str) -> np.dtype[Any]:
     try:
         dtype = np.dtype(name)
     except TypeError:
-        # By name: an optional package, needed only for states with its dtypes.
+        # Imported by name: an optional package, needed only for states with its dtypes.
         dtype = np.dtype(getattr(importlib.import_module("ml_dtypes"), name))
     if dtype.hasobject or dtype.itemsize == 0:
-        raise ValueError(f"not a dtype of numbers: {name!r}")
+        raise ValueError(f"{name!r} is not a dtype of numbers")
     return dtype

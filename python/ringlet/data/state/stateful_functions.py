@@ -1,8 +1,8 @@
 """Detection of variables and random number generators that the code of a function uses.
 
-The code is inspected, not run: names of the function's globals, its closure and its bound object are followed
-through attributes, as in ``np.random.normal`` or ``self.rng``, and through functions of the same package.
-References through containers or compiled code are not detected.
+The code is inspected but not run: the names of globals, the closure and the bound object of the function are followed
+through attributes, as in ``np.random.normal`` or ``self.rng``, and through functions of the same package. References
+through containers or compiled code are not detected.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ABSENT = object()
 
 @functools.cache
 def _generators() -> tuple[type[Any], ...]:
-    # A function, since NumPy imports numpy.random lazily.
+    # A function instead of a constant, since NumPy imports numpy.random lazily.
     return np.random.Generator, np.random.RandomState, random.Random
 
 
@@ -86,7 +86,7 @@ def _reached(function: types.FunctionType, bound: Any) -> Iterator[tuple[str, An
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
         try:
             names[name] = cell.cell_contents
-        except ValueError:  # an empty cell
+        except ValueError:  # the cell is empty
             names[name] = _ABSENT
     parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
     names.update(dict.fromkeys(function.__code__.co_varnames, _ABSENT))
@@ -116,7 +116,7 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _attribute(value: Any, name: str) -> Any:
-    """Return an attribute without running code of properties."""
+    """Return an attribute without running the code of properties."""
     found = inspect.getattr_static(value, name, _ABSENT)
     if isinstance(found, types.FunctionType) and not isinstance(value, (type, types.ModuleType)):
         return types.MethodType(found, value)

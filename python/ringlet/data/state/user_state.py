@@ -1,4 +1,4 @@
-"""Check for state of user functions, which is not saved with an iterator."""
+"""Check for state of user functions, which an iterator cannot save."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ringlet.errors import FailedPreconditionError
 __all__ = ["check_external_state"]
 
 _REMEDY = (
-    "Draw random numbers from a seed in the element, or set options.experimental_external_state_policy to "
-    "IGNORE if the functions keep no state."
+    "Draw random numbers from a seed in the element; or, if the functions have no state, set "
+    "options.experimental_external_state_policy to IGNORE."
 )
 
 
 def check_external_state(graph: Graph) -> None:
-    """Warn or raise before an iterator is saved, according to the options of its dataset.
+    """Warn or raise an error before an iterator is saved, according to the options of its dataset.
 
-    Without a policy, FailedPreconditionError if the code of a function that makes elements reads a variable or draws
-    random numbers.
+    Without a policy, raises FailedPreconditionError if the code of a function that makes elements reads a variable or
+    draws random numbers.
     """
     for node in [graph] if isinstance(graph, Node) else graph.inputs:
         policy = options_of(node).experimental_external_state_policy
@@ -33,11 +33,11 @@ def check_external_state(graph: Graph) -> None:
         if policy is None:
             found = _state_of(node)
             if found is not None:
-                raise FailedPreconditionError(f"{found}, which is not part of the state of the iterator. {_REMEDY}")
+                raise FailedPreconditionError(f"{found}, but this state is not saved with the iterator. {_REMEDY}")
             continue
         what = (
-            "elements of this dataset are made by user functions or iterables, which may keep state of "
-            "their own (a random number generator, a file). It is not part of the state of the iterator."
+            "elements of this dataset are made by user functions or iterables, which may have state of their own (a "
+            "random number generator, a file). That state is not saved with the iterator."
         )
         if policy is ExternalStatePolicy.FAIL:
             raise FailedPreconditionError(f"{what} {_REMEDY}")
@@ -45,7 +45,7 @@ def check_external_state(graph: Graph) -> None:
 
 
 def _state_of(root: Node) -> str | None:
-    """Return a description of the state that a function of a node keeps, or None."""
+    """Return a description of the external state that a function of a graph uses, or None."""
     for node in graph_nodes(root):
         for field in dataclasses.fields(node) if node.runs_user_code else ():
             value = getattr(node, field.name)

@@ -33,6 +33,6 @@ def test_elements_of_another_structure_or_dtype_are_refused():
 
 
 def test_a_number_of_dimensions_that_nobody_knows_must_be_given():
-    with pytest.raises(ValueError, match="needs padded_shapes"):
+    with pytest.raises(ValueError, match="requires padded_shapes"):
         Padding.of(TensorSpec(None, np.int64), None, None)
     assert Padding.of(TensorSpec(None, np.int64), [None], None).components[0].shape == (None,)

@@ -59,5 +59,5 @@ def test_only_datasets_have_nodes():
     dataset = Dataset.range(3)
     assert node_of(dataset) is dataset.node
     assert node_of(3) is None
-    with pytest.raises(TypeError, match="filter needs a function of an element, got 3"):
+    with pytest.raises(TypeError, match="filter requires a function of an element, got 3"):
         check_callable(3, "filter")

@@ -1,1 +1,1 @@
-"""Parts that several operations share: calls of user functions, inner datasets, caches, padding."""
+"""Code shared by several operations: calls of user functions, inner datasets, caches, padding."""

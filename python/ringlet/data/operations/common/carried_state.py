@@ -1,4 +1,4 @@
-"""CarriedState: the state that `reduce` and `scan` carry from element to element."""
+"""CarriedState: the state that `reduce` and `scan` pass from element to element."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ class CarriedState:
         self._where = where
 
     def update(self, answer: Nest) -> None:
-        """Set the next state; an error if its structure or a dtype differs from that of the first."""
+        """Set the next state; raise an error if its structure or a dtype differs from the initial state."""
         if answer is None:
-            raise TypeError(f"{self._where} must return the next state, but returned None: add a return statement.")
+            raise TypeError(f"{self._where} must return the next state, but returned None. Add a return statement.")
         element = as_element(answer)
         leaves, shape = flatten(element)
         if shape != self._shape:
             raise InvalidArgumentError(
                 f"the state that {self._where} returns must have the structure of the initial state, "
-                f"{describe(self._shape)}, and has {describe(shape)}"
+                f"{describe(self._shape)}, but has {describe(shape)}"
             )
         for leaf, wanted in zip(leaves, self._dtypes, strict=True):
             found = _dtype(leaf)
             if found != wanted:
                 raise TypeError(
-                    f"the state that {self._where} returns must have the dtypes of the initial state: {wanted} is "
-                    f"expected, got {found}. Convert it, or start with a state such as np.{found}(0)."
+                    f"the state that {self._where} returns must have the dtypes of the initial state: expected "
+                    f"{wanted}, got {found}. Convert it, or start with a state such as np.{found}(0)."
                 )
         self.value = detached(element, self.value)
 

@@ -1,4 +1,4 @@
-"""Stream of a cache in a file."""
+"""FileCachedElements: the stream of a cache in a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["FileCachedElements"]
 
 
 class FileCachedElements(Stream):
-    """Elements read from a complete file, or made and written to it by the first stream."""
+    """Stream of elements that are read from a complete file, or made and written to the file by the first stream."""
 
     __slots__ = ("_context", "_filename", "_input", "_is_closed", "_is_started", "_node", "_reader", "_writer")
 
@@ -56,7 +56,8 @@ class FileCachedElements(Stream):
             return CacheReader(self._filename) if offset is None else CacheReader(self._filename, offset, count)
         except FileNotFoundError as error:
             raise NotFoundError(
-                f"the cache {self._filename}, which the saved iterator was reading, is missing. Start a new iterator."
+                f"the cache {self._filename}, which the saved iterator was reading, does not exist. Start a new "
+                "iterator."
             ) from error
 
     def _read(self, reader: CacheReader) -> Nest:
@@ -89,7 +90,7 @@ class FileCachedElements(Stream):
             self._writer = None
 
     def close(self) -> None:
-        """Close input and file; delete an incomplete file."""
+        """Close the input and the file; delete an incomplete file."""
         self._is_closed = True
         self._abandon()
         if self._reader is not None:
@@ -107,7 +108,7 @@ class FileCachedElements(Stream):
         }
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot; no file is written, since earlier elements are not made again."""
+        """Restore a snapshot; this stream then writes no file, since earlier elements are not made again."""
         self._is_started = state["is_started"]
         if state["is_closed"]:
             self.close()

@@ -1,9 +1,10 @@
 """Streams of a cache in memory.
 
-A stream either *makes* elements and stores them, or *reads* stored ones. Its state is its position, and where
-the input *began* (its rounds, and its state in them): a restored stream makes the elements up to that position again,
-unless this process has them. The beginning of a complete store is a choice of the iteration: its later rounds,
-restored or not, yield these elements again, even if the stream that made them is closed.
+A stream either *makes* elements and stores them, or *reads* stored elements. The state of a stream is its position, and
+the *beginning* of its input: the rounds and the state of the input at the first element. A restored stream makes the
+elements up to its position again, unless this process has stored them. The beginning of a complete store is a choice of
+the iteration: later rounds of the iteration, restored or not, yield the stored elements again, even if the stream that
+made them is closed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ __all__ = ["CachedElements", "CachedRows", "Store", "same_state"]
 
 
 class Store:
-    """The elements of a complete iteration, and where its input began."""
+    """The elements of a complete iteration, and the beginning of its input."""
 
     __slots__ = ("begun", "kept")
 
@@ -34,12 +35,12 @@ class Store:
             self.begun, self.kept = begun, kept
 
     def can_serve(self, begun: State | None) -> bool:
-        """Return whether the store holds the elements of an iteration that began there (None: anywhere)."""
+        """Return whether the store has the elements of an iteration with this beginning (None: any)."""
         return self.kept is not None and (begun is None or same_state(begun, self.begun))
 
 
 def same_state(one: Any, other: Any) -> bool:
-    """Compare two states."""
+    """Return whether two states are equal."""
     if isinstance(one, dict):
         return isinstance(other, dict) and one.keys() == other.keys() and all(same_state(one[k], other[k]) for k in one)
     if isinstance(one, list):
@@ -53,11 +54,11 @@ def _beginning(rounds: list[int], source: Stream | RowStream) -> State | None:
     try:
         return {"rounds": rounds, "input": source.get_state()}
     except NotImplementedError:
-        return None  # get_state of this stream raises the same error
+        return None  # get_state of this stream raises the error again
 
 
 class CachedElements(Stream):
-    """The elements of a cache, made or read."""
+    """Stream of the elements of a cache, which are made or read."""
 
     __slots__ = (
         "_at",
@@ -77,17 +78,17 @@ class CachedElements(Stream):
         self._cache = cache
         self._context = context
         self._store = store
-        self._keeps = True  # until the input raises: the cache is incomplete then
+        self._keeps = True  # False once the input raises, since the cache is then incomplete
         self._at = 0  # the number of elements so far
         self._go_to(context.chosen(cache))
 
     def _go_to(self, begun: State | None) -> None:
-        """Read the store, or make elements from the given beginning, or from a new one."""
+        """Read the store if it has the elements; otherwise, make elements from the given or a new beginning."""
         self._is_closed = False
-        # A restored iteration may need elements other than the stored ones.
+        # A restored iteration may need other elements than the stored elements.
         self._replaces = begun is not None
         if self._keeps and self._store.can_serve(begun):
-            self._input: Stream | None = None  # since elements are read
+            self._input: Stream | None = None  # None, because elements are read
             self._kept: list[Nest] = self._store.kept
             self._begun = self._store.begun
             self._context.choose(self._cache, self._begun)
@@ -103,7 +104,7 @@ class CachedElements(Stream):
         if self._is_closed:
             raise StopIteration
         if self._input is not None:
-            while self._keeps and len(self._kept) < self._at:  # after a restoration
+            while self._keeps and len(self._kept) < self._at:  # after a restore
                 self._make(self._input)
             element = self._make(self._input)
         elif self._at < len(self._kept):
@@ -139,7 +140,7 @@ class CachedElements(Stream):
             self._input.close()
 
     def get_state(self) -> State:
-        """Return the position, and where the input began; its current state, if nothing is stored."""
+        """Return the position and the beginning of the input; if nothing is stored, the current state of the input."""
         if self._is_closed:
             return {"at": None, "begun": None, "keeps": False}
         begun = self._begun
@@ -155,7 +156,7 @@ class CachedElements(Stream):
 
 
 class CachedRows(RowStream):
-    """Row numbers, made or read; the parameters are those of `CachedElements`."""
+    """Stream of the row numbers of a cache, which are made or read; parameters as for `CachedElements`."""
 
     __slots__ = ("_at", "_begun", "_cache", "_context", "_kept", "_parts", "_replaces", "_rows", "_store")
 
@@ -167,10 +168,10 @@ class CachedRows(RowStream):
         self._go_to(context.chosen(cache))
 
     def _go_to(self, begun: State | None) -> None:
-        """Read the store, or make elements from the given beginning, or from a new one."""
+        """Read the store if it has the elements; otherwise, make elements from the given or a new beginning."""
         self._replaces = begun is not None
         self._parts: list[Any] = []
-        self._kept: Any = None  # None while they are made
+        self._kept: Any = None  # None while row numbers are made
         if self._store.can_serve(begun):
             self._kept, self._begun = self._store.kept, self._store.begun
             self._context.choose(self._cache, self._begun)
@@ -184,7 +185,7 @@ class CachedRows(RowStream):
     def next_rows(self, count: int) -> Rows:
         if self._kept is None:
             made = sum(map(len, self._parts))
-            if made < self._at:  # after a restoration
+            if made < self._at:  # after a restore
                 self._make(self._at - made)
         rows = self._make(count) if self._kept is None else self._kept[self._at : self._at + count]
         self._at += row_count(rows)

@@ -1,11 +1,11 @@
 """Interleaving of inner datasets that a user function returns for elements.
 
-A cycle has *slots*; each holds one inner dataset. A *visit* to a slot yields up to `block_length` elements of it, and
-then the next slot is visited. A visit to an exhausted inner dataset clears the slot; a visit to an empty slot
-first opens the inner dataset of the next outer element. With one slot, inner datasets are read one after another.
+A cycle has *slots*; each holds one inner dataset. A *visit* to a slot yields up to `block_length` of its elements; then
+the next slot is visited. A visit to an exhausted inner dataset clears the slot; a visit to an empty slot first opens
+the inner dataset of the next outer element. With one slot, inner datasets are read one after another.
 
-With threads, the slots of the next visits are filled ahead, each by one call at a time. Slots are always opened in the
-order of visits, so that the order of elements does not depend on threads.
+With threads, the slots of the next visits are filled in advance, each by one call at a time. Slots are always opened in
+the order of visits, so that the order of elements does not depend on threads.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DatasetFunction", "NestedElements"]
 
-# Held while a dataset makes its random choices: once for all openings of it, in any thread.
+# Held while a dataset makes its random choices, so that they are made once for all threads that open it.
 _CHOOSING = threading.Lock()
 
 
@@ -45,15 +45,17 @@ class DatasetFunction(UserFunction):
         node = node_of(answer)
         if node is None:
             raise TypeError(
-                f"{self._name} must return a Dataset, and {self.where('returned something else', number)}: {answer!r}. "
-                "Dataset.from_tensors(x) is a dataset of one element; map takes functions that return arrays."
+                f"{self._name} must return a Dataset, but {self.where('returned something else', number)}: {answer!r}. "
+                "Return Dataset.from_tensors(x) for a dataset of one element, or use map for a function that returns "
+                "arrays."
             )
         return node
 
     def open(self, number: int, element: Nest, context: IterationContext) -> PipelineHandle:
         """Open the dataset of an element."""
         node = self.node(self(number, *spread(element)), number)
-        # Each in its own round: a shuffle created outside of the function has a different order in each.
+        # Each element has its own round, so that a shuffle created outside of the function has a different order in
+        # each.
         context = context.in_round(number)
         with _CHOOSING:
             context.begin(node)
@@ -61,7 +63,7 @@ class DatasetFunction(UserFunction):
 
 
 class Slot:
-    """One open inner dataset, and its elements that were read ahead."""
+    """An open inner dataset and its elements that were read in advance."""
 
     __slots__ = ("_context", "_function", "_is_over", "_opened", "element", "failure", "is_at_work", "number", "ready")
 
@@ -72,7 +74,7 @@ class Slot:
         self._context = context
         self._opened: PipelineHandle | None = None
         self._is_over = False
-        self.is_at_work = False  # being filled by a thread
+        self.is_at_work = False  # whether a thread is filling it
         self.ready: deque[Nest] = deque()
         self.failure: BaseException | None = None  # raised after the ready elements
 
@@ -82,16 +84,16 @@ class Slot:
         self._is_over = True
 
     def is_filled(self, count: int) -> bool:
-        """Return whether the next `count` elements, or all remaining ones, are ready."""
+        """Return whether the next `count` elements, or all remaining elements, are ready."""
         return self._is_over or self.failure is not None or len(self.ready) >= count
 
     def fill(self, count: int) -> None:
-        """Read until `count` elements are ready, up to the end or an exception, which is raised in order."""
+        """Read until `count` elements are ready; stop at the end or at an exception, which is raised in order."""
         if self.is_filled(count):
             return
         try:
             if self._opened is None:
-                self._is_over = True  # until it is opened
+                self._is_over = True  # until the inner dataset is opened
                 self._opened = self._function.open(self.number, self.element, self._context)
                 self._is_over = False
             while len(self.ready) < count:
@@ -111,7 +113,7 @@ class Slot:
         is_open = self._opened is not None and not self._is_over
         return {
             "number": self.number,
-            # Without a state, the inner dataset is exhausted.
+            # If the state is None, the inner dataset is exhausted.
             "element": None if self._is_over else save_element(self.element),
             "inner": self._opened.get_state() if is_open and self._opened is not None else None,
             "is_over": self._is_over,
@@ -130,11 +132,11 @@ class Slot:
 
 
 class NestedElements(UnaryStream):
-    """The elements of several inner datasets in turn.
+    """Stream of the elements of several inner datasets, in turn.
 
-    There are `cycle_length` slots, of which `num_calls` are filled concurrently, in threads; with one, elements are
+    `num_calls` of the `cycle_length` slots are filled concurrently, in threads; if `num_calls` is one, elements are
     made on request. A visit takes `block_length` elements. Unless `is_ordered`, any filled slot is visited if the next
-    one is not.
+    slot is not filled.
     """
 
     __slots__ = (
@@ -173,8 +175,8 @@ class NestedElements(UnaryStream):
         self._calls: ThreadMap[tuple[Slot, int], Slot] | None = None
         self._slots: list[Slot | None] = [None] * cycle_length
         self._at = 0  # the current slot
-        self._given = 0  # elements yielded in this visit
-        self._count = 0  # outer elements read
+        self._given = 0  # number of elements yielded in this visit
+        self._count = 0  # number of outer elements read
         self._is_input_over = False
 
     def __next__(self) -> Nest:
@@ -193,14 +195,14 @@ class NestedElements(UnaryStream):
                 try:
                     raise failure
                 finally:
-                    del failure  # its traceback references this frame
+                    del failure  # the traceback of the error references this frame
             slot.close()
             self._slots[self._at] = None
             self._end_visit()
         raise StopIteration
 
     def _next_slot(self, at: int) -> Slot | None:
-        """Fill a slot with the next outer element or its exception; None at the end."""
+        """Return a new slot with the next outer element or its exception; None at the end."""
         if self._is_input_over:
             return None
         slot = Slot(self._count, None, self._function, self._context)
@@ -228,7 +230,7 @@ class NestedElements(UnaryStream):
             self.close()
 
     def _filled(self, slot: Slot) -> Slot:
-        """Return the slot to read from, filled for the rest of the visit: this one if elements are ordered."""
+        """Return the slot to read from, filled for the rest of the visit; if elements are ordered, it is `slot`."""
         if self._num_calls == 1:
             slot.fill(1)
             return slot
@@ -240,7 +242,7 @@ class NestedElements(UnaryStream):
                 self._at, self._given = self._slots.index(done), 0
                 return done
         if not slot.is_filled(1):
-            slot.fill(1)  # such as after an exception
+            slot.fill(1)  # not filled by a thread, such as after an exception
         return slot
 
     def _fill_ahead(self) -> None:

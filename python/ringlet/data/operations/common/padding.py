@@ -18,33 +18,33 @@ from ringlet.nest import PyTreeSpec, flatten, is_nested, same_structure_leaves, 
 
 __all__ = ["ComponentPadding", "Padding"]
 
-# Kinds of numbers: each can represent the kinds before it.
+# Kinds of numbers. Each kind can represent the kinds before it.
 _PLACES = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
 @dataclass(frozen=True)
 class ComponentPadding:
-    """The padding of one component; None as a size pads to the longest of the batch."""
+    """The padding of one component; a size of None pads to the longest element of the batch."""
 
     spec: TensorSpec
     shape: Shape
     value: Any = None
 
     def batch(self, leaves: Sequence[Any], name: str) -> Any:
-        """Stack leaves; arrays of another library become one of that library."""
+        """Return padded and stacked leaves; the result is an array of the library of the leaves."""
         shapes = [np.shape(leaf) for leaf in leaves]
         wrong = next((shape for shape in shapes if len(shape) != len(self.shape)), None)
         if wrong is not None:
             raise InvalidArgumentError(
                 f"all elements of a padded batch must have as many dimensions as the padded shape of {name}, "
-                f"{list(self.shape)}, and one has shape {list(wrong)}"
+                f"{list(self.shape)}, but one has shape {list(wrong)}"
             )
         target = [max(sizes) if size is None else size for size, *sizes in zip(self.shape, *shapes, strict=True)]
         for shape in shapes:
             if any(size > room for size, room in zip(shape, target, strict=True)):
                 raise DataLossError(
                     f"cannot pad {name} of shape {list(shape)} to the smaller shape {target}, which would truncate it. "
-                    "Use larger padded_shapes, None to pad to the longest, or slice elements in a map."
+                    "Use larger padded_shapes, None to pad to the longest element, or slice elements in a map."
                 )
         common_kind(leaves, "element")
         return in_kind_of(leaves[0], self._padded(leaves, shapes, target), is_own=True)
@@ -53,11 +53,12 @@ class ComponentPadding:
         arrays = [_array(leaf) for leaf in leaves]
         dtypes = {array.dtype for array in arrays}
         dtype = dtypes.pop()
-        if dtype.kind == "U":  # the longest text dtype
+        if dtype.kind == "U":  # text takes the longest of the dtypes
             dtype = np.result_type(dtype, *dtypes, np.asarray(self.value or "").dtype)
         elif dtypes:
             raise InvalidArgumentError(
-                f"cannot batch arrays of different dtypes: {dtype} and {dtypes.pop()}. Convert them in a map before."
+                f"cannot batch arrays of different dtypes: {dtype} and {dtypes.pop()}. Convert them in a map before "
+                "the batch."
             )
         padded = np.full((len(arrays), *target), self._fill_value(arrays[0]), dtype)
         for row, array, shape in zip(padded, arrays, shapes, strict=True) if target else ():
@@ -93,8 +94,8 @@ class Padding:
         for path, spec in zip(paths(specs), leaves, strict=True):
             if not isinstance(spec, TensorSpec):
                 raise TypeError(
-                    f"padded_batch pads arrays, and component element{path} is not an array: {spec!r}. Leave it out in "
-                    "a map, or use batch."
+                    f"padded_batch pads arrays, but component element{path} is not an array: {spec!r}. Remove it in a "
+                    "map, or use batch."
                 )
         shapes = [None] * len(leaves) if padded_shapes is None else _per_component(structure, padded_shapes, "shapes")
         is_one = padding_values is None or not is_nested(padding_values)
@@ -127,7 +128,7 @@ def _per_component(structure: PyTreeSpec, given: Nest, what: str) -> list[Any]:
         return same_structure_leaves(structure, given)
     except ValueError as error:
         raise ValueError(
-            f"padded_batch needs its {what} in the structure of the elements, {structure}, got {given!r}"
+            f"the {what} of padded_batch must have the structure of the elements, {structure}, got {given!r}"
         ) from error
 
 
@@ -135,21 +136,22 @@ def _shape(given: Any, spec: TensorSpec, component: int) -> Shape:
     if given is None:
         if spec.shape is None:
             raise ValueError(
-                f"padded_batch needs padded_shapes: the number of dimensions of component {component} is unknown"
+                f"padded_batch requires padded_shapes, because the number of dimensions of component {component} is "
+                "unknown"
             )
         return spec.shape
     if not np.iterable(given) or isinstance(given, str) or any(isinstance(size, (list, tuple)) for size in given):
-        raise ValueError(f"a padded shape is a list or tuple of sizes, None or -1, got {given!r}")
+        raise ValueError(f"a padded shape must be a list or tuple of sizes, None or -1, got {given!r}")
     try:
         sizes = tuple(None if size is None or index(size) == -1 else index(size) for size in given)
     except TypeError:
-        raise TypeError(f"the sizes of a padded shape are integers, None or -1, got {given!r}") from None
+        raise TypeError(f"the sizes of a padded shape must be integers, None or -1, got {given!r}") from None
     if any(size is not None and size < 0 for size in sizes):
-        raise ValueError(f"the sizes of a padded shape are zero or more, None or -1, got {given!r}")
+        raise ValueError(f"the sizes of a padded shape must be zero or more, None or -1, got {given!r}")
     if spec.shape is not None and len(spec.shape) != len(sizes):
         raise ValueError(
-            f"the padded shape {list(sizes)} does not match component {component} of shape {list(spec.shape)}: it must "
-            "have as many dimensions"
+            f"the padded shape {list(sizes)} does not match component {component} of shape {list(spec.shape)}: the "
+            "numbers of dimensions must be equal"
         )
     return sizes
 
@@ -158,7 +160,7 @@ def _value(given: Any, spec: TensorSpec) -> Any:
     if given is None:
         return None
     if np.ndim(given):
-        raise ValueError(f"padding values are scalars, got {given!r}")
+        raise ValueError(f"padding values must be scalars, got {given!r}")
     is_text = isinstance(given, (str, bytes))
     if is_text or spec.dtype.kind in "OUS":
         if is_text and spec.dtype.kind in "OUS":
@@ -169,13 +171,13 @@ def _value(given: Any, spec: TensorSpec) -> Any:
     elif _holds(spec.dtype, given):
         return spec.dtype.type(given)
     raise TypeError(
-        f"the padding value {given!r} does not have the dtype {spec.dtype} of its component. Convert it, as in "
+        f"the padding value {given!r} must have the dtype {spec.dtype} of its component. Convert it, as in "
         f"np.{spec.dtype}(x)."
     )
 
 
 def _holds(dtype: np.dtype[Any], number: Any) -> bool:
-    """Return whether a dtype represents a Python number without a change of kind."""
+    """Return whether a dtype can represent a Python number without a change of kind."""
     kind = np.asarray(number).dtype.kind
     if dtype.kind == "V":
         return kind in "if"  # such as bfloat16

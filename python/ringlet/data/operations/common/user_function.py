@@ -21,18 +21,18 @@ __all__ = ["UserFunction", "as_bool", "check_callable", "node_of", "spread"]
 def check_callable(function: Any, operation: str, what: str = "a function of an element") -> None:
     """Raise TypeError if an argument of an operation cannot be called."""
     if not callable(function):
-        raise TypeError(f"{operation} needs {what}, got {function!r}")
+        raise TypeError(f"{operation} requires {what}, got {function!r}")
 
 
 def spread(element: Nest) -> tuple[Nest, ...]:
-    """Return the arguments of a function of an element: a plain tuple is unpacked."""
+    """Return the arguments for a function of an element; a plain tuple is unpacked."""
     return element if type(element) is tuple else (element,)
 
 
 class UserFunction:
-    """A user function whose errors have a note with the element number.
+    """A user function; a note with the element number is added to its errors.
 
-    `step(function, *arguments)` calls it and checks its result; its errors get the note as well.
+    `step(function, *arguments)` calls the function and checks the result; the note is added to errors of `step` too.
     """
 
     __slots__ = ("_function", "_name", "_step")
@@ -54,13 +54,13 @@ class UserFunction:
             raise
 
     def where(self, what: str, number: int) -> str:
-        """Return what happened for which element."""
+        """Return a text that states what happened, and for which element."""
         name = getattr(self._function, "__qualname__", repr(self._function))
         return f"{self._name} {name} {what} for element {number} of this iteration"
 
 
 def as_bool(answer: Any, where: str) -> bool:
-    """Return the result of a predicate, which must be a bool of Python or an array, not just truthy."""
+    """Return the result of a predicate as a bool; raise an error unless it is a bool or an array of one bool."""
     if isinstance(answer, (bool, np.bool_)):
         return bool(answer)
     if isinstance(answer, np.ndarray) or kind_of(answer) is not None:
@@ -68,12 +68,12 @@ def as_bool(answer: Any, where: str) -> bool:
         if array.dtype == np.bool_ and array.ndim == 0:
             return bool(array)
     raise InvalidArgumentError(
-        f"{where} {answer!r}. A predicate must return one bool: compare (x != 0), or reduce an array with np.all or "
-        "np.any."
+        f"{where} {answer!r}. A predicate must return one bool. Compare values (x != 0), or reduce an array with "
+        "np.all or np.any."
     )
 
 
 def node_of(value: Any) -> Node | None:
-    """Return the last node of a dataset; None for anything else."""
+    """Return the last node of a dataset; None if the value is not a dataset."""
     node = getattr(value, "node", None)
     return node if isinstance(node, Node) else None
