@@ -93,7 +93,7 @@ def test_hardware_that_is_a_name_only_is_logged_once(caplog, monkeypatch):
 
 
 def test_the_same_device_in_two_forms_is_a_duplicate():
-    with pytest.raises(DuplicateDeviceError, match="CPU:1 is there 2 times") as caught:
+    with pytest.raises(DuplicateDeviceError, match="CPU:1 occurs 2 times") as caught:
         canonicalize_distinct(["CPU:0", "CPU:1", "/cpu:1"])
     assert isinstance(caught.value, ValueError)
     assert isinstance(caught.value, AssertionError)

@@ -179,7 +179,7 @@ def test_what_lies_on_several_processes_is_collected_by_all_of_them():
     def work(member):
         mesh = Mesh({"x": 2}, member=member, owner=(0, 1))
         x = shard(VALUES, mesh.sharding("x"))
-        with pytest.raises(TypeError, match=r"cannot be pickled: send np.asarray\(array\)"):
+        with pytest.raises(TypeError, match=r"cannot be pickled: pickle np.asarray\(array\)"):
             pickle.dumps(x)
         return x.tolist(), np.asarray(x).tolist(), float(x[3, 5]), repr(x)
 

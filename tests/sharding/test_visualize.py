@@ -72,11 +72,11 @@ def test_a_sharding_is_drawn_for_a_shape(shape):
 
 
 def test_what_has_no_tiles_is_refused():
-    with pytest.raises(TypeError, match=r"takes a ShardedArray, .* got ndarray"):
+    with pytest.raises(TypeError, match=r"requires a ShardedArray, .* got ndarray"):
         visualize(np.ones(3))
     with pytest.raises(TypeError, match="expected a Sharding"):
         visualize(np.ones(3), (3,))
-    with pytest.raises(PartitionError, match="for arrays of 2 dimensions, and this one has 1"):
+    with pytest.raises(PartitionError, match="for arrays of 2 dimensions, but this array has 1"):
         visualize(Sharding.tiled((2, 2)), (3,))
     with pytest.raises(ShardingError, match="does not define which part"):
         visualize(Sharding.manual(2), (3,))

@@ -1,8 +1,9 @@
 """BLAS threads: limits the threads of BLAS libraries while replicas run, to avoid oversubscribing the cores.
 
-A BLAS library uses as many threads as there are cores; P replicas would use P times as many. The limit, cores over
-replicas, is set when the first run of replicas starts and restored when the last one ends. That is one call of the
-library's getter and two of its setter, 0.7 us a run. Libraries are searched once, and again after further imports.
+A BLAS library uses as many threads as there are cores; P replicas would use P times as many. The limit, cores divided
+by replicas, is set when the first run of replicas starts; the previous number is restored when the last run ends. A run
+costs one call of the library's getter and two calls of its setter, 0.7 us. Libraries are searched once, and again after
+further imports.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class BlasLibrary:
 
 def loaded_libraries() -> list[BlasLibrary]:
     """Return the BLAS libraries of this process whose threads can be limited."""
-    from threadpoolctl import ThreadpoolController  # takes milliseconds to import, and many programs have one replica
+    # The import takes milliseconds, and programs with one replica do not need it.
+    from threadpoolctl import ThreadpoolController
 
     found = []
     for controller in ThreadpoolController().select(user_api="blas").lib_controllers:
@@ -57,7 +59,7 @@ def loaded_libraries() -> list[BlasLibrary]:
 
 
 def functions_of(kind: str, threading_layer: str, library: Any) -> BlasLibrary | None:
-    """Return the thread functions of a library, its attributes; None if it is not supported.
+    """Return the thread functions among a library's attributes; None if the library is not supported.
 
     `kind` is ``"openblas"``, ``"mkl"`` or ``"blis"``.
     """
@@ -77,13 +79,13 @@ def functions_of(kind: str, threading_layer: str, library: Any) -> BlasLibrary |
 class BlasLimiter:
     """Limits the BLAS threads of running replicas to ``RINGLET_BLAS_THREADS`` each (0: no limit) or a fair share.
 
-    `modules` grows when another library may have been loaded, which `find` then returns.
+    `modules` grows when another library may have been loaded; `find` is then called again.
     """
 
     def __init__(
         self, environment: Mapping[str, str], cores: int, find: Callable[[], Sequence[BlasLibrary]], modules: Sized
     ) -> None:
-        # With 0 no library is needed.
+        # With 0, no library needs to be found.
         self._asked = _read_variable(environment)
         self._find = find if self._asked != 0 else tuple
         self._cores = cores
@@ -91,7 +93,7 @@ class BlasLimiter:
         self._num_modules = -1
         self._libraries: Sequence[BlasLibrary] = ()
         self._lock = threading.Lock()
-        # By run rather than a sum, so that a run interrupted in enter() can call leave() in any case.
+        # Keyed by run, not summed, so that a run interrupted in enter() can call leave() in any case.
         self._replicas: dict[object, int] = {}
         # Setter and previous value of each change, the latest one last.
         self._changes: list[tuple[Callable[[int], Any], int]] = []
@@ -121,10 +123,10 @@ class BlasLimiter:
             while self._changes and not self._replicas:
                 set_threads, threads = self._changes[-1]
                 set_threads(threads)
-                self._changes.pop()  # last: after an interrupt the change is restored again
+                self._changes.pop()  # removed last, so that the change is restored again after an interrupt
 
     def limit_this_thread(self, num_replicas: int) -> None:
-        """Limit libraries with a number per thread, permanently: for threads that only run replicas."""
+        """Limit libraries with a limit for each thread, permanently; for threads that only run replicas."""
         for library in self._libraries:
             if library.is_per_thread:
                 library.set_threads(self._asked or min(library.get_threads(), max(1, self._cores // num_replicas)))

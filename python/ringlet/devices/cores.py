@@ -18,14 +18,14 @@ HIERARCHY_ROOT = "/sys/fs/cgroup"
 
 @dataclass(frozen=True)
 class CoreCount:
-    """A number of cores and the reason for it."""
+    """A number of cores and the limit that determined it."""
 
     count: int
     reason: str
 
 
 def visible_cores() -> CoreCount:
-    """Return the smaller of the affinity mask and the CPU quota, rounded up; read at each call, as both may change."""
+    """Return the smaller of the affinity mask and the CPU quota, rounded up; not cached, since both may change."""
     return count_cores(affinity=_affinity(), read=_read_file)
 
 

@@ -15,7 +15,7 @@ from ringlet.errors import DuplicateDeviceError
 
 __all__ = ["Device", "canonicalize", "canonicalize_distinct", "short_name"]
 
-# Device types that are more than names to this library.
+# Device types that this library drives.
 DRIVEN_TYPES = frozenset({"CPU", "TPU"})
 
 _log = logging.getLogger(__name__)
@@ -52,13 +52,13 @@ class Device:
 
     @property
     def short(self) -> str:
-        """The short form, for messages; marks hardware that is only a name."""
+        """The short form, for messages; marks hardware that the library does not drive."""
         unit = f"{self.kind}:{self.index}" + ("" if self.is_driven else " (host memory)")
         return unit if self.is_local else f"/job:{self.job}/task:{self.task} {unit}"
 
     @property
     def is_local(self) -> bool:
-        """Whether the name is of this process, without a cluster job."""
+        """Whether the name refers to this process, without a cluster job."""
         return self.job == "localhost"
 
     @property
@@ -114,13 +114,13 @@ def short_name(name: str) -> str:
 
 
 def canonicalize_distinct(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the full forms of distinct device strings, in order; else DuplicateDeviceError."""
+    """Return the full forms of device strings, in order; raise DuplicateDeviceError if two are equal."""
     given = list(names)
     full = tuple(canonicalize(name) for name in given)
     for name in full:
         if full.count(name) > 1:
             raise DuplicateDeviceError(
-                f"No duplicates allowed in `devices` argument: {short_name(name)} is there {full.count(name)} times in "
+                f"No duplicates allowed in `devices` argument: {short_name(name)} occurs {full.count(name)} times in "
                 f"{full}. Give every replica a device of its own, such as {[f'CPU:{i}' for i in range(len(full))]}"
             )
     return full

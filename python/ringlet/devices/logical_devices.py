@@ -51,14 +51,14 @@ class LogicalDevices:
         return self._names
 
     def requested(self) -> tuple[str, ...]:
-        """Return the full names, fixing their number, if it was set explicitly; else an empty tuple."""
+        """Return the full names and fix their number if it was set explicitly; else return an empty tuple."""
         with self._lock:
             is_asked = self._asked is not None or bool(self._environment.get(NUM_DEVICES_VARIABLE, "").strip())
         return self.names() if is_asked else ()
 
     @property
     def reason(self) -> str:
-        """The reason of the number of devices, for ``show_config``."""
+        """The reason for the number of devices, for ``show_config``."""
         with self._lock:
             return self._reason if self._names is not None else self._count_and_reason()[1]
 
@@ -102,7 +102,7 @@ def requested_devices() -> tuple[str, ...]:
 
 
 def logical_devices_reason() -> str:
-    """Return the reason of the number of logical devices, in a few words."""
+    """Return the reason for the number of logical devices, in a few words."""
     return _DEVICES.reason
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # The older name of the same enumeration.
 CollectiveCommunication = CommunicationImplementation
 
-# Imported on first use: the name, and where it is defined.
+# Names imported on first use, and the modules that define them.
 _WORKERS = ".strategy.multi_worker.multi_worker_strategy"
 _LATE = {
     "MultiWorkerMirroredStrategy": f"{_WORKERS}:ExperimentalMultiWorkerMirroredStrategy",

@@ -36,7 +36,7 @@ _ABSENT = {
 }
 
 
-# Elements of a longer array are omitted from its text.
+# The text of a longer array omits elements.
 _MOST_SHOWN = 24
 
 
@@ -66,11 +66,11 @@ class Conversions:
         return materialized(self)
 
     def _is_everywhere(self: Any) -> bool:
-        """Return whether conversion needs no gather, or that of a single number only."""
+        """Return whether a conversion requires no gather, or only the gather of a single number."""
         return bool(self._layout.is_replicated or not self.shape)
 
     def _gathered(self: Any) -> Array:
-        """Return a plain read-only array, a view where one device holds all; the caller reports the gather."""
+        """Return a plain read-only array: a view if one device holds all values. The caller records the gather."""
         from ringlet.sharding.explain import recording_suspended
         from ringlet.sharding.layout.layout import Layout
         from ringlet.sharding.resharding.reshard import redistribute
@@ -198,7 +198,7 @@ class Conversions:
         remedy = _ABSENT.get(name)
         raise AttributeError(
             f"'{type(self).__name__}' object has no attribute {name!r}"
-            + (f": its memory is that of its tiles. {remedy}" if remedy else ""),
+            + (f": its elements are stored in tiles. {remedy}" if remedy else ""),
             name=name,
             obj=self,
         )
@@ -209,7 +209,7 @@ class Conversions:
         return format(self._gathered(), specification) if specification else str(self)
 
     def __repr__(self: Any) -> str:
-        if self._group.member is not None:  # showing values would be a collective call
+        if self._group.member is not None:  # printing the values would be a collective call
             return str(self._summary)
         return f"{self._summary}\n{np.array2string(self._gathered(), threshold=_MOST_SHOWN, edgeitems=2)}"
 
@@ -243,8 +243,8 @@ class Conversions:
     def __reduce__(self: Any) -> Any:
         if self._group.member is not None:
             raise TypeError(
-                "an array on devices of several processes cannot be pickled: send np.asarray(array), and shard it "
-                "again with ringlet.sharding.shard"
+                "an array on devices of several processes cannot be pickled: pickle np.asarray(array), then shard the "
+                "copy with ringlet.sharding.shard"
             )
         x = self._materialized()
         return _unpickled, (np.array(x._gathered()), x._layout, x._group)

@@ -27,13 +27,13 @@ def _as(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(self, *args, **kwargs)
 
     method.__name__ = method.__qualname__ = function.__name__
-    method.__doc__ = f"As :func:`numpy.{function.__name__}`, of this array."
+    method.__doc__ = f"Call :func:`numpy.{function.__name__}` with this array."
     return method
 
 
 def _in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
-        """Update the array; a read-only view returns a new array, so that ``x[1:3] += 1`` updates `x`."""
+        """Update the array, or return a new one for a read-only slice; ``x[1:3] += 1`` then assigns it to `x`."""
         if getattr(type(other), "__array_ufunc__", ufunc) is None:
             return NotImplemented
         if self._is_number():
@@ -54,13 +54,13 @@ class _Probe(np.ndarray):
 def _root_or_product(
     operation: Callable[[Any, Any], Any], dtype: np.dtype[Any], _: str, exponent: complex
 ) -> tuple[np.ufunc, np.dtype[Any]] | None:
-    """Return the ufunc and dtype of a power that NumPy does not compute by :func:`numpy.power`: faster, other bits."""
+    """Return the ufunc and dtype that NumPy uses for a power instead of :func:`numpy.power`; rounding differs."""
     ufunc, converted = operation(np.empty(0, dtype).view(_Probe), exponent)
     return (ufunc, converted) if ufunc.nin == 1 else None
 
 
 def _power(operation: Callable[[Any, Any], Any], array: Any, exponent: Any, out: Any = None) -> Any:
-    """Return a power as the operator computes it, or None where that is :func:`numpy.power`."""
+    """Return a power as the operator computes it; None if the operator uses :func:`numpy.power`."""
     number = exponent[()] if isinstance(exponent, np.ndarray) and not exponent.ndim else exponent
     if not isinstance(number, (int, float, complex, np.number)):
         return None
@@ -70,7 +70,7 @@ def _power(operation: Callable[[Any, Any], Any], array: Any, exponent: Any, out:
 
 def _equality(ufunc: np.ufunc, compared: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
-        """Compare elements, records field by field; values that cannot be compared are unequal, as for ndarrays."""
+        """Compare elements, and records field by field; incomparable values are unequal, as with ndarrays."""
         if getattr(type(other), "__array_ufunc__", ufunc) is None:
             return NotImplemented
         try:
@@ -106,7 +106,7 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
 
     __slots__ = ()
 
-    # Higher than those of ndarray and its subclasses.
+    # Higher than the priority of ndarray and its subclasses.
     __array_priority__ = 1000.0
 
     all, any = _as(np.all), _as(np.any)
@@ -131,11 +131,11 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
     take = _as(np.take)
 
     def reshape(self: Any, *shape: Any, **kwargs: Any) -> Any:
-        """As :func:`numpy.reshape`; sizes may be separate arguments."""
+        """Call :func:`numpy.reshape`; sizes may be separate arguments."""
         return np.reshape(self, _one_tuple(shape), **kwargs)
 
     def transpose(self: Any, *axes: Any) -> Any:
-        """As :func:`numpy.transpose`; axes may be separate arguments."""
+        """Call :func:`numpy.transpose`; axes may be separate arguments."""
         return np.transpose(self, _one_tuple(axes) if axes else None)
 
     @property
@@ -198,11 +198,11 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
         return int(self.size * self.dtype.itemsize)
 
     def clip(self: Any, min: Any = None, max: Any = None, out: Any = None, **kwargs: Any) -> Any:  # NumPy's names
-        """As :func:`numpy.clip`, of this array; either bound may be omitted."""
+        """Call :func:`numpy.clip` with this array; either bound may be omitted."""
         return np.clip(self, min, max, out=out, **kwargs)
 
     def compress(self: Any, condition: Any, axis: int | None = None, out: Any = None) -> Any:
-        """As :func:`numpy.compress`, of this array."""
+        """Call :func:`numpy.compress` with this array."""
         return np.compress(condition, self, axis, out)
 
     def flatten(self: Any, order: Any = "C") -> Any:
@@ -237,12 +237,12 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
         Parameters
         ----------
         sharding : Sharding or NamedSharding
-            For the same number of dimensions, on the same devices.
+            The new sharding, for the same number of dimensions and the same devices.
 
         Returns
         -------
         ShardedArray
-            Shares this array's memory, where devices share memory, until either is written to.
+            If devices share memory, it shares this array's memory until either array is written to.
 
         Raises
         ------
@@ -261,7 +261,7 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
         return reshard(self, sharding)
 
     def view(self: Any, dtype: Any = None, type: Any = None) -> Any:  # NumPy's name
-        """Return the same bytes as elements of another dtype; the result is a value, as slices are.
+        """Return the same bytes as elements of another dtype; the result is a read-only value, like a slice.
 
         Parameters
         ----------
@@ -274,7 +274,7 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
         TypeError
             If a class is given.
         ValueError
-            NumPy's; also if the element size changes and the last dimension is divided.
+            As in NumPy, and if the element size changes while the last dimension is divided.
 
         Examples
         --------

@@ -30,11 +30,13 @@ def shard(array: ArrayLike, sharding: Sharding | NamedSharding, num_devices: int
     ----------
     array : array-like
         An ndarray is not copied where devices share memory: writes to it and to the result are visible in both. With
-        several processes, each passes the same array and keeps the part of its devices. A sharded array is resharded.
+        several processes, every process passes the same array and keeps the tiles of its own devices. A sharded array
+        is resharded.
     sharding : Sharding or NamedSharding
-        For the array's number of dimensions. Trailing tiles are short or empty where a size is not a multiple.
+        Must match the array's number of dimensions. The last tiles of a dimension are shorter or empty if its size is
+        not a multiple of the number of tiles.
     num_devices : int, optional
-        Number of devices, for a sharding that does not record it.
+        Number of devices, required if the sharding does not record it.
 
     Returns
     -------
@@ -70,9 +72,9 @@ device_put = shard  # JAX's name
 
 
 def place(whole: Array, layout: Layout, group: DeviceGroup) -> ShardedArray:
-    """Return an array whose devices hold their boxes of a plain array, as views where devices share memory.
+    """Return an array whose devices hold their boxes of a plain array, as views if devices share memory.
 
-    The first term of a partial array holds the values, the others zeros.
+    In a partial array, the first term holds the values and the other terms are zero.
     """
     if _IS_BEFORE_2:
         raise ImportError(
@@ -99,7 +101,7 @@ def place(whole: Array, layout: Layout, group: DeviceGroup) -> ShardedArray:
 
 
 def replicated_with(out: Any, operands: Sequence[Any]) -> Sequence[Any]:
-    """Return operands, with the first array whole on each device of `out` if only `out` is sharded."""
+    """Return the operands; if only `out` is sharded, the first array is replicated on the devices of `out`."""
     if not isinstance(out, ShardedArray) or any(isinstance(x, ShardedArray) for x in operands):
         return operands
     first = next((n for n, x in enumerate(operands) if isinstance(x, np.ndarray)), 0)

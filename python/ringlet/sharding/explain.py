@@ -27,7 +27,7 @@ class _Recorder:
         self.is_gathered = False
 
 
-# None if no report is open: a note then costs one lookup. Replicas run in copies of their caller's context.
+# None if no report is open, so that recording then costs one lookup. Replicas run in copies of their caller's context.
 _WATCH: ContextVar[_Recorder | None] = ContextVar("ringlet_sharding_watch", default=None)
 
 
@@ -100,7 +100,7 @@ def recorded_as_one(name: str, operands: Any, work: Callable[[], T]) -> T:
 
 @contextmanager
 def recording_suspended() -> Iterator[None]:
-    """Suspend recording in the block, whose work is counted elsewhere."""
+    """Suspend recording in the block; its work is counted elsewhere."""
     token = _WATCH.set(None)
     try:
         yield

@@ -23,8 +23,8 @@ def current_mode() -> Mode:
 def mode(name: Mode) -> Iterator[None]:
     """Set where arrays made inside the block keep the tiles of each device.
 
-    Results are bit-identical in both modes: ``"copy"`` serves to test that, and to observe a program where memory is
-    not shared.
+    Results are bit-identical in both modes. ``"copy"`` is for testing this, and for observing a program without shared
+    memory.
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ class Operation:
 
     @property
     def seconds(self) -> float | None:
-        """Predicted time of its collectives in sequence; None where devices have no position in a topology."""
+        """Predicted time of its collectives in sequence; None if devices have no position in a topology."""
         return _seconds_of(self.collectives)
 
     def __str__(self) -> str:
@@ -125,7 +125,7 @@ class Report:
 
     @property
     def seconds(self) -> float | None:
-        """Predicted time of all collectives in sequence; None where devices have no position in a topology."""
+        """Predicted time of all collectives in sequence; None if devices have no position in a topology."""
         return _seconds_of(self.collectives)
 
     def __str__(self) -> str:

@@ -19,7 +19,7 @@ __all__ = ["ShardedKind"]
 
 
 class ShardedKind(ArrayAdapter):
-    """Sharded arrays: each device combines its tile with those of the same device of other replicas.
+    """Adapter of sharded arrays: each device combines its tile with the same device's tiles in other replicas.
 
     A result has the layout of the given arrays, so nothing moves between the devices of a replica. Replicas share the
     memory of results, which is read-only.
@@ -29,7 +29,7 @@ class ShardedKind(ArrayAdapter):
     is_mutable = False
 
     def as_ndarray(self, value: Any, name: str = "the array") -> Array:
-        """Return the combined values, in the memory of the tiles where that is one array."""
+        """Return the combined values, in the memory of the tiles if they are in one array."""
         if value._group.member is not None:
             raise InvalidArgumentError(
                 f"{name} is a ShardedArray on {value._group}, of which this process holds only a part: pass "
@@ -41,7 +41,7 @@ class ShardedKind(ArrayAdapter):
     def from_ndarray(self, array: Array, like: Any) -> Any:
         """Return a sharded array on the same devices, divided along the same leading dimensions.
 
-        Writable if `array` is; in its own memory if `array` shares that of `like`.
+        The result is writable if `array` is, and has its own memory if `array` shares memory with `like`.
         """
         if like._whole is not None and np.may_share_memory(array, like._whole):
             array = array.copy()
@@ -49,7 +49,7 @@ class ShardedKind(ArrayAdapter):
         return _with_layout(like._layout, like._group, array)
 
     def reader(self, value: Any) -> Callable[[Array], Any]:
-        """Variables initialized with a sharded array have its layout."""
+        """Return the function that converts a variable's ndarray to the layout of `value`, its initial value."""
         return functools.partial(_with_layout, value._layout, value._group)
 
 
@@ -63,7 +63,7 @@ def _with_layout(layout: Layout, group: DeviceGroup, array: Array) -> ShardedArr
 
 
 def _fitted(layout: Layout, ndim: int) -> Layout:
-    """Return the layout of the whole array: dimensions are removed, and added, in front."""
+    """Return the layout without parts, for `ndim` dimensions: dimensions are removed or added in front."""
     layout = layout.without_parts()
     if ndim == layout.ndim:
         return layout

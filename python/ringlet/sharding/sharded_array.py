@@ -25,10 +25,10 @@ __all__ = ["Origin", "ShardedArray"]
 
 
 class Origin(NamedTuple):
-    """The only partial operand of a linear operation, and the function from its values to those of the result.
+    """The only partial operand of a linear operation, and the function that maps its values to the result's.
 
-    `buffers` are those of `source` at that time: a write replaces them and so ends the link. `depth` counts linear
-    operations since the first partial array.
+    `buffers` are the buffers of `source` at the time of the operation; a write replaces them and so ends the link.
+    `depth` counts linear operations since the first partial array.
     """
 
     source: ShardedArray
@@ -43,16 +43,16 @@ class ShardedArray(ArrayMethods, Conversions):
     Created by :func:`ringlet.sharding.shard`, :meth:`ringlet.TPUStrategy.experimental_split_to_logical_devices` and
     similar functions. Results are sharded arrays too, in the layout that sends the fewest bytes between devices.
 
-    A slice, a transposed array or any other result is a value: later writes to its source do not change it, and it is
-    read-only. The array that was split stays shared with `whole` where devices share memory: writes to either are
-    visible in both.
+    A slice, a transposed array or any other result is a read-only value: later writes to its source do not change it.
+    If devices share memory, the sharded array shares the memory of `whole`: writes to either are visible in both.
 
     Parameters
     ----------
     whole : ndarray
-        Not copied, unless in the mode ``"copy"``.
+        Not copied, except in mode ``"copy"``.
     sharding : Sharding or NamedSharding
-        For the number of dimensions of `whole`. Trailing tiles are short or empty where a size is not a multiple.
+        Must match the number of dimensions of `whole`. The last tiles of a dimension are shorter or empty if its size
+        is not a multiple of the number of tiles.
 
     Raises
     ------
@@ -95,13 +95,13 @@ class ShardedArray(ArrayMethods, Conversions):
 
     _shape: tuple[int, ...]
     _dtype: np.dtype[Any]
-    # `_whole` is the buffer that all devices share; otherwise it is None and `_buffers` has one for each device.
+    # `_whole` is the buffer that all devices share; if it is None, `_buffers` has one buffer for each device.
     _whole: Array | None
     _buffers: tuple[Array | None, ...] | None
     _layout: Layout
     _group: DeviceGroup
     _combine: Op
-    # The array that owns the memory read here, and the arrays that read memory owned here.
+    # The array whose memory this array reads, and the arrays that read this array's memory.
     _root: ShardedArray | None
     _readers: dict[int, weakref.ref[ShardedArray]]
     _is_view: bool
@@ -137,7 +137,7 @@ class ShardedArray(ArrayMethods, Conversions):
     def _build(
         cls, buffers: Sequence[Array | None], layout: Layout, group: DeviceGroup, combine: Op = Op.SUM
     ) -> ShardedArray:
-        """Build an array of one buffer for each device, None for those of other processes."""
+        """Build an array from one buffer for each device; None for devices of other processes."""
         known = next((buffer for buffer in buffers if buffer is not None), None)
         if known is None:
             raise ShardingError(
@@ -157,7 +157,7 @@ class ShardedArray(ArrayMethods, Conversions):
         self._is_view = False
 
     def _buffer(self, device: int) -> Array | None:
-        """Return a device's buffer, of the whole's shape with values in its box; None for other processes."""
+        """Return a device's buffer, of the whole's shape with values in its box; None if another process has it."""
         return self._whole if self._buffers is None else self._buffers[device]
 
     def _tile(self, device: int) -> Array:
@@ -165,7 +165,7 @@ class ShardedArray(ArrayMethods, Conversions):
         assert buffer is not None, (
             f"device {device} belongs to another process: use array.shards for the devices of this one"
         )
-        tile: Array = buffer[self._layout.boxes(self.shape)[device] or ...]  # `...` keeps an array without dimensions
+        tile: Array = buffer[self._layout.boxes(self.shape)[device] or ...]  # `...`: always an array, never a number
         return tile
 
     @property
@@ -179,7 +179,8 @@ class ShardedArray(ArrayMethods, Conversions):
     def _derive(self, view: Callable[[Array], Array], layout: Layout, *, is_view: bool = True) -> ShardedArray:
         """Return an array that reads this one's memory, through `view` of each buffer, until either is written to.
 
-        `is_view`: the result is read-only, as a caller may take it for a view; otherwise it copies before a write.
+        If `is_view`, the result is read-only because a caller may take it for a view; otherwise it copies before a
+        write.
         """
         if self._buffers is None:
             made = self._of_whole(view(self._whole), layout, self._group)  # type: ignore[arg-type]
@@ -194,7 +195,7 @@ class ShardedArray(ArrayMethods, Conversions):
         return made
 
     def _as_result(self) -> ShardedArray:
-        """Return this array, made a read-only value if it has no dimensions, as NumPy's numbers are."""
+        """Return this array; if it has no dimensions, it becomes a read-only value, as NumPy's numbers are."""
         if not self._shape:
             self._is_view = True
         return self
@@ -236,14 +237,14 @@ class ShardedArray(ArrayMethods, Conversions):
 
     @property
     def sharding(self) -> Sharding:
-        """Which logical device has which part; prints as XLA's text."""
+        """The part of the array on each logical device; prints as XLA's text."""
         return sharding_of(self._layout)
 
     @property
     def shards(self) -> list[Array]:
         """Tiles of the logical devices of this process, as views in order of the devices.
 
-        Writable where no other device has the same part.
+        A tile is writable if no other device has the same part.
         """
         x = self._materialized()
         boxes = x._layout.boxes(x.shape)

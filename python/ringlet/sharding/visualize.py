@@ -87,7 +87,7 @@ class Visualization:
         """Return the picture as SVG.
 
         Each device has one colour, the same in all pictures with that number of devices; a tile has a band in the
-        colour of each device that holds it. Tile sizes are to scale where there is room.
+        colour of each device that holds it. Tile sizes are to scale if space permits.
 
         Parameters
         ----------
@@ -150,7 +150,7 @@ def visualize(
     shape : sequence of int, optional
         Shape of the array, if `drawn` is a sharding.
     num_devices : int, optional
-        Number of devices, for a sharding that does not record it.
+        Number of devices, required if the sharding does not record it.
 
     Returns
     -------
@@ -176,7 +176,7 @@ def visualize(
     3:5 │ 2, 3 │
         └──────┘
     numbers: devices; rows: dimension 0; columns: dimension 1
-    several devices in one tile: each has all of it
+    several devices in one tile: each holds the whole tile
     """
     from ringlet.sharding.drawing.tile_table import TileTable
 
@@ -188,8 +188,8 @@ def visualize(
     sizes = tuple(map(whole_number, shape)) if isinstance(shape, Iterable) else (None,)
     if any(size is None or size < 0 for size in sizes):
         raise TypeError(
-            "visualize takes a ShardedArray, or a sharding and a shape: write visualize(sharding, (8, 4)), got "
-            f"{type(drawn).__name__} and shape={shape!r}"
+            f"visualize requires a ShardedArray, or a sharding and a shape, got {type(drawn).__name__} and "
+            f"shape={shape!r}: write visualize(sharding, (8, 4))"
         )
     layout = layout_of(drawn, len(sizes), num_devices)
     placement = placement_text(layout, group_of(drawn, layout.num_devices))

@@ -16,7 +16,7 @@ _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
 
 def parse_bytes(text: str) -> int:
-    """Parse a size such as ``1GiB``, ``1.5 MB`` or ``4096`` (bytes); a ValueError names the correct spelling.
+    """Parse a size such as ``1GiB``, ``1.5 MB`` or ``4096`` (bytes); raise ValueError for other text.
 
     B, KiB, MiB, GiB, TiB, PiB are powers of 1024; kB, MB, GB, TB, PB of 1000; letter case is ignored.
     """
@@ -46,7 +46,7 @@ def _unknown_unit(text: str, number: str, unit: str) -> str:
 
 
 def format_bytes(nbytes: float) -> str:
-    """Return a number of bytes with about three digits: in powers of 1024, or of 1000 if only these are even."""
+    """Return a number of bytes with about three digits: in powers of 1024, or of 1000 if only they are exact."""
     binary, decimal = _scaled(nbytes, 1024), _scaled(nbytes, 1000)
     if not _is_even(binary[0]) and _is_even(decimal[0]):
         return f"{decimal[0]:.4g} {_DECIMAL[decimal[1]]}"

@@ -68,7 +68,7 @@ def test_the_legend_tells_what_the_table_does_not_show():
     spread = table(Mesh({"x": 4, "y": 2}).sharding(None, "x"), (3, 2, 5))
     assert list(spread.legend()) == [
         "numbers: devices; rows: dimension 1; columns: dimension 2",
-        "several devices in one tile: each has all of it",
+        "several devices in one tile: each holds the whole tile",
         "not divided: dimension 0 (0:3)",
         "without elements: devices 4-7",
     ]

@@ -119,7 +119,7 @@ def test_out_of_another_kind_or_shape_is_refused_as_numpy_does():
     x = shard(numbers().astype(float), ROWS)
     with pytest.raises(TypeError, match="Cannot cast"):
         write_out(np.zeros((6, 5), int), x)
-    with pytest.raises(ValueError, match=r"out has shape \(5,\), and the result \(6, 5\)"):
+    with pytest.raises(ValueError, match=r"out has shape \(5,\), expected the result's shape \(6, 5\)"):
         write_out(np.zeros(5), x)
 
 

@@ -45,36 +45,36 @@ def test_any_other_text_is_refused(text):
 @pytest.mark.parametrize(
     ("text", "position", "reason"),
     [
-        ("", 0, "expected '{', which begins a sharding, and the text ends"),
+        ("", 0, "expected '{', which begins a sharding, but the text ends"),
         ("replicated", 0, "expected '{', which begins a sharding"),
-        ("{replicated", 11, "expected '}', which ends a sharding, and the text ends"),
+        ("{replicated", 11, "expected '}', which ends a sharding, but the text ends"),
         ("{replicated manual}", 12, "expected '}', which ends a sharding"),
         ("{replicated}}", 12, "expected the end of the text"),
         ("{maximal}", 8, "expected 'device='"),
         ("{maximal device=-1}", 16, "expected a number"),
         ("{device=3}", 1, "expected 'replicated'"),
-        ("{devices=[1,1]0}", 10, "is a tiling over one device: write {replicated}"),
+        ("{devices=[1,1]0}", 10, "a tiling has one device: write {replicated}"),
         ("{devices=[0]<=[0]}", 10, r"the numbers of tiles are \[0\]: write 1"),
         ("{devices=[2,2]0,1,2}", 19, "the list ends after 3 devices, expected 4"),
-        ("{devices=[2]0,1,2}", 16, "is one device more than the 2 tiles"),
+        ("{devices=[2]0,1,2}", 16, "the list has more devices than the 2 tiles"),
         ("{devices=[2]1,1}", 14, "device 1 is listed twice"),
-        ("{devices=[2,2]<=[5]}", 17, "is a grid of 5 devices for 4 tiles"),
+        ("{devices=[2,2]<=[5]}", 17, "the grid has 5 devices for 4 tiles"),
         ("{devices=[2,2]<=[4]T(0)}", 19, "expected '}'"),
         ("{devices=[2,2]<=[2,2]}", 21, "expected 'T\\(', the order of the grid's axes"),
-        ("{devices=[2,2]<=[2,2]T(0,0)}", 23, r"are axes \[0, 0\] of a grid that has 0 to 1: expected each once"),
-        ("{devices=[2,2", 13, "expected ',' or ']', and the text ends"),
+        ("{devices=[2,2]<=[2,2]T(0,0)}", 23, r"the axes are \[0, 0\]: expected each of 0 to 1 once"),
+        ("{devices=[2,2", 13, "expected ',' or ']', but the text ends"),
         ("{devices=[2]0,1 last_tile_dims={maximal}}", 32, "expected 'manual' or 'unreduced' or 'replicated'"),
         ("{devices=[2]0,1 last_tile_dims={manual,}}", 39, "expected 'manual'"),
-        ("{devices=[2]0,1 last_tile_dims={manual,manual}}", 39, "is one group more than the 1 dimensions"),
-        ("{devices=[999999,999999]<=[8]}", 10, "are 999998000001 tiles: the maximum is 1048576"),
-        ("{devices=[2]0,99999999999999999999}", 14, "is a number of 20 digits"),
-        ("{{{replicated}}}", 1, "a tuple is inside a tuple"),
+        ("{devices=[2]0,1 last_tile_dims={manual,manual}}", 39, "the list has more groups than the 1 dimensions"),
+        ("{devices=[999999,999999]<=[8]}", 10, "a tiling has 999998000001 tiles: the maximum is 1048576"),
+        ("{devices=[2]0,99999999999999999999}", 14, "a number has 20 digits"),
+        ("{{{replicated}}}", 1, "a tuple contains a tuple"),
         ("{{replicated},}", 14, "expected '{'"),
         ("{/* {replicated}", 1, "expected 'replicated'"),
         ("{replicated shard_as1}", 12, "expected '}'"),
         ("{replicated shard_like x}", 23, "expected a number"),
         ("{{replicated} {replicated}}", 14, "expected ',' or '}'"),
-        ('{replicated metadata={op_name="}"', 33, "expected '}', and the text ends"),
+        ('{replicated metadata={op_name="}"', 33, "expected '}', but the text ends"),
     ],
 )
 def test_a_refusal_shows_the_place(text, position, reason):
@@ -93,7 +93,7 @@ def test_of_a_long_text_the_part_around_the_place_is_shown():
 
 
 def test_a_device_that_there_is_not_is_refused():
-    with pytest.raises(ShardingError, match="position 16 is device 4, and there are 4"):
+    with pytest.raises(ShardingError, match="position 16 device 4 does not exist: there are 4 devices"):
         Sharding.parse("{maximal device=4}", 4)
 
 
@@ -126,7 +126,7 @@ def test_tensors_that_are_to_be_cut_alike_stay_a_group(text):
 
 
 def test_what_is_no_text_is_refused():
-    with pytest.raises(TypeError, match="the text of a sharding is a str, got 3 of type int"):
+    with pytest.raises(TypeError, match="the text of a sharding must be a str, got 3 of type int"):
         Sharding.parse(3)
 
 

@@ -81,8 +81,8 @@ def test_other_bytes_are_refused(data):
         ("08", "at byte 1 a number is truncated"),
         ("1a0502", "at byte 2 a field is truncated: 1 of 5 bytes are present"),
         ("0807", "has type 7: expected 0 to 6, REPLICATED"),
-        ("0801", r"is MAXIMAL and on devices \[\]: expected one"),
-        ("080122 02 0001", r"is MAXIMAL and on devices \[0, 1\]"),
+        ("0801", r"is MAXIMAL but has devices \[\]: expected one device"),
+        ("080122 02 0001", r"is MAXIMAL but has devices \[0, 1\]"),
         ("0801220affffffffffffffffff01", "device -1 does not exist"),
         ("08031a0202024a0105520100", r"a grid of \[5\] devices for \[2, 2\] tiles"),
         ("08031a0202024a020202520100", r"reads axes \[0\] of a grid of \[2, 2\] devices"),
@@ -90,7 +90,7 @@ def test_other_bytes_are_refused(data):
         ("08031a020202220400010203420101", "last_tile_dims are"),
         ("08031a020202220400010203420109", r"last_tile_dims are \[9\]"),
         ("08031a05ffffffff074a05ffffffff07520100", "at most 1048576"),
-        ("58016802", "is of shard group 0, type 2: expected 0 or more, 0 or 1"),
+        ("58016802", "has shard group 0 of type 2: expected a group of 0 or more and type 0 or 1"),
     ],
 )
 def test_messages_without_sense_are_refused(data, reason):
@@ -100,5 +100,5 @@ def test_messages_without_sense_are_refused(data, reason):
 
 @pytest.mark.parametrize("data", ["080122", 3, None])
 def test_what_is_no_bytes_is_refused(data):
-    with pytest.raises(TypeError, match="an OpSharding message is bytes, got "):
+    with pytest.raises(TypeError, match="an OpSharding message must be bytes, got "):
         Sharding.from_serialized(data)

@@ -151,7 +151,7 @@ def test_shared_and_copied_memory_give_the_same_bits(dtype, rows):
             {"batch_group_count": 2},
             "1 elements in the batch cannot be divided into 2 equal groups",
         ),
-        ((2, 4, 8), (4, 2, 3), {"feature_group_count": 2, "batch_group_count": 2}, "not both more than 1"),
+        ((2, 4, 8), (4, 2, 3), {"feature_group_count": 2, "batch_group_count": 2}, "at least one of them 1"),
         ((1, 4, 8), (2, 4, 3), {"feature_group_count": "2"}, "feature_group_count is '2' and"),
         ((1, 4, 8), (2, 4, 3), {"lhs_dilation": 2}, "'SAME' is ambiguous with lhs_dilation 2"),
         ((1, 4, 8), (2, 4, 3), {"lhs_dilation": "two"}, "lhs_dilation is 'two': expected 1 whole numbers"),
@@ -173,5 +173,5 @@ def test_a_number_that_only_equals_a_whole_one_is_refused_whatever_was_convolved
 
 
 def test_a_gradient_of_another_shape_is_refused():
-    with pytest.raises(ValueError, match=r"the gradient has shape \(1, 1, 4\), and the result \(1, 1, 5\)"):
+    with pytest.raises(ValueError, match=r"the gradient has shape \(1, 1, 4\), expected .* shape \(1, 1, 5\)"):
         conv_general_vjp(np.ones((1, 1, 5)), np.ones((1, 1, 3)), np.ones((1, 1, 4)), 1, "SAME")

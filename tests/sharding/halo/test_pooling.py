@@ -60,7 +60,9 @@ def test_dimensions_are_those_of_the_data_format():
 def test_an_array_without_spatial_dimensions_is_refused_unless_the_window_has_none_too():
     assert max_pool(X[0, 0], ()).shape == X[0, 0].shape
     for window in (2, (2, 2)):
-        with pytest.raises(ValueError, match=r"window_shape is .* shape .* no spatial dimensions.* np.newaxis"):
+        with pytest.raises(
+            ValueError, match=r"window_shape is .* shape .* only batch and feature dimensions.* np.newaxis"
+        ):
             max_pool(X[0, 0], window)
 
 

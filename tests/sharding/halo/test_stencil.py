@@ -130,5 +130,5 @@ def test_results_of_other_shapes_are_refused():
         map_halo(lambda part: part[1:], np.ones(3), 1)
     with pytest.raises(ValueError, match=r"returned a gradient of shape \(3,\): expected \(5,\)"):
         map_halo_vjp(lambda part, cotangent: cotangent, np.ones(3), np.ones(3), 1)
-    with pytest.raises(ValueError, match=r"the gradient has shape \(2,\), and the result \(3,\)"):
+    with pytest.raises(ValueError, match=r"the gradient has shape \(2,\), expected the result's shape \(3,\)"):
         map_halo_vjp(lambda part, cotangent: part, np.ones(3), np.ones(2), 1)

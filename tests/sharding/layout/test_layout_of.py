@@ -77,7 +77,7 @@ def test_a_sharding_says_which_devices_have_what(sharding, devices, reason):
 
 
 def test_a_sharding_is_for_one_number_of_dimensions():
-    with pytest.raises(PartitionError, match="for arrays of 2 dimensions, and this one has 3"):
+    with pytest.raises(PartitionError, match="for arrays of 2 dimensions, but this array has 3"):
         layout_of(Sharding.tiled((2, 2)), 3)
 
 

@@ -76,7 +76,7 @@ def test_devices_have_places_in_a_topology():
     assignment = ringlet.tpu.DeviceAssignment.build(topology, computation_shape=[2, 2, 1, 1], num_replicas=2)
     group = Mesh({"x": 4}, assignment=assignment, replica=1).group
     assert (group.assignment, group.replica) == (assignment, 1)
-    with pytest.raises(ShardingError, match=r"has 4 logical cores in a replica, and Mesh.* has 2 devices"):
+    with pytest.raises(ShardingError, match=r"has 4 logical cores in a replica, but Mesh.* has 2 devices"):
         Mesh({"x": 2}, assignment=assignment)
     with pytest.raises(ShardingError, match="has replicas 0 to 1, got replica=2"):
         Mesh({"x": 4}, assignment=assignment, replica=2)
@@ -84,7 +84,7 @@ def test_devices_have_places_in_a_topology():
 
 @pytest.mark.parametrize("axes", [{}, {"x": 0}, {"x": -1}, {"x": 1.5}, {1: 2}])
 def test_axes_have_names_and_sizes(axes):
-    with pytest.raises(ShardingError, match="the axes of a mesh map names to sizes"):
+    with pytest.raises(ShardingError, match="the axes of a mesh must map names to sizes"):
         Mesh(axes)
 
 
@@ -123,7 +123,7 @@ def test_a_mesh_is_a_table_in_a_notebook():
 
 @pytest.mark.parametrize("devices", [[0, 0], [0], [0, 1, 2], [1, 2], [0.5, 1]])
 def test_each_device_is_in_the_mesh_once(devices):
-    with pytest.raises(ShardingError, match="devices of this mesh are 0 to 1, each once"):
+    with pytest.raises(ShardingError, match="devices of this mesh must be 0 to 1, each once"):
         Mesh({"x": 2}, devices)
 
 
@@ -144,7 +144,7 @@ def test_a_specification_names_axes_of_the_mesh():
 
 
 def test_a_specification_has_no_more_entries_than_an_array_has_dimensions():
-    with pytest.raises(ShardingError, match="for arrays of 3 dimensions or more, and this one has 2"):
+    with pytest.raises(ShardingError, match="for arrays of 3 dimensions or more, but this array has 2"):
         MESH.sharding("x", None, None).for_ndim(2)
 
 

@@ -43,7 +43,7 @@ def test_the_whole_is_on_one_device_or_on_all():
 
 
 def test_a_tiling_is_for_one_number_of_dimensions():
-    with pytest.raises(PartitionError, match=r"for tensors of 2 dimensions, and shape \(4,\) has 1"):
+    with pytest.raises(PartitionError, match=r"for tensors of 2 dimensions, but shape \(4,\) has 1"):
         Sharding.tiled([2, 2]).slices((4,))
 
 
@@ -92,7 +92,7 @@ def test_how_many_devices_there_are_does_not_count():
 
 @pytest.mark.parametrize("num_devices", [0, -1, 2.5, "4"])
 def test_there_is_a_device_or_more(num_devices):
-    with pytest.raises(ShardingError, match=f"number of logical devices is 1 or more, or None, got {num_devices!r}"):
+    with pytest.raises(ShardingError, match=f"logical devices must be 1 or more, or None, got {num_devices!r}"):
         Sharding.replicated(num_devices)
 
 
@@ -121,7 +121,7 @@ def test_one_device_is_one_that_there_is(device):
 def test_tuples_are_not_nested():
     pair = Sharding.of_tuple([Sharding.replicated(), Sharding.unknown()])
     assert str(pair) == "{{replicated}, {unknown}}"
-    with pytest.raises(ShardingError, match="the sharding of each of its tensors"):
+    with pytest.raises(ShardingError, match="list the shardings of all tensors in one tuple"):
         Sharding.of_tuple([pair])
     with pytest.raises(TypeError, match="expected shardings, got 3 of type int"):
         Sharding.of_tuple([3])

@@ -117,7 +117,11 @@ def test_a_sharded_out_gets_the_reduction_of_an_ordinary_array():
         (lambda x: np.sum(x, axis=2), ValueError, "axis 2 is out of bounds"),
         (lambda x: np.sum(x, axis=(0, 0)), ValueError, "duplicate"),
         (lambda x: np.sum(x, axis=[0]), TypeError, "cannot be interpreted as an integer"),
-        (lambda x: np.sum(x, axis=0, out=np.zeros(4)), ValueError, r"out has shape \(4,\), and the result \(5,\)"),
+        (
+            lambda x: np.sum(x, axis=0, out=np.zeros(4)),
+            ValueError,
+            r"out has shape \(4,\), expected .* \(5,\)",
+        ),
         (lambda x: np.max(x, where=x > 3), ValueError, "one has to specify 'initial'"),
         (lambda x: np.sum(x, where=x), TypeError, "to dtype\\('bool'\\)"),
         (lambda x: np.max(x[:0], axis=0), ValueError, "zero-size array"),

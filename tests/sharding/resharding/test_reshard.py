@@ -203,7 +203,7 @@ def test_a_sharding_of_devices_in_other_places_is_refused():
     topology = ringlet.tpu.Topology.from_accelerator_type("v4-16")
     assignment = ringlet.tpu.DeviceAssignment.build(topology, num_replicas=1, computation_shape=[1, 2, 1, 1])
     placed = Mesh({"x": 2}, assignment=assignment)
-    with pytest.raises(ShardingError, match="give a sharding of the same mesh"):
+    with pytest.raises(ShardingError, match="pass a sharding of the same mesh"):
         reshard(ShardedArray(np.arange(4), Sharding.tiled((2,))), placed.sharding("x"))
     x = shard(np.arange(4), placed.sharding("x"))
     assert reshard(x, Mesh({"x": 2}).sharding())._group is x._group

@@ -49,7 +49,7 @@ def test_objects_with_a_name_are_devices():
 @pytest.mark.parametrize(
     ("devices", "kind", "message"),
     [
-        (["CPU:0", "/cpu:0"], DuplicateDeviceError, "CPU:0 is there 2 times"),
+        (["CPU:0", "/cpu:0"], DuplicateDeviceError, "CPU:0 occurs 2 times"),
         (["nonsense"], ValueError, "cannot read 'nonsense'"),
         ("CPU:0", ValueError, r"write \['CPU:0'\]"),
         ([3], TypeError, "a device must be a string"),

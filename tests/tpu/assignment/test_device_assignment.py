@@ -196,7 +196,7 @@ def degraded():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"computation_stride": [2, 1, 1, 1]}, "needs a slice without missing devices; 2 are missing"),
+        ({"computation_stride": [2, 1, 1, 1]}, "requires a slice without missing devices, but 2 are missing"),
         (
             {"computation_shape": [1, 1, 1, 2], "num_replicas": 4},
             r"(?s)requested 4 replicas of 2 cores, 8 in all, but only 6 .*at most 3 replicas",

@@ -75,7 +75,7 @@ def test_hosts_and_ports_are_those_that_are_given():
     assert blocks[2]["TPU_PROCESS_ADDRESSES"] == "a:9000,a:9001,b:9000,b:9001"
     assert [block["TPU_PROCESS_PORT"] for block in blocks] == ["9000", "9001"] * 2
     assert environment("v4-16")[0]["TPU_WORKER_HOSTNAMES"] == "host-0,host-1"
-    with pytest.raises(ValueError, match="hostnames has 1 names, and the slice has 2 hosts"):
+    with pytest.raises(ValueError, match="hostnames has 1 names, but the slice has 2 hosts"):
         environment("v4-16", hostnames=["a"])
 
 
@@ -92,5 +92,5 @@ def test_a_topology_stands_for_its_slice():
     with pytest.raises(ValueError, match="generation of this Topology is unknown"):
         environment(unknown)
     odd = Topology(mesh_shape=[1, 1, 1, 1], device_coordinates=np.zeros((1, 1, 4), int), generation="v4")
-    with pytest.raises(ValueError, match="there are no v4 slices of 1x1x1 chips"):
+    with pytest.raises(ValueError, match="v4 has no slices of 1x1x1 chips"):
         environment(odd)

@@ -1,4 +1,4 @@
-"""Scene of a tile table: a colour for each device, sizes to scale where there is room."""
+"""Scene of a tile table: one colour for each device; sizes are to scale if space permits."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _Grid:
 def scene_of(table: TileTable, width: int) -> Scene:
     """Return the scene of an array in tiles; the parameters are those of :meth:`Visualization.svg`."""
     if width < _NARROWEST:
-        raise ValueError(f"a picture is at least {_NARROWEST} pixels wide, got width={width}")
+        raise ValueError(f"width={width} is too small: a picture requires at least {_NARROWEST} pixels")
     tables = list(table.tables())
     grid = _grid(table, _TABLE_WIDTH if len(tables) == 1 else _SMALL_TABLE_WIDTH, width)
     title = table.title if len(table.title) <= _LONGEST_TITLE else table.title[: _LONGEST_TITLE - 1] + "…"
@@ -59,7 +59,7 @@ def scene_of(table: TileTable, width: int) -> Scene:
             items.append(Words(WORDS, [(left, top + 20, f"… {len(tables) - _MOST_TABLES + 1} more")], 11, "start"))
         else:
             items += _table(table, tables[number], grid, left, top)
-            if tables[number][1][0]:  # a further part
+            if tables[number][1][0]:  # every part but the first
                 items.append(Words(INK, [(left - _MARGIN / 2, top + 37 + grid.height / 2, "+")], 16))
     most = max(int((width - 2 * _MARGIN) / _LETTER), 30)
     legend = [line for words in table.legend() for line in textwrap.wrap(words, most, subsequent_indent="  ")]
@@ -90,7 +90,7 @@ def _grid(table: TileTable, wanted: float, width: int) -> _Grid:
 
 
 def _lengths(axis: Axis, which: Sequence[int | None], wanted: float, least: float) -> list[float]:
-    """Return the pixels of each tile along an axis, in proportion to its elements as far as all stay legible."""
+    """Return the pixels of each tile along an axis: proportional to its elements, but at least `least`."""
     sizes = [1 if tile is None else max(1, axis.bounds[tile][1] - axis.bounds[tile][0]) for tile in which]
     return [max(least, wanted * size / sum(sizes)) for size in sizes]
 
@@ -135,7 +135,7 @@ def _spans(
 
 
 def _filled(cells: Sequence[tuple[Box, Cell, str]], num_devices: int) -> Iterator[Item]:
-    """Return the colours of tiles: a band for each device that has one."""
+    """Return the colours of the tiles: one band for each device that holds the tile."""
     boxes: dict[Style, list[Box]] = {}
     styles = device_styles(num_devices)
     for (x, y, w, h), cell, _ in cells:
@@ -147,7 +147,7 @@ def _filled(cells: Sequence[tuple[Box, Cell, str]], num_devices: int) -> Iterato
 
 
 def device_styles(num_devices: int) -> tuple[Style, ...]:
-    """Return the styles that `colour_of` numbers."""
+    """Return the styles, in the order of the numbers that `colour_of` returns."""
     return CATEGORY_STYLES if num_devices <= len(CATEGORY_STYLES) else GRADIENT_STYLES
 
 

@@ -15,14 +15,14 @@ __all__ = ["text_lines"]
 _NARROWEST = 20
 _MOST_ROWS = 12
 _MOST_TABLES = 8
-_NARROW_LABEL = 14  # truncated where there is no room for more
+_NARROW_LABEL = 14  # longer labels are truncated if space is short
 _GAP = "…"
 
 
 def text_lines(table: TileTable, width: int = 80, in_colours: bool = False) -> Iterator[str]:
     """Return the lines of a drawing; the parameters are those of :meth:`Visualization.text`."""
     if width < _NARROWEST:
-        raise ValueError(f"a drawing is at least {_NARROWEST} characters wide, got width={width}")
+        raise ValueError(f"width={width} is too small: a drawing requires at least {_NARROWEST} characters")
     yield from textwrap.wrap(table.title, width, subsequent_indent="  ")
     tables = list(table.tables())
     paint = paint_of(device_styles(table.layout.num_devices)) if in_colours else None
@@ -67,7 +67,7 @@ def _sheet(table: TileTable, tiles: tuple[int, ...], width: int) -> Canvas:
 
 
 def _fill(sheet: Canvas, x: int, y: int, label: str, colours: Sequence[int]) -> None:
-    """Write a label, on a band of each of these colours."""
+    """Write a label on one background band for each colour."""
     for place, letter in enumerate(label):
         sheet.write(x + place, y, letter, colours[place * len(colours) // len(label)])
 

@@ -16,7 +16,7 @@ Bounds = tuple[int, int]
 
 @dataclass(frozen=True)
 class Axis:
-    """A dimension of an array, and the positions of its tiles with elements; None stands for a missing dimension."""
+    """A dimension of an array and the bounds of its non-empty tiles; the dimension None is missing."""
 
     dimension: int | None
     bounds: tuple[Bounds, ...]
@@ -24,7 +24,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Cell:
-    """A tile, and the devices that have it."""
+    """A tile and the devices that hold it."""
 
     devices: tuple[int, ...]
 
@@ -36,10 +36,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class TileTable:
-    """An array in tiles, as tables whose rows and columns are two of its dimensions, one for each tile of the others.
+    """Tables of an array's tiles: rows and columns are two dimensions, with one table for each tile of the others.
 
-    A partial array has them for each part, which is as large as the array. `combined` is the participle for the
-    combination of parts, as in "summed".
+    A partial array has these tables for each part; every part has the size of the array. `combined` is the participle
+    of the combining operation, such as "summed".
     """
 
     shape: Shape
@@ -58,7 +58,7 @@ class TileTable:
 
     @cached_property
     def _shown_dimensions(self) -> tuple[int | None, int | None]:
-        """Return the dimensions of rows and columns: the last two divided, else adjacent ones."""
+        """Return the dimensions of rows and columns: the last two divided ones, or else adjacent ones."""
         ndim = len(self.shape)
         cut = [dimension for dimension in range(ndim) if self.layout.cuts[dimension].count > 1]
         if ndim < 2:
@@ -121,7 +121,7 @@ class TileTable:
         yield "; ".join(["numbers: devices", *(f"{what}: dimension {d}" for what, d in names if d is not None)])
         cells = self._cells.values()
         if any(len(cell.devices) > 1 for cell in cells):
-            yield "several devices in one tile: each has all of it"
+            yield "several devices in one tile: each holds the whole tile"
         if self.layout.is_partial:
             yield f"{self.layout.parts.count} {self._part}s, each as large as the array, have yet to be {self.combined}"
         axes = {axis.dimension for axis in (*self.others, self.rows, self.columns)}
@@ -137,7 +137,7 @@ class TileTable:
 
 
 def numbers_in_words(numbers: Iterable[int]) -> str:
-    """Format ascending numbers, three or more consecutive ones as the first and the last."""
+    """Format ascending numbers; a run of three or more is written as its first and last number."""
     words: list[str] = []
     for _, run in itertools.groupby(enumerate(numbers), lambda item: item[1] - item[0]):
         found = [number for _, number in run]
@@ -146,7 +146,7 @@ def numbers_in_words(numbers: Iterable[int]) -> str:
 
 
 def shown(count: int, most: int) -> list[int | None]:
-    """Choose which of `count` items are shown: the first and the last ones, with None where some are omitted."""
+    """Return the items to show out of `count`: the first and the last ones, with None for those omitted between."""
     if count <= most:
         return list(range(count))
     first = most // 2

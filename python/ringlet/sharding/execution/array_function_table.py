@@ -39,19 +39,19 @@ _HOMES = """halo.correlate ops.axis_functions ops.composed ops.diagonals ops.joi
 
 _TABLE: dict[Callable[..., Any], Callable[..., Any]] = {}
 
-# Creation functions, which arrive here with a sharded `like` under their own or another name.
+# Creation functions; with a sharded `like`, NumPy dispatches them under their own or another name.
 _NAMES = """arange array asanyarray asarray ascontiguousarray asfortranarray empty eye frombuffer fromfile fromfunction
     fromiter fromstring full genfromtxt identity loadtxt ones require tri zeros"""
 _CREATORS = frozenset(_NAMES.split())
-# Functions that return an array, not a number, also without dimensions.
+# Functions whose result stays an array, not a number, if it has no dimensions.
 _COPIES = frozenset(("astype", "copy", "empty_like", "full_like", "ones_like", "zeros_like"))
 
 
 def implements(*functions: Callable[..., Any] | str) -> Callable[[F], F]:
-    """Register an implementation of NumPy functions, or of names below ``numpy`` that only some versions have.
+    """Register an implementation of NumPy functions, or of names in ``numpy`` that only some versions have.
 
-    Called with the same arguments, which include a ShardedArray; returns ``NotImplemented`` where the arrays are to be
-    gathered.
+    The implementation receives the same arguments, at least one of them a ShardedArray, and returns ``NotImplemented``
+    to have the arrays gathered.
     """
 
     def register(implementation: F) -> F:
@@ -65,7 +65,7 @@ def implements(*functions: Callable[..., Any] | str) -> Callable[[F], F]:
 
 
 def numpy_function(name: str) -> Callable[..., Any] | None:
-    """Return the function of a name below ``numpy``; None if this version does not have it."""
+    """Return the function with this name in ``numpy``; None if the installed version lacks it."""
     try:
         function: Callable[..., Any] = operator.attrgetter(name)(np)
     except AttributeError:
@@ -74,10 +74,10 @@ def numpy_function(name: str) -> Callable[..., Any] | None:
 
 
 def first_given(function: Callable[..., Any], implementation: Callable[..., Any]) -> Callable[..., Any]:
-    """Rename an implementation's first parameter to the name that a NumPy function gives it."""
+    """Rename an implementation's first parameter as in the signature of a NumPy function."""
     try:
         name = next(iter(inspect.signature(function).parameters))
-    except ValueError:  # compiled functions have signatures from NumPy 2.4 on; here it is that of putmask
+    except ValueError:  # compiled functions have signatures since NumPy 2.4; `a` is putmask's
         name = "a"
 
     def called(*args: Any, **kwargs: Any) -> Any:
@@ -88,7 +88,7 @@ def first_given(function: Callable[..., Any], implementation: Callable[..., Any]
 
 @functools.cache
 def implementations() -> dict[Callable[..., Any], Callable[..., Any]]:
-    """Return the implementation of each NumPy function that does not run on gathered arrays."""
+    """Return the implementation of each NumPy function that has one; all others run on gathered arrays."""
     for home in _HOMES.split():
         importlib.import_module(f"ringlet.sharding.{home}")
     return _TABLE
@@ -122,7 +122,7 @@ def dispatch(
 
 
 def _created(like: ShardedArray, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Create an array on the devices of another one, whole on each; a sharded array is returned as it is."""
+    """Create an array replicated on the devices of `like`; a sharded argument is converted instead."""
     if args and isinstance(args[0], ShardedArray):
         dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
         return args[0].astype(args[0].dtype if dtype is None else dtype, copy=function is np.array)
@@ -131,7 +131,7 @@ def _created(like: ShardedArray, function: Callable[..., Any], args: tuple[Any, 
 
 
 def has_subclass(types: Iterable[type]) -> bool:
-    """Return whether subclasses that NumPy must dispatch take part, such as masked arrays; TypeError for a matrix."""
+    """Return whether NumPy must dispatch to a subclass, such as masked arrays; raise TypeError for a matrix."""
     kinds = [kind for kind in types if issubclass(kind, np.ndarray) and kind not in (np.ndarray, np.memmap)]
     if any(issubclass(kind, np.matrix) for kind in kinds):
         raise TypeError("sharded arrays cannot be combined with np.matrix: pass np.asarray(matrix)")
@@ -139,7 +139,7 @@ def has_subclass(types: Iterable[type]) -> bool:
 
 
 def call_gathered(function: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a function with the gathered values of sharded arrays, at any depth; an `out` among them gets the result."""
+    """Call a function with sharded arrays gathered, at any depth of its arguments; a sharded `out` gets the result."""
     args, kwargs, out = _without_out(function, *_without_scratch(function, args, kwargs))
     args, kwargs = gathered(name, args), gathered(name, kwargs)
     if out is None:
@@ -152,7 +152,7 @@ def call_gathered(function: Callable[..., Any], name: str, args: tuple[Any, ...]
 
 
 def gathered(name: str, value: Any) -> Any:
-    """Return values with every sharded array in them gathered, attributed to the function `name`."""
+    """Return `value` with every sharded array in it gathered; reports attribute the gathers to `name`."""
     value = plain(value)
     if isinstance(value, ShardedArray):
         if not value._layout.is_replicated:

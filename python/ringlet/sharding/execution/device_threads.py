@@ -1,8 +1,7 @@
-"""Device threads: runs the work of devices in the calling thread if it is small, else in one thread for each core.
+"""Device threads: run small work in the calling thread, and larger work in one thread for each core.
 
 All callers of the process share one pool of threads. A *job* is the work of some devices, which threads claim in order;
-a caller claims from its own job until nothing is left, so it never waits for a thread that is busy elsewhere, and calls
-may be nested.
+a caller claims devices of its own job until none is left, so it never waits for a busy thread and calls may be nested.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ __all__ = ["INLINE_BYTES", "in_threads", "on_devices"]
 # Waking helpers and waiting for them takes about 40 us, the time of simple arithmetic on half of these bytes.
 INLINE_BYTES = 4 << 20
 
-# Replicas of the BLAS thread limiter, so that each has one BLAS thread.
+# Number of replicas for the BLAS thread limiter that limits each to one BLAS thread.
 _ALL_CORES = 1 << 30
 
 
 def on_devices(
     work: Callable[[int], None], devices: Sequence[int], bytes_per_device: int, *, is_alone: bool = False
 ) -> None:
-    """Run the work of each device, in parallel where `bytes_per_device`, read and written, make that faster.
+    """Run the work of each device, in parallel if that is faster for `bytes_per_device` read and written.
 
-    A device's result does not depend on the thread that computes it, nor on the number of threads: BLAS has one thread
-    for each device meanwhile, even if one thread does all the work; it keeps its threads where a device `is_alone`.
-    Work runs in a copy of the caller's context, and may call this function. Raises the exception of the first failed
-    device, with a note that names it.
+    A device's result depends neither on the thread that computes it nor on the number of threads: BLAS is limited to
+    one thread for each device, even if one thread does all the work, unless the device `is_alone`. Work runs in a copy
+    of the caller's context and may call this function. Raises the exception of the first failed device, with a note
+    that names the device.
     """
     in_threads(work, devices, bytes_per_device, is_alone=is_alone, note="in the work of device ")
 
@@ -65,16 +64,16 @@ def _in_turn(work: Callable[[int], None], numbers: Sequence[int], note: str) -> 
         for number in numbers:
             work(number)
     except Exception as error:
-        # The innermost device of nested work; Python 3.10 does not support notes.
+        # Only the innermost device of nested work is noted; Python 3.10 does not support notes.
         if note and hasattr(error, "add_note") and not any(n.startswith(note) for n in getattr(error, "__notes__", ())):
             error.add_note(f"{note}{number}")
         raise
 
 
 class _Job:
-    """The work of one call, and its outcome.
+    """The work of one call and its outcome.
 
-    Counts helpers only: Ctrl-C may interrupt the caller anywhere, so its own exit cannot be awaited.
+    Only helpers are counted: Ctrl-C may interrupt the caller at any point, so its exit cannot be awaited.
     """
 
     def __init__(self, work: Callable[[int], None], numbers: Sequence[int], note: str) -> None:
@@ -88,7 +87,7 @@ class _Job:
         self._has_ended = threading.Event()
 
     def take_part(self) -> None:
-        """Claim devices until none is left, or one has failed: all devices before it have been claimed."""
+        """Claim devices until none is left or one has failed; all devices before the failed one have been claimed."""
         while not self._errors and not self._is_closed and (place := next(self._places)) < len(self.numbers):
             try:
                 _in_turn(self._work, self.numbers[place : place + 1], self._note)
@@ -96,7 +95,7 @@ class _Job:
                 self._errors[place] = error
 
     def help(self) -> None:
-        """Take part in another thread, which `finish` waits for."""
+        """Take part as a helper thread, for which `finish` waits."""
         with self._lock:
             if self._is_closed:
                 return
@@ -108,14 +107,14 @@ class _Job:
                 self._has_ended.set()
 
     def finish(self) -> None:
-        """Wait for the devices that helpers have claimed; then raise the first device's exception."""
+        """Wait for the devices that helpers have claimed; then raise the exception of the first failed device."""
         self._is_closed = True
         with self._lock:
             is_busy = self._num_helpers > 0
         if is_busy:
             try:
                 self._has_ended.wait()
-            except BaseException:  # Ctrl-C: helpers still write to the caller's arrays. A second one does not wait
+            except BaseException:  # helpers still write to the caller's arrays; a second Ctrl-C does not wait
                 self._has_ended.wait()
                 raise
         if self._errors:
@@ -141,7 +140,7 @@ class _Pool:
         self._callers: set[_Job] = set()
 
     def run(self, job: _Job) -> None:
-        """Run a job, with as many helpers as there are cores not in use by other callers."""
+        """Run a job with one helper for each core that other callers do not use."""
         try:
             with self._lock:
                 self._num_cores = self._num_cores or visible_cores().count

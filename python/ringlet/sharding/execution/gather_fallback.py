@@ -1,4 +1,4 @@
-"""Gather fallback: operations without a tiled form are counted, and warned of or refused."""
+"""Gather fallback: counts operations without a tiled form, and warns of them or refuses them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["record_gather", "strict"]
 
 _is_strict: ContextVar[bool] = ContextVar("ringlet_sharding_strict", default=False)
 
-# First message of each (function, file, line): Python shows equal messages of a line once, and sizes may differ.
+# First message of each (function, file, line). Python shows equal messages of a line once, but sizes may differ.
 _messages: dict[tuple[str, str, int], str] = {}
 
-# Packages whose frames are not the caller's.
+# Packages whose frames are skipped to find the calling line.
 _PASSED_OVER = ("ringlet.", "numpy.")
 
 
@@ -35,7 +35,7 @@ def strict(is_strict: bool = True) -> Iterator[None]:
     Parameters
     ----------
     is_strict : bool
-        False allows them again within such a block.
+        If False, allow such operations again inside a strict block.
 
     Yields
     ------
@@ -60,9 +60,9 @@ def strict(is_strict: bool = True) -> Iterator[None]:
 
 
 def record_gather(function_name: str, x: ShardedArray, *, is_asked_for: bool = False) -> None:
-    """Count an imminent gather, and warn of it once for each calling line; GatherError in :func:`strict`.
+    """Count an imminent gather and warn once for each calling line; raise GatherError in :func:`strict`.
 
-    `is_asked_for`: the caller wrote a conversion to a plain array, which is not warned of.
+    `is_asked_for`: the caller requested a conversion to a plain array, so there is no warning.
     """
     nbytes = x.size * x.dtype.itemsize
     if _is_strict.get():
@@ -87,6 +87,6 @@ def _warn(function_name: str, x: ShardedArray, nbytes: int) -> None:
 def _text(function_name: str, x: ShardedArray, nbytes: int) -> str:
     return (
         f"{function_name} gathers {format_bytes(nbytes)}, the whole of {x._summary}, because it has no tiled form. Use "
-        "operations that have one; where gathering is required, gather once and keep the result, with "
+        "operations with a tiled form, or gather once and keep the result: "
         f"x.reshard(Sharding.replicated({x._group.num_devices}))"
     )

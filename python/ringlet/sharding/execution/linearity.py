@@ -15,7 +15,8 @@ __all__ = ["checked_linear", "elementwise_factors", "is_known", "origin_of"]
 
 _FIRST, _SECOND, _BOTH = frozenset({0}), frozenset({1}), frozenset({0, 1})
 
-# Sets of operands that may be partial together, and the role of the others. Integers wrap alike either way.
+# Sets of operands that may be partial together, and the role of the others. Integer overflow gives the same result in
+# either order.
 _LINEAR: dict[np.ufunc, tuple[tuple[frozenset[int], ...], Others]] = {
     np.add: ((_BOTH, _FIRST, _SECOND), "terms"),
     np.subtract: ((_BOTH, _FIRST, _SECOND), "terms"),
@@ -36,7 +37,7 @@ def elementwise_factors(
 ) -> FactorMap:
     """Return the factors of an elementwise operation, linear in the operands of the result's dtype.
 
-    Sums of 16-bit floats are combined first, as they overflow before their terms cancel.
+    Sums of 16-bit floats are combined first because they may overflow before their terms cancel.
     """
     together, others = _LINEAR.get(ufunc, ((), "factors"))
     if dtype.kind not in "iufc" or dtype == np.float16:
@@ -48,8 +49,8 @@ def elementwise_factors(
 def checked_linear(factor_map: FactorMap, operands: Sequence[Any]) -> FactorMap:
     """Return factors that are linear only where the values of the other operands allow it.
 
-    Terms times infinity do not add up to the sum times infinity: ``2 * inf - 1 * inf``. So coefficients must be finite,
-    and divisors not zero, as far as every device can check the values that it has.
+    Terms times infinity do not add up to the sum times infinity: ``2 * inf - 1 * inf``. Coefficients must therefore be
+    finite and divisors nonzero, as far as every device can check this with the values that it has.
     """
     partial = {n for n, x in enumerate(operands) if not is_known(x)}
     if factor_map.others == "terms" or not partial:
@@ -76,15 +77,15 @@ def _allows(x: Any, others: Others) -> bool:
 
 
 def is_known(x: Any) -> bool:
-    """Return whether an operand is not partial, or was combined already."""
+    """Return whether an operand is not partial or has already been combined."""
     return not isinstance(x, ShardedArray) or x._settled is not None or not x._layout.is_partial
 
 
 def origin_of(ufunc: np.ufunc, operands: Sequence[Any]) -> Origin | None:
     """Return the origin of a partial elementwise result, if exactly one operand is partial.
 
-    Combining the origin costs the same and serves other results of it. The other operands are copied, since they may be
-    written to.
+    Combining the origin costs the same and also serves its other results. The other operands are copied because they
+    may be written to.
     """
     partial = [n for n, x in enumerate(operands) if not is_known(x)]
     if len(partial) != 1:

@@ -23,7 +23,7 @@ _MOST_CHOICES = 512
 
 
 class TileBoxes(NamedTuple):
-    """Boxes of one device's work, in whole operands and result, as passed to a kernel; `part` is that of the result."""
+    """Boxes of one device's work in whole operands and result, as passed to a kernel; `part` is the result's part."""
 
     device: int
     operands: tuple[Box, ...]
@@ -32,10 +32,9 @@ class TileBoxes(NamedTuple):
 
 
 class StackView(NamedTuple):
-    """Steps that view an array with a dimension for each divided factor, followed by those of a tile.
+    """Steps to view an array with one dimension for each divided factor, followed by the dimensions of a tile.
 
-    Reshape to `shape`, then transpose to `order`. For a partial result the array is that of its parts, one after
-    another.
+    Reshape to `shape`, then transpose to `order`. For a partial result, the array consists of its parts in sequence.
     """
 
     shape: Shape
@@ -46,9 +45,9 @@ class StackView(NamedTuple):
 class Plan:
     """Plan of an operation.
 
-    `tile_numbers` are equal for devices that compute the same; `moved` are the operands to be resharded; `stacks` say
-    how each operand, and the result, is a stack of its tiles (None if tile sizes differ); `nbytes` are estimated until
-    the result is combined.
+    `tile_numbers` are equal for devices that compute the same tile; `moved` are the operands to be resharded; `stacks`
+    view each operand and the result as a stack of tiles (None if tile sizes differ); `nbytes` is an estimate until the
+    result is combined.
     """
 
     operand_layouts: tuple[Layout, ...]
@@ -62,7 +61,7 @@ class Plan:
 
     @cached_property
     def first_devices(self) -> tuple[int, ...]:
-        """Return the first device of each tile: those that compute where all share memory."""
+        """Return the first device of each tile; only these compute if all devices share memory."""
         holders = self.result_layout.holders
         first = {self.tile_numbers[device]: device for device in reversed(holders)}
         return tuple(sorted(first.values()))
@@ -80,7 +79,7 @@ class _Request:
     factor_map: FactorMap
     shapes: tuple[Shape, ...]
     itemsizes: tuple[int, ...]
-    layouts: tuple[Layout | None, ...]  # None: an operand that each device already has
+    layouts: tuple[Layout | None, ...]  # None: an operand that every device has
     result_shape: Shape
     result_itemsize: int
     combine: Op | None
@@ -103,12 +102,12 @@ def plan(
 ) -> Plan:
     """Choose how to divide each factor of an operation.
 
-    For each factor, the divisions of the operands, none at all and, where operands disagree, coarser forms are tried,
-    in every combination in which each device can compute its tile of the result. The one that sends the fewest bytes is
-    chosen, including those to combine a partial result; among equals the one with the most tiles, then the one that
-    moves less of the first operand, then of the second, and so on. An operand that every device has has no layout;
-    `result_shape` is for results whose dimensions have other sizes than their factors in the operands, or than 1
-    without one.
+    The candidates for each factor are the operands' divisions, no division and, if operands disagree, coarser
+    divisions. Of the combinations in which each device can compute its tile of the result, the one that sends the
+    fewest bytes is chosen, including the bytes to combine a partial result. Ties are broken by the most tiles, then by
+    the fewest bytes of the first operand, then of the second, and so on. The layout of an operand that every device has
+    is None. `result_shape` is required if a dimension of the result differs in size from its factor in the operands, or
+    has no factor and a size other than 1.
     """
     if result_shape is None:
         sizes = {
@@ -136,7 +135,7 @@ Choice = tuple[tuple[int, ...], tuple[Layout, ...], Layout]
 
 
 def _on_one_device(request: _Request) -> Choice | None:
-    """Return the single device of an operation on maximal operands, that of the largest if there are several."""
+    """Return the single device of an operation on maximal operands: the device of the largest operand."""
     sizes = [math.prod(shape) * size for shape, size in zip(request.shapes, request.itemsizes, strict=True)]
     given = [(size, layout) for size, layout in zip(sizes, request.layouts, strict=True) if layout is not None]
     on_one = [(size, layout.only) for size, layout in given if layout.only is not None]
@@ -205,7 +204,7 @@ def _candidates(request: _Request, *, with_coarser: bool) -> dict[Factor, list[C
 
 
 def _leading(candidates: dict[Factor, list[Cut]], parts: Cut) -> Iterator[Assignment]:
-    """Return the division that takes for each factor in turn the first compatible candidate, else none."""
+    """Return the division with the first compatible candidate for each factor in turn; no division if none is."""
     taken: Assignment = {}
     for factor, cuts in candidates.items():
         taken[factor] = next(cut for cut in cuts if covers((parts, *taken.values(), cut)))
@@ -237,7 +236,7 @@ def _places(
 
 
 def _tile_numbers(result: Layout, operands: tuple[Layout, ...]) -> tuple[int, ...]:
-    """Number the tiles of the work: equal for devices that have the same tiles of everything."""
+    """Number the tiles of the work; devices with the same tiles of all arrays get the same number."""
     layouts = (result, *operands)
     numbers: dict[tuple[int, ...], int] = {}
     return tuple(

@@ -31,7 +31,7 @@ def shape_probe(shape: Sequence[int], dtype: Any = bool) -> Array:
 
 
 def dtype_probe(value: Any) -> Any:
-    """Return an empty array for an array, anything else unchanged, for NumPy to infer a dtype."""
+    """Return an empty array in place of an array, and other values unchanged, for NumPy to infer a dtype."""
     value = plain(value)
     return np.empty(0, value.dtype) if isinstance(value, (ShardedArray, np.ndarray)) else value
 
@@ -56,7 +56,7 @@ def probe_array(small: Small) -> Array:
 def addresses_of(shape: Sequence[int]) -> Array:
     """Return an array without memory whose dimensions are identified by their strides: 1, 2, 3, ...
 
-    Reveals how a function permutes and drops dimensions; must not be read.
+    The strides reveal how a function permutes and drops dimensions; the elements must not be read.
     """
     return np.lib.stride_tricks.as_strided(np.empty(1, np.int8), tuple(shape), tuple(range(1, len(shape) + 1)))
 

@@ -56,20 +56,20 @@ def apply(
     ----------
     kernel : callable
         ``kernel(tiles, out, where)`` computes one tile: it fills `out`, a view of the result, from the operands' tiles.
-        Tiles may be empty. Called in any thread, in any order, once for each tile with its own memory.
+        Tiles may be empty. The kernel is called in any thread and order, once for each tile that has its own memory.
     operands : sequence of (ShardedArray, ndarray or scalar)
-        At least one is a ShardedArray, or `out` is. The others are on every device and sliced there; scalars are passed
-        to the kernel unchanged.
+        At least one operand, or `out`, is a ShardedArray. Other arrays are on every device and are sliced there;
+        scalars are passed to the kernel unchanged.
     out : ShardedArray, ndarray or None
-        Array to write the result to, of its shape, and returned. May share memory with operands.
+        Array of the result's shape that receives the result and is returned. May share memory with operands.
     shape : tuple of int or None
-        Shape of the result, where its dimensions have other sizes than their factors in the operands, or than 1 without
-        one.
+        Shape of the result; required if a dimension differs in size from its factor in the operands, or has no factor
+        and a size other than 1.
     effort : float
-        Approximate number of passes over a tile's bytes: decides whether threads pay off.
+        Approximate number of passes over a tile's bytes; determines whether threads are used.
     takes_stacks : bool
-        Whether the kernel may compute all tiles, stacked along leading dimensions, in one call with identical bits, and
-        does not use `where`; done for small work.
+        Whether the kernel may compute all tiles in one call, stacked along leading dimensions, with identical bits and
+        without `where`; used for small work.
     """
     operands = replicated_with(out, operands)
 
@@ -103,7 +103,7 @@ def apply(
 
 
 class Prepared(NamedTuple):
-    """An operation whose sharded operands are in the layouts of its plan; `combine` is for a partial result."""
+    """An operation whose sharded operands are in the layouts of its plan; `combine` combines a partial result."""
 
     operands: list[Any]
     plan: Plan
@@ -125,9 +125,9 @@ def prepare(
     for given in operands:
         x = given
         if isinstance(x, ShardedArray):
-            x = x if x._settled is None else x._settled  # parts that were combined already are not combined again
+            x = x if x._settled is None else x._settled  # combined parts are not combined again
             if x._origin is not None and not factor_map.is_elementwise:
-                x = materialized(x)  # kept for a sum; its origin may be used again
+                x = materialized(x)  # the combined origin is kept for later uses
             sharded.append(x)
             shapes.append(x._shape)
             itemsizes.append(x._dtype.itemsize)
@@ -161,7 +161,7 @@ def allocate(prepared: Prepared) -> ShardedArray:
 def compute(
     result: ShardedArray, work: Callable[[Array, TileBoxes], object], prepared: Prepared, effort: float = 1.0
 ) -> None:
-    """Fill each device's tile of a result; of devices that share memory and have the same tile, the first."""
+    """Fill each device's tile of a result; the first of the devices that share a tile's memory fills it."""
     chosen = prepared.plan
     buffers = _on_each_device(result, prepared.group.num_devices)
     devices = chosen.first_devices if result._has_one_buffer_per_part else _computing_devices(buffers, chosen)
@@ -178,7 +178,7 @@ def compute(
 def arrays_at_once(prepared: Prepared, effort: float = 1.0) -> list[Array] | None:
     """Return the operands' arrays if all tiles may be computed in one call.
 
-    Requires tiles of equal size, shared memory and little work; `effort` is that of :func:`apply`.
+    Requires tiles of equal size, shared memory and little work; `effort` as in :func:`apply`.
     """
     if prepared.plan.stacks is None or prepared.group.member is not None or current_mode() != "shared":
         return None
@@ -212,7 +212,7 @@ def _at_once(kernel: Kernel, prepared: Prepared, effort: float) -> ShardedArray 
 
 
 def _computing_devices(buffers: Sequence[Array | None], chosen: Plan) -> tuple[int, ...]:
-    """Return the devices of this process that compute: of those that share memory and have the same tile, the first."""
+    """Return the devices of this process that compute: the first of those that share a tile's memory."""
     found: dict[tuple[int, int], int] = {}
     for device in chosen.result_layout.holders:
         if buffers[device] is not None:
@@ -221,13 +221,13 @@ def _computing_devices(buffers: Sequence[Array | None], chosen: Plan) -> tuple[i
 
 
 def write_out(out: Any, result: ShardedArray) -> Any:
-    """Write a result to `out`, and return that; TypeError or ValueError as NumPy's functions raise."""
+    """Write a result to `out` and return `out`; raise TypeError or ValueError in the cases of NumPy's functions."""
     if isinstance(out, np.ndarray) and not out.flags.writeable:
         raise ValueError("output array is read-only")
     np.copyto(np.empty(0, out.dtype), np.empty(0, result.dtype), casting="same_kind")
     if out.shape != result.shape:
         raise ValueError(
-            f"out has shape {out.shape}, and the result {result.shape}: pass an array of the result's shape"
+            f"out has shape {out.shape}, expected the result's shape {result.shape}: pass an array of that shape"
         )
     out[...] = result if isinstance(out, ShardedArray) else np.asarray(result)
     return out
@@ -236,8 +236,8 @@ def write_out(out: Any, result: ShardedArray) -> Any:
 def _may_be_filled(out: ShardedArray, factor_map: FactorMap, prepared: Prepared) -> bool:
     """Return whether tiles of `out` may be written while others are computed.
 
-    False if an operand overlaps its memory, except `out` itself where each element of the result needs only the same
-    element.
+    False if an operand overlaps its memory, unless the operand is `out` itself and each element of the result depends
+    only on the same element.
     """
     chosen = prepared.plan
     if (out.shape, out.dtype, out._layout) != (chosen.result_shape, prepared.dtype, chosen.result_layout):
@@ -264,7 +264,7 @@ def _nbytes(x: Any) -> int:
 
 
 def tile_of(x: Any, box: Box, device: int) -> Any:
-    """Return the box of an operand in the memory of a device; scalars unchanged."""
+    """Return the box of an operand in the memory of a device; return scalars unchanged."""
     return _view(x._buffer(device) if isinstance(x, ShardedArray) else x, box)
 
 
@@ -275,7 +275,7 @@ def _on_each_device(x: Any, num_devices: int) -> Sequence[Any]:
 
 
 def _in_first_part(each: Sequence[Any], x: Any, result: Layout) -> Sequence[Any]:
-    """Replace an operand that is not partial by zeros without memory, in all parts but the first."""
+    """Replace an operand that is not partial, in all parts but the first, by zeros that use no memory."""
     if not result.is_partial or (isinstance(x, ShardedArray) and x._layout.is_partial):
         return each
     zero = np.broadcast_to(np.zeros((), x.dtype), x.shape) if hasattr(x, "dtype") else type(x)(0)
@@ -285,5 +285,5 @@ def _in_first_part(each: Sequence[Any], x: Any, result: Layout) -> Sequence[Any]
 def _view(buffer: Any, box: Box) -> Any:
     if box:
         return buffer[box]
-    # The ellipsis keeps an array without dimensions; a number is not an array.
+    # With the ellipsis, indexing a 0-d array returns an array, not a number.
     return buffer[...] if isinstance(buffer, np.ndarray) else buffer

@@ -29,7 +29,8 @@ _TABLE: dict[tuple[np.ufunc | None, str], Handler] = {}
 def implements_ufunc(ufunc: np.ufunc | None, method: str = "__call__") -> Callable[[H], H]:
     """Register an implementation of a ufunc's method for arguments that include a ShardedArray.
 
-    None is for all ufuncs without an implementation of their own. ``NotImplemented`` gathers the arrays.
+    If `ufunc` is None, register for all ufuncs without an implementation of their own. The arrays are gathered if the
+    implementation returns ``NotImplemented``.
     """
 
     def register(handler: H) -> H:
@@ -40,7 +41,7 @@ def implements_ufunc(ufunc: np.ufunc | None, method: str = "__call__") -> Callab
 
 
 def handler_of(ufunc: np.ufunc, method: str) -> Handler | None:
-    """Return the implementation of a ufunc's method; None where arrays are to be gathered."""
+    """Return the implementation of a ufunc's method; None if the arrays must be gathered."""
     _load_homes()
     return _TABLE.get((ufunc, method)) or _TABLE.get((None, method))
 
@@ -52,8 +53,8 @@ def _load_homes() -> None:
 
 
 def is_cached(ufunc: np.ufunc) -> bool:
-    """Return whether caches may hold a ufunc: not one of :func:`numpy.frompyfunc`, which has a single loop.
+    """Return whether caches may hold a ufunc; not one of :func:`numpy.frompyfunc`, which has a single loop.
 
-    Such a ufunc holds a Python function with all its references, and does not support weak references.
+    Such a ufunc keeps its Python function alive and does not support weak references.
     """
     return ufunc.ntypes > 1

@@ -31,7 +31,7 @@ _SPACE = re.compile(r"(?:\s+|/\*.*?\*/|//[^\n]*)*", re.DOTALL)
 _TOKEN = re.compile(r"[0-9]+|[A-Za-z_]\w*=?|<=|.|", re.ASCII)
 _MOST_DIGITS = 18
 _SHOWN = 60
-# XLA inserts a comment before each element of a long tuple whose number is a multiple of this.
+# XLA inserts a comment before every n-th element of a long tuple; this is n.
 _NUMBERED = 5
 
 
@@ -62,7 +62,7 @@ def write(sharding: Sharding) -> str:
 def parse(text: str, num_devices: int | None = None) -> Sharding:
     """Parse a sharding; see :meth:`Sharding.parse`."""
     if not isinstance(text, str):
-        raise TypeError(f"the text of a sharding is a str, got {shortened(text)} of type {type(text).__name__}")
+        raise TypeError(f"the text of a sharding must be a str, got {shortened(text)} of type {type(text).__name__}")
     reader = _Reader(text)
     found = _sharding(reader, num_devices)
     if reader.token:
@@ -99,7 +99,7 @@ class _Reader:
         if not (token.isascii() and token.isdigit()):
             self.fail("a number")
         if len(token) > _MOST_DIGITS:
-            self.refuse(f"is a number of {len(token)} digits: expected a device number")
+            self.refuse(f"a number has {len(token)} digits: expected a device number")
         self._next(self.position + len(token))
         return int(token)
 
@@ -112,7 +112,7 @@ class _Reader:
         return tuple(numbers)
 
     def pass_over_braces(self) -> None:
-        """Skip braces, whose quoted strings may contain further ones."""
+        """Skip a pair of braces and its contents; quoted strings may contain braces."""
         depth = 0
         for match in re.finditer(r'"(?:[^"\\]|\\.)*"|[{}]', self.text[self.position :]):
             depth += {"{": 1, "}": -1}.get(match[0], 0)
@@ -123,7 +123,7 @@ class _Reader:
         self.fail("'}'")
 
     def fail(self, expected: str, position: int | None = None) -> NoReturn:
-        self.refuse(f"expected {expected}" + ("" if self.token else ", and the text ends"), position)
+        self.refuse(f"expected {expected}" + ("" if self.token else ", but the text ends"), position)
 
     def refuse(self, reason: str, position: int | None = None) -> NoReturn:
         """Raise an error that shows the text around the position, with a mark below it."""
@@ -144,7 +144,7 @@ def _sharding(reader: _Reader, num_devices: int | None, *, is_element: bool = Fa
         reader.expect("}", "'}', which ends a sharding")
         return found
     if is_element:
-        reader.refuse("a tuple is inside a tuple: list the shardings of all its tensors in one", position)
+        reader.refuse("a tuple contains a tuple: list the shardings of all tensors in one tuple", position)
     elements: list[Sharding] = []
     while not reader.take("}"):
         if elements:
@@ -162,7 +162,7 @@ def _single(reader: _Reader, num_devices: int | None) -> Sharding:
         reader.expect("device=")
         position, device = reader.position, reader.number()
         if num_devices is not None and device >= num_devices:
-            reader.refuse(f"is device {device}, and there are {num_devices}", position)
+            reader.refuse(f"device {device} does not exist: there are {num_devices} devices, numbered from 0", position)
         return Sharding.maximal(device, num_devices)
     reader.expect("devices=", "'replicated', 'maximal device=', 'devices=[', 'manual', 'unknown' or 'unreduced'")
     return _tiled(reader)
@@ -174,11 +174,13 @@ def _tiled(reader: _Reader) -> Sharding:
     dimensions = reader.numbers("]")
     count = math.prod(dimensions)
     if count == 0:
-        reader.refuse(f"the numbers of tiles are {list(dimensions)}: write 1 where a dimension is not divided", start)
+        reader.refuse(
+            f"the numbers of tiles are {list(dimensions)}: write 1 for a dimension that is not divided", start
+        )
     if count == 1:
-        reader.refuse("is a tiling over one device: write {replicated} or {maximal device=0}", start)
+        reader.refuse("a tiling has one device: write {replicated} or {maximal device=0}", start)
     if count > MOST_DEVICES:
-        reader.refuse(f"are {count} tiles: the maximum is {MOST_DEVICES}", start)
+        reader.refuse(f"a tiling has {count} tiles: the maximum is {MOST_DEVICES}", start)
     is_listed = reader.token != "<="
     devices = _listed(reader, count) if is_listed else _grid(reader, count)
     found = Sharding.tiled(dimensions, devices, last_tile_dims=_groups(reader, len(dimensions)))
@@ -193,7 +195,7 @@ def _listed(reader: _Reader, count: int) -> Sequence[int]:
             reader.refuse(f"device {device} is listed twice", position)
         devices[device] = None
         if len(devices) > count:
-            reader.refuse(f"is one device more than the {count} tiles", position)
+            reader.refuse(f"the list has more devices than the {count} tiles: expected one for each tile", position)
         if not reader.take(","):
             break
     if len(devices) < count:
@@ -207,7 +209,7 @@ def _grid(reader: _Reader, count: int) -> Sequence[int]:
     start = reader.position
     shape = reader.numbers("]")
     if math.prod(shape) != count:
-        reader.refuse(f"is a grid of {math.prod(shape)} devices for {count} tiles", start)
+        reader.refuse(f"the grid has {math.prod(shape)} devices for {count} tiles: expected one for each tile", start)
     axes: tuple[int, ...] = (0,)
     if len(shape) > 1:
         reader.expect("T", "'T(', the order of the grid's axes")
@@ -215,7 +217,7 @@ def _grid(reader: _Reader, count: int) -> Sequence[int]:
         start = reader.position
         axes = reader.numbers(")")
         if sorted(axes) != list(range(len(shape))):
-            reader.refuse(f"are axes {list(axes)} of a grid that has 0 to {len(shape) - 1}: expected each once", start)
+            reader.refuse(f"the axes are {list(axes)}: expected each of 0 to {len(shape) - 1} once", start)
     return Iota(shape, axes).devices
 
 
@@ -231,7 +233,7 @@ def _groups(reader: _Reader, ndim: int) -> list[Subgroup]:
             if reader.token not in SUBGROUPS:
                 reader.fail(" or ".join(map(repr, SUBGROUPS)))
             if len(groups) == ndim:
-                reader.refuse(f"is one group more than the {ndim} dimensions of the tile assignment")
+                reader.refuse(f"the list has more groups than the {ndim} dimensions of the tile assignment")
             groups.append(reader.token)
             reader.take(reader.token)
     return groups

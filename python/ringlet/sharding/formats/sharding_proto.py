@@ -2,19 +2,14 @@
 
 The message, in Protocol Buffers' wire format (proto3)::
 
-    1   type                         enum; its names are those of `sharding.TYPES`, by their place there
-    3   tile_assignment_dimensions   repeated int64, packed
-    4   tile_assignment_devices      repeated int64, packed
-    5   tuple_shardings              repeated OpSharding
-    6   replicate_on_last_tile_dim   bool
-    8   last_tile_dims               repeated enum, packed
-    9   iota_reshape_dims            repeated int64, packed
-    10  iota_transpose_perm          repeated int32, packed
-    11  is_shard_group               bool
-    12  shard_group_id               int64
-    13  shard_group_type             enum; 0 for as, 1 for like
+    1   type                         enum: the position of its name in `sharding.TYPES` 3   tile_assignment_dimensions
+    repeated int64, packed 4   tile_assignment_devices      repeated int64, packed 5   tuple_shardings
+    repeated OpSharding 6   replicate_on_last_tile_dim   bool 8   last_tile_dims               repeated enum, packed 9
+    iota_reshape_dims            repeated int64, packed 10  iota_transpose_perm          repeated int32, packed 11
+    is_shard_group               bool 12  shard_group_id               int64 13  shard_group_type             enum; 0
+    for as, 1 for like
 
-Repeated numbers may be packed or separate when read, and fields in any order; they are written in this one. Unknown
+The parser accepts repeated numbers packed or separate, and fields in any order; the writer uses this order. Unknown
 fields are preserved.
 """
 
@@ -44,7 +39,7 @@ _SHARD_GROUP_TYPES: tuple[Literal["as"], Literal["like"]] = ("as", "like")
 
 
 def serialize(sharding: Sharding) -> bytes:
-    """Serialize a sharding with the bytes of protobuf; see :meth:`Sharding.serialized`."""
+    """Serialize a sharding to the same bytes as protobuf; see :meth:`Sharding.serialized`."""
     written = b"".join(_known_fields(sharding)) + sharding.unknown_fields
     return b"".join(item.written for item in sorted(fields(written), key=attrgetter("number")))
 
@@ -82,7 +77,7 @@ class _Message:
 def parse(data: bytes, num_devices: int | None = None) -> Sharding:
     """Parse a sharding; see :meth:`Sharding.from_serialized`."""
     if not isinstance(data, (bytes, bytearray, memoryview)):
-        raise TypeError(f"an OpSharding message is bytes, got {shortened(data)} of type {type(data).__name__}")
+        raise TypeError(f"an OpSharding message must be bytes, got {shortened(data)} of type {type(data).__name__}")
     message = _Message()
     try:
         for number, wire, value, written in fields(bytes(data)):
@@ -105,7 +100,9 @@ def _shard_group(numbers: dict[int, list[int]]) -> tuple[Literal["as", "like"], 
         return None
     (group,), (kind,) = ((numbers[number] or [0])[-1:] for number in (_SHARD_GROUP_ID, _SHARD_GROUP_TYPE))
     if group < 0 or kind not in (0, 1):
-        raise ShardingError(f"this OpSharding is of shard group {group}, type {kind}: expected 0 or more, 0 or 1")
+        raise ShardingError(
+            f"this OpSharding has shard group {group} of type {kind}: expected a group of 0 or more and type 0 or 1"
+        )
     return _SHARD_GROUP_TYPES[kind], group
 
 
@@ -121,7 +118,7 @@ def _sharding(message: _Message, num_devices: int | None) -> Sharding:
         return Sharding.of_tuple([parse(element, num_devices) for element in message.elements])
     if kind == "maximal":
         if len(numbers[_DEVICES]) != 1:
-            raise ShardingError(f"this OpSharding is MAXIMAL and on devices {numbers[_DEVICES]}: expected one")
+            raise ShardingError(f"this OpSharding is MAXIMAL but has devices {numbers[_DEVICES]}: expected one device")
         return Sharding.maximal(numbers[_DEVICES][0], num_devices)
     return _tiled(numbers) if kind == "tiled" else Sharding(kind, num_devices=num_devices)
 

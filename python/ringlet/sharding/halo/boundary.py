@@ -47,9 +47,8 @@ def boundary_of(given: Any, dtype: np.dtype[Any]) -> Boundary:
         return Boundary("constant") if given == "zero" else Boundary(given)
     if np.ndim(given) or not _can_hold(np.asarray(given), dtype):
         raise ValueError(
-            f"boundary {shortened(given)} is not a number that an array of {dtype} can hold: pass one that it "
-            "can, or one of "
-            f"{', '.join(map(repr, _NAMES))}"
+            f"boundary {shortened(given)} is not a number that an array of {dtype} can hold: pass a number that fits, "
+            f"or one of {', '.join(map(repr, _NAMES))}"
         )
     return Boundary("constant", given)
 
@@ -64,7 +63,7 @@ def _can_hold(number: Array, dtype: np.dtype[Any]) -> bool:
 
 @lru_cache(maxsize=4096)
 def segments(length: int, begin: int, end: int, kind: str) -> tuple[Segment, ...]:
-    """Return the sources of the elements of a region that may extend over both ends; none where the constant is."""
+    """Return the sources of a region that may extend over both ends; constant elements have no source."""
     if begin >= end:
         return ()
     if kind in ("constant", "nearest"):
@@ -85,7 +84,7 @@ def segments(length: int, begin: int, end: int, kind: str) -> tuple[Segment, ...
 
 
 def _source(start: int, stop: int, length: int, kind: str, number: int) -> slice:
-    """Return the elements of one image of the dimension: every other one is reflected."""
+    """Return the elements of one image of the dimension; every other image is reflected."""
     if kind != "reflect" or number % 2 == 0:
         return slice(start, stop)
     last = length - 1 - stop
@@ -107,9 +106,9 @@ def ranges_of(found: tuple[Segment, ...]) -> Ranges:
 
 
 def extended(x: Array, bounds: Bounds, boundaries: Boundaries) -> Array:
-    """Return a region of an array that may extend over its ends, read-only: a view if it does not, else a copy.
+    """Return a read-only region of an array: a view if the region lies inside the array, else a copy.
 
-    At corners outside of dimensions with different constants, the last dimension's applies.
+    At corners beyond dimensions with different constants, the constant of the last dimension applies.
     """
     if all(0 <= begin <= end <= length for (begin, end), length in zip(bounds, x.shape, strict=True)):
         part = x[tuple(itertools.starmap(slice, bounds))] if bounds else x[...]
@@ -130,7 +129,7 @@ def extended(x: Array, bounds: Bounds, boundaries: Boundaries) -> Array:
 
 
 def folded(part: Array, bounds: Bounds, shape: Shape, boundaries: Boundaries, tile: Box) -> Array:
-    """Return the gradient of a tile from that of :func:`extended`, including elements beyond the ends."""
+    """Return the gradient of a tile, given the gradient of :func:`extended`, including elements beyond the ends."""
     for axis, ((begin, end), length, boundary, side) in enumerate(zip(bounds, shape, boundaries, tile, strict=True)):
         if 0 <= begin <= side.start and side.stop <= end <= length:
             part = part[_along(axis, side.start - begin, side.stop - begin)]

@@ -18,9 +18,9 @@ Slices = tuple[slice, ...]
 
 
 class Block(NamedTuple):
-    """A block of adjacent outputs, and the positions of their windows: `places` count them, including padding.
+    """A block of adjacent outputs and the positions of their windows; `places` is their number, with padding.
 
-    `source` is the input range of these positions, `target` the positions of that input.
+    `source` is the input range of these positions, `target` the positions that the input has.
     """
 
     outputs: Slices
@@ -34,7 +34,7 @@ class Block(NamedTuple):
 def blocks(lengths: tuple[int, ...], counts: tuple[int, ...], windows: Windows, most: int) -> Iterator[Block]:
     """Divide outputs into blocks of about `most` window positions, whole along the last dimensions first.
 
-    `lengths` are those of the input, `counts` those of the outputs; `high` of a window does not matter.
+    `lengths` are the sizes of the input, `counts` the numbers of outputs; `high` of a window is not used.
     """
     for pieces in itertools.product(*_columns(lengths, counts, windows, most)):
         outputs, numbers, places, source, target, inside = zip(*pieces, strict=True) if pieces else ((),) * 6
@@ -88,6 +88,6 @@ def _seen(tap: int, window: Window, count: int) -> slice:
 
 
 def wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype for sums: float32 for floats of 16 bits and fewer."""
+    """Return the dtype for sums: float32 for floats of 16 bits or fewer."""
     is_short = dtype == np.float16 or (dtype.kind == "V" and dtype.itemsize <= 2)
     return np.dtype(np.float32) if is_short else dtype

@@ -34,15 +34,16 @@ def conv_general(
 ) -> Any:
     """Convolve along any number of spatial dimensions, as XLA does: kernels are not flipped.
 
-    Each device computes its tile of the result. Where spatial dimensions are divided, tiles read as much of their
-    neighbours as their windows reach, across any number of tiles; where devices share memory, that is a wider view.
+    Each device computes its tile of the result. If spatial dimensions are divided, each device also reads the
+    neighbouring elements in its windows, across any number of tiles; if devices share memory, nothing is copied.
 
     Parameters
     ----------
     x : array-like
         Batch, features and spatial dimensions, in the order of `dimension_numbers`.
     kernel : array-like
-        Input features (of one group), output features and spatial dimensions. Gathered where the latter are divided.
+        Input features (of one group), output features and spatial dimensions. Gathered if the spatial dimensions are
+        divided.
     window_strides : int or sequence of int
         Step of the windows along each spatial dimension.
     padding : str or sequence of (int, int)
@@ -52,7 +53,7 @@ def conv_general(
         Distance between elements of the input, and of the kernel, with zeros in between.
     dimension_numbers : None, str, three of str, or ConvDimensionNumbers
         Role of each dimension: ``("NHWC", "HWIO", "NHWC")``, or ``"b01f_01io->b01f"``. The default is batch, features,
-        spatial dimensions, and output features, input features, spatial ones for the kernel.
+        spatial dimensions, and for the kernel output features, input features, spatial dimensions.
     feature_group_count : int
         Number of groups of the features of `x`, each convolved separately with an equal number of output features.
     batch_group_count : int
@@ -61,8 +62,8 @@ def conv_general(
     Returns
     -------
     ShardedArray, or ndarray if neither is sharded
-        Data type as NumPy promotes. Divided along batch, output features and spatial dimensions as `x` and `kernel`
-        are; partial if input features are divided. Overflow does not warn, as with ``np.convolve``.
+        Data type by NumPy's promotion rules. Divided along batch, output features and spatial dimensions as `x` and
+        `kernel` are; partial if input features are divided. Overflow does not warn, as with ``np.convolve``.
 
     Raises
     ------
@@ -71,7 +72,7 @@ def conv_general(
 
     References
     ----------
-    jax-ml/jax, ``jax.lax.conv_general_dilated``: the same parameters mean the same.
+    jax-ml/jax, ``jax.lax.conv_general_dilated``: parameters of the same names have the same meaning.
 
     Examples
     --------
@@ -110,21 +111,21 @@ def conv_general_vjp(
     feature_group_count: int = 1,
     batch_group_count: int = 1,
 ) -> tuple[Any, Any]:
-    """Return the gradients of :func:`conv_general`, from that of its result.
+    """Return the gradients of :func:`conv_general`, given the gradient of its result.
 
     Parameters
     ----------
     x, kernel : array-like
         The operands of the convolution.
     cotangent : array-like
-        The gradient of the result, of its shape.
+        The gradient of the result, with the result's shape.
     window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, feature_group_count, batch_group_count
         As for :func:`conv_general`.
 
     Returns
     -------
     x_gradient, kernel_gradient : ShardedArray, or ndarray if none of the arrays is sharded
-        Where batch or spatial dimensions are divided, the kernel's gradient is partial: it is summed over devices when
+        If batch or spatial dimensions are divided, the kernel's gradient is partial and is summed over devices when
         used.
 
     Raises
@@ -217,7 +218,7 @@ def _frozen(option: Any) -> Any:
 class _TextKey(str):
     """Unhashable options, and numbers equal to integers, as text that can be a cache key.
 
-    Errors show it in its original form.
+    Errors show the original value.
     """
 
     __slots__ = ()

@@ -22,22 +22,22 @@ from ringlet.sharding.layout.layout import Array, Shape
 __all__ = ["convolve", "kernel_gradient"]
 
 
-# Scratch memory of a block: most of a second-level cache for matrices, of a first-level one for elements.
+# Scratch memory of a block: most of the L2 cache for matrix products, most of the L1 cache for elementwise ones.
 _MATRIX_BYTES = 768 << 10
 _ELEMENT_BYTES = 64 << 10
 # Up to this number of products for each element, multiplying elements is faster than such narrow matrix products.
 _FEW = 4
-# OpenBLAS multiplies matrices without copying below this number of products; matrices of this many rows pay off.
+# Below this number of products, OpenBLAS multiplies matrices without copying; minimum of rows for good speed.
 _SMALL, _LEAST_ROWS = 900_000, 256
 # Integers up to this magnitude are exact in float64, which has fast matrix products.
 _EXACT = 1 << 53
 
 
 def convolve(x: Array, kernel: Array, out: Array, windows: Windows, counts: tuple[int, ...] = ()) -> None:
-    """Fill one tile of outputs, or `counts` equal ones along each dimension of places, with the bits of separate calls.
+    """Fill one tile of outputs, or `counts` equal tiles along each dimension, with the bits of separate calls.
 
-    Arrays are x[*places, group, c], kernel[*window, group, c, o], out[*places, group, o]; `high` of a window does not
-    matter. Overflow does not warn, as with ``np.convolve``: products outside of all outputs are computed too.
+    Arrays are x[*places, group, c], kernel[*window, group, c, o], out[*places, group, o]; `high` of a window is not
+    used. Overflow does not warn, as with ``np.convolve``: products outside of all outputs are computed too.
     """
     if not out.size:
         return
@@ -53,7 +53,7 @@ def convolve(x: Array, kernel: Array, out: Array, windows: Windows, counts: tupl
 def _stacked(
     x: Array, kernel: Array, out: Array, windows: Windows, counts: tuple[int, ...]
 ) -> tuple[Array, Array, Array, Windows]:
-    """Rewrite the convolution of several tiles as that of one, with a dimension for the tiles."""
+    """Rewrite the convolution of several tiles as one convolution with an additional dimension for the tiles."""
     (block,) = blocks(x.shape[:-2], out.shape[:-2], windows, sys.maxsize)
     places = filled(x, block, x.dtype)
     sizes = [size // count for size, count in zip(out.shape, counts, strict=False)]
@@ -68,7 +68,7 @@ def _stacked(
 
 
 def kernel_gradient(x: Array, cotangent: Array, gradient: Array, windows: Windows) -> None:
-    """Fill gradient[*window, group, c, o] of a kernel from that of a tile of outputs, cotangent[*places, group, o]."""
+    """Fill a kernel's gradient[*window, group, c, o] from the outputs' gradient, cotangent[*places, group, o]."""
     if not gradient.size or not x.size or not cotangent.size:
         gradient[...] = 0
     else:
@@ -158,9 +158,9 @@ def _convolve_matrices(x: Array, weights: Array, out: Array, windows: Windows) -
 class _Seamless(NamedTuple):
     """Scratch memory for blocks of one size, with cached views.
 
-    Rows of places[*places, c] are as long as several adjacent windows. matrices[*outer, first, row, window and c]: for
-    each row of the window, as many as windows have elements. sums[2, *outputs, o], of products and one product, and
-    products[2, *outer, first, row, o] are the same memory.
+    A row of places[*places, c] has the length of several adjacent windows. matrices[*outer, first, row, window and c]:
+    one view for each row of the window. sums[2, *outputs, o] has the sum of the products and one product; products has
+    the same memory, as [2, *outer, first, row, o].
     """
 
     memory: Array
@@ -171,11 +171,11 @@ class _Seamless(NamedTuple):
 
 
 def _convolve_seamless(x: Array, weights: Array, out: Array, windows: Windows) -> None:
-    """Convolve with windows that overlap in memory, instead of copies of them.
+    """Convolve with windows that overlap in memory instead of copied windows.
 
-    Of adjacent windows, each `size`-th begins where the previous one ends: they are the rows of a matrix inside the
-    input, and so are those from the second one on, and so forth. If rows of places hold a whole number of such windows,
-    the matrix continues from one row of places to the next. Its elements on the seam belong to no output.
+    Every `size`-th window begins at the end of the previous one, so these windows are the rows of a matrix inside the
+    input; a second matrix begins with the second window, and so on. If rows of places hold a whole number of such
+    windows, the matrix continues from one row of places to the next. Its rows on the seam belong to no output.
     """
     size, (c, o) = windows[-1].size, weights.shape[-2:]
     factors = weights.reshape(-1, size * c, o)
@@ -214,7 +214,7 @@ def _seamless(block: Block, windows: Windows, features: tuple[int, int], dtype: 
 
 
 def _is_seamless(windows: Windows, count: int, features: Sequence[int]) -> bool:
-    """Return whether the stride is 1, few windows lie on a seam, and copies would not be small beside the outputs."""
+    """Return whether the stride is 1, few windows lie on a seam, and copies would not be small compared to outputs."""
     size, (c, o) = windows[-1].size, features
     is_dense = all(window.stride == 1 for window in windows) and windows[-1].reach == size > 1
     return is_dense and size * c >= o and 10 * _seamless_width(size, count) <= 11 * count
@@ -240,8 +240,8 @@ def _matrices(
 ) -> Iterator[tuple[Block, list[Array]]]:
     """Yield, block by block, matrices whose products with parts of the kernel sum up to the outputs.
 
-    With a stride of 1, there is a matrix for each row of the window, which overlaps those of adjacent rows in memory.
-    Otherwise there is one with the whole window.
+    With a stride of 1, each row of the window has a matrix that overlaps the matrices of adjacent rows in memory.
+    Otherwise one matrix has the whole window.
     """
     c = x.shape[-1]
     # Dimensions of the window with separate matrices.
@@ -275,7 +275,7 @@ def _windowed(places: Array, counts: Sequence[int], num_outer: int, inner: Windo
 
 
 def _joined(rows: Array) -> Array:
-    """View rows along the last two dimensions as rows of one matrix; they are contiguous."""
+    """View contiguous rows along the last two dimensions as rows of one matrix."""
     return rows.reshape(*rows.shape[:-3], -1, rows.shape[-1]) if rows.ndim > 2 else rows
 
 
@@ -293,7 +293,7 @@ class _Scratch:
 
 
 def _store(total: Array, target: Array) -> None:
-    """Write sums to their target; integers wrap, as NumPy's do."""
+    """Write sums to their target; integers wrap on overflow, as in NumPy."""
     if total.dtype.kind == "f" and target.dtype.kind in "iu":
         total = total.astype(np.int64)
     np.copyto(target, total, casting="unsafe")

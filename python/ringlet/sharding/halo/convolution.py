@@ -34,10 +34,10 @@ class Options(NamedTuple):
 
 
 class Product(NamedTuple):
-    """One of the three products of a convolution: its result, the gradient of its input, or that of its kernel.
+    """One of the three products of a convolution: its result, or the gradient of its input or kernel.
 
-    `windows` are on the dimensions `seen` of the first operand; `outputs` are the dimensions, for each window, of the
-    result, or of the second operand for the kernel's gradient.
+    `windows` lie on the dimensions `seen` of the first operand. `outputs` has, for each window, the dimension of the
+    result or, for the kernel's gradient, of the second operand.
     """
 
     factor_map: FactorMap
@@ -76,7 +76,7 @@ class Convolution:
         return max(1.0, math.prod(self.rhs_shape) / max(1, self.rhs_shape[self.numbers.rhs_spec[0]]) / 4)
 
     def inputs(self, tile: Array) -> Array:
-        """View a tile of the input that has elements as ``[batch, *spatial, group, feature]``."""
+        """View a non-empty tile of the input as ``[batch, *spatial, group, feature]``."""
         batch, features, *spatial = self.numbers.lhs_spec
         view = tile.transpose(batch, *spatial, features)
         if self.batch_groups > 1:
@@ -86,20 +86,20 @@ class Convolution:
         return self._in_groups(view, self.lhs_shape[features])
 
     def outputs(self, tile: Array) -> Array:
-        """View a tile of the result that has elements as ``[batch, *spatial, group, feature]``."""
+        """View a non-empty tile of the result as ``[batch, *spatial, group, feature]``."""
         batch, features, *spatial = self.numbers.out_spec
         return self._in_groups(tile.transpose(batch, *spatial, features), self.out_shape[features])
 
     def kernels(self, tile: Array) -> Array:
-        """View a tile of the kernel that has elements as ``[1, *spatial, group, input, output]``."""
+        """View a non-empty tile of the kernel as ``[1, *spatial, group, input, output]``."""
         outputs, inputs, *spatial = self.numbers.rhs_spec
         view = tile.transpose(*spatial, inputs, outputs)[np.newaxis]
         return np.swapaxes(self._in_groups(view, self.rhs_shape[outputs]), -2, -3)
 
     def tiles_of(self, product: Product, counts: tuple[int, ...]) -> tuple[int, ...] | None:
-        """Return the number of tiles along each dimension of places, given those along a product's result.
+        """Return the number of tiles along each dimension of places, given the numbers along a product's result.
 
-        None for the kernel gradient, where features are divided, and where a tile has no inputs and is zero.
+        None for the kernel gradient, if features are divided, or if a tile has no inputs and is therefore zero.
         """
         if product is self.to_kernel:
             return None
@@ -115,7 +115,7 @@ class Convolution:
         return (counts[batch] if self.batch_groups == 1 else 1, *tiles)
 
     def factors(self, factor_map: FactorMap, operands: Sequence[Any]) -> FactorMap:
-        """Return the factor map of a product: groups stay together unless each tile has whole ones."""
+        """Return the factor map of a product: groups stay together unless each tile has whole groups."""
         counts = [
             cut.count
             for labels, x in zip(factor_map.operands, operands, strict=True)
@@ -135,10 +135,10 @@ class Convolution:
 
 @lru_cache(maxsize=1024)
 def convolution_of(lhs_shape: Shape, rhs_shape: Shape, options: Options) -> Convolution:
-    """Return the convolution of input and kernel; ValueError for inconsistent arguments."""
+    """Return the convolution of input and kernel; raise ValueError for inconsistent arguments."""
     if len(lhs_shape) != len(rhs_shape) or len(lhs_shape) < 2:
         raise ValueError(
-            f"cannot convolve shape {lhs_shape} with a kernel of shape {rhs_shape}: both have batch (or output "
+            f"cannot convolve shape {lhs_shape} with a kernel of shape {rhs_shape}: both must have batch (or output "
             "features), features and the same number of spatial dimensions"
         )
     numbers = dimension_numbers_of(options.dimension_numbers, len(lhs_shape))
@@ -184,7 +184,7 @@ def _check_groups(
     if min(counts) < 1 or (feature_groups > 1 and batch_groups > 1):
         raise ValueError(
             f"feature_group_count is {feature_groups!r} and batch_group_count {batch_groups!r}: expected whole numbers "
-            "of 1 or more, and not both more than 1"
+            "of 1 or more, at least one of them 1"
         )
     if features != inputs * feature_groups:
         raise ValueError(
@@ -210,7 +210,7 @@ def _check_padding(options: Options) -> None:
 
 
 def _labels(numbers: ConvDimensionNumbers, feature_groups: int, batch_groups: int) -> list[Labels]:
-    """Return the factors of input, kernel and result: batch n, features c and o, groups g, numbers for spatial ones."""
+    """Return the factors of input, kernel and result: batch n, features c and o, groups g, spatial numbers."""
     spatial = range(len(numbers.lhs_spec) - 2)
     lhs: Labels
     rhs: Labels

@@ -1,4 +1,4 @@
-"""Correlation of sharded and plain arrays with a kernel, in any number of dimensions and as NumPy's functions."""
+"""Correlation of sharded and plain arrays with a kernel, in any number of dimensions or with NumPy's functions."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _MODES = ("valid", "same", "full")
 def correlate(x: Any, kernel: Any, mode: str = "valid") -> Any:
     """Correlate an array of any number of dimensions with a kernel.
 
-    Element k of the result is the sum over all i of ``x[k + i] * conj(kernel[i])``, in the mode ``"valid"``; the other
-    modes have more at the ends, where `x` is padded with zeros.
+    In mode ``"valid"``, element k of the result is the sum over all i of ``x[k + i] * conj(kernel[i])``; the other
+    modes have more elements at the ends, where `x` is padded with zeros.
 
     Parameters
     ----------
     x : array-like
     kernel : array-like
-        Of the same rank. Gathered if it is divided.
+        Must have as many dimensions as `x`. Gathered if divided.
     mode : {"valid", "same", "full"}
-        Only where the whole kernel lies on `x`; as many elements as `x` has, the kernel's centre on each; or wherever
-        they overlap.
+        Positions of the kernel: those with the whole kernel on `x`, those with the kernel's centre on `x`, or all that
+        overlap `x`.
 
     Returns
     -------
@@ -48,8 +48,8 @@ def correlate(x: Any, kernel: Any, mode: str = "valid") -> Any:
 
     References
     ----------
-    numpy, ``numpy.correlate``; scipy, ``scipy.signal.correlate``: the same, except for ``"valid"`` with a kernel that
-    is larger than `x`, which has no elements here.
+    numpy, ``numpy.correlate``; scipy, ``scipy.signal.correlate``: the same results, except that ``"valid"`` with a
+    kernel larger than `x` returns no elements here.
 
     Examples
     --------
@@ -68,19 +68,19 @@ def correlate(x: Any, kernel: Any, mode: str = "valid") -> Any:
 
 
 def correlate_vjp(x: Any, kernel: Any, cotangent: Any, mode: str = "valid") -> tuple[Any, Any]:
-    """Return the gradients of :func:`correlate`, from that of its result.
+    """Return the gradients of :func:`correlate`, given the gradient of its result.
 
     Parameters
     ----------
     x, kernel, mode
         Arguments of :func:`correlate`.
     cotangent : array-like
-        The gradient of the result, of its shape.
+        The gradient of the result, with the result's shape.
 
     Returns
     -------
     x_gradient, kernel_gradient : ShardedArray, or ndarray if none of the arrays is sharded
-        The second is partial where `x` is divided.
+        The kernel's gradient is partial if `x` is divided.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def numpy_convolve(a: Any, v: Any, mode: str = "full") -> Any:
     """Run ``np.convolve`` tile by tile."""
     a, v = as_operand(a), as_operand(v)
     if 0 in (a.size, v.size):
-        np.convolve(np.empty(min(a.size, 1)), np.empty(min(v.size, 1)))  # raises, and names the empty one
+        np.convolve(np.empty(min(a.size, 1)), np.empty(min(v.size, 1)))  # raises an error that names the empty array
     return _run_numpy(np.convolve, *((v, a) if a.shape < v.shape else (a, v)), mode)
 
 
@@ -154,7 +154,7 @@ def _windows(x: Any, kernel: Any, mode: str) -> Windows:
 
 
 def _padding(size: int, mode: str) -> tuple[int, int]:
-    """Return the zeros before and after; of an even kernel, the later one of its two in the middle counts."""
+    """Return the zeros before and after; the centre of an even kernel is the later of its two middle elements."""
     low = {"valid": 0, "same": size // 2, "full": size - 1}[mode]
     return low, low if mode == "full" else max(0, size - 1 - low) if mode == "same" else 0
 
@@ -169,7 +169,7 @@ def _run(
     outputs: int | None = None,
     dtype: Any = None,
 ) -> Any:
-    """Apply windows to the first operand; `outputs` is 1 if the second has an element for each window."""
+    """Apply windows to the first operand; `outputs` is 1 if the second operand has an element for each window."""
     dimensions = tuple(range(len(shape)))
     none = (None,) * len(shape)
 

@@ -20,11 +20,11 @@ class ConvDimensionNumbers(NamedTuple):
     Parameters
     ----------
     lhs_spec : tuple of int
-        Of the input: batch, features, then the spatial ones.
+        Dimensions of the input: batch, features, then spatial dimensions.
     rhs_spec : tuple of int
-        Of the kernel: output features, input features, then the spatial ones.
+        Dimensions of the kernel: output features, input features, then spatial dimensions.
     out_spec : tuple of int
-        Of the result: batch, features, then the spatial ones.
+        Dimensions of the result: batch, features, then spatial dimensions.
 
     References
     ----------
@@ -43,17 +43,17 @@ class ConvDimensionNumbers(NamedTuple):
     out_spec: Spec
 
 
-# XLA's text has numbers for spatial dimensions, and otherwise the letters of JAX's strings.
+# XLA's text has numbers for spatial dimensions, and other letters than JAX's strings.
 _TEXT = re.compile(r"\s*([0-9bf]+)_([0-9io]+)->([0-9bf]+)\s*")
 _LETTERS = str.maketrans("bfio", "NCIO")
 
 
 def dimension_numbers_of(given: Any, ndim: int) -> ConvDimensionNumbers:
-    """Parse dimension numbers; ValueError for another form.
+    """Parse dimension numbers; raise ValueError for any other form.
 
-    None is batch (or output features), features, spatial dimensions. One string is XLA's, ``"b01f_01io->b01f"``. Three
-    are of letters: N and C for batch and features of input and result, O and I for output and input features of the
-    kernel, anything else for a spatial dimension, in order of the kernel's.
+    None means batch (or output features), features, spatial dimensions. One string has XLA's form,
+    ``"b01f_01io->b01f"``. Three strings consist of letters: N and C for batch and features of input and result, O and I
+    for output and input features of the kernel, any other letter for a spatial dimension, in the kernel's order.
     """
     if given is None:
         return ConvDimensionNumbers(*(tuple(range(ndim)),) * 3)

@@ -1,4 +1,4 @@
-"""Runs operations whose tiles need more of their operands than the same tile."""
+"""Halo operations: each tile of the result needs more of an operand than the same tile."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def apply_with_halo(
 ) -> Any:
     """Run an operation on tiles and their halos.
 
-    ``kernel(buffers, boxes, out, out_box)`` fills `out`, box `out_box` of the result, from `boxes` of `buffers`, one
-    for each operand, of its shape. ``needs(operand, counts)`` returns the ranges that each tile needs of an operand,
-    given the number of tiles along each of its dimensions. `at_once` returns, for small work in shared memory, a kernel
-    that fills all tiles in one call, with the bits of separate calls, for a number of equal tiles along each dimension
-    of the result, or None.
+    ``kernel(buffers, boxes, out, out_box)`` fills `out`, which is box `out_box` of the result, from `boxes` of
+    `buffers`; each operand has one buffer, with the operand's shape. ``needs(operand, counts)`` returns the ranges that
+    each tile needs of an operand, given the number of tiles along each of its dimensions. `at_once` is for small work
+    in shared memory: given the number of equal tiles along each dimension of the result, it returns a kernel that fills
+    all tiles in one call with the bits of separate calls, or None.
     """
     if not any(isinstance(x, ShardedArray) for x in operands):
         out = np.empty(shape, dtype)
@@ -76,7 +76,7 @@ def apply_with_halo(
 
 
 def as_operand(given: ArrayLike) -> Any:
-    """Return an operand: a sharded array unchanged, anything else as an ndarray; TypeError for a masked one."""
+    """Return a sharded array unchanged and other values as an ndarray; raise TypeError for a masked array."""
     if isinstance(given, np.ma.MaskedArray):
         raise TypeError("a masked array would lose its mask: pass array.filled(0), or another suitable fill value")
     return given if isinstance(given, ShardedArray) else np.asarray(given)
@@ -86,7 +86,8 @@ def check_cotangent(cotangent: Any, shape: Shape) -> None:
     """Check that a gradient has the shape of the result."""
     if cotangent.shape != shape:
         raise ValueError(
-            f"the gradient has shape {cotangent.shape}, and the result {shape}: pass a gradient of the result's shape"
+            f"the gradient has shape {cotangent.shape}, expected the result's shape {shape}: pass a gradient of that "
+            "shape"
         )
 
 

@@ -1,4 +1,4 @@
-"""Halo exchange: messages that bring tiles the elements they need of their neighbours."""
+"""Halo exchange: messages that send each tile the elements that it needs of its neighbours."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ __all__ = ["Exchange", "exchange_halo", "plan_exchange"]
 
 @dataclass(frozen=True)
 class Exchange:
-    """Plan of a halo exchange: the box around what each device needs, and sequential rounds of messages.
+    """Plan of a halo exchange: the box around the elements that each device needs, and rounds of messages.
 
-    Each round forwards what the previous one received; `collectives` has one for each dimension and distance.
+    Each round may forward elements received in earlier rounds; `collectives` has one entry for each dimension and
+    distance.
     """
 
     boxes: tuple[Box, ...]
@@ -49,7 +50,7 @@ def plan_exchange(
     """Plan a halo exchange, dimension by dimension.
 
     Elements received along one dimension are forwarded along the next, so that corners need no messages of their own.
-    Each device receives from the corresponding holder of another tile: of a partial array, from the same part.
+    Each device receives from the corresponding holder of another tile, in a partial array from the same part.
     `held_layout` has the boxes that devices already have, if larger than those of `layout`.
     """
     has = held_layout.boxes(shape) if held_layout is not None else (None,) * layout.num_devices
@@ -123,10 +124,10 @@ def _within(box: Box, other: Box) -> bool:
 def exchange_halo(
     x: Any, layout: Layout, needs: Needs, group: DeviceGroup, given: Any = None
 ) -> tuple[Sequence[Any], tuple[Box, ...]]:
-    """Send each device what it needs of an array; nothing moves where memory is shared.
+    """Send each device the elements that it needs of an array; nothing moves if memory is shared.
 
-    Returns, for each device, a read-only array of the whole's shape with the values in its box, and the boxes. If each
-    device's box was in its box of `given`, the source of `x`, it already has more than its box.
+    Return, for each device, a read-only array of the whole's shape with the values in its box, and the boxes. `given`
+    is the source of `x`: devices already have its boxes, which may be larger than those of `x`.
     """
     if not isinstance(x, ShardedArray):
         return (x,) * group.num_devices, plan_exchange(x.shape, x.dtype, layout, needs, group).boxes

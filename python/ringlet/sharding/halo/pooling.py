@@ -39,19 +39,19 @@ def max_pool(
     padding : str or sequence of (int, int)
         ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"``, or the padding before and after each spatial dimension.
     data_format : str, optional
-        A letter for each dimension, N for the batch and C for features: ``"NCHW"``. The default is batch first and
-        features last.
+        A letter for each dimension, N for the batch and C for features, such as ``"NCHW"``. The default is batch first
+        and features last.
 
     Returns
     -------
     ShardedArray, or ndarray if `x` is not sharded
-        Divided as `x` is. Where spatial dimensions are divided, tiles read as much of their neighbours as windows
-        reach.
+        Divided as `x` is. If spatial dimensions are divided, each tile also reads the neighbouring elements in its
+        windows.
 
     Raises
     ------
     ValueError
-        If the numbers do not fit the array.
+        If a size, stride or padding does not fit the array.
 
     Examples
     --------
@@ -74,14 +74,15 @@ def max_pool_vjp(
     *,
     data_format: str | None = None,
 ) -> Any:
-    """Return the gradient of :func:`max_pool`, from that of its result.
+    """Return the gradient of :func:`max_pool`, given the gradient of its result.
 
     Parameters
     ----------
     x : array-like
         The operand of the pooling.
     cotangent : array-like
-        The gradient of the result, of its shape. The first maximum of each window, in row-major order, receives it.
+        The gradient of the result, with the result's shape. The first maximum of each window, in row-major order,
+        receives it.
     window_shape, strides, padding, data_format
         As for :func:`max_pool`.
 
@@ -132,7 +133,7 @@ def avg_pool(
     Raises
     ------
     ValueError
-        If the numbers do not fit the array.
+        If a size, stride or padding does not fit the array.
 
     Examples
     --------
@@ -161,14 +162,14 @@ def avg_pool_vjp(
     data_format: str | None = None,
     count_include_pad: bool = False,
 ) -> Any:
-    """Return the gradient of :func:`avg_pool`, from that of its result.
+    """Return the gradient of :func:`avg_pool`, given the gradient of its result.
 
     Parameters
     ----------
     x : array-like
         The operand of the pooling; only its shape matters.
     cotangent : array-like
-        The gradient of the result, of its shape.
+        The gradient of the result, with the result's shape.
     window_shape, strides, padding, data_format, count_include_pad
         As for :func:`avg_pool`.
 
@@ -206,9 +207,8 @@ def _pool_windows(
     spatial = _spatial(x.ndim, data_format)
     if not spatial and not (isinstance(window_shape, Sequence) and not window_shape):
         raise ValueError(
-            f"window_shape is {shortened(window_shape)}, and an array of shape {x.shape} has no spatial "
-            "dimensions, only "
-            "batch and features: add those, as in x[np.newaxis, ..., np.newaxis], or use "
+            f"window_shape is {shortened(window_shape)}, but an array of shape {x.shape} has only batch and feature "
+            "dimensions: add spatial ones, as in x[np.newaxis, ..., np.newaxis], or use "
             "ringlet.sharding.reduce_window, whose windows lie along all dimensions"
         )
     sizes = per_dimension("window_shape", window_shape, len(spatial))
@@ -233,7 +233,7 @@ def _spatial(ndim: int, data_format: Any) -> list[int]:
 
 @lru_cache(maxsize=256)
 def _counts(shape: Shape, windows: Windows, dtype: np.dtype[Any], count_include_pad: bool) -> Array:
-    """Return the number of elements of each mean, broadcastable; 1 where there are none."""
+    """Return the number of elements of each window as a broadcastable array; 1 for empty windows."""
     counts: Any = np.ones((1,) * len(shape), dtype)
     for axis, (length, window) in enumerate(zip(shape, windows, strict=True)):
         if window == POINTWISE:

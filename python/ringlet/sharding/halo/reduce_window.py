@@ -42,7 +42,7 @@ _BLOCK_BYTES = 256 << 10
 
 
 def identity_of(function: Any, dtype: np.dtype[Any]) -> Any:
-    """Return the identity of a function; ValueError if it has none."""
+    """Return the identity of a function; raise ValueError if it has none."""
     if function in (np.maximum, np.minimum, np.fmax, np.fmin):
         return identity(Op.MAX if function in (np.maximum, np.fmax) else Op.MIN, dtype)
     if not isinstance(function, np.ufunc) or (function.nin, function.nout) != (2, 1) or function.identity is None:
@@ -54,9 +54,9 @@ def identity_of(function: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def reduce_windows(x: Array, out: Array, windows: Windows, function: np.ufunc) -> None:
-    """Fill a tile of outputs with the reductions of their windows, computed in its dtype.
+    """Fill a tile of outputs with the reductions of their windows, computed in the dtype of `out`.
 
-    `high` of a window does not matter; :func:`identity_of` accepts the function.
+    `high` of a window is not used. The function must have an identity.
     """
     identity = identity_of(function, out.dtype)
     if not x.size or not all(window.size for window in windows):
@@ -83,11 +83,11 @@ def _reduced(part: Array, counts: tuple[int, ...], windows: Windows, function: n
 def choice_gradient(
     x: Array, cotangent: Array, gradient: Array, windows: Windows, *, function: np.ufunc, begins: tuple[int, ...]
 ) -> None:
-    """Fill a tile of the input's gradient where windows are reduced to one of their elements, by maximum or minimum.
+    """Fill a tile of the input's gradient for maximum or minimum, which select one element of each window.
 
-    The gradient belongs to the first element, in row-major order, that equals the result: where that is NaN, the first
-    NaN. `x` has the inputs of the windows in `cotangent`, the gradient of the outputs whose windows overlap the tile,
-    which begins in `x` at `begins`.
+    The first element in row-major order that equals the result receives the gradient; if the result is NaN, the first
+    NaN does. `cotangent` is the gradient of the outputs whose windows overlap the tile, `x` has the inputs of these
+    windows, and the tile begins in `x` at `begins`.
     """
     gradient[...] = 0
     if not x.size or not all(window.size for window in windows):
@@ -161,7 +161,7 @@ def reduce_window(
 
     References
     ----------
-    jax-ml/jax, ``jax.lax.reduce_window``: parameters of the same names mean the same.
+    jax-ml/jax, ``jax.lax.reduce_window``: parameters of the same names have the same meaning.
 
     Examples
     --------
@@ -195,14 +195,14 @@ def reduce_window_vjp(
     base_dilation: Numbers = 1,
     window_dilation: Numbers = 1,
 ) -> Any:
-    """Return the gradient of :func:`reduce_window`, from that of its result.
+    """Return the gradient of :func:`reduce_window`, given the gradient of its result.
 
     Parameters
     ----------
     x : array-like
         The operand of the reduction.
     cotangent : array-like
-        The gradient of the result, of its shape.
+        The gradient of the result, with the result's shape.
     function : {np.add, np.maximum, np.minimum}
         For maxima and minima, the first extreme element of a window, in row-major order, receives the whole gradient.
     window_dimensions, window_strides, padding, base_dilation, window_dilation
@@ -256,7 +256,7 @@ def reduced(name: str, x: Any, function: np.ufunc, windows: Windows, dtype: np.d
 
 
 def gradient(name: str, x: Any, cotangent: Any, function: np.ufunc, windows: Windows) -> Any:
-    """Return the gradient of an array whose windows were reduced; ValueError if the function's is not supported."""
+    """Return the gradient of an array whose windows were reduced; raise ValueError for an unsupported function."""
     check_cotangent(cotangent, counted(x.shape, windows))
     turned = tuple(window.transposed(length) for window, length in zip(windows, x.shape, strict=True))
     if function is np.add:

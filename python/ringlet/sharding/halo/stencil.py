@@ -35,7 +35,7 @@ __all__ = ["map_halo", "map_halo_vjp"]
 
 Depth = int | Sequence[int | tuple[int, int]]
 
-# Functions allocate several arrays as large as their argument: much faster in the cache than in memory.
+# Functions allocate several arrays as large as their argument, which is much faster in the cache than in memory.
 _PART_BYTES = 256 << 10
 
 
@@ -43,7 +43,7 @@ def map_halo(function: Callable[[Array], Any], x: Any, depth: Depth, boundary: A
     """Apply a function to each part of an array together with the elements around it.
 
     For stencils: the result of `function` for an element must depend only on it and its neighbours up to `depth` away.
-    The result is then the same however `x` is divided, and whatever parts `function` is called for.
+    The result then depends neither on the division of `x` nor on the parts for which `function` is called.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ def map_halo(function: Callable[[Array], Any], x: Any, depth: Depth, boundary: A
         several threads.
     x : array-like
     depth : int or sequence of (int or (int, int))
-        Distance of neighbours, for all dimensions or for each; before and after the element, if they differ. May exceed
-        the size of a tile.
+        Distance to the farthest neighbour, for all dimensions or for each; a pair has the distances before and after
+        the element. May exceed the size of a tile.
     boundary : str, number, or sequence of one for each dimension
         Elements beyond the ends: ``"zero"`` or a number; ``"reflect"``: the elements in reverse order, beginning with
         the last one; ``"nearest"``: the last one; ``"periodic"``: the array again.
@@ -62,8 +62,7 @@ def map_halo(function: Callable[[Array], Any], x: Any, depth: Depth, boundary: A
     Returns
     -------
     ShardedArray, or ndarray if `x` is not sharded
-        Of the shape of `x`, divided as it is, and of the dtype that `function` returns; that of `x` if there are no
-        elements.
+        Has the shape and division of `x` and the dtype that `function` returns, or the dtype of `x` if `x` is empty.
 
     Raises
     ------
@@ -72,7 +71,7 @@ def map_halo(function: Callable[[Array], Any], x: Any, depth: Depth, boundary: A
 
     See Also
     --------
-    map_halo_vjp : Its gradient.
+    map_halo_vjp : The gradient of this function.
 
     References
     ----------
@@ -121,7 +120,7 @@ def map_halo(function: Callable[[Array], Any], x: Any, depth: Depth, boundary: A
 def map_halo_vjp(
     function_vjp: Callable[[Array, Array], Any], x: Any, cotangent: Any, depth: Depth, boundary: Any = "zero"
 ) -> Any:
-    """Return the vector-Jacobian product of :func:`map_halo`: the cotangent of its input, given that of its result.
+    """Return the vector-Jacobian product of :func:`map_halo`: the cotangent of its input.
 
     Parameters
     ----------
@@ -131,7 +130,7 @@ def map_halo_vjp(
     x : array-like
         The argument of the function.
     cotangent : array-like
-        The gradient of the result, of its shape.
+        The gradient of the result, with the result's shape.
     depth, boundary
         As for :func:`map_halo`.
 
@@ -160,7 +159,7 @@ def map_halo_vjp(
     view = _view(x, depth, boundary)
     outputs = view._replace(depths=((0, 0),) * x.ndim, reaches=tuple(map(max, view.depths)))
     inputs = view._replace(reaches=outputs.reaches)
-    # Outputs beyond the ends of a periodic array are separate outputs, with other images of the array around them.
+    # Outputs beyond the ends of a periodic array are separate outputs, surrounded by other images of the array.
     once = tuple(Boundary("constant") if b.kind == "periodic" else b for b in view.boundaries)
     dimensions = tuple(range(x.ndim))
 
@@ -190,7 +189,7 @@ def map_halo_vjp(
 
 
 class _View(NamedTuple):
-    """Halo of a part: `reaches` is the extent of affected outputs in each dimension, `depths` that of their inputs."""
+    """Halo of a part: `reaches` has the extent of affected outputs along each dimension, `depths` of their inputs."""
 
     shape: Shape
     depths: tuple[tuple[int, int], ...]
@@ -198,7 +197,7 @@ class _View(NamedTuple):
     reaches: tuple[int, ...]
 
     def bounds(self, part: Box) -> Bounds:
-        """Return the bounds, which may be beyond the ends."""
+        """Return the bounds of a part with its halo, which may lie beyond the ends of the array."""
         return tuple(self.along(dimension, side.start, side.stop) for dimension, side in enumerate(part))
 
     def along(self, dimension: int, begin: int, end: int) -> tuple[int, int]:
@@ -239,8 +238,8 @@ def _applied(function: Callable[[Array], Any], buffer: Array, part: Box, view: _
         return result
     if result.shape != seen.shape:
         raise ValueError(
-            f"the function returned shape {result.shape} for a part of shape {seen.shape}: expected {shape}, "
-            f"without the halo of {view.depths}, or {seen.shape}, of which the halo is then removed"
+            f"the function returned shape {result.shape} for a part of shape {seen.shape}: expected {shape}, without "
+            f"the halo of {view.depths}, or {seen.shape}, from which the halo is then removed"
         )
     inner: Array = result[
         tuple(slice(before, before + size) for (before, _), size in zip(view.depths, shape, strict=True))
@@ -261,12 +260,13 @@ def _view(x: Any, depth: Any, boundary: Any) -> _View:
     exact = tuple(tuple(whole_number(number) for number in pair) for pair in pairs)
     if len(exact) != x.ndim or any(len(pair) != 2 or any(n is None or n < 0 for n in pair) for pair in exact):
         raise ValueError(
-            f"depth is {shortened(depth)}: expected a number of 0 or more, or one, or a pair of them, for each "
-            f"of {x.ndim} "
-            "dimensions"
+            f"depth is {shortened(depth)}: expected a number of 0 or more, or a number or pair of numbers for each of "
+            f"{x.ndim} dimensions"
         )
     each = list(boundary) if isinstance(boundary, (list, tuple)) else [boundary] * x.ndim
     if len(each) != x.ndim:
-        raise ValueError(f"boundary is {shortened(boundary)}: expected one, or one for each of {x.ndim} dimensions")
+        raise ValueError(
+            f"boundary is {shortened(boundary)}: expected one boundary, or one for each of {x.ndim} dimensions"
+        )
     boundaries = tuple(boundary_of(one, x.dtype) for one in each)
     return _View(x.shape, exact, boundaries, (0,) * x.ndim)  # type: ignore[arg-type]

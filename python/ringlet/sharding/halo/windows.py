@@ -29,16 +29,16 @@ __all__ = [
 Numbers = int | Sequence[int]
 Padding = str | Sequence[tuple[int, int]]
 Ranges = tuple[tuple[int, int], ...]
-# For each dimension of an array, the ranges that each of its tiles needs, in order; None for the tile alone.
+# For each dimension of an array, the ranges that its tiles need, in order; None if a tile needs only itself.
 Needs = tuple[tuple[Ranges, ...] | None, ...]
 
 
 class Window(NamedTuple):
     """Windows along one dimension.
 
-    Between adjacent elements of the input are ``base - 1`` empty places; before it are `low` more, after it `high` more
+    The input has ``base - 1`` empty places between adjacent elements, `low` places before it and `high` places after it
     (negative: cropped). Output o uses the places ``o * stride + j * dilation``, for j below `size`, counted from the
-    first empty one.
+    first place.
     """
 
     size: int
@@ -54,15 +54,15 @@ class Window(NamedTuple):
         return (self.size - 1) * self.dilation + 1 if self.size else 0
 
     def places(self, length: int) -> int:
-        """Return the number of places on an input of a length."""
+        """Return the number of places of an input with `length` elements."""
         return ((length - 1) * self.base + 1 if length else 0) + self.low + self.high
 
     def count(self, length: int) -> int:
-        """Return the number of windows on an input of a length."""
+        """Return the number of windows on an input with `length` elements."""
         return max(0, (self.places(length) - self.reach) // self.stride + 1)
 
     def needs(self, length: int, begin: int, end: int) -> tuple[int, int]:
-        """Return the inputs of the outputs from `begin` to `end`; an empty range if none."""
+        """Return the range of inputs of the outputs from `begin` to `end`; it may be empty."""
         if begin >= end or not self.size:
             return 0, 0
         first = begin * self.stride - self.low
@@ -71,13 +71,13 @@ class Window(NamedTuple):
         return start, max(start, min(last // self.base + 1, length))
 
     def relative_windows(self, start: int, begin: int) -> Window:
-        """Return the same window relative to an input from `start` and outputs from `begin`."""
+        """Return the same window relative to an input that starts at `start` and outputs that start at `begin`."""
         return self._replace(low=self.low + start * self.base - begin * self.stride)
 
     def transposed(self, length: int) -> Window:
-        """Return the window that computes the input's gradient, given the input's length, from that of the outputs.
+        """Return the window that computes the gradient of an input of a length from the gradient of the outputs.
 
-        Its elements are in reverse order.
+        The window's elements are in reverse order.
         """
         low = self.reach - 1 - self.low
         places = (length - 1) * self.base + self.reach
@@ -121,7 +121,7 @@ def relative_windows(
 ) -> Windows:
     """Return the windows of a tile, relative to the box `seen` of the input that its outputs use.
 
-    Dimensions are those of the input, and of the outputs, for each window.
+    `dimensions` and `out_dimensions` have the dimension of the input and of the outputs for each window.
     """
     starts = tuple([seen[dimension].start for dimension in dimensions])
     begins = tuple([outputs[dimension].start for dimension in out_dimensions])
@@ -145,12 +145,12 @@ def windows_of(
     window_dilation: Numbers | None = None,
     names: tuple[str, str, str] = ("window_strides", "base_dilation", "window_dilation"),
 ) -> Windows:
-    """Return the windows of an operation along each dimension; ValueError for numbers that do not fit.
+    """Return the windows of an operation along each dimension; raise ValueError for inconsistent numbers.
 
-    One stride or dilation is for all dimensions. Padding "VALID" is none; "SAME", as many outputs as inputs, divided by
-    the stride and rounded up, with the odd place after them; "SAME_LOWER", before them (jax-ml/jax,
-    ``jax/_src/lax/lax.py``, ``padtype_to_pads``). The space between elements of the input does not count. `names` are
-    user-visible, of strides and dilations.
+    A single stride or dilation applies to all dimensions. Padding "VALID" is no padding; "SAME" gives as many outputs
+    as inputs, divided by the stride and rounded up, with the odd place after the input; "SAME_LOWER" has the odd place
+    before it (jax-ml/jax, ``jax/_src/lax/lax.py``, ``padtype_to_pads``). The space between elements of the input does
+    not count. `names` are the names of strides and dilations in errors.
     """
     ndim = len(sizes)
     columns = zip(
@@ -180,13 +180,13 @@ def per_dimension(what: str, given: Numbers | None, ndim: int, least: int = 1) -
     numbers = _whole_numbers(given) if one is None else (one,) * ndim
     if len(numbers) != ndim or any(number is None or number < least for number in numbers):
         raise ValueError(
-            f"{what} is {shortened(given)}: expected {ndim} whole numbers of {least} or more, or one for all"
+            f"{what} is {shortened(given)}: expected {ndim} whole numbers of {least} or more, or one for all dimensions"
         )
     return numbers  # type: ignore[return-value]
 
 
 def _whole_numbers(given: object) -> tuple[int | None, ...]:
-    """Return the items of an argument, None for those that are not whole numbers; () if not a sequence."""
+    """Return the items of an argument, with None for items that are not whole numbers; () if not a sequence."""
     return tuple(map(whole_number, given)) if isinstance(given, Iterable) else ()
 
 

@@ -1,4 +1,4 @@
-"""Layouts in the names of a mesh's axes, as arrays and reports show them."""
+"""Texts of layouts with the names of a mesh's axes, for arrays and reports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["array_text", "placement_text", "spec_of"]
 
 @lru_cache(maxsize=1024)
 def spec_of(layout: Layout, mesh: Mesh) -> PartitionSpec | None:
-    """Return the axes that divide each dimension; None where no axes of the mesh do."""
+    """Return the axes that divide each dimension; None if the mesh's axes cannot describe the layout."""
     if layout.only is not None:
         return None
     order = np.argsort(mesh.devices, axis=None)
@@ -40,9 +40,9 @@ def spec_of(layout: Layout, mesh: Mesh) -> PartitionSpec | None:
 
 
 def placement_text(layout: Layout, group: DeviceGroup | None, combined: str = "", *, is_short: bool = False) -> str:
-    """Return ``sharded ('x', None) on Mesh(x=4, y=2), unreduced over y``, or XLA's text where there are no names.
+    """Return ``sharded ('x', None) on Mesh(x=4, y=2), unreduced over y``, or XLA's text if axes have no names.
 
-    `combined` is the operation that combines parts, if it is not a sum; a short text leaves the mesh out.
+    `combined` is the operation that combines parts, if it is not a sum; a short text omits the mesh.
     """
     mesh = None if group is None else group.mesh
     spec = None if mesh is None else spec_of(layout, mesh)
@@ -63,5 +63,5 @@ def _entry(axes: tuple[str, ...]) -> str:
 
 
 def array_text(dtype: object, shape: tuple[int, ...], placement: str = "") -> str:
-    """Return ``float32[8,6]``, and where it is."""
+    """Return a text such as ``float32[8,6]``, followed by the placement."""
     return f"{dtype}[{','.join(map(str, shape))}] {placement}".rstrip()

@@ -21,8 +21,8 @@ __all__ = ["DeviceGroup", "common_group"]
 class DeviceGroup:
     """Logical devices, numbered from 0, of one process (`member` is None) or of several.
 
-    Operands of one operation are on equal groups, or on groups that :meth:`joined` merges. Names, replicas and
-    the mesh do not count for equality: only texts use them. `owner` is the rank of the process that owns each device.
+    Operands of one operation are on equal groups, or on groups that :meth:`joined` merges. Names, replicas and the mesh
+    do not affect equality, since only texts use them. `owner` is the rank of the process that owns each device.
     """
 
     num_devices: int
@@ -50,7 +50,7 @@ class DeviceGroup:
     def joined(self, other: DeviceGroup) -> DeviceGroup | None:
         """Return the common group of arrays on either group; None if there is none.
 
-        Groups of one process with equal numbers of devices join; the one with positions in a topology is returned.
+        Two groups of one process with equal numbers of devices have one: the group with positions in a topology.
         """
         if self == other:
             return other if self.mesh is None else self
@@ -82,9 +82,9 @@ def common_group(function_name: str, arrays: Iterable[Any]) -> DeviceGroup:
         joined = first.joined(other)
         if joined is None:
             raise ShardingError(
-                f"{function_name} was given arrays on different device groups: {first}, and {other}. Move one to "
+                f"{function_name} was given arrays on different device groups: {first}, and {other}. Move one array to "
                 "the devices of the other: ringlet.sharding.shard(np.asarray(array), other.sharding), or with "
-                "mesh.sharding(...) where the other is on a mesh of processes or places"
+                "mesh.sharding(...) if the other is on a mesh of processes or places"
             )
         first = joined
     return first

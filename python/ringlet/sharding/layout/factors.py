@@ -1,4 +1,4 @@
-"""Factor maps: which dimensions of an operation's operands and result correspond, as planning needs it."""
+"""Factor maps: which dimensions of an operation's operands and result correspond."""
 
 from __future__ import annotations
 
@@ -25,23 +25,25 @@ class FactorMap:
     Attributes
     ----------
     operands : tuple of tuple of (hashable or None)
-        A label, the factor, for each dimension of each operand. Dimensions with the same factor are divided alike, on
-        the same devices; their sizes may differ. None for a dimension that is never divided, such as one repeated by
-        broadcasting. Each factor occurs once in an operand.
+        A label, the factor, for each dimension of each operand. Dimensions with the same factor have the same division
+        on the same devices; their sizes may differ. The label is None for a dimension that is never divided, such as
+        one repeated by broadcasting. A factor occurs at most once in an operand.
     reduced : mapping of factor to Op
-        Factors that the result lacks, and the operation that combines their tiles: if one is divided, the result is
-        partial. The operation is the same for all.
+        Factors that the result lacks, and the operation that combines their tiles: if such a factor is divided, the
+        result is partial. All factors have the same operation.
     whole : frozenset of factor
         Factors whose dimensions must not be divided.
     linear : tuple of frozenset of int
-        Sets of operands that may be partial together, the others not; the result is then partial too, and the results
-        combine to the operation on the combined operands. Addition has ``({0, 1},)``; multiplication ``({0}, {1})``.
+        Sets of operands that may be partial together while the others are not. The result is then partial, and its
+        parts combine to the result for the combined operands. Addition has ``({0, 1},)``; multiplication ``({0},
+        {1})``.
     linear_ops : frozenset of Op
-        Operations that may combine such operands: sums for arithmetic, any (`EVERY_OP`) where values only move.
+        Operations that may combine such operands: sums for arithmetic, any (`EVERY_OP`) if values are only moved.
     others : {"factors", "divisors", "terms"}
         Role of the operands outside such a set. Terms are added in the first part only.
     is_elementwise : bool
-        Whether each element of the result needs one of the operands, so that combining later costs the same as now.
+        Whether each element of the result needs one element of the operands, so that combining the result costs the
+        same as combining an operand.
     """
 
     operands: tuple[Labels, ...]
@@ -55,7 +57,7 @@ class FactorMap:
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # Cached: plans are looked up by it in each operation.
+        # Cached because each operation looks up its plan by this hash.
         object.__setattr__(self, "_hash", hash((self.operands, self.result, tuple(self.reduced), self.linear)))
 
     def __hash__(self) -> int:

@@ -37,10 +37,10 @@ WHOLE = Cut(1, ())
 class Layout:
     """Which box of an array each device holds: the normalized content of a sharding.
 
-    Equal layouts compare equal, whatever text or mesh they were made from, so plans are cached by them. Each
-    combination of tiles is on some device. A partial array is a combination, usually a sum, of `parts.count` arrays in
-    the same tiles; `parts` records which of them each device has. `only` is the only device with the array, whole
-    (XLA's maximal sharding).
+    Layouts with the same boxes compare equal, regardless of the text or mesh they were made from, so plans are cached
+    by layout. Each combination of tiles is on some device. A partial array is a combination, usually a sum, of
+    `parts.count` arrays in the same tiles; `parts` records which of these arrays each device has. `only` is the device
+    that holds the whole array alone, if there is one (XLA's maximal sharding).
     """
 
     num_devices: int
@@ -49,8 +49,8 @@ class Layout:
     only: int | None = None
 
     def __post_init__(self) -> None:
-        # Cached: plans are looked up by layouts in each operation. Integers only, so the hash is the same in all
-        # processes.
+        # Cached because each operation looks up its plan by layout. All fields are integers, so the hash is the same in
+        # all processes.
         only = -1 if self.only is None else self.only
         object.__setattr__(self, "_hash", hash((self.num_devices, self.cuts, self.parts, only)))
 
@@ -92,7 +92,7 @@ class Layout:
         return _boxes(self, shape)
 
     def first_holders(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the first device of each distinct (box, part): those that compute where memory is shared."""
+        """Return the first device of each distinct (box, part): the devices that compute if memory is shared."""
         return _first_holders(self, shape)
 
     def without_parts(self) -> Layout:
@@ -105,7 +105,7 @@ class Layout:
 
 
 def tile_bounds(size: int, count: int) -> tuple[tuple[int, int], ...]:
-    """Return the bounds of tiles: all of equal length, rounded up, except the last ones, which may be empty."""
+    """Return the bounds of tiles: all of equal length, rounded up, but the last ones may be shorter or empty."""
     length = -(-size // count)
     return tuple((min(i * length, size), min((i + 1) * length, size)) for i in range(count))
 

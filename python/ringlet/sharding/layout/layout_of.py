@@ -19,7 +19,7 @@ __all__ = ["group_of", "layout_of", "sharding_of"]
 
 
 def layout_of(sharding: Sharding | NamedSharding, ndim: int, num_devices: int | None = None) -> Layout:
-    """Return the layout of a sharding; `num_devices` is needed where the sharding does not record it."""
+    """Return the layout of a sharding; `num_devices` is required if the sharding does not record it."""
     found = _for_ndim(sharding, ndim)
     return _layout(found, ndim, _count(found, num_devices))
 
@@ -55,7 +55,7 @@ def _layout(sharding: Sharding, ndim: int, count: int) -> Layout:
         return Layout(count, whole, _cut(count, range(count)))
     if sharding.ndim != ndim:
         raise PartitionError(
-            f"{sharding} is for arrays of {sharding.ndim} dimensions, and this one has {ndim}: give one number of "
+            f"{sharding} is for arrays of {sharding.ndim} dimensions, but this array has {ndim}: give one number of "
             "tiles for each dimension"
         )
     cuts = _axis_cuts(sharding)
@@ -71,7 +71,7 @@ def _count(sharding: Sharding, num_devices: int | None) -> int:
         )
     count = sharding.num_devices if num_devices is None else num_devices
     if count is None:
-        raise ShardingError(f"{sharding} does not record the number of devices: give num_devices=")
+        raise ShardingError(f"{sharding} does not record the number of devices: pass num_devices=")
     if sharding.num_devices not in (None, count):
         raise ShardingError(f"{sharding} is for {sharding.num_devices} devices, but there are {count}")
     highest = max(sharding.tile_assignment_devices, default=0)

@@ -39,11 +39,11 @@ class Mesh:
     axis_names : str or sequence of str, optional
         The names of the axes if `axes` is an array, as JAX calls the argument.
     member : Member, optional
-        This process's member of the group of processes that own the devices, each of which makes the same mesh. By
-        default this process owns them all.
+        This process's member of the group of processes that own the devices. Every process of the group must make the
+        same mesh. By default this process owns all devices.
     owner : iterable of int, optional
-        Rank of the process that owns each device, by number of the device. By default each process owns the same
-        number, rank 0 the first.
+        Rank of the process that owns each device, by device number. By default the processes own equal numbers of
+        devices in order of their ranks.
     assignment : DeviceAssignment, optional
         Places of the devices in a topology: logical device i is logical core i of `replica`. Enables predicted times in
         reports.
@@ -58,7 +58,7 @@ class Mesh:
 
     References
     ----------
-    jax-ml/jax, ``jax.sharding.Mesh``: the same idea; here devices are numbers.
+    jax-ml/jax, ``jax.sharding.Mesh``: the same concept, but devices are numbers here.
 
     Examples
     --------
@@ -87,17 +87,15 @@ class Mesh:
         count = math.prod(self._sizes)
         if count > MOST_DEVICES:
             raise ShardingError(
-                f"a mesh has at most {MOST_DEVICES} devices, and {self.shape} are {count}: choose smaller axes"
+                f"a mesh has at most {MOST_DEVICES} devices, but axes {self.shape} have {count}: choose smaller axes"
             )
         self._devices = _checked_devices(devices, count)
         owners = () if member is None else _owners(owner, member.num_ranks, count)
         if owner is not None and member is None:
-            raise ShardingError(
-                "owner= gives the process of each device and requires member=, this process's member, too"
-            )
+            raise ShardingError("owner= requires member=, this process's member of the group: pass both")
         if assignment is not None and assignment.num_cores_per_replica != count:
             raise ShardingError(
-                f"the assignment has {assignment.num_cores_per_replica} logical cores in a replica, and {self} has "
+                f"the assignment has {assignment.num_cores_per_replica} logical cores in a replica, but {self} has "
                 f"{count} devices"
             )
         if assignment is not None and replica not in range(assignment.num_replicas):
@@ -118,7 +116,7 @@ class Mesh:
 
     @cached_property
     def group(self) -> DeviceGroup:
-        """The devices, without the grid: arrays of all meshes over one group can be operands together."""
+        """The devices without the grid; one operation can combine arrays on different meshes over one group."""
         return replace(
             DeviceGroup.of(math.prod(self._sizes)),
             member=self._member,
@@ -134,7 +132,7 @@ class Mesh:
         Raises
         ------
         ShardingError
-            If the mesh does not have the axis, or one is named twice.
+            If the mesh does not have an axis, or an axis is named twice.
 
         Examples
         --------
@@ -171,7 +169,7 @@ class Mesh:
 
 @dataclass(frozen=True, repr=False)
 class NamedSharding:
-    """A division of arrays of any rank, by the names of a mesh's axes.
+    """Division of arrays of any number of dimensions, by the names of a mesh's axes.
 
     Accepted wherever a :class:`Sharding` is.
 
@@ -215,7 +213,7 @@ class NamedSharding:
         Raises
         ------
         ShardingError
-            If the specification has more entries than that.
+            If the specification has more than `ndim` entries.
         """
         return _for_ndim(self, ndim)
 
@@ -228,7 +226,7 @@ def _for_ndim(named: NamedSharding, ndim: int) -> Sharding:
     spec, shape = named.spec, named.mesh.shape
     if len(spec.entries) > ndim:
         raise ShardingError(
-            f"{spec} is for arrays of {len(spec.entries)} dimensions or more, and this one has {ndim}: give one "
+            f"{spec} is for arrays of {len(spec.entries)} dimensions or more, but this array has {ndim}: give one "
             "entry for each dimension"
         )
     names = list(shape)
@@ -243,7 +241,7 @@ def _for_ndim(named: NamedSharding, ndim: int) -> Sharding:
 
 
 def _by_name(axes: Any, second: Any) -> tuple[Any, Any]:
-    """Return axes by name, and the devices, also for JAX's spelling: a grid of devices, and the names of its axes."""
+    """Return the axes by name and the devices; accepts JAX's form too: a grid of devices and its axes' names."""
     names = (second,) if isinstance(second, str) else tuple(second) if isinstance(second, Sequence) else ()
     if isinstance(axes, Mapping) and not (names and all(isinstance(name, str) for name in names)):
         return axes, second
@@ -267,24 +265,24 @@ def _checked_axes(axes: object) -> tuple[tuple[str, ...], tuple[int, ...]]:
     names = tuple(given)
     sizes = tuple(whole_number(size) or 0 for size in given.values())
     if not names or min(sizes) < 1 or not all(isinstance(name, str) for name in names):
-        raise ShardingError(f'the axes of a mesh map names to sizes, such as {{"x": 4, "y": 2}}, got {shortened(axes)}')
+        raise ShardingError(f'the axes of a mesh must map names to sizes, such as {{"x": 4}}, got {shortened(axes)}')
     return names, sizes
 
 
 def _checked_devices(devices: ArrayLike | None, count: int) -> tuple[int, ...]:
     given = np.arange(count) if devices is None else np.asarray(devices).reshape(-1)
     if sorted(given.tolist()) != list(range(count)):
-        raise ShardingError(f"the devices of this mesh are 0 to {count - 1}, each once, got {given.tolist()}")
+        raise ShardingError(f"the devices of this mesh must be 0 to {count - 1}, each once, got {given.tolist()}")
     return tuple(map(int, given))
 
 
 def _owners(owner: Iterable[int] | None, num_ranks: int, count: int) -> tuple[int, ...]:
     if owner is None and count % num_ranks:
-        raise ShardingError(f"{count} devices cannot be divided equally among {num_ranks} processes: give owner=")
+        raise ShardingError(f"{count} devices cannot be divided equally among {num_ranks} processes: pass owner=")
     owners = tuple(owner) if owner is not None else tuple(device * num_ranks // count for device in range(count))
     if len(owners) != count or not set(owners) <= set(range(num_ranks)):
         raise ShardingError(
-            f"owner= gives the rank, 0 to {num_ranks - 1}, of the process that owns each of {count} devices, got "
+            f"owner= must give the rank, 0 to {num_ranks - 1}, of the process that owns each of {count} devices, got "
             f"{owners}"
         )
     return owners

@@ -1,4 +1,4 @@
-"""Partition dimensions: the checks of ``experimental_split_to_logical_devices``, in its order."""
+"""Partition dimensions: the checks of TensorFlow's ``experimental_split_to_logical_devices``, in order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["check_partition", "whole_number"]
 def check_partition(shape: Sequence[int | None], partition_dimensions: Any, num_devices: int) -> list[int]:
     """Check that partition dimensions divide a tensor into equal tiles, one for each logical device; return them.
 
-    Unknown sizes (None) are not checked. PartitionError or TypeError, in the order of TensorFlow's
+    Unknown sizes (None) are not checked. Raises PartitionError or TypeError, in the order of TensorFlow's
     ``experimental_split_to_logical_devices`` (``tensorflow/python/distribute/tpu_strategy.py``).
     """
     given = _listed(shape, partition_dimensions)
@@ -57,7 +57,7 @@ def check_partition(shape: Sequence[int | None], partition_dimensions: Any, num_
 
 
 def whole_number(value: Any) -> int | None:
-    """Return a Python int for a whole number, None for anything else, including truth values and 2.0."""
+    """Return a whole number as a Python int; None for other values, including Booleans and 2.0."""
     if isinstance(value, (bool, np.bool_)):
         return None
     try:
@@ -76,7 +76,7 @@ def _real_number(value: Any) -> Any:
 def _listed(shape: Sequence[int | None], partition_dimensions: Any) -> list[Any]:
     if isinstance(partition_dimensions, (list, tuple)):
         return list(partition_dimensions)
-    # Sets have no order, and a dictionary's keys are unlikely to be meant.
+    # Sets are unordered, and the keys of a dictionary are unlikely to be intended.
     is_list = not isinstance(partition_dimensions, (str, bytes, Set, Mapping))
     try:
         if is_list and len(partition_dimensions) >= 0:

@@ -21,8 +21,8 @@ class PartitionSpec:
     Parameters
     ----------
     *entries : str, iterable of str, or None
-        For each dimension, the axis that divides it; several, the slowest first; or None. Omitted trailing dimensions
-        are not divided.
+        For each dimension, the axis that divides it, several axes with the slowest first, or None. Omitted trailing
+        dimensions are not divided.
     unreduced : iterable of str, optional
         Axes over which the array has yet to be summed; their order makes no difference.
 
@@ -40,7 +40,7 @@ class PartitionSpec:
 
     References
     ----------
-    jax-ml/jax, ``jax.sharding.PartitionSpec``: the same spellings mean the same.
+    jax-ml/jax, ``jax.sharding.PartitionSpec``: the same entries have the same meaning.
 
     Examples
     --------
@@ -60,8 +60,8 @@ class PartitionSpec:
         twice = next((axis for axis in named if named.count(axis) > 1), None)
         if twice is not None:
             raise ShardingError(
-                f"{self} names the axis {twice!r} {named.count(twice)} times: each axis divides one dimension of an "
-                "array, so name it once"
+                f"{self} names the axis {twice!r} {named.count(twice)} times: an axis can divide one dimension only, "
+                "so name it once"
             )
 
     @property

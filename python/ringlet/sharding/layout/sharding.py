@@ -40,7 +40,8 @@ class Sharding:
     """Division of a tensor over logical devices.
 
     Created by :meth:`tiled`, :meth:`maximal`, :meth:`replicated` and similar methods, and parsed by :meth:`parse`.
-    Equal if each device has the same part, regardless of spelling and of whether the number of devices is recorded.
+    Shardings are equal if each device has the same part, regardless of spelling and of whether the number of devices is
+    recorded.
 
     Attributes
     ----------
@@ -64,12 +65,13 @@ class Sharding:
     lists_devices : bool
         Whether devices are written one by one, although they form a grid.
     unknown_fields : bytes
-        Unknown fields of the message that it was parsed from.
+        Unknown fields of the message that the sharding was parsed from.
 
     References
     ----------
-    openxla/xla, ``xla/xla_data.proto``, ``OpSharding``: fields of the same names mean the same. The normal form is that
-    of ``HloSharding``: no dimensions of size 1 in `last_tile_dims`, each of its types once, equal devices in order.
+    openxla/xla, ``xla/xla_data.proto``, ``OpSharding``: fields of the same names have the same meaning. The normal form
+    is that of ``HloSharding``: in `last_tile_dims`, no dimension has size 1 and each type occurs once; equivalent
+    devices are sorted.
 
     Examples
     --------
@@ -91,7 +93,7 @@ class Sharding:
 
     def __post_init__(self) -> None:
         if self.num_devices is not None and (whole_number(self.num_devices) or 0) < 1:
-            raise ShardingError(f"the number of logical devices is 1 or more, or None, got {self.num_devices!r}")
+            raise ShardingError(f"the number of logical devices must be 1 or more, or None, got {self.num_devices!r}")
 
     @classmethod
     def tiled(
@@ -106,7 +108,7 @@ class Sharding:
         Parameters
         ----------
         partition_dimensions : sequence of int
-            Number of tiles along each dimension, at least 1, and after them sizes of the groups of `last_tile_dims`.
+            Number of tiles along each dimension, at least 1, followed by the sizes of the groups of `last_tile_dims`.
         devices : iterable of int, optional
             The logical device of each tile, row-major; by default tile number d is on device d.
         last_tile_dims : sequence of {"replicated", "unreduced", "manual"}, optional
@@ -115,11 +117,12 @@ class Sharding:
         Raises
         ------
         PartitionError
-            If numbers of tiles are of another type.
+            If a number of tiles has another type.
         ShardingError
-            If the number of devices is not that of tiles, a device is listed twice, or a group is of an unknown kind.
+            If the number of devices differs from the number of tiles, a device is listed twice, or a group has an
+            unknown kind.
         TypeError
-            If one of these is not a list.
+            If an argument is not a list.
 
         Examples
         --------
@@ -134,7 +137,7 @@ class Sharding:
         if len(parts) != len(given):
             raise PartitionError(
                 f"the numbers of tiles are {partition_dimensions}: expected 1 or more along each dimension. Write 1 "
-                "where it is not divided"
+                "for a dimension that is not divided"
             )
         if math.prod(parts) > MOST_DEVICES:
             raise ShardingError(f"{list(parts)} are {math.prod(parts)} tiles: expected at most {MOST_DEVICES}")
@@ -229,7 +232,8 @@ class Sharding:
                 )
             if element.kind == "tuple":
                 raise ShardingError(
-                    f"a tuple has the sharding of each of its tensors, got {shortened(element)} for one of them"
+                    f"a tuple cannot contain the tuple {shortened(element)}: list the shardings of all tensors in one "
+                    "tuple"
                 )
         return cls("tuple", elements=listed)
 
@@ -253,7 +257,7 @@ class Sharding:
         ------
         ShardingError
             If the text has another form, lists a device twice, or does not list one device for each tile. XLA's parser
-            accepts some of these. The message shows the position.
+            accepts some of these texts. The message shows the position.
 
         Examples
         --------
@@ -282,7 +286,7 @@ class Sharding:
         Raises
         ------
         ShardingError
-            If the bytes are not such a message, or it is inconsistent.
+            If the bytes are not such a message, or the message is inconsistent.
 
         Examples
         --------
@@ -294,7 +298,7 @@ class Sharding:
         return sharding_proto.parse(data, num_devices)
 
     def serialized(self) -> bytes:
-        """Return the bytes of an ``OpSharding`` message, including unknown fields of the message it was parsed from.
+        """Return the bytes of an ``OpSharding`` message, including unknown fields of a parsed message.
 
         Examples
         --------
@@ -312,7 +316,7 @@ class Sharding:
 
     @property
     def ndim(self) -> int | None:
-        """Number of dimensions of the tensors that it is for; None for any."""
+        """Number of dimensions of the sharded tensors; None for any number."""
         return len(self.tile_assignment_dimensions) - len(self.last_tile_dims) if self.kind == "tiled" else None
 
     @property
@@ -329,8 +333,8 @@ class Sharding:
     def slices(self, shape: Sequence[int | None]) -> list[tuple[slice, ...]]:
         """Return the part of a tensor on each logical device that has one.
 
-        Tiles have equal lengths, except that the last ones of a dimension are shorter, or empty, where the size is not
-        a multiple.
+        Tiles have equal lengths, except that the last ones of a dimension are shorter or empty if its size is not a
+        multiple.
 
         Parameters
         ----------
@@ -378,8 +382,8 @@ class Sharding:
         """
         if self.ndim not in (None, len(shape)):
             raise PartitionError(
-                f"{self} is for tensors of {self.ndim} dimensions, and shape {tuple(shape)} has {len(shape)}. Give "
-                "one number of tiles for each dimension, 1 where it is not divided"
+                f"{self} is for tensors of {self.ndim} dimensions, but shape {tuple(shape)} has {len(shape)}. Give one "
+                "number of tiles for each dimension, 1 for one that is not divided"
             )
 
     def __str__(self) -> str:
@@ -391,7 +395,7 @@ class Sharding:
         return f"Sharding({self})"
 
 
-@lru_cache(maxsize=256)  # a step function requests the same one in each step
+@lru_cache(maxsize=256)  # a step function requests the same sharding in each step
 def _tiled(dimensions: tuple[int, ...], devices: tuple[int, ...] | None, types: tuple[Subgroup, ...]) -> Sharding:
     listed = tuple(range(math.prod(dimensions))) if devices is None else checked_devices(devices, dimensions)
     shape, listed, groups = normal_form(dimensions, listed, types)

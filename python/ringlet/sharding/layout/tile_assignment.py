@@ -16,7 +16,7 @@ from ringlet.sharding.layout.partition import whole_number
 __all__ = ["MOST_DEVICES", "SUBGROUPS", "Subgroup", "TileAssignment", "checked_devices", "listed_items", "normal_form"]
 
 Subgroup = Literal["manual", "unreduced", "replicated"]
-# Above all existing machines, and low enough that a short text cannot exhaust memory.
+# Larger than any existing machine, but low enough that a short text cannot exhaust memory.
 MOST_DEVICES = 1 << 20
 # XLA's order.
 SUBGROUPS: tuple[Subgroup, ...] = ("manual", "unreduced", "replicated")
@@ -65,7 +65,7 @@ def checked_devices(devices: Sequence[int], dimensions: Sequence[int]) -> tuple[
     """Check that there is one device for each tile."""
     numbers = tuple(whole for device in devices if (whole := whole_number(device)) is not None and whole >= 0)
     if len(numbers) != len(devices):
-        raise ShardingError(f"devices are {list(devices)}: expected their numbers, from 0 on")
+        raise ShardingError(f"devices are {list(devices)}: expected device numbers of 0 or more")
     if len(numbers) != math.prod(dimensions):
         raise ShardingError(
             f"there are {len(numbers)} devices for {math.prod(dimensions)} tiles, {list(dimensions)}: expected one for "

@@ -1,4 +1,4 @@
-"""Functions that permute, flip, drop, insert and broadcast dimensions: views, except for the exchanges of flips."""
+"""Functions that permute, flip, drop, insert and broadcast dimensions: views, except that flips may exchange tiles."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _FUNCTIONS = """transpose swapaxes moveaxis rollaxis matrix_transpose linalg.mat
 def apply_view_function(function: Callable[..., Array], x: ShardedArray, *args: Any, **kwargs: Any) -> ShardedArray:
     """Apply a function that returns a view with other strides, such as :func:`numpy.transpose`.
 
-    Its effect is read off the strides of its result for an array whose strides number its dimensions: reversed
-    dimensions have negative strides, new ones 0.
+    The function is applied to an array whose strides number its dimensions. The strides of the result reveal its
+    effect: reversed dimensions have negative strides, new dimensions have stride 0.
     """
     kwargs.pop("subok", None)
     sample = function(addresses_of(x.shape), *args, **kwargs)

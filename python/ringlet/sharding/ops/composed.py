@@ -1,4 +1,4 @@
-"""NumPy functions as calls of others: comparisons, differences, splits, and changes of gathered arrays."""
+"""NumPy functions that call others: comparisons, differences, splits, and changes of gathered arrays."""
 
 from __future__ import annotations
 

@@ -44,7 +44,8 @@ def result_dtypes(
 ) -> list[np.dtype[Any]]:
     """Return the dtypes of a ufunc's results, by calling it with arrays without elements, or raise NumPy's error.
 
-    A Python number is given by its type, as its value does not count; `outs` has None for results without `out`.
+    A Python number is represented by its type, since its value has no effect; `outs` has None for results without
+    `out`.
     """
     empties = [np.empty(0, it) if isinstance(it, np.dtype) else it(1) for it in operands]
     if outs:
@@ -120,7 +121,7 @@ def _kernel(
 
 
 def operand(value: Any) -> Any:
-    """Return arrays and numbers unchanged, anything else as an ndarray."""
+    """Return arrays and numbers unchanged, other values as an ndarray."""
     value = plain(value)
     if isinstance(value, (ShardedArray, np.ndarray, np.generic)) or type(value) in (bool, int, float, complex):
         return value

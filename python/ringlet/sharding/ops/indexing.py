@@ -1,4 +1,4 @@
-"""Indexing of sharded arrays: slices and numbers are views or neighbour exchanges; others take rows, or gather."""
+"""Indexing of sharded arrays: slices and numbers are views or neighbour exchanges, others take rows or gather."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def get_item(x: ShardedArray, key: Any) -> Any:
     """Return ``x[key]``, read-only.
 
     Slices, numbers, ``None`` and ``...`` keep the number of tiles along each dimension, except those that a number
-    indexes. An array of integers along one dimension works as :func:`numpy.take`. Masks and several arrays gather `x`.
+    indexes. An array of integers along one dimension has the effect of :func:`numpy.take`. Masks and several arrays
+    gather `x`.
     """
     if _is_field(x, key):
         inner = np.empty((), x.dtype)[key].ndim  # raises NumPy's error
@@ -78,7 +79,7 @@ def set_item(x: ShardedArray, key: Any, value: Any) -> None:
     """Implement ``x[key] = value``.
 
     For slices and numbers, and for masks with one value or row for all selected elements, each device writes to its own
-    tile. Anything else gathers `x`, and shards the changed array.
+    tile. Any other assignment gathers `x` and shards the changed array.
     """
     basic = None if _is_field(x, key) else _basic(x.shape, key)
     if basic is not None:
@@ -135,7 +136,7 @@ def _entries(shape: Shape, key: Any) -> list[Any] | None:
             entries.append(number)
         elif _is_array(entry):
             return None
-        else:  # NumPy refuses it, or it is a rare form
+        else:  # NumPy rejects the index, or its form is rare
             shape_probe(shape)[key]
             return None
     missing = len(shape) - sum(entry is not None for entry in entries)

@@ -26,7 +26,7 @@ __all__ = ["concatenate"]
 def concatenate(
     arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
 ) -> Any:
-    """Implement :func:`numpy.concatenate`, in the tiles of the operands that send the fewest bytes."""
+    """Implement :func:`numpy.concatenate`; the result has the operands' layout that sends the fewest bytes."""
     operands = [_operand(array) for array in arrays]
     if axis is None:
         operands, axis = [np.ravel(x) for x in operands], 0
@@ -65,7 +65,7 @@ def _operand(array: Any) -> Any:
 
 
 def _fit(operands: Sequence[Any], axis: Any) -> bool:
-    """Return whether arrays have the same shape except along an axis that they have."""
+    """Return whether an axis exists and arrays have the same shape along all others."""
     ndim = operands[0].ndim
     if any(x.ndim != ndim for x in operands) or not -ndim <= operator.index(axis) < ndim:
         return False

@@ -20,7 +20,7 @@ from ringlet.sharding.sharded_array import ShardedArray
 __all__ = ["apply_pointwise"]
 
 
-# Names below numpy, and of the array arguments; the others are the same for each tile.
+# Names in numpy, with those of the array arguments; other arguments are the same for each tile.
 _FUNCTIONS = """angle(z) around(a) fix(x) i0(x) iscomplex(x) isclose(a,b) isneginf(x) isposinf(x) isreal(x)
     nan_to_num(x) round(a) sinc(x) digitize(x) interp(x) isin(element) polyval(x) searchsorted(v)"""
 
@@ -35,7 +35,8 @@ def apply_pointwise(
 ) -> Any:
     """Call a function with each tile of its operands, which are broadcast together.
 
-    It is called without elements to find the dtype. ``kernel(tiles, out)`` does the same into `out`, faster.
+    The function is called with empty arrays to determine the dtype. ``kernel(tiles, out)`` is a faster form that writes
+    to `out`.
     """
     operands = [operand(value) for value in operands]
     shapes = [np.shape(x) for x in operands]

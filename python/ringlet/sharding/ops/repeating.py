@@ -19,7 +19,7 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["pad", "repeat", "roll", "tile"]
 
-# Most regions of a plan of transfers: for more, gathering the array costs less.
+# Maximum number of regions in a transfer plan; with more, gathering the array costs less.
 _MOST_REGIONS = 1024
 
 
@@ -97,7 +97,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     x: Any = np.ravel(a) if axis is None or a.ndim == 0 else a
     along = 0 if axis is None else operator.index(axis)
     times = np.asarray(repeats, getattr(repeats, "dtype", np.intp))  # as NumPy does, also for 1.5
-    np.repeat(np.empty(0), np.empty(0, times.dtype))  # raises for counts that are not whole, and then for an axis
+    np.repeat(np.empty(0), np.empty(0, times.dtype))  # raises for counts that are not whole; the next line, for an axis
     np.repeat(shape_probe((1,) * x.ndim), 1, along)
     along %= x.ndim
     if times.size != 1:
@@ -114,7 +114,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
 
 @implements(np.pad)
 def pad(array: ShardedArray, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
-    """Implement :func:`numpy.pad` in as many tiles; modes that compute the padding gather."""
+    """Implement :func:`numpy.pad` in the same number of tiles; modes that compute the padding gather."""
     try:
         given = np.asarray(pad_width)
         widths = np.broadcast_to(given, (array.ndim, 2)).tolist()

@@ -29,9 +29,9 @@ def reshape(
 ) -> ShardedArray:
     """Implement :func:`numpy.reshape`, read-only unless `copy` is true.
 
-    Merged or split dimensions keep their tiles if these are contiguous runs of the result, as those along the first
-    dimension are: nothing is sent. Other merged dimensions are gathered; where tiles of the result begin elsewhere,
-    neighbours exchange the difference.
+    Merged or split dimensions keep their tiles, and nothing is sent, if the tiles are contiguous runs of the result, as
+    along the first dimension. Other merged dimensions are gathered. If tiles of the result begin elsewhere, neighbours
+    exchange the difference.
     """
     x, given = a, newshape if shape is None else shape
     order = _order_of(x, order)
@@ -47,7 +47,8 @@ def reshape(
 def ravel(a: ShardedArray, order: Any = "C") -> ShardedArray:
     """Implement :func:`numpy.ravel`, except that the result is read-only.
 
-    Orders "A" and "K" follow the memory of arrays passed to `shard`, and of their views; everything else is in C order.
+    Orders "A" and "K" follow the memory of arrays passed to `shard`, and of their views; all other arrays are in C
+    order.
     """
     if order == "K":
         strides = _memory(a).strides
@@ -57,7 +58,7 @@ def ravel(a: ShardedArray, order: Any = "C") -> ShardedArray:
 
 
 def _memory(x: ShardedArray) -> Array:
-    """Return an array with the same memory order; C order for several processes, as some may not have a part."""
+    """Return an array with the same memory order; C order for several processes, since some may have no part."""
     if x._group.member is not None:
         return fresh(x.shape, x.dtype)
     return next(buffer for buffer in map(x._buffer, range(x._layout.num_devices)) if buffer is not None)
@@ -73,9 +74,9 @@ def _order_of(x: ShardedArray, order: Any) -> str:
 
 
 class _Plan(NamedTuple):
-    """Plan of a reshape; no `copies` if nothing moves.
+    """Plan of a reshape; `copies` is None if nothing moves.
 
-    `flat_shape` has the common dimensions of both shapes, once the dimensions that are reshaped together are merged;
+    `flat_shape` has the common dimensions of both shapes after dimensions that are reshaped together are merged;
     `sources` and `targets` are in its coordinates.
     """
 
@@ -155,7 +156,7 @@ def _view_of(buffer: Array, shape: Shape) -> Array | None:
 
 @lru_cache(maxsize=4096)
 def _planned(shape: Shape, new: Shape, layout: Layout, dtype: np.dtype[Any]) -> _Plan:
-    """Of the two ways to divide a dimension into more tiles than it has indices, plan the one that moves less."""
+    """Plan a reshape; of the two ways to divide a dimension into more tiles than indices, use the cheaper one."""
     plans = [_planned_as(shape, new, layout, dtype, may_be_idle) for may_be_idle in (False, True)]
     return min(plans, key=lambda plan: 0 if plan.copies is None else plan.copies.nbytes)
 
@@ -184,7 +185,7 @@ def _planned_as(shape: Shape, new: Shape, layout: Layout, dtype: np.dtype[Any], 
 
 
 def _groups(shape: Shape, new: Shape) -> Iterator[tuple[list[int], list[int]]]:
-    """Group the dimensions that are reshaped together, as few as possible; those of size 1 are inserted or dropped."""
+    """Return minimal groups of dimensions that are reshaped together; those of size 1 are inserted or dropped."""
     if 0 in shape:
         return
     olds = iter([d for d, size in enumerate(shape) if size > 1])
@@ -215,7 +216,7 @@ def _keep_runs(cuts: list[Cut], dimensions: Sequence[int], shape: Shape) -> None
 
 
 def _joined(cuts: Sequence[Cut], num_devices: int) -> tuple[int, list[int]]:
-    """Return the tiles of several dimensions as those of one."""
+    """Return the tiles of several dimensions as the tiles of one."""
     count, tiles = 1, [0] * num_devices
     for cut in cuts:
         count *= cut.count

@@ -18,7 +18,7 @@ from ringlet.sharding.sharded_array import ShardedArray
 __all__ = ["choose", "clip", "copyto", "select", "tril", "triu", "where"]
 
 
-# Keyword pairs for the limits of clip, of which NumPy accepts one.
+# Keyword pairs for the limits of clip; a call may use one pair.
 _LIMITS = ("a_min", "a_max", "min", "max")
 
 

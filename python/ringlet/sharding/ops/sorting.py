@@ -27,7 +27,8 @@ _EFFORT = 8.0
 def along_lines(function: Callable[..., Any], a: Any, *args: Any, **kwargs: Any) -> Any:
     """Call a NumPy function that reorders elements along `axis` with each tile.
 
-    ``NotImplemented`` if that is divided: gathering the array once sends less than exchanging whole lines and results.
+    Return ``NotImplemented`` if `axis` is divided: gathering the array once sends less than exchanging whole lines and
+    results.
     """
     given = _signature(function).bind(a, *args, **kwargs).arguments
     axis = given.get("axis", -1)

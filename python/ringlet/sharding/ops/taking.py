@@ -65,7 +65,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: A
 
 
 def _checked(indices: Any, shape: Sequence[int], axis: int, mode: str) -> NDArray[np.intp]:
-    """Return indices from 0 up, the same on all devices, or raise NumPy's error."""
+    """Return non-negative indices, the same on all devices, or raise NumPy's error."""
     if isinstance(indices, ShardedArray):
         indices = redistribute(materialized(indices), Layout.replicated(indices._layout.num_devices, indices.ndim))
         indices = indices._gathered()
@@ -78,7 +78,7 @@ def _taken_from_holders(x: ShardedArray, indices: NDArray[np.intp], axis: int) -
     cuts = x._layout.cuts
     gathered = x._layout.with_cuts([*cuts[:axis], WHOLE, *cuts[axis + 1 :]])
     made = empty((*x.shape[:axis], indices.size, *x.shape[axis + 1 :]), x.dtype, gathered, x._group)
-    # The messages are those of a gather along the axis, without unused rows.
+    # Plan the messages of a gather along the axis, then omit unused rows.
     piece = Region(0, (0,) * x.ndim, full_ranges(x.shape))
     copies = plan_regions((piece,), (x._layout,), (x.shape,), ArraySpec(x.shape, x.dtype, gathered))
     bounds = tile_bounds(x.shape[axis], cuts[axis].count)
@@ -94,7 +94,7 @@ def _taken_from_holders(x: ShardedArray, indices: NDArray[np.intp], axis: int) -
         for device in filling_devices(made):
             buffer = x._buffer(device)
             if buffer is not None:
-                # Indices are in bounds; with the checking mode, NumPy would use a buffer of its own.
+                # Indices are in bounds; with mode "raise", NumPy would allocate a buffer.
                 np.take(buffer[boxes[device]], indices, axis, made._tile(device), mode="clip")
     else:
         _exchange(x, made, indices, axis, wanted)

@@ -27,8 +27,8 @@ class Scatter(NamedTuple):
     """A call of ``ufunc.at`` whose indices may be applied in any order; `op` combines the results of devices.
 
     `operands` are broadcastable integer arrays, the indices of the first dimensions of `target`, and the values.
-    `labels` are those of the operands and of the result: ``("i", d)`` for dimension `d` of the indices, ``("t", d)``
-    for `d` of the target.
+    `labels` has the labels of the operands and of the result: ``("i", d)`` for dimension `d` of the indices, ``("t",
+    d)`` for dimension `d` of the target.
     """
 
     ufunc: np.ufunc
@@ -60,7 +60,7 @@ class Scatter(NamedTuple):
 
 
 def scatter_of(ufunc: np.ufunc, target: Any, key: Any, values: Sequence[Any]) -> Scatter | None:
-    """Return a call of ``ufunc.at`` whose indices may be applied in any order, None if they may not."""
+    """Return a call of ``ufunc.at`` whose indices may be applied in any order; None if the order matters."""
     is_array = isinstance(target, ShardedArray) or (type(target) in (np.ndarray, np.memmap) and target.flags.writeable)
     if not is_array or len(values) != 1 or not target.dtype.isnative:
         return None
@@ -90,7 +90,7 @@ def _op(ufunc: np.ufunc, dtype: np.dtype[Any], value: Any) -> Op | None:
     op = op_of(np.add if ufunc is np.subtract and dtype.kind != "b" else ufunc, dtype)
     try:
         (computed,) = result_dtypes(ufunc, [dtype, getattr(value, "dtype", type(value))], {})
-    except TypeError:  # NumPy's `at` raises it too
+    except TypeError:  # raised by NumPy's `at` too
         return None
     wraps = op in (Op.SUM, Op.PROD) and computed.kind in "iu" and dtype.kind in "iu"
     return op if computed == dtype or wraps or (computed.kind == dtype.kind and dtype.kind in "fc") else None
@@ -112,7 +112,7 @@ def cost_of_gathering(arrays: Sequence[Any]) -> int:
 
 
 def is_in_bounds(call: Scatter) -> bool:
-    """Return whether the target has elements at all indices: equal on all devices and processes."""
+    """Return whether the target has elements at all indices; the answer is equal on all devices and processes."""
     sizes = zip(call.operands[:-1], call.target.shape, strict=False)
     with recording_suspended():
         return not any(bool(np.any((x < -size) | (x >= size))) for x, size in sizes)
@@ -136,7 +136,7 @@ def scatter(call: Scatter) -> None:
 
 
 def update_at(ufunc: np.ufunc, target: Array, key: Any, *values: Any) -> None:
-    """Run ``ufunc.at`` on plain arrays; NumPy 2.4 reads beyond values that it repeats along dimensions of the index."""
+    """Run ``ufunc.at`` on plain arrays, without NumPy 2.4's error of reading beyond values that are repeated."""
     index = key[0] if isinstance(key, tuple) and len(key) == 1 else key
     if target.ndim == 1 and isinstance(index, np.ndarray) and index.dtype != bool:
         values = tuple(np.broadcast_to(value, index.shape) if np.ndim(value) else value for value in values)

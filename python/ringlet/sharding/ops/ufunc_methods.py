@@ -34,8 +34,8 @@ def outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> A
 def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Apply a ufunc to some elements of an array, in place.
 
-    Either each device updates its tile of the array, with all indices and values, or it applies its own indices and
-    values to a temporary array, and these combine: whichever sends fewer bytes.
+    Either each device updates its tile of the array with all indices and values, or it applies its own indices and
+    values to a temporary array, and the temporary arrays are combined. The way that sends fewer bytes is used.
     """
     target, key, *values = inputs
     operands = [target, *_leaves(key), *values]
@@ -115,7 +115,7 @@ def _everywhere(value: Any) -> Any:
 
 
 def _of_device(value: Any, device: int | None) -> Any:
-    """Return a device's part of such an argument; that of a device of this process for None."""
+    """Return a device's part of an argument; for None, the part of the first device of this process."""
     if isinstance(value, tuple):
         return tuple(_of_device(item, device) for item in value)
     if not isinstance(value, ShardedArray):

@@ -1,9 +1,9 @@
 """Calls of NumPy's ufuncs, with a fast path for plain elementwise ones in memory that devices share.
 
 A plan is cached for each (ufunc, shapes, dtypes, layouts), so an operation that moves nothing costs little more than
-the ufunc. Where devices share memory each element is computed once, from its operands alone, with identical bits on any
-device. Small work is therefore computed in one call; otherwise the device threads compute as many contiguous slabs as
-there are devices (tiles of columns are not contiguous, and take four times as long to add).
+the ufunc. If devices share memory, each element is computed once, from its operands alone, with identical bits on any
+device. Small work is therefore computed in one call. For larger work, the device threads compute one contiguous slab
+for each device (tiles of columns are not contiguous and take four times as long to add).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NUMBERS = frozenset((bool, int, float, complex))
 def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a method of a ufunc with a ShardedArray among its arguments: tile by tile, or on gathered arrays."""
     if ufunc is np.square and method == "__call__" and getattr(inputs[0], "dtype", np.dtype(bool)).kind == "c":
-        # NumPy rounds differently for few complex numbers; products are the same in tiles of any size.
+        # np.square rounds short complex arrays differently; np.multiply has the same bits in tiles of any size.
         ufunc, inputs = np.multiply, inputs * 2
     out = kwargs.get("out", ())
     if method == "__call__" and len(kwargs) == len(out) < 2 and ufunc.signature is None:
@@ -83,9 +83,9 @@ def _call_gathered(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs
 
 
 class _Plan(NamedTuple):
-    """Plan of the fast path for operands of one kind; `boxes` are ``[slab][array]``, the last that of the result.
+    """Plan of the fast path for operands of one kind; ``boxes[slab]`` has a box for each operand, then the result.
 
-    `bytes_per_slab` are read and written for one element, times the effort.
+    `bytes_per_slab` is the number of bytes read and written, multiplied by the effort.
     """
 
     shape: Shape
@@ -104,7 +104,7 @@ def _fast_path(ufunc: np.ufunc, inputs: tuple[Any, ...], target: Any = None) -> 
     if target is not None:
         if type(target) is not ShardedArray or ufunc in NEEDS_OWN_MEMORY or target._layout.is_partial:
             return None
-        target._writable_buffers()  # first: operands may read the target's memory
+        target._writable_buffers()  # must precede reading the operands, which may read the target's memory
     kinds = [_kind_of(value) for value in inputs]
     sharded = [value for value in inputs if type(value) is ShardedArray]
     if None in kinds or not sharded:

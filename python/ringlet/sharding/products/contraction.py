@@ -37,8 +37,9 @@ def contract(
 ) -> Any:
     """Multiply operands, at least one sharded, and sum along the labels that the result lacks.
 
-    `labels` has one for each dimension of each operand and, last, of the result; none twice in one array. Dimensions of
-    one label have one size, or 1, which is repeated. A sum of Booleans is true if one of them is.
+    `labels` has one label for each dimension of each operand and, last, of the result; no label occurs twice in one
+    array. Dimensions with the same label have the same size, or size 1, which is repeated. A sum of Booleans is true if
+    any of them is true.
     """
     dtype = np.dtype(dtype)
     shapes = tuple([x.shape for x in operands])
@@ -94,7 +95,7 @@ def _kernel_for(labels: tuple[Labels, ...]) -> Kernel:
 
 
 def operand(x: Any) -> Any:
-    """Return a sharded array unchanged, anything else as an ndarray."""
+    """Return a sharded array unchanged, other values as an ndarray."""
     x = plain(x)
     return x if isinstance(x, ShardedArray) else np.asarray(x)
 
@@ -106,7 +107,7 @@ def _shape_only(x: Any) -> Any:
 
 
 def numpy_error(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Exception:
-    """Return the error that a NumPy function raises for operands of such shapes and dtypes."""
+    """Return the error that a NumPy function raises for operands of these shapes and dtypes."""
     try:
         function(*(_shape_only(x) for x in args), **kwargs)
     except Exception as error:  # any exception of NumPy is the result

@@ -73,7 +73,7 @@ def _term_labels(term: str, ndim: int) -> Labels | None:
     return (*before, *range(count, 0, -1), *after)
 
 
-# Up to this number of arrays every order is tried; beyond, the cheapest pair is taken each time.
+# Up to this number of arrays, every order is tried; with more, the cheapest pair is chosen in each step.
 _MOST_TRIED = 5
 
 Pairs = tuple[tuple[int, int], ...]
@@ -128,7 +128,7 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
     if labels is None:
         raise numpy_error(np.einsum, text, *arrays, **kwargs)
     if len(arrays) == 1 and out is None and set(labels[0]) == set(labels[1]):
-        dtype = arrays[0].dtype  # keyword options are dropped: NumPy returns a view
+        dtype = arrays[0].dtype  # options have no effect, since NumPy returns a view
     else:
         dtype = _dtype(tuple(x.dtype for x in arrays), None if out is None else out.dtype, **kwargs)
     terms = [merged(x, given) for x, given in zip(arrays, labels, strict=False)]
@@ -215,7 +215,7 @@ def _chained(matrices: list[Any], sizes: tuple[int, ...], out: Any = None) -> An
 
 @lru_cache(maxsize=1024)
 def _cheapest(sizes: tuple[int, ...]) -> tuple[int, int]:
-    """Return the number of multiplications of a matrix chain, and the split that needs so few."""
+    """Return the minimum number of multiplications of a matrix chain and the split that attains it."""
     rows, *_, columns = sizes
     return min(
         (

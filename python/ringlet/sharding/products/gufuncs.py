@@ -28,7 +28,7 @@ _CORES: dict[str, tuple[Labels, Labels, Labels]] = {
 
 
 def generalized(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Run a generalized ufunc; ``keepdims`` is left to gathered arrays."""
+    """Run a generalized ufunc; calls with ``keepdims`` run on gathered arrays."""
     if kwargs.get("keepdims"):
         return NotImplemented
     options = {name: value for name, value in kwargs.items() if name not in ("out", "order", "subok", "keepdims")}
@@ -70,7 +70,7 @@ def _axes(options: dict[str, Any]) -> Sequence[Any] | None:
 
 
 def _labels(name: str, ndims: Sequence[int], axes: Sequence[Any] | None) -> tuple[Labels, ...] | None:
-    """Label the dimensions, loop dimensions by their number from the last; None for what NumPy refuses."""
+    """Label the dimensions, loop dimensions by their number from the last; None for arguments that NumPy rejects."""
     first, second, result = _CORES[name]
     if name == "matmul":
         first = first[-ndims[0] :] if ndims[0] else first
@@ -94,7 +94,7 @@ def _labels(name: str, ndims: Sequence[int], axes: Sequence[Any] | None) -> tupl
 
 
 def _are_compatible(labels: tuple[Labels, ...], shapes: Sequence[Shape]) -> bool:
-    """Return whether dimensions of one label have one size; loop dimensions may have 1."""
+    """Return whether dimensions with the same label have the same size; loop dimensions may have size 1."""
     sizes: dict[Any, set[int]] = {}
     for given, shape in zip(labels, shapes, strict=False):
         for label, size in zip(given, shape, strict=True):

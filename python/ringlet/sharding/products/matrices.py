@@ -24,7 +24,7 @@ _OF_ONE = ("cholesky", "det", "eigvalsh", "inv", "matrix_rank", "pinv", "svdvals
 def of_each(function: Callable[..., Any], operands: Sequence[Any], cores: Sequence[int], **options: Any) -> Any:
     """Apply a NumPy function to stacks of vectors or matrices, the last `cores` dimensions of each operand.
 
-    NotImplemented if vectors or matrices are divided themselves: the arrays are to be gathered.
+    Return NotImplemented, which gathers the arrays, if the vectors or matrices themselves are divided.
     """
     if any(map(_is_cut, operands, cores)) or any(isinstance(value, ShardedArray) for value in options.values()):
         return NotImplemented
@@ -79,7 +79,7 @@ def solve(a: Any, b: Any) -> Any:
 
 @implements(np.cross)
 def cross(a: Any, b: Any, *axes: Any, **options: Any) -> Any:
-    """Return cross products of vectors along the last dimensions; others are left to gathered arrays."""
+    """Return cross products of vectors along the last dimensions; other axes use gathered arrays."""
     a, b = operand(a), operand(b)
     if axes or options or not a.ndim or not b.ndim or {a.shape[-1], b.shape[-1]} != {3}:
         return NotImplemented

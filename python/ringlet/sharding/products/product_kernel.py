@@ -18,8 +18,8 @@ __all__ = ["sum_along", "sum_of_products"]
 def sum_of_products(a: Array, b: Array, labels: tuple[Labels, Labels, Labels], out: Array) -> None:
     """Multiply two arrays and sum along the labels that the result lacks, as an einsum of two operands.
 
-    Operands are converted to the dtype of `out` first, which has any strides and does not overlap them. No label is
-    twice in one array; dimensions of one label have one size, or 1, which is repeated.
+    Operands are first converted to the dtype of `out`, which may have any strides but must not overlap them. No label
+    occurs twice in one array; dimensions with the same label have the same size, or size 1, which is repeated.
     """
     if 1 in a.shape or 1 in b.shape:
         a, b, labels = _without_ones(a, b, labels)
@@ -50,8 +50,8 @@ def _multiply(a: Array, b: Array, how: _Arrangement, out: Array) -> None:
 class _Arrangement(NamedTuple):
     """Assignment of a product's dimensions to those of matrix products.
 
-    Dimensions of all three arrays are `both`; those of the result and `a`, `rows`; of the result and `b`, `columns`; of
-    `a` and `b`, `summed`. Dimensions of one operand only are summed before, and are not in its order.
+    `both` are the dimensions of all three arrays, `rows` of the result and `a`, `columns` of the result and `b`,
+    `summed` of `a` and `b`. Dimensions of one operand only are summed before and do not occur here.
     """
 
     counts: tuple[int, int, int, int]  # of both, rows, columns and summed
@@ -107,7 +107,7 @@ def _without_ones(
 
 
 def _summed(x: Array, alone: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Convert, and sum along dimensions of this operand only."""
+    """Convert an operand, and sum along the dimensions `alone` that only this operand has."""
     x = x.astype(dtype, copy=False)
     if not alone:
         return x
@@ -138,7 +138,7 @@ def _product(a: Array, b: Array, target: Array, counts: tuple[int, int, int, int
 
 
 def _matmul(a: Array, b: Array, out: Array | None) -> Array:
-    # BLAS has no integers; NumPy's einsum, which sums along rows, is many times faster than its matmul.
+    # BLAS does not support integers; NumPy's einsum, which sums along rows, is many times faster than its matmul.
     if a.dtype.kind in "iu":
         return np.einsum("...ij,...jk->...ik", a, b, out=out)
     return np.matmul(a, b, out=out)

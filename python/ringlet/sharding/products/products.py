@@ -16,7 +16,7 @@ __all__ = ["dot", "inner", "kron", "matrix_power", "outer", "tensordot", "vdot"]
 
 @implements(np.dot)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
-    """Sum along the last dimension of `a` and the last but one of `b`."""
+    """Sum products along the last dimension of `a` and the last but one of `b`."""
     a, b = operand(a), operand(b)
     if 0 in (a.ndim, b.ndim):
         return np.multiply(a, b, out=out)
@@ -27,7 +27,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
 
 @implements(np.inner)
 def inner(a: Any, b: Any, /) -> Any:
-    """Sum along the last dimensions."""
+    """Sum products along the last dimensions."""
     a, b = operand(a), operand(b)
     if 0 in (a.ndim, b.ndim):
         return np.multiply(a, b)
@@ -38,7 +38,7 @@ def inner(a: Any, b: Any, /) -> Any:
 
 @implements(np.tensordot)
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
-    """Sum along pairs of dimensions."""
+    """Sum products along pairs of dimensions."""
     a, b = operand(a), operand(b)
     try:
         pairs = _pairs(axes, a.ndim)
@@ -65,7 +65,7 @@ def _pairs(axes: Any, ndim: int) -> list[tuple[int, int]]:
 
 
 def _along(name: str, a: Any, b: Any, pairs: list[tuple[int, int]], out: Any = None) -> Any:
-    """Sum along pairs of dimensions; the result has the other dimensions of `a`, then those of `b`."""
+    """Sum products along pairs of dimensions; the result has the other dimensions of `a`, then of `b`."""
     a_labels: list[Any] = [("a", i) for i in range(a.ndim)]
     b_labels: list[Any] = [("b", j) for j in range(b.ndim)]
     for number, (i, j) in enumerate(pairs):
@@ -79,7 +79,7 @@ def _along(name: str, a: Any, b: Any, pairs: list[tuple[int, int]], out: Any = N
 
 @implements(np.vdot)
 def vdot(a: Any, b: Any, /) -> Any:
-    """Sum the products of all elements, those of the first array conjugated."""
+    """Sum the products of all elements; elements of the first array are conjugated."""
     a, b = operand(a), operand(b)
     if a.size != b.size:
         raise numpy_error(np.vdot, a, b)
@@ -116,7 +116,7 @@ def kron(a: Any, b: Any) -> Any:
 
 @implements(np.linalg.matrix_power)
 def matrix_power(a: Any, n: Any) -> Any:
-    """Return a power of square matrices; inverses are left to gathered arrays."""
+    """Return a power of square matrices; negative powers use gathered arrays."""
     a, exponent = operand(a), operator.index(n)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise numpy_error(np.linalg.matrix_power, a, n)

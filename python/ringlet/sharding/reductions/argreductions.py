@@ -1,4 +1,4 @@
-"""Argmax and argmin: tiles give (value, index) pairs, of which the first best one is chosen."""
+"""Argmax and argmin: each tile returns a (value, index) pair, and the first best pair is chosen."""
 
 from __future__ import annotations
 

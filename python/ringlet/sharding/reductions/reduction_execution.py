@@ -26,7 +26,7 @@ __all__ = ["Axes", "Reducer", "Reduction", "mask_of", "normalized_axes", "sum_ti
 
 Axes = int | Sequence[int] | None
 
-# Minimum size for two passes, row by row first, in memory order.
+# Minimum size for a reduction in two passes, the first of them row by row in memory order.
 _BY_ROWS_BYTES = 1 << 20
 
 # Reduces the elements of a tile selected by a mask (None for all) into `out`.
@@ -59,8 +59,8 @@ def without_nan(tile: Array, number: float | None) -> Array:
 def sum_tile(tile: Array, axes: tuple[int, ...], out: Array, **more: Any) -> None:
     """Sum the elements of a tile, as ``np.add.reduce`` does for a whole array.
 
-    NumPy sums contiguous elements pairwise and then accumulates such sums in sequence, which loses digits for the many
-    short rows of a tile; here the sums of rows are added pairwise too.
+    NumPy sums contiguous elements pairwise and then accumulates such sums in sequence, which loses precision for the
+    many short rows of a tile. This function adds the sums of rows pairwise too.
     """
     adds_rows = len(axes) > 1 and axes[-1] in (-1, tile.ndim - 1) and out.dtype.kind in "fc" and "where" not in more
     if adds_rows and not (tile.flags.c_contiguous or tile.flags.f_contiguous):
@@ -70,7 +70,7 @@ def sum_tile(tile: Array, axes: tuple[int, ...], out: Array, **more: Any) -> Non
 
 @dataclass(frozen=True)
 class Reduction:
-    """Arguments of a reduction: elements of an array, those of `mask`, along ascending axes."""
+    """Arguments of a reduction of an array, or of its elements selected by `mask`, along ascending axes."""
 
     name: str
     x: ShardedArray
@@ -80,7 +80,7 @@ class Reduction:
 
     @classmethod
     def of(cls, name: str, x: ShardedArray, axis: Axes, keepdims: Any, where: Any = True) -> Reduction:
-        """Build the reduction of a NumPy call; ValueError if `where` does not broadcast to the shape of `x`."""
+        """Build the reduction of a NumPy call; raise ValueError if `where` does not broadcast to the shape of `x`."""
         mask = mask_of(where)
         if mask is not None and not _broadcasts(mask.shape, x.shape):
             raise ValueError(
@@ -102,14 +102,14 @@ class Reduction:
 
     @property
     def is_cut(self) -> bool:
-        """Whether tiles have to be combined."""
+        """Whether tiles must be combined."""
         return any(self.x._layout.cuts[axis].count > 1 for axis in self.axes)
 
     def combined(self, reducer: Reducer, dtype: Any, op: Op, out: Any = None, *, takes_stacks: bool = False) -> Any:
-        """Reduce each tile; the result is partial, to be combined by `op`, where a reduced dimension is divided.
+        """Reduce each tile; if a reduced dimension is divided, the result is partial and combines by `op`.
 
-        A partial array that combines by `op` is reduced part by part; combine others first. `takes_stacks` states that
-        the reducer counts its axes from the last, and does not use its boxes.
+        A partial array that combines by `op` is reduced part by part; other partial arrays must be combined first.
+        `takes_stacks` states that the reducer counts axes from the last and does not use its boxes.
         """
         if out is None and self._may_join_columns(np.dtype(dtype)):
             return recorded_as_one(
@@ -144,10 +144,10 @@ class Reduction:
         return recorded_as_one(self.name, self.x, work)
 
     def by_rows(self, ufunc: np.ufunc, dtype: np.dtype[Any]) -> Reduction:
-        """Reduce each row of a tile first, where that reads memory sequentially; return the remaining reduction.
+        """Reduce each row of a tile first if that reads memory sequentially; return the remaining reduction.
 
-        `ufunc` allows partial reductions, up to rounding. Returns this one where tiles are whole rows, small, or of
-        different widths.
+        `ufunc` allows partial reductions, up to rounding. Returns this reduction unchanged if tiles are whole rows,
+        small, or of different widths.
         """
         x = self.x
         if self.mask is not None or not x.ndim or x.ndim - 1 not in self.axes or x._layout.is_partial:
@@ -176,7 +176,7 @@ class Reduction:
         return all(buffer is None or buffer.flags.c_contiguous for buffer in buffers)
 
     def _may_join_columns(self, dtype: np.dtype[Any]) -> bool:
-        """Return whether to reduce tiles adjacent in memory as one: where rows are added to rows.
+        """Return whether to reduce tiles adjacent in memory as one, which requires that rows are added to rows.
 
         False if a row is reduced itself, or a tile is so narrow (one column) that NumPy treats it as a row.
         """
@@ -186,9 +186,9 @@ class Reduction:
         return _has_columns(x.shape[-1], x._layout.cuts[-1].count) and self._is_exact_by_rows(dtype)
 
     def _joined(self, axis: int, reducer: Reducer, dtype: Any, op: Op | None, takes_stacks: bool = False) -> Any:
-        """Reduce with a kept dimension whole, where memory is shared: much faster than narrow tiles."""
+        """Reduce with a kept dimension undivided if memory is shared, which is much faster than narrow tiles."""
         x = self.x
-        if x._whole is None or current_mode() != "shared":  # results have to be in shared memory too
+        if x._whole is None or current_mode() != "shared":  # results must be in shared memory too
             return self._apply(reducer, dtype, None, op)
         joined = ShardedArray._of_whole(x._whole, _joined_layout(x._layout, axis, self.axes), x._group)
         found = Reduction(self.name, joined, self.axes, self.keepdims)._apply(reducer, dtype, None, op, takes_stacks)
@@ -198,7 +198,7 @@ class Reduction:
         return ShardedArray._build(found._buffers, layout, x._group, found._combine)
 
     def _aligned(self) -> Reduction:
-        """Combine the array, and divide the mask alike, so that pieces are of its tiles."""
+        """Combine the array and divide the mask in the same way, so that each piece belongs to one tile."""
         x = materialized(self.x)
         if not isinstance(self.mask, ShardedArray):
             return replace(self, x=x)
@@ -288,7 +288,7 @@ def _kept(array: Array, shape: Shape, axes: tuple[int, ...]) -> Array:
 
 
 def _num_pieces(size: int, num_tiles: int) -> int:
-    """Return the number of tiles with elements; 1 for none, as the first tile then gives the empty result."""
+    """Return the number of tiles with elements; 1 if there are none: the first tile then has the empty result."""
     return -(-size // -(-size // num_tiles)) if size else 1
 
 

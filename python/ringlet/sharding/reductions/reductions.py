@@ -27,7 +27,7 @@ __all__ = ["LOGICAL", "op_of", "reduce"]
 
 _NO_VALUE: Any = np._NoValue  # default values in NumPy's functions
 
-# How tile results combine, for dtypes that collectives support; of bool, where addition is OR.
+# How tile results combine: for dtypes that collectives support, and for bool, where addition is OR.
 _OPS: Mapping[np.ufunc, Op] = {
     np.add: Op.SUM,
     np.multiply: Op.PROD,
@@ -47,7 +47,7 @@ _ASSOCIATIVE: frozenset[np.ufunc] = frozenset(
     {*_OPS, np.fmax, np.fmin, np.gcd, np.lcm, np.hypot, np.logaddexp, np.logaddexp2}
 )
 
-# Ufuncs whose result is bool whatever the dtype of `out`.
+# Ufuncs whose result is bool regardless of the dtype of `out`.
 LOGICAL: frozenset[np.ufunc] = frozenset({np.logical_and, np.logical_or, np.logical_xor})
 
 
@@ -64,10 +64,10 @@ def reduce(  # noqa: PLR0917  # as NumPy has them
     name: str | None = None,
     instead_of_nan: float | None = None,
 ) -> Any:
-    """Reduce an array with a ufunc, as ``ufunc.reduce`` does; ``NotImplemented`` if it is not sharded, or of objects.
+    """Reduce an array with a ufunc, as ``ufunc.reduce`` does; ``NotImplemented`` for plain arrays and objects.
 
-    Where a reduced dimension is divided, the result is partial, or tile results are gathered if no collective combines
-    such values. For ufuncs that are not associative the dimension is gathered first. `instead_of_nan` replaces NaN.
+    If a reduced dimension is divided, the result is partial, or tile results are gathered if no collective combines
+    their values. For ufuncs that are not associative the dimension is gathered first. `instead_of_nan` replaces NaN.
     """
     if not isinstance(x, ShardedArray) or x.dtype.hasobject or (initial is None and ufunc.identity is not None):
         return NotImplemented  # tiles begin with the identity
@@ -84,7 +84,7 @@ def reduce(  # noqa: PLR0917  # as NumPy has them
         (dtype, None if out is None else out.dtype),
     )
     if dtype is not None and ufunc not in LOGICAL and not np.can_cast(x.dtype, result_dtype, "same_kind"):
-        # Elements are converted, not their reduction: sums of halves as integers are 0.
+        # Elements are converted before the reduction: the sum of halves as integers is 0.
         known = x if instead_of_nan is None else np.where(np.isnan(x), x.dtype.type(instead_of_nan), x)
         x = known.astype(result_dtype)
     reduction = Reduction.of(name or f"{ufunc.__name__}.reduce", x, axis, keepdims, where)
@@ -103,7 +103,7 @@ def _result_dtype(
     axis: int | tuple[int, ...] | None,
     dtypes: tuple[np.dtype[Any] | None, np.dtype[Any] | None],
 ) -> np.dtype[Any]:
-    """Return the dtype in which NumPy reduces, or raise its error; `dtypes` are the requested one and that of `out`."""
+    """Return the dtype in which NumPy reduces, or raise its error; `dtypes` are the requested one and the output's."""
     (ufunc, *initial), (wanted, written) = call, dtypes
     more = {"axis": axis} | ({} if mask is None else {"where": probe_array(mask)})
     more |= {"initial": initial[0]} if initial else {}
@@ -129,7 +129,7 @@ class _TileReduction:
 
     @property
     def repeats(self) -> bool:
-        """Return whether each tile may include the initial value: an extreme may, a sum adds it once."""
+        """Return whether each tile may include the initial value: a maximum may, but a sum must add it once."""
         return self.ufunc.identity is None
 
     def reduce(self, tile: Array, mask: Array | None, out: Array, *, begins: bool, keepdims: bool = True) -> None:

@@ -29,9 +29,9 @@ def accumulate(
     name: str | None = None,
     instead_of_nan: float | None = None,
 ) -> Any:
-    """Reduce each prefix of a dimension, as ``ufunc.accumulate``; ``NotImplemented`` if not sharded, or of objects.
+    """Reduce each prefix of a dimension, as ``ufunc.accumulate`` does; ``NotImplemented`` for plain arrays and objects.
 
-    The dimension is gathered where it is divided; the others keep their layout.
+    If the dimension is divided, it is gathered; other dimensions keep their layout.
     """
     if not isinstance(x, ShardedArray) or x.dtype.hasobject:
         return NotImplemented
@@ -52,9 +52,9 @@ def accumulate(
 def reduceat(  # noqa: PLR0917  # as NumPy has them
     ufunc: np.ufunc, x: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
 ) -> Any:
-    """Reduce slices of a dimension, as ``ufunc.reduceat`` does, gathering it where it is divided.
+    """Reduce slices of a dimension, as ``ufunc.reduceat`` does; a divided dimension is gathered.
 
-    ``NotImplemented`` if `indices` are sharded, or `x` is not, or of objects.
+    Return ``NotImplemented`` if `indices` are sharded, `x` is not sharded, or `x` contains objects.
     """
     if not isinstance(x, ShardedArray) or isinstance(indices, ShardedArray) or x.dtype.hasobject:
         return NotImplemented

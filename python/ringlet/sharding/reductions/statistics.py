@@ -1,4 +1,4 @@
-"""Means, variances and other statistics; a divided array combines the moments of its tiles."""
+"""Means, variances and other statistics; for a divided array, the moments of its tiles are combined."""
 
 from __future__ import annotations
 

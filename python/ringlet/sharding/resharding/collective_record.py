@@ -1,4 +1,4 @@
-"""Collective record: what an operation on sharded arrays sends, as reports, plans and the cost model use it."""
+"""Collective record: data that an operation on sharded arrays sends, for reports, plans and the cost model."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True)
 class Collective:
-    """Record of one collective; ``"point-to-point"`` is any other messages.
+    """Record of one collective; ``"point-to-point"`` is a set of other messages.
 
-    `shape` is that of the largest result on a device, `pairs` are source and target of each message of a permutation,
-    `nbytes` are sent by all devices, `seconds` are predicted where the devices have positions in a topology.
+    `shape` is the shape of the largest result on a device, `pairs` has the source and target of each message of a
+    permutation, `nbytes` is the number of bytes sent by all devices, and `seconds` is the predicted time if the devices
+    have positions in a topology.
     """
 
     kind: Kind

@@ -73,7 +73,7 @@ def buffers_for(layout: Layout, group: DeviceGroup, make: Callable[[int], Array]
 
 
 def filling_devices(x: ShardedArray) -> tuple[int, ...]:
-    """Return the devices of this process that must write to fill an array: the first with each tile's memory."""
+    """Return the devices of this process that must write to fill an array: the first of each tile's memory."""
     devices = x._layout.first_holders(x.shape) if x._has_one_buffer_per_part else x._layout.holders
     return tuple(device for device in devices if x._buffer(device) is not None)
 

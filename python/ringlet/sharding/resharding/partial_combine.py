@@ -25,9 +25,9 @@ _UFUNCS: dict[Op, np.ufunc] = {
 
 
 def combine(parts: Sequence[Array], op: Op, out: Array) -> None:
-    """Combine parts into `out`, possibly one of them, in the order of a balanced binary tree: ``(0 + 1) + (2 + 3)``.
+    """Combine parts into `out`, which may be a part, in the order of a balanced binary tree: ``(0 + 1) + (2 + 3)``.
 
-    16-bit floats are combined as float32, and rounded once.
+    16-bit floats are combined as float32 and rounded once.
     """
     if out.size == 0:
         return
@@ -38,7 +38,7 @@ def combine(parts: Sequence[Array], op: Op, out: Array) -> None:
 
 
 def _is_supported(dtype: np.dtype[Any], op: Op) -> bool:
-    """Return whether collectives implement the operation for a dtype; NumPy computes the others."""
+    """Return whether collectives implement the operation for a dtype; NumPy computes other cases."""
     if dtype.kind == "b":
         return op in (Op.MIN, Op.MAX, Op.AND, Op.OR, Op.XOR)
     if dtype.kind == "c":

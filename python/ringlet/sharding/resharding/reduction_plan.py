@@ -26,7 +26,7 @@ class ReductionPlan:
     """Boxes of a partial array, each combined by one device, then messages to other devices that need the results.
 
     `kind` reports both steps together: all-reduce if all devices of a group need the same result, reduce-scatter if
-    each needs another, None for a reduce-scatter followed by an all-gather.
+    each needs a different one, None for a reduce-scatter followed by an all-gather.
     """
 
     reductions: tuple[Reduction, ...]
@@ -38,9 +38,9 @@ class ReductionPlan:
 def plan_reduction(shape: Shape, source: Layout, target: Layout) -> ReductionPlan:
     """Plan where the parts of an array are combined.
 
-    Of a box that several devices need, each combines a piece and sends it to the others, including those of other
-    groups, which hold copies of the same parts. If each has a part, p parts and r receivers move (p - 1) + (r - 1)
-    times the box's bytes, which is the minimum.
+    If several devices need a box, each combines a piece of it and sends the piece to the others, including devices of
+    other groups, which hold copies of the same parts. If each device has a part, p parts and r receivers send (p - 1) +
+    (r - 1) times the box's bytes, which is the minimum.
     """
     holders, _ = tile_holders(source)
     reductions: list[Reduction] = []
@@ -67,7 +67,7 @@ def plan_reduction(shape: Shape, source: Layout, target: Layout) -> ReductionPla
 
 
 def _part_holders(copies: Sequence[Sequence[int]], device: int) -> tuple[int, ...]:
-    """Return the devices whose parts a device combines: of the copies of each part, those at its own index."""
+    """Return the devices whose parts a device combines: for each part, the copy at the device's own index."""
     rank = next((owners.index(device) for owners in copies if device in owners), device)
     return tuple(owners[rank % len(owners)] for owners in copies)
 

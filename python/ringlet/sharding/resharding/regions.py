@@ -1,4 +1,4 @@
-"""Arrays assembled from regions of others: which device copies which box from which, as arithmetic on boxes."""
+"""Arrays assembled from regions of other arrays: which device copies which box from which device."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Copy(NamedTuple):
 
 
 class CopyPlan(NamedTuple):
-    """Copies of each device, those between two devices, and these as reported collectives."""
+    """Copies of each device, copies between two devices, and the latter as reported collectives."""
 
     of_device: tuple[tuple[Copy, ...], ...]
     messages: tuple[Copy, ...]
@@ -143,14 +143,14 @@ def plan_assignment(
 ) -> tuple[DeviceBoxes, CopyPlan]:
     """Plan the copies for an assignment to a region; return also the boxes of the destination on each device.
 
-    `given` and `written` are the forms of the assigned array and of the destination.
+    `given` describes the assigned array, `written` the destination.
     """
     places = region_boxes(written.layout, written.shape, target)
     return places, copies_between([region_boxes(given.layout, given.shape, value)], places, given.dtype)
 
 
 def copies_between(sources: Sequence[DeviceBoxes], target: DeviceBoxes, dtype: np.dtype[Any]) -> CopyPlan:
-    """Plan copies: a device uses its own values, else one copy for each of several holders alike.
+    """Plan copies: a device uses its own values if it has them; else sources alternate between the holders.
 
     The boxes of `sources` are disjoint, or equal.
     """

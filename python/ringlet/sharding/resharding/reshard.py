@@ -30,14 +30,14 @@ __all__ = ["materialized", "receive_buffers", "redistribute", "reshard"]
 def reshard(x: ShardedArray, sharding: Sharding | NamedSharding) -> ShardedArray:
     """Return the same values in another sharding; :meth:`ShardedArray.reshard` is this function.
 
-    Nothing is copied where devices share memory: the result reads the memory of `x` until either is written to.
+    If devices share memory, nothing is copied: the result reads the memory of `x` until either is written to.
     """
     layout = layout_of(sharding, x.ndim, x._group.num_devices)
     group = group_of(sharding, x._group.num_devices)
     if group not in (x._group, DeviceGroup.of(x._group.num_devices)):
         raise ShardingError(
-            f"{sharding} is for {group}, and the array is on {x._group}: give a sharding of the same mesh, or move "
-            "the values there, ringlet.sharding.shard(np.asarray(array), sharding)"
+            f"{sharding} is for {group}, but the array is on {x._group}: pass a sharding of the same mesh, or move the "
+            "values, ringlet.sharding.shard(np.asarray(array), sharding)"
         )
 
     def work() -> ShardedArray:
@@ -52,7 +52,7 @@ def redistribute(x: ShardedArray, layout: Layout) -> ShardedArray:
     """Return the values of an array in another layout for the same devices, and record the bytes sent.
 
     A partial layout keeps the parts of `x` if they are equal; else its first part gets the values. The result shares
-    memory with `x`, and must not be written to.
+    memory with `x`, so it must not be written to.
     """
     source = x._layout
     if source == layout:
@@ -74,9 +74,9 @@ def redistribute(x: ShardedArray, layout: Layout) -> ShardedArray:
 
 
 def materialized(x: ShardedArray) -> ShardedArray:
-    """Return `x` with its parts combined, which is done once; `x` itself if it is not partial.
+    """Return `x` with its parts combined, which is cached, or `x` itself if it is not partial.
 
-    Others may share the result, so it must not be written to.
+    Other arrays may share the result, so it must not be written to.
     """
     if not x._layout.is_partial:
         return x
@@ -95,7 +95,7 @@ def _collectives(x: ShardedArray, layout: Layout) -> Sequence[Collective]:
 
 @lru_cache(maxsize=256)
 def _name_of(dtype: np.dtype[Any]) -> str:
-    name: str = dtype.name  # NumPy formats it anew each time
+    name: str = dtype.name  # NumPy formats the name at each access
     return name
 
 
@@ -114,7 +114,7 @@ def _moved(x: ShardedArray, layout: Layout) -> ShardedArray:
 
 
 def _received(x: ShardedArray, layout: Layout) -> tuple[Sequence[Array | None], Sequence[Collective]]:
-    """Return each device's buffer after a transfer: its own, of the whole's shape, if that is writable."""
+    """Return each device's buffer, of the whole's shape, after a transfer: the same buffer if it is writable."""
     if x._whole is not None:
         return (x._whole,) * layout.num_devices, _collectives(x, layout)
     buffers, plan = receive_buffers(x, layout), _plan(x, layout)
@@ -124,10 +124,10 @@ def _received(x: ShardedArray, layout: Layout) -> tuple[Sequence[Array | None], 
 
 
 def receive_buffers(x: ShardedArray, layout: Layout) -> list[Array | None]:
-    """Return the buffer of each device, to receive what it lacks of `layout`.
+    """Return the buffer in which each device receives the elements of `layout` that it lacks.
 
-    Those of `x` where writable, else copies; None for devices of other processes, and for those without a part before
-    and after.
+    Writable buffers of `x` are reused, others are copied; None for devices of other processes and for devices without a
+    part before and after.
     """
     boxes = x._layout.boxes(x.shape)
     buffers = [x._buffer(device) for device in range(layout.num_devices)]
@@ -176,7 +176,7 @@ def _reduce(x: ShardedArray, step: Step, buffers: Sequence[Array | None]) -> Non
 
 
 def _in_parts(x: ShardedArray, layout: Layout) -> ShardedArray:
-    """Return a partial array whose first part has the values, the others the neutral element."""
+    """Return a partial array whose first part has the values; other parts have the neutral element."""
     buffers, collectives = _received(x, layout)
     result = empty(x.shape, x.dtype, layout, x._group)
     result._combine = x._combine

@@ -54,10 +54,10 @@ def plan_reshard(
 ) -> ReshardPlan:
     """Plan the steps from one layout of an array to another.
 
-    Each device receives exactly what it lacks of its new tile, which is the fewest bytes. Where `group` has positions
-    in a topology, nearer senders are preferred, and the fastest predicted plan is chosen among this one, one dimension
-    after another, and the whole array on each device. A partial target gets the values in its first part, unless
-    `source` has the same parts.
+    Each device receives exactly the elements of its new tile that it lacks, which is the minimum number of bytes. If
+    `group` has positions in a topology, nearer senders are preferred, and the plan with the shortest predicted time is
+    chosen among this plan, plans that change one dimension after another, and a plan via the whole array on each
+    device. A partial target gets the values in its first part, unless `source` has the same parts.
     """
     return _planned(_Planner(shape, itemsize, dtype, group), source, target)
 
@@ -157,7 +157,7 @@ class _Planner:
 
 
 def _groups(messages: Sequence[Message], *first: int | None) -> tuple[tuple[int, ...], ...]:
-    """Return the groups of devices that send to each other, in order, with one moved to the front."""
+    """Return the groups of devices that send to each other, in order; devices in `first` lead their groups."""
     groups = components((m.source, m.target) for m in messages)
     return tuple(tuple(sorted(group, key=lambda device: device not in first)) for group in groups)
 

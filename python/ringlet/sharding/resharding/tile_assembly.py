@@ -1,4 +1,4 @@
-"""Assembly of arrays from regions of others: views where devices share memory and the regions allow it, else copies."""
+"""Assembly of arrays from regions of others: views if devices share memory and the regions allow it, else copies."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def full_ranges(shape: Sequence[int]) -> tuple[IndexRange, ...]:
 
 def range_view(buffer: Array, ranges: Sequence[IndexRange]) -> Array:
     """Return the view of an array that index ranges select."""
-    key: Any = (*(index_range.key for index_range in ranges), ...)  # the ellipsis keeps an array without dimensions
+    key: Any = (*(index_range.key for index_range in ranges), ...)  # `...`: always an array, never a number
     view: Array = buffer[key]
     shape = tuple(index_range.length for index_range in ranges)
     return view if view.shape == shape else np.broadcast_to(view, shape)
@@ -58,7 +58,7 @@ def range_view(buffer: Array, ranges: Sequence[IndexRange]) -> Array:
 def select_ranges(name: str, x: ShardedArray, ranges: tuple[IndexRange, ...], layout: Layout) -> ShardedArray:
     """Return the selected elements of an array in a layout with the same parts, as a read-only value.
 
-    Views where devices share memory.
+    The elements are views if devices share memory.
     """
     spec = ArraySpec(tuple(index_range.length for index_range in ranges), x.dtype, layout)
     regions = (Region(0, (0,) * x.ndim, ranges),)
@@ -73,7 +73,7 @@ def select_ranges(name: str, x: ShardedArray, ranges: tuple[IndexRange, ...], la
 
 
 def assemble(name: str, operands: Sequence[Any], regions: Sequence[Region], specs: Sequence[ArraySpec]) -> ShardedArray:
-    """Return a new array assembled from regions of others, which cover it; none is partial, at least one is sharded.
+    """Return a new array assembled from regions of others, which cover it; at least one is sharded, none is partial.
 
     `specs` are candidates for the result; the first one that sends the fewest bytes is used.
     """
@@ -101,7 +101,7 @@ def record_copies(name: str, operands: Any, result: ShardedArray, copies: CopyPl
 
 
 def as_writable(x: ShardedArray) -> ShardedArray:
-    """Make a result writable that no other array shares; memory that it only reads is copied."""
+    """Make a result writable that no other array shares; copy memory that the result only reads."""
     x._is_view = False
     return x
 
@@ -115,7 +115,7 @@ def fill(
 ) -> None:
     """Run the copies of each device into `places`, arrays of the result's shape, from its source regions.
 
-    A source is the view of each device's memory, and the position in the result where it begins.
+    A source is a view of each device's memory and the position in the result at which the view begins.
     """
     brought: list[list[tuple[Box, Array]]] = [[] for _ in places]
     for number, (buffers, offset) in enumerate(sources):
@@ -135,7 +135,7 @@ def fill(
 
 
 def writers(places: Spaces, target: DeviceBoxes) -> list[int]:
-    """Return the devices that have to write: of those that share memory and have the same box, the first."""
+    """Return the devices that must write: the first of those that share the memory of a box."""
     first: dict[tuple[int, object], int] = {}
     for device, (place, box, part) in enumerate(zip(places, target.boxes, target.parts, strict=True)):
         if place is not None and part >= 0 and all(begin < end for begin, end in box):
@@ -144,7 +144,7 @@ def writers(places: Spaces, target: DeviceBoxes) -> list[int]:
 
 
 def region_views(x: Any, region: Region, num_devices: int) -> tuple[Spaces, tuple[int, ...]]:
-    """Return the view of each device's memory through a region, and the position where it begins."""
+    """Return the view of each device's memory through a region, and the position at which the view begins."""
     if not isinstance(x, ShardedArray):
         return [range_view(x, region.ranges)] * num_devices, region.offset
     buffers = [x._buffer(device) for device in range(num_devices)]

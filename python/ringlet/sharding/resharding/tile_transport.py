@@ -28,10 +28,10 @@ class Transfer(NamedTuple):
 
 
 def transfer(group: DeviceGroup, transfers: Iterable[Transfer], what: str = "values") -> None:
-    """Run transfers, those between processes all at once; no transfer reads what another one writes.
+    """Run transfers, all between processes in one exchange; no transfer reads elements that another writes.
 
-    Collective: all processes of the group call it with the transfers between the same devices, in the same order, for
-    the same purpose `what`; else CollectiveMismatchError.
+    Collective call: all processes of the group must pass transfers between the same devices, in the same order, for the
+    same purpose `what`; otherwise it raises CollectiveMismatchError.
     """
     crossing = []
     for each in transfers:
@@ -85,8 +85,8 @@ def _as_bytes(values: Array) -> Array:
 def deliver(group: DeviceGroup, messages: Sequence[Message], sources: Spaces, targets: Spaces) -> None:
     """Copy the box of each message from its source to the same coordinates of its target.
 
-    Collective: all processes of the group call it with the same messages, in the same order; no message reads what
-    another one writes. Arrays have the whole's shape; messages between devices that share one copy nothing.
+    Collective call: all processes of the group must pass the same messages in the same order; no message reads elements
+    that another writes. Arrays have the whole's shape; messages between devices that share an array copy nothing.
     """
     for message, values in zip(messages, received(group, messages, sources), strict=True):
         taker = targets[message.target]
@@ -99,8 +99,8 @@ def received(
 ) -> list[Array | None]:
     """Return the values of each message for a device of this process, without copying them to a target.
 
-    Collective, as :func:`deliver`. A view of the source if this process owns it; None for other processes' targets.
-    Values that one device sends to several devices of a process are sent once.
+    Collective call, as :func:`deliver`. The values are a view of the source if this process owns the source, and None
+    if another process owns the target. Values that one device sends to several devices of a process are sent once.
     """
     given = [None if (buffer := sources[m.source]) is None else view_of(buffer, m.box) for m in messages]
     if group.member is None:
@@ -125,7 +125,7 @@ def received(
 
 
 def view_of(buffer: Array, box: Box) -> Array:
-    """Return a box of an array as a view, also without dimensions."""
+    """Return a box of an array as a view, even for a 0-d array."""
     index: tuple[Any, ...] = (*box, ...)
     view: Array = buffer[index]
     return view

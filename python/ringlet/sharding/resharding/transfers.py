@@ -15,7 +15,7 @@ from ringlet.sharding.resharding.collective_record import Message
 
 __all__ = ["Hops", "box_size", "components", "messages_for", "moved_bytes", "needed_boxes", "tile_holders"]
 
-# Distances between devices, [source][target]; None where all are equal.
+# Distances between devices, [source][target]; None if all are equal.
 Hops = Sequence[Sequence[int]] | None
 Tile = tuple[int, ...]
 
@@ -49,9 +49,9 @@ def tile_holders(layout: Layout) -> tuple[dict[Tile, list[int]], list[Tile | Non
 def messages_for(shape: Shape, source: Layout, wanted: Sequence[Box | None], hops: Hops = None) -> tuple[Message, ...]:
     """Plan messages that complete the box of each device, sending every missing value once.
 
-    The nearest holder of a tile sends it; among equally near ones, the holder whose index among them equals the
-    receiver's among the holders of its own tile, so that groups of devices exchange among themselves. Boxes are in
-    global coordinates; for a partial array, of the device's own part.
+    The nearest holder of a tile sends it; among equally near holders, the one whose index equals the receiver's index
+    among the holders of its own tile, so that groups of devices exchange among themselves. Boxes are in global
+    coordinates; for a partial array, of the device's own part.
     """
     holders, tiles = tile_holders(source)
     lengths = [-(-size // cut.count) for size, cut in zip(shape, source.cuts, strict=True)]
@@ -113,7 +113,7 @@ Integers = NDArray[np.int64]
 
 @lru_cache(maxsize=16384)
 def moved_bytes(shape: Shape, itemsize: int, source: Layout, target: Layout) -> int:
-    """Return the number of bytes that devices receive: the parts of their tiles that they lack.
+    """Return the number of bytes that devices receive to complete their tiles.
 
     Combining parts costs the bytes of a reduce-scatter and, where several devices need the result, an all-gather.
     """
@@ -149,7 +149,7 @@ def _tiles(layout: Layout) -> Integers:
 
 @lru_cache(maxsize=1024)
 def _bounds(layout: Layout, shape: Shape) -> tuple[Integers, Integers]:
-    """Return the bounds of each device's box, [dimension, device]; of all devices, if one has the array."""
+    """Return the bounds of each device's box, [dimension, device]; with `layout.only`, of all devices."""
     sizes = np.array(shape, np.int64).reshape(-1, 1)
     lengths = -(-sizes // np.array([cut.count for cut in layout.cuts], np.int64).reshape(-1, 1))
     tiles = [cut.tile or (0,) * layout.num_devices for cut in layout.cuts]

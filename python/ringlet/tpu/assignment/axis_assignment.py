@@ -1,8 +1,8 @@
 """Assignment of the axes of a logical mesh to the physical axes of the chips.
 
 An *axis assignment* is a matrix with a row per physical axis and a column per logical axis. The product over a row is
-the length of the physical axis, the product over a column that of the logical axis: an entry is the factor of the
-physical axis that the logical axis uses.
+the length of the physical axis, and the product over a column is the length of the logical axis. An entry is the factor
+of the physical axis that the logical axis uses.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ AxisMatrix = np.ndarray[Any, np.dtype[np.int64]]
 def assign_axes(physical_shape: Sequence[int], mesh_shape: Sequence[int], *, allow_split: bool = False) -> AxisMatrix:
     """Return the factors [physical axis, logical axis] of each logical axis, from the last (busiest) axis to the first.
 
-    A logical axis takes as many whole physical axes as possible whose product is its length. If that fails for an axis
-    and splitting is allowed, physical axes are split for all logical axes. The choices and the NotImplementedError are
-    those of jax-ml/jax, ``jax/_src/mesh_utils.py``.
+    A logical axis uses as many whole physical axes as possible whose product is its length. If this fails for an axis
+    and splitting is allowed, physical axes are split for all logical axes. Choices and the NotImplementedError are as
+    in jax-ml/jax, ``jax/_src/mesh_utils.py``.
     """
     matrix = np.ones((len(physical_shape), len(mesh_shape)), np.int64)
     free = set(range(len(physical_shape)))

@@ -36,9 +36,9 @@ class DeviceOrderMode(enum.IntEnum):
     Attributes
     ----------
     AUTO
-        Rings where possible, otherwise meshes.
+        Rings if possible, otherwise meshes.
     RING
-        Rings; an error where they are not possible.
+        Rings; an error if they are not possible.
     MESH
         Row by row, one axis inside the other.
 
@@ -135,13 +135,13 @@ class DeviceAssignment(Drawable):
         ----------
         topology : Topology or bytes
             The slice, or its serialized ``TopologyProto``. If devices are missing, replicas take the existing devices
-            in task order, whatever the order mode.
+            in task order, regardless of the order mode.
         computation_shape : sequence of 4 ints, optional
             Cores of one replica along x, y, z, and per chip; default: a single core.
         computation_stride : sequence of 4 ints, optional
-            Distance between these along each axis; other replicas fill the gaps. Default: neighbours.
+            Distance between these cores along each axis; other replicas fill the gaps. Default: adjacent cores.
         num_replicas : int
-            Between 0 and the number that fits.
+            At least 0, at most the number of replicas that fit.
         device_order_mode : DeviceOrderMode
             Rings require replicas of whole chips, without stride, that fill the slice.
         objective : str or callable, optional
@@ -217,11 +217,11 @@ class DeviceAssignment(Drawable):
         Raises
         ------
         ValueError
-            If there are none.
+            If no replica has the logical core on this task.
         """
         keys, replicas = self._replicas_by_key
         found: list[int] = []
-        with suppress(TypeError):  # a task_id that is not a number is not found either
+        with suppress(TypeError):  # a task_id that is not a number has no replicas
             if 0 <= logical_core < self._num_cores_per_replica:
                 key = task_id * self._num_cores_per_replica + logical_core
                 found = replicas[bisect_left(keys, key) : bisect_right(keys, key)]
@@ -260,7 +260,7 @@ class DeviceAssignment(Drawable):
             return device_name(*self._lookup_uncached(replica, logical_core), job)
 
     def _lookup_uncached(self, replica: int, logical_core: int) -> tuple[int, int]:
-        """Return task and ordinal of a logical core not found in the tables: unbuilt tables, or no such core."""
+        """Return task and ordinal of a logical core, after building the tables; raise IndexError if none exists."""
         if not self._ordinals:  # assigned last: another thread may be building the tables
             each = max(1, self._topology.num_tpus_per_task)
             self._tasks, self._ordinals = (self._devices // each).tolist(), (self._devices % each).tolist()
@@ -270,7 +270,9 @@ class DeviceAssignment(Drawable):
             raise self._no_core(replica, logical_core) from None
 
     def _no_core(self, replica: object, logical_core: object) -> IndexError:
-        return IndexError(f"replica {replica}, logical core {logical_core}: this assignment has {self._size}.")
+        return IndexError(
+            f"replica {replica}, logical core {logical_core} does not exist: this assignment has {self._size}."
+        )
 
     @cached_property
     def _devices(self) -> IntArray:
@@ -297,7 +299,7 @@ class DeviceAssignment(Drawable):
         Parameters
         ----------
         collective : str
-            Such as ``"all_reduce"``.
+            Kind of collective, such as ``"all_reduce"``.
         nbytes : float
             Size of the whole array.
         axis : str

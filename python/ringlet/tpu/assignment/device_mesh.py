@@ -18,8 +18,8 @@ __all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
 
 IntArray = np.ndarray[Any, np.dtype[np.int32]]
 
-# Transposes of the chips that make each host's chips a block of the logical mesh: by physical and logical shape
-# without ones. From JAX's table.
+# Transposes of the chips that make each host's chips a block of the logical mesh, by physical and logical shape without
+# sizes of 1. From JAX's table.
 _NO_CHANGE, _Z_BEFORE_Y = (0, 1, 2), (0, 2, 1)
 _CONTIGUOUS: dict[tuple[int, ...], dict[tuple[int, ...], tuple[int, ...]]] = {
     (2, 2, 1): {(2, 2): _NO_CHANGE},
@@ -111,9 +111,9 @@ def create_hybrid_device_mesh(
     dcn_mesh_shape : sequence of int
         Number of slices along each axis.
     slices : sequence of Topology, or Topology
-        Their number is the product of `dcn_mesh_shape`; in the order of their slice numbers.
+        The slices in the order of their numbers; the product of `dcn_mesh_shape` is the number of slices.
     process_is_granule : bool
-        Treat each task as a slice.
+        Whether each task counts as a slice.
     allow_split_physical_axes : bool
         As for :func:`create_device_mesh`.
 
@@ -202,7 +202,7 @@ def _contiguous_order(physical_shape: tuple[int, ...], mesh_shape: tuple[int, ..
     known = _CONTIGUOUS.get(physical_shape, {})
     order = known.get(tuple(length for length in mesh_shape if length > 1))
     if order is None:
-        there = f"supported for it are {', '.join(map(str, known))}" if known else f"{list(_CONTIGUOUS)} are supported"
+        there = f"supported shapes are {', '.join(map(str, known))}" if known else f"{list(_CONTIGUOUS)} are supported"
         raise ValueError(
             f"create_device_mesh cannot create contiguous submeshes for mesh_shape {mesh_shape} and physical mesh "
             f"topology {physical_shape}; {there}. Omit contiguous_submeshes."
@@ -228,14 +228,14 @@ def _physical(devices: IntArray, generation: Generation | None) -> IntArray:
         return places.reshape(x, y, z, cores, 4)
     if cores > 1 or int(low[3]) > 0:
         raise ValueError(
-            f"a mesh of {name or 'these'} devices needs one device per chip, but here each of {cores} cores is "
-            "one. Create the topology with megacore=True."
+            f"a mesh of {name or 'these'} devices requires one device per chip, but each of {cores} cores is one. "
+            "Create the topology with megacore=True."
         )
     return places.reshape(x, y, z, 4)
 
 
 def _small_slice(mesh_shape: tuple[int, ...], devices: IntArray, name: str) -> IntArray | None:
-    """Return the devices of a small slice in JAX's order for it, or None."""
+    """Return the devices of a small slice in JAX's order; None for other slices."""
     if name in ("v2", "v3"):
         return _two_cores(mesh_shape, devices)
     if name in ("v5e", "v6e"):

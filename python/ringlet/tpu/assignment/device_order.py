@@ -1,7 +1,7 @@
 """Orders of devices: rings and meshes, as in TensorFlow's ``device_assignment``.
 
-A *ring* is an order of the chips of a box in which successive chips are neighbours, and so are the last and the first.
-A *mesh* order iterates over the axes one inside the other.
+A *ring* is an order of the chips of a box in which successive chips, and the last and the first chip, are neighbours. A
+*mesh* order iterates over the axes one inside the other.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def replica_grid(capacity: Sequence[int], num_replicas: int) -> tuple[int, ...]:
     axes_left, replicas_left = len(capacity), num_replicas
     last = len(capacity) - 1
     for axis in sorted(range(len(capacity)), key=lambda axis: (capacity[axis], axis != last, axis)):
-        # Floating-point rounding makes some results one too large; TensorFlow's are the same.
+        # Floating-point rounding makes some results one too large; TensorFlow has the same results.
         wanted = math.ceil(replicas_left ** (1.0 / axes_left))
         grid[axis] = min(wanted, capacity[axis])
         replicas_left = -(-replicas_left // grid[axis])
@@ -74,8 +74,8 @@ def _layered_ring(x_size: int, y_size: int, z_size: int) -> IntArray:
 def ring(shape: Sequence[int]) -> IntArray:
     """Return the positions [chip, axis] of a box in an order that forms a ring.
 
-    A line of chips is ordered from end to end, which closes where the axis wraps. For a box with an odd side longer
-    than 1 the order is row by row, x fastest, with a warning. The orders are those of tensorflow/tensorflow,
+    A line of chips is ordered from end to end, and forms a ring only if the axis wraps. For a box with an odd side
+    longer than 1 the order is row by row, x fastest, with a warning. The orders are as in tensorflow/tensorflow,
     ``tensorflow/python/tpu/device_assignment.py``.
     """
     lengths = [int(length) for length in shape]
@@ -111,7 +111,7 @@ def mesh_assignment(
 ) -> IntArray:
     """Return the cores [replica, logical core, coordinate] in mesh order.
 
-    Across replicas the core is fastest, then x, y, z; within one, x is slowest.
+    Across replicas, the core varies fastest, then x, y, z; within a replica, x varies slowest.
     """
     inside = grid_order(computation_shape, (3, 2, 1, 0))
     if num_replicas == 0:

@@ -14,7 +14,7 @@ from ringlet.tpu.cost.link_traffic import IntArray, Network
 
 __all__ = ["closed_walk", "shorten", "sweeps", "walks"]
 
-# Above this number of positions the table of all distances costs more than it gains.
+# Above this number of positions, the table of all distances costs more than it saves.
 _MOST_SHORTENED = 768
 _MOST_REVERSALS = 400
 
@@ -64,7 +64,7 @@ def sweeps(places: IntArray) -> Iterator[IntArray]:
 
 
 def closed_walk(places: IntArray, sizes: Sequence[int], wrap: Sequence[bool]) -> IntArray:
-    """Return a closed walk through all positions that steps to a neighbour wherever possible.
+    """Return a closed walk through all positions that steps to a neighbour if possible.
 
     Positions are covered by 2 x 2 squares, each a ring of four; adjacent rings are joined without longer steps.
     Uncovered positions are inserted afterwards, in pairs of neighbours if possible. Any connected set of whole squares,
@@ -178,7 +178,7 @@ class _RingJoiner:
                     return
 
     def insert_rest(self) -> None:
-        """Insert single positions next to a neighbour: one step there, two back."""
+        """Insert each remaining position after a neighbour: one step to the position, two steps back."""
         for index in range(len(self.places)):
             if index in self.ring_next:
                 continue
@@ -204,7 +204,7 @@ class _RingJoiner:
 def shorten(order: IntArray, distance: IntArray) -> IntArray:
     """Reverse sections of a closed walk while that shortens its steps (2-opt; long steps weigh most).
 
-    `distance` has the hops between every two places; the walk starts where `order` does.
+    `distance` has the hops between every two places; the walk starts at the first place of `order`.
     """
     if len(order) < 4 or len(order) > _MOST_SHORTENED:
         return order

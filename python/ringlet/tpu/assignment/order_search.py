@@ -31,7 +31,7 @@ __all__ = ["HaloObjective", "RingObjective", "improve"]
 
 # Message size of the comparison: bytes that every device of a ring has, or that a tile sends to each neighbour.
 _NBYTES = 64 * 2**20
-# Determines the ratio of latency to transfer time where no generation is known.
+# Determines the ratio of latency to transfer time if the generation is unknown.
 _BYTES_PER_SECOND = 4.5e10
 
 # Time limit of the search. Built-in objectives finish much earlier.
@@ -43,7 +43,7 @@ _SWAP_WORK = 60_000
 
 @dataclass(frozen=True)
 class Rating:
-    """The score of an order, which the search minimizes, and parts of which none may be worse than TensorFlow's."""
+    """The score of an order, which the search minimizes, and components that must not be worse than TensorFlow's."""
 
     score: float
     parts: tuple[float, ...]
@@ -175,7 +175,7 @@ class HaloObjective:
         if math.prod(grid) != count or min(grid) < 1:
             raise ValueError(
                 f"partition_dimensions {grid} make {math.prod(grid)} tiles for {count} devices. Their product must be "
-                "the number of logical cores of a replica, or of replicas with one core each"
+                "the number of logical cores of a replica, or the number of replicas if each has one core"
             )
         return grid
 
@@ -184,8 +184,8 @@ class HaloObjective:
 class _Load:
     """Link load of a set of messages.
 
-    The parts are seconds of the busiest link between chips and of the busiest one within them, and hops of the longest
-    path; `crossings` counts link crossings between chips.
+    The parts are seconds of the busiest link between chips, seconds of the busiest link within a chip, and hops of the
+    longest path; `crossings` counts link crossings between chips.
     """
 
     seconds: float
@@ -281,7 +281,7 @@ class _Search:
         return time.monotonic() > self.deadline
 
     def attempt(self, orders: Iterator[IntArray]) -> bool:
-        """Accept better orders; return whether there was one."""
+        """Accept better orders; return whether any was better."""
         found = False
         for order in orders:
             rating = self.objective.rating(order, self.fabric)
@@ -327,7 +327,7 @@ def _reassigned(shape: tuple[int, ...], coordinates: IntArray, fabric: Fabric) -
 
 
 def _with_equal_boxes(orders: Iterator[IntArray], first: IntArray, fabric: Fabric) -> Iterator[IntArray]:
-    """Filter orders whose groups are boxes of the torus as good as those of the first order, if those are boxes."""
+    """Yield the orders whose groups are boxes of the torus as good as in `first`, if its groups are boxes."""
     least = list(_box_seconds(first, fabric))
     for order in orders:
         if all(mine <= theirs for mine, theirs in zip(_box_seconds(order, fabric), least, strict=True)):
@@ -335,7 +335,7 @@ def _with_equal_boxes(orders: Iterator[IntArray], first: IntArray, fabric: Fabri
 
 
 def _box_seconds(order: IntArray, fabric: Fabric) -> Iterator[float]:
-    """Yield latency and transfer time of an all-reduce by each box algorithm; infinity if one does not apply."""
+    """Yield latency and transfer time of an all-reduce by each box algorithm; infinity if it does not apply."""
     places = np.concatenate([fabric.network.coordinates(fabric.chip), fabric.core[:, None]], 1)
     for groups in (order.T, order):
         plan = Plan(groups, box_of(groups, places, fabric.network), _NBYTES, fabric)

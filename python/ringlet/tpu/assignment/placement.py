@@ -19,11 +19,11 @@ IntArray = np.ndarray[Any, np.dtype[np.int32]]
 
 
 def computation(name: str, given: Any) -> tuple[int, ...]:
-    """Return `computation_shape` or `computation_stride` as four positive numbers; default ones."""
+    """Return `computation_shape` or `computation_stride` as four positive numbers; the default is all ones."""
     if given is None:
         return (1, 1, 1, 1)
     if type(given) in (list, tuple) and len(given) == 4 and all(type(one) is int and 0 < one < 2**31 for one in given):
-        return tuple(given)  # the common case, without the cost of an array
+        return tuple(given)  # common case, without the cost of an array
     values = as_int32(name, given)
     if values.shape != (4,):
         raise ValueError(f"{name} must have shape [4]; got {values.shape}")
@@ -83,8 +83,8 @@ def _in_task_order(topology: Topology, shape: Sequence[int], stride: Sequence[in
     missing, there = len(topology.missing_devices), topology.num_devices
     if math.prod(stride) != 1:
         raise ValueError(
-            f"computation_stride {_text(stride)} needs a slice without missing devices; {missing} are missing. Omit "
-            "computation_stride."
+            f"computation_stride {_text(stride)} requires a slice without missing devices, but {missing} are missing. "
+            "Omit computation_stride."
         )
     each = math.prod(shape)
     if num_replicas * each > there:

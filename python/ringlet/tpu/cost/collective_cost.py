@@ -1,7 +1,7 @@
 """Cost of a collective on an assignment: every applicable algorithm, from the bytes that it puts on every link.
 
-A schedule lists the messages of an algorithm in stages. Messages are routed and the bytes on every link added up; a
-stage takes as long as its busiest link, plus the latency of its hops. Stages are separated by barriers.
+A schedule lists the messages of an algorithm in stages. Messages are routed and the bytes on every link are added up. A
+stage takes the time of its busiest link plus the latency of its hops. Stages are separated by barriers.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class Collective:
         ``"all_reduce"``, ``"all_gather"``, ``"reduce_scatter"``, ``"all_to_all"``, ``"collective_permute"``,
         ``"broadcast"`` or ``"point_to_point"``.
     nbytes : float
-        Bytes of the full array: of an all-gather its result, of a reduce-scatter its input, of an all-reduce each copy,
-        of an all-to-all or a collective-permute all shards of a group together.
+        Bytes of the full array: the result of an all-gather, the input of a reduce-scatter, each copy of an all-reduce,
+        or all shards of a group together in an all-to-all or a collective-permute.
     axis : {"replica", "core", "all"}
         Groups: the replicas of each logical core, the logical cores of each replica, or all devices.
     groups : sequence of sequence of int, optional
-        Other groups, as device numbers ``replica * cores per replica + logical core``; replaces `axis`.
+        Groups of devices, by number ``replica * cores per replica + logical core``; replaces `axis`.
     algorithm : str
         ``"auto"`` selects the fastest. All-reduce, all-gather and reduce-scatter have ``"ring"`` and ``"line"`` (in the
         order of the group), ``"sequential"`` (axis by axis of the torus), ``"rotated"`` and ``"balanced"`` (all axes at
@@ -62,11 +62,11 @@ class Collective:
         small arrays). A broadcast has ``"tree"`` and ``"ring"``, a point-to-point message ``"direct"`` and ``"split"``
         (over several paths).
     slices : int
-        Number of such slices, connected by the data-centre network.
+        Number of equal slices, connected by the data-centre network.
     shift : int
         Distance by which a collective-permute moves every shard.
     root, target : int
-        Member of each group that a broadcast or point-to-point message starts from; receiver of the message.
+        Member of each group that sends the broadcast or the point-to-point message; member that receives the message.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def collective_cost(
 
 
 def options_of(speeds: dict[str, Any]) -> FabricOptions:
-    """Return keyword arguments as options; a TypeError names an unknown one."""
+    """Return keyword arguments as options; raise TypeError for an unknown one."""
     known = FabricOptions.__dataclass_fields__
     for name in speeds:
         if name not in known:

@@ -15,10 +15,10 @@ def lower_bound_seconds(
 ) -> float:
     """Return the time that the busiest chip needs to send its bytes over all its links at once.
 
-    Of ``M`` chips in a group each sends at least ``2 (M-1)/M V`` in an all-reduce (Patarasuk and Yuan, 2009), half of
-    that in an all-gather or a reduce-scatter, the data for devices of other chips in an all-to-all, the shards that
-    leave it in a collective-permute, and ``V`` = `nbytes` as root of a broadcast or a message. The devices of a chip
-    share its links, so the groups of a chip add up.
+    In a group of ``M`` chips, each chip sends at least ``2 (M-1)/M V`` in an all-reduce (Patarasuk and Yuan, 2009),
+    half of these bytes in an all-gather or a reduce-scatter, the data for devices of other chips in an all-to-all, the
+    shards that leave the chip in a collective-permute, and ``V`` = `nbytes` as the root of a broadcast or a message.
+    The devices of a chip share its links, so the groups of a chip add up.
     """
     if groups.shape[1] == 1:
         return 0.0

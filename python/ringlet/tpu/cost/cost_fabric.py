@@ -31,16 +31,17 @@ class FabricOptions:
     Attributes
     ----------
     bandwidth : {"usable", "published"} or float
-        Of one link, one way: as measured by programs, as published, or bytes per second.
+        Bandwidth of one link, one way: as measured by programs, as published, or bytes per second.
     hop_seconds : float, optional
         Latency of one link; default: the generation's.
     bandwidth_scale : float, array or mapping, optional
         Remaining fraction of each link: one number for all, one per entry of ``Topology.links()``, or by pair of
         neighbouring chips such as ``{((0, 0, 0), (1, 0, 0)): 0.5}``, both ways.
     core_bandwidth : float, optional
-        Between the two devices of a chip, one way, in bytes per second; default: the generation's, or unlimited.
+        Bandwidth between the two devices of a chip, one way, in bytes per second; default: the generation's, or
+        unlimited.
     host_bandwidth : float, optional
-        From each host into the data-centre network, one way, in bytes per second.
+        Bandwidth from each host into the data-centre network, one way, in bytes per second.
     twisted : bool, optional
         Whether wrap links are shifted; default: the topology's.
     """
@@ -59,7 +60,7 @@ class Fabric:
 
     Loads are arrays of bytes, one entry per *resource*: the links of ``network`` (``[axis, direction, chip]``,
     flattened), then for each chip the path from its first device to its second and back, then each chip's path to its
-    host, then each host's network card. The speed of a resource is one way; 0 for a missing link.
+    host, then each host's network card. Speeds are for one direction; the speed of a missing link is 0.
     """
 
     network: Network

@@ -36,7 +36,7 @@ def groups_of(num_replicas: int, num_cores: int, axis: str, groups: Any = None) 
 def _checked(groups: Sequence[Sequence[int]], num_devices: int) -> IntArray:
     lengths = sorted({len(group) for group in groups})
     if len(lengths) != 1 or lengths[0] == 0:
-        raise ValueError(f"groups have {lengths or 'no'} members: all groups need the same number, at least one")
+        raise ValueError(f"groups have {lengths or 'no'} members: all groups must have the same number, at least one")
     found = np.asarray(groups)
     if found.ndim != 2 or found.dtype.kind not in "iu":
         raise ValueError("groups must be lists of device numbers (replica * cores per replica + logical core)")

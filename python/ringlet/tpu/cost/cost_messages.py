@@ -44,7 +44,7 @@ class Messages:
 
 @dataclass(frozen=True, eq=False)
 class Exchange:
-    """One unit from every device of a group to each other one."""
+    """One unit from every device of a group to every other device of the group."""
 
     groups: IntArray
     unit_bytes: float
@@ -80,7 +80,7 @@ class Exchange:
 
 
 def _within_chips(fabric: Fabric, group: IntArray) -> FloatArray:
-    """Return the units between members of a group that share a chip, which has at most two."""
+    """Return the units between members of a group that share a chip; a chip has at most two members."""
     ordered = group[np.lexsort((fabric.core[group], fabric.chip[group]))]
     first, second = ordered[:-1], ordered[1:]
     both: FloatArray = fabric.core_links(first, second) + fabric.core_links(second, first)
@@ -93,7 +93,8 @@ def _all_pairs(network: Network, chips: IntArray, count: IntArray) -> tuple[Floa
     A pair's path along one axis does not depend on its next axes, so pairs that agree so far are counted, not listed.
     With ``c[x, y, z]`` members, the units along x from (x, y, z) towards x' are ``c[x, y, z] sum_yz c[x']``; along y
     from (x', y, z) towards y' they are ``sum_x c[y, z] sum_z c[x', y']``, and along z from (x', y', z) towards z'
-    ``sum_xy c[z] c[x', y', z']``. The longest path is that of a pair distant along all axes, which every box has.
+    ``sum_xy c[z] c[x', y', z']``. The longest path belongs to a pair that is distant along all axes; every box has such
+    a pair.
     """
     if network.twist is not None:
         return _all_pairs_twisted(network, chips, count)
@@ -165,7 +166,7 @@ def _tree(network: Network, root: int, chips: IntArray) -> tuple[FloatArray, int
 
 @dataclass(frozen=True, eq=False)
 class HostTraffic:
-    """A unit for every device from its chip to the host and through its network card."""
+    """One unit for every device, from its chip to the host and through the host's network card."""
 
     devices: IntArray
     unit_bytes: float

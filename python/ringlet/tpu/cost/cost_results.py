@@ -122,9 +122,10 @@ class CollectiveCost(_Loaded):
     model : str
         ``"exact"`` or ``"asymptotic"``.
     seconds : float
-        Total: the sum of the five below, in the asymptotic model the larger of latency and the sum of the others.
+        Total: the sum of the five times below; in the asymptotic model, the larger of latency and the sum of the other
+        times.
     latency_seconds, ici_seconds, core_link_seconds, pcie_seconds, dcn_seconds : float
-        Latency of hops; and transfer time by the limiting resource: links between chips, the link between the two
+        Latency of hops, and transfer time by the limiting resource: links between chips, the link between the two
         devices of a chip, the path from chips to their hosts, the network between slices.
     lower_bound_seconds : float
         Lower bound of any algorithm, from the bytes that each chip must send over its links.
@@ -196,10 +197,11 @@ class StepCost(_Loaded):
     communication_seconds : float
         All collectives.
     ici_seconds, core_link_seconds, pcie_seconds, dcn_seconds, latency_seconds : float
-        Its parts, as in :class:`CollectiveCost`. Of concurrent collectives, the largest of each.
+        Parts of `communication_seconds`, as in :class:`CollectiveCost`; for concurrent collectives, the largest of
+        each.
     is_overlapped : bool
     collectives : tuple of CollectiveCost
-        Each as if it ran alone.
+        The collectives, each with its cost when run alone.
     link_bytes, link_seconds : ndarray of float64, shape (links,)
         Bytes and busy time of each directed link in the step, in the order of ``Topology.links()``; read-only.
     assignment : DeviceAssignment or Topology

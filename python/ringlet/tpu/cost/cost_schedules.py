@@ -1,10 +1,11 @@
 """Schedules of collectives: the order of messages, for rings, lines, boxes of a torus, and distant partners.
 
 A schedule is a list of sequential *stages*. A stage is a tuple of concurrent
-:class:`~ringlet.tpu.cost.cost_messages.Traffic`: its time is that of its busiest link plus the latency of its messages.
+:class:`~ringlet.tpu.cost.cost_messages.Traffic`: a stage takes the time of its busiest link plus the latency of its
+messages.
 
-``V`` is the size of the full array in bytes: of an all-gather its result, of a reduce-scatter its input, of an
-all-reduce each copy. ``N`` is the size of a group.
+``V`` is the size of the full array in bytes: the result of an all-gather, the input of a reduce-scatter, each copy of
+an all-reduce. ``N`` is the size of a group.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Plan:
 
 
 def schedule(collective: str, algorithm: str, plan: Plan) -> list[Stage]:
-    """Return the stages of a collective, none for a group of one; UnfitError if the algorithm does not apply."""
+    """Return the stages of a collective, none for a group of one; raise UnfitError if the algorithm does not apply."""
     if plan.size == 1:
         return []
     if collective == "all_reduce" and algorithm in _BY_SHARDS:
@@ -81,7 +82,7 @@ def line(
     """Return an all-gather or reduce-scatter along an open line, both ways, in ``N-1`` steps.
 
     In an all-gather the link from member ``i`` to the next one carries the shards of members ``0 ... i``, and the
-    reverse link those of the others; in a reduce-scatter it is the reverse.
+    reverse link carries the other shards; in a reduce-scatter, the two links are exchanged.
     """
     size = rows.shape[1]
     behind = np.arange(1, size)
@@ -143,9 +144,9 @@ def _sequential(plan: Plan, gather: bool) -> list[Stage]:
 
 
 def _rotated(plan: Plan, gather: bool) -> list[Stage]:
-    """Return as many equal parts as axes, each starting along another axis; devices of one chip come first, or last.
+    """Return stages for one equal part per axis, each starting along its axis; devices of a chip come first or last.
 
-    Parts share links where axes are unequal, so loads are summed over all stages.
+    Parts share links if axes are unequal, so loads are summed over all stages.
     """
     box = _box(plan)
     orders = _rotations(plan, box)
@@ -155,8 +156,8 @@ def _rotated(plan: Plan, gather: bool) -> list[Stage]:
 def _balanced(plan: Plan, gather: bool) -> list[Stage]:
     """Return stages as in :func:`_rotated`, with part sizes that load the busiest links of all axes equally.
 
-    A part of one byte reduced to ``left`` loads the busiest link of a ring of ``n`` with ``(n-1)/(2n) left``, of a line
-    with twice that. With these as ``A[axis, part]`` the sizes solve ``A sizes = const``.
+    A part of one byte reduced to ``left`` loads the busiest link of a ring of ``n`` with ``(n-1)/(2n) left``, and of a
+    line with twice this load. With these loads as ``A[axis, part]``, the sizes solve ``A sizes = const``.
     """
     box = _box(plan)
     orders = _rotations(plan, box)
@@ -257,24 +258,24 @@ def _parts(partners: Callable[[int], list[IntArray]]) -> Callable[[Plan, bool], 
 
 
 def _all_to_all(plan: Plan) -> list[Stage]:
-    """Send a chunk of ``V/N^2`` from each member to each other one."""
+    """Return the stage that sends a chunk of ``V/N^2`` from each member to every other member."""
     growth = plan.size**2 / (plan.size**2 - 1) if plan.size % 2 else 1.0
     return [(Exchange(plan.groups, plan.nbytes / plan.size**2, growth=growth),)]
 
 
 def _permute(plan: Plan) -> list[Stage]:
-    """Send the shard of member ``i`` to member ``i + shift``."""
+    """Return the stage that sends the shard of member ``i`` to member ``i + shift``."""
     target = np.roll(plan.groups, -plan.shift, 1)
     return [(Messages(plan.groups.ravel(), target.ravel(), plan.nbytes / plan.size),)]
 
 
 def _broadcast_tree(plan: Plan) -> list[Stage]:
-    """Send the whole array from the root along a tree of links, pipelined."""
+    """Return a pipelined broadcast of the whole array from the root along a tree of links."""
     return [(Multicast(plan.groups, plan.root, plan.nbytes),)]
 
 
 def _broadcast_ring(plan: Plan) -> list[Stage]:
-    """Send half of the array each way round the ring of members, pipelined."""
+    """Return a pipelined broadcast of half of the array each way round the ring of members."""
     rows = np.roll(plan.groups, -plan.root, 1)
     back = np.roll(rows[:, ::-1], 1, 1)
     source = np.concatenate([rows[:, :-1], back[:, :-1]]).ravel()
@@ -283,12 +284,12 @@ def _broadcast_ring(plan: Plan) -> list[Stage]:
 
 
 def _send(plan: Plan) -> list[Stage]:
-    """Send one message along the shortest path."""
+    """Return the stage that sends one message along the shortest path."""
     return [(Messages(plan.groups[:, plan.root], plan.groups[:, plan.target], plan.nbytes),)]
 
 
 def _send_split(plan: Plan) -> list[Stage]:
-    """Send one message in as many parts as axes between the two, each part along another axis first."""
+    """Return the stage that sends one message in one part per axis of its path, each part along its axis first."""
     fabric = plan.fabric
     source, target = plan.groups[:, plan.root], plan.groups[:, plan.target]
     moves = fabric.network.first_ways(fabric.chip[source], fabric.chip[target])

@@ -1,13 +1,13 @@
 """Collectives over several equal slices: over links inside each slice, over the hosts' network between slices.
 
 With ``S`` slices, each device exchanges data with the devices at its position in the other slices. A group of ``N``
-devices in each slice has ``S N`` in all. Bytes that each of them sends into the data-centre network, limited by the
-host that sends most:
+devices in each slice has ``S N`` devices in total. Each device sends these bytes into the data-centre network, limited
+by the host that sends most:
 
 - all-reduce: a reduce-scatter inside the slice, ``2 (S-1)/S V/N`` between slices, an all-gather inside;
 - all-gather: ``(S-1)/S V/N`` between slices, after which every slice has all shards; an all-gather of ``V`` inside;
 - reduce-scatter: the reverse;
-- all-to-all: inside the slice to the right position, ``V/S`` in all, then ``(S-1)/S V/(S N)`` between slices.
+- all-to-all: inside the slice to the target's position, ``V/S`` in total, then ``(S-1)/S V/(S N)`` between slices.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ringlet.tpu.cost.cost_schedules import Plan, Stage, schedule
 __all__ = ["refuse_slices", "within_slice"]
 
 
-# What happens inside the slice before and after the exchange between slices, whose bytes are that many times
-# ``(S-1)/S`` of the bytes of a device.
+# Collectives inside the slice before and after the exchange between slices, and the bytes of the exchange as a multiple
+# of ``(S-1)/S`` times the bytes of a device.
 _OVER_SLICES: dict[str, tuple[str | None, int, str | None]] = {
     "all_reduce": ("reduce_scatter", 2, "all_gather"),
     "all_gather": (None, 1, "all_gather"),
@@ -31,7 +31,7 @@ _OVER_SLICES: dict[str, tuple[str | None, int, str | None]] = {
 
 
 def within_slice(collective: str, algorithm: str, plan: Plan, slices: int) -> list[Stage]:
-    """Return the stages of a collective, including those between slices; `plan` is that of one slice."""
+    """Return the stages of a collective, including those between slices; `plan` is for one slice."""
     if slices == 1:
         return schedule(collective, algorithm, plan)
     before, times, after = _OVER_SLICES[collective]

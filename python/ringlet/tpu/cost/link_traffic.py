@@ -1,12 +1,12 @@
 """Bytes on every link of a torus or mesh: messages are routed and their bytes added up.
 
 A message is routed axis by axis (*dimension order*), the shorter way round on a ring, and half each way if both ways
-are equally long. In a twisted torus it takes the shortest path; equally short paths share it.
+are equally long. In a twisted torus it takes the shortest path; equally short paths share the message.
 
 Loads are arrays ``[axis, direction, chip]``: bytes that leave `chip` along `axis` (0, 1, 2 for x, y, z), up (0) or
-down (1). Chips are numbered in row-major order. Every axis consists of *lines* of successive chips, which close on a
-ring, in a twisted torus after several rounds. A message loads a run of neighbouring links of one line, so a difference
-array adds up any number of messages in one pass.
+down (1). Chips are numbered in row-major order. Every axis consists of *lines* of successive chips, which are closed if
+the axis is a ring, in a twisted torus after several rounds. A message loads a run of neighbouring links of one line, so
+a difference array adds up any number of messages in one pass.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 Shape = tuple[int, int, int]
 Twist = tuple[Shape, Shape, Shape]
 
-# Messages routed at a time, to bound the memory of a pod's pairs.
+# Maximum number of messages routed at a time, to bound the memory for all pairs of a pod.
 _BLOCK = 1 << 19
 # A shortest path in a twisted torus goes round an axis at most twice: a twist shifts by half an axis.
 _ROUNDS = np.array(list(product((-2, -1, 0, 1, 2), repeat=3)), np.int64)
@@ -146,7 +146,7 @@ class Network:
             chips = self.walk_axis(loads, axis, chips, moves[:, axis], weight)
 
     def walk_axis(self, loads: FloatArray, axis: int, chips: IntArray, steps: IntArray, weight: FloatArray) -> IntArray:
-        """Add messages that move `steps` (negative: down) along one axis; return the chips where they arrive."""
+        """Add messages that move `steps` (negative: down) along one axis; return the destination chips."""
         lines = self.lines[axis]
         size = lines.chip_at.shape[1]
         line, position = lines.line[chips], lines.position[chips]
@@ -160,7 +160,7 @@ class Network:
         return arrived
 
     def axis_steps(self, axis: int, begin: IntArray, end: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
-        """Yield the steps between coordinates of an axis, with the share that takes this direction."""
+        """Yield the steps between coordinates of an axis for each direction, with the direction's share of messages."""
         size, ring = self.shape[axis], self.wrap[axis]
         ahead = end - begin
         if not ring:
@@ -219,8 +219,8 @@ def _twisted_moves(shape: Shape, twist: Twist | None) -> tuple[IntArray, FloatAr
     """Return all shortest moves [difference, path, axis] between chips of a twisted torus and their shares.
 
     Going up once round axis ``a`` shifts by ``twist[a]`` along the others, so moving by ``shape[a]`` along ``a`` and by
-    ``-twist[a]`` along the others returns to the start: these three moves span a lattice, and of all moves that differ
-    by a lattice point the shortest are taken.
+    ``-twist[a]`` along the others returns to the start: these three moves span a lattice, and the shortest of all moves
+    that differ by a lattice point are taken.
     """
     sizes = np.array(shape)
     lattice = np.diag(sizes) - np.array(twist)

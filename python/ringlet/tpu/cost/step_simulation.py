@@ -39,7 +39,7 @@ def simulate(
     Collectives run in sequence; those in an inner list run concurrently and share links: when a link is overloaded, all
     collectives that use it slow down by the same factor, so two on the same axis get half of it each, and two on
     different axes do not interfere. Computation takes ``max(flops / peak, bytes / memory bandwidth)`` (the roofline).
-    An overlapped step takes the longer of computation and communication, another one their sum.
+    A step takes the longer of computation and communication if they overlap, else their sum.
 
     Parameters
     ----------
@@ -176,11 +176,11 @@ class _RunningCollective:
 
 
 def _run_concurrently(collectives: list[ActiveCollective], fabric: Fabric) -> tuple[float, dict[str, float]]:
-    """Simulate concurrent collectives until the last one ends; return the time and that of each bound.
+    """Simulate concurrent collectives until the last one ends; return the total time and the time of each bound.
 
-    At any time each is in one stage, and needs a fraction of every link's time: the link's busy time in that stage by
-    the stage's duration alone. If the fractions of a link exceed one, all collectives that use it slow down by that
-    factor.
+    At any time, each collective is in one stage and needs a fraction of every link's time: the link's busy time in that
+    stage divided by the duration of the stage when run alone. If the fractions of a link exceed one, all collectives
+    that use it slow down by that factor.
     """
     if len(collectives) == 1:
         cost = collectives[0].cost
@@ -191,7 +191,7 @@ def _run_concurrently(collectives: list[ActiveCollective], fabric: Fabric) -> tu
         if (idle := next((each for each in running if each.alone_seconds == 0), None)) is not None:
             idle.advance(1.0)
             continue
-        # The fraction of its time that each resource is used by the current stage of each.
+        # Fraction of each resource's time that the current stage of each collective needs.
         uses = [fabric.seconds(each.collective.stages[each.stage].loads) / each.alone_seconds for each in running]
         slowdowns = _slowdowns(uses)
         needed = [each.left * each.alone_seconds * slow for each, slow in zip(running, slowdowns, strict=True)]

@@ -1,9 +1,8 @@
 """Drawings of TPU slices: as SVG, as HTML for notebooks, with matplotlib, and as text.
 
 One panel per slice of equal z shows its chips, hosts as outlines, replicas in colour, rings as paths or link loads, and
-missing devices. Equal input gives the same bytes. Few chips are labelled; with more chips labels are omitted, then
-paths and links, and beyond 20,000 chips a part of the slice; the legend lists what is omitted. A drawing is thus
-smaller than a megabyte.
+missing devices. Equal input gives the same bytes. With more chips, labels are omitted, then paths and links, and beyond
+20,000 chips a part of the slice, so that a drawing is smaller than a megabyte. The legend lists omissions.
 
 SVG and text need no other library.
 """
@@ -44,11 +43,11 @@ def svg(
     drawn : Topology, DeviceAssignment, CollectiveCost or StepCost
         A cost is drawn with the loads of its links.
     loads : array_like, optional
-        Bytes over each directed link, in the order of ``topology.links()``: links are wider and darker the more they
-        carry, in five classes. Default: those of a cost.
+        Bytes over each directed link, in the order of ``topology.links()``: links with more bytes are wider and darker,
+        in five classes. Default: the loads of a cost.
     rings : {"auto", "cores", "replicas", "none"}
-        Rings drawn as paths: over the cores of each replica, or over the first core of all replicas. "auto" means the
-        second if replicas have one core, else the first, and none if there are loads.
+        Rings drawn as paths: over the cores of each replica, or over the first core of all replicas. "auto" means
+        "none" if there are loads, else "replicas" if replicas have one core, else "cores".
     slices : iterable of int, optional
         z of the slices to draw, in this order. Default: all.
     width : int, default 960
@@ -62,7 +61,8 @@ def svg(
     Raises
     ------
     ValueError
-        If the number of loads is not that of links, a slice or ring kind does not exist, or `width` is below 200.
+        If the number of loads differs from the number of links, a slice or ring kind does not exist, or `width` is
+        below 200.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def plot(
     Raises
     ------
     ModuleNotFoundError
-        If matplotlib is not installed: it is the extra ``ringlet[plot]``.
+        If matplotlib, the extra ``ringlet[plot]``, is not installed.
     """
     return scene_to_axes(scene_of(drawn, loads, rings, slices, width), axes)
 
@@ -154,8 +154,8 @@ def text(
     Parameters
     ----------
     drawn, loads, rings, slices
-        As for :func:`svg`; loads become digits. For more than 60 lines chips are drawn closer, then as one character,
-        and finally slices are omitted, unless `slices` names them.
+        As for :func:`svg`; loads become digits. To avoid more than 60 lines, chips are drawn closer together, then as
+        one character, and finally slices are omitted unless `slices` names them.
     width : int, default 80
         Maximum number of characters per line.
 

@@ -19,7 +19,7 @@ Integers = NDArray[np.int64]
 CATEGORIES = ("#56b4e9", "#e69f00", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7", "#5c5c5c")
 
 # From blue to yellow with increasing brightness: ordered for any kind of colour vision. Three stops for light pages and
-# for dark ones; the others are interpolated.
+# three for dark ones; other colours are interpolated.
 _STEPS = 12
 _LIGHT = ((84, 138, 199), (158, 192, 176), (250, 230, 120))
 _DARK = ((22, 62, 122), (56, 104, 104), (130, 110, 14))
@@ -44,15 +44,15 @@ def is_gradient(subject: Subject) -> bool:
 
 
 def colour_styles(subject: Subject) -> tuple[Style, ...]:
-    """Return the styles that `replica_colours` numbers."""
+    """Return the styles, in the order of the numbers that `replica_colours` returns."""
     return GRADIENT_STYLES if is_gradient(subject) else CATEGORY_STYLES
 
 
 def replica_colours(subject: Subject) -> Integers:
     """Return the number of each replica's colour in `colour_styles`.
 
-    Up to eight replicas have distinct colours. Of more, adjacent ones differ (greedy graph colouring): each takes the
-    first colour, counted from its own number, that no earlier neighbour has.
+    Up to eight replicas have distinct colours. Of more replicas, adjacent ones differ (greedy graph colouring): each
+    takes the first colour, counted from its own number, that no earlier neighbour has.
     """
     count = subject.num_replicas
     if is_gradient(subject):

@@ -13,7 +13,7 @@ _POINTS = 72 / _DPI  # per pixel
 
 
 def scene_to_axes(scene: Scene, axes: Any = None) -> Any:
-    """Draw a scene on axes, whose content stays; default: new axes of its size."""
+    """Draw a scene on axes without clearing them; default: new axes of the scene's size."""
     if axes is None:
         axes = _new_axes(scene)
     theme = _theme(axes.figure)
@@ -32,8 +32,8 @@ def _new_axes(scene: Scene) -> Any:
         from matplotlib import pyplot
     except ImportError:
         raise ModuleNotFoundError(
-            "plot() needs matplotlib, which is not installed: pip install 'ringlet[plot]'. Without it, draw() prints "
-            "text, and ringlet.tpu.drawing.svg() returns SVG."
+            "plot() requires matplotlib, which is not installed: pip install 'ringlet[plot]'. Without it, draw() "
+            "prints text, and ringlet.tpu.drawing.svg() returns SVG."
         ) from None
     figure = pyplot.figure(figsize=(scene.width / _DPI, scene.height / _DPI), dpi=_DPI)
     return figure.add_axes((0, 0, 1, 1))

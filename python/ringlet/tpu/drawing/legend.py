@@ -59,7 +59,7 @@ class LegendRow:
 
 
 def legend_rows(subject: Subject, layout: Layout, hops: Sequence[Sequence[Hop]]) -> Iterator[LegendRow]:
-    """Yield the rows for what the drawing contains."""
+    """Yield the legend rows for the elements of the drawing."""
     yield from _chip_rows(subject, layout)
     if layout.gap >= 2:
         yield LegendRow("outline: the chips of one host", stroke=HOST)
@@ -163,7 +163,7 @@ def loads_in_words(subject: Subject) -> str:
     loads = subject.loads
     if loads is None or loads.highest == 0:
         return "no link carries anything"
-    # Loads that differ by rounding only are equal: sums depend on the order of their terms.
+    # Loads that differ only by rounding count as equal: sums depend on the order of their terms.
     at, *others = np.flatnonzero(loads.amount >= loads.highest * (1 - 1e-9)).tolist()
     source, target = (f"({', '.join(map(str, chips[at].tolist()))})" for chips in (loads.source, loads.target))
     words = f"busiest: {source} to {target} with {format_bytes(loads.highest)}"

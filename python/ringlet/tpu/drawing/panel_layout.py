@@ -31,7 +31,7 @@ _LOWEST = 1.4  # times the width
 class Layout:
     """Positions in pixels: side of a chip, gap within a host, left of columns, top of rows, z and first chip of panels.
 
-    `width` is that of the whole, `bottom` that of the panels.
+    `width` is the width of the whole drawing, `bottom` the lower edge of the panels.
     """
 
     size: int
@@ -64,15 +64,15 @@ class Layout:
 
 
 def chosen_slices(subject: Subject, slices: Iterable[int] | None) -> tuple[int, ...]:
-    """Return the slices to draw; default: all. A ValueError names those that do not exist."""
+    """Return the slices to draw; default: all. Raise ValueError if one does not exist."""
     depth = subject.shape[2]
     if slices is None:
         return tuple(range(depth))
     chosen = tuple(map(int, slices))
     wrong = [z for z in chosen if not 0 <= z < depth]
     if wrong or not chosen:
-        what = f"there is no slice z = {wrong[0]}" if wrong else "no slices are given to draw"
-        raise ValueError(f"{what}: slices are some of 0 to {depth - 1}")
+        what = f"slice z = {wrong[0]} does not exist" if wrong else "slices is empty"
+        raise ValueError(f"{what}: expected one or more of 0 to {depth - 1}")
     return chosen
 
 
@@ -88,7 +88,7 @@ def lay_out(subject: Subject, slices: Sequence[int], width: int) -> Layout:
 
 
 def _cropped(shape: tuple[int, int]) -> tuple[int, int]:
-    """Return the drawn part of one slice: all of it, unless it alone has too many chips."""
+    """Return the drawn part of one slice: all of it unless one slice alone has too many chips."""
     x, y = shape
     if x * y <= MOST_CHIPS:
         return x, y

@@ -21,10 +21,10 @@ Chip = tuple[int, int, int]
 
 
 def load_digits(subject: Subject) -> tuple[dict[tuple[Chip, int], int], dict[tuple[Chip, int, int], int]]:
-    """Return the loads in ninths of the highest, rounded up, of the busier direction; empty without loads.
+    """Return link loads in ninths of the highest load, rounded up, for the busier direction; empty without loads.
 
-    The first table has by chip and axis those of links to the next chip along the axis, without wrap links; the second
-    by chip, axis and direction those of wrap links at that chip.
+    The first table has, by chip and axis, the loads of links to the next chip along the axis, without wrap links. The
+    second has, by chip, axis and direction, the loads of wrap links at the chip.
     """
     inside: dict[tuple[Chip, int], int] = {}
     edges: dict[tuple[Chip, int, int], int] = {}
@@ -91,12 +91,12 @@ class WidePanel(_Labelled):
 
     @property
     def width(self) -> int:
-        """Characters."""
+        """Width in characters."""
         return 2 * self.margin + self.columns * self.pitch + 1
 
     @property
     def height(self) -> int:
-        """Lines."""
+        """Height in lines."""
         return 2 * self.top + 2 * self.rows + 1
 
     def draw(self, z: int) -> Canvas:
@@ -199,12 +199,12 @@ class ClosePanel(_Labelled):
 
     @property
     def width(self) -> int:
-        """Characters."""
+        """Width in characters."""
         return self.columns * (self.longest + 1) - 1
 
     @property
     def height(self) -> int:
-        """Lines."""
+        """Height in lines."""
         return self.rows
 
     def draw(self, z: int) -> Canvas:
@@ -232,12 +232,12 @@ class TinyPanel:
 
     @property
     def width(self) -> int:
-        """Characters."""
+        """Width in characters."""
         return self.columns * self.cores
 
     @property
     def height(self) -> int:
-        """Lines."""
+        """Height in lines."""
         return self.rows
 
     def draw(self, z: int) -> Canvas:

@@ -31,7 +31,7 @@ def scene_of(
     slices: Iterable[int] | None = None,
     width: int = WIDTH,
 ) -> Scene:
-    """Return the scene of a drawing; the parameters are those of `ringlet.tpu.drawing.svg`."""
+    """Return the scene of a drawing; parameters as for `ringlet.tpu.drawing.svg`."""
     if width < _NARROWEST:
         raise ValueError(f"width must be at least {_NARROWEST} pixels, got width={width}")
     subject = subject_of(drawn, loads)

@@ -20,7 +20,7 @@ from ringlet.tpu.drawing.subject import Subject
 
 __all__ = ["draw_rings", "shows_rings"]
 
-_SMALLEST = 6  # size of chips in pixels below which paths are illegible
+_SMALLEST = 6  # below this size of chips in pixels, paths are illegible
 # Bends of an arc, in multiples of its length: the first clear one is used.
 _BENDS = (0.18, 0.1, -0.1, 0.04, -0.04, -0.18, 0.3, -0.3)
 
@@ -31,7 +31,7 @@ def shows_rings(layout: Layout) -> bool:
 
 
 def draw_rings(subject: Subject, layout: Layout, hops: Sequence[Sequence[Hop]]) -> Iterator[Item]:
-    """Draw rings, given as their hops; nothing if chips are too small."""
+    """Draw rings, given as their hops, unless chips are too small."""
     if not shows_rings(layout):
         return
     paths = _Paths(subject, layout)
@@ -132,7 +132,7 @@ class _Paths:
                 self.arcs.append(self.clear_arc(start, stop, self.panel_of[hop.source[2]]))
 
     def clear_arc(self, start: Point, stop: Point, panel: int) -> tuple[Point, Point, Point]:
-        """Return the arc, of several with different bends, that overlaps labels least."""
+        """Return the arc that overlaps labels least among arcs with different bends."""
         if panel not in self.labels:
             self.labels[panel] = chips.label_boxes(self.subject, self.layout, panel)
         boxes, along = self.labels[panel], np.linspace(0.0, 1.0, 48)
@@ -147,7 +147,7 @@ class _Paths:
         return start, min(found, key=lambda arc: arc[0])[1], stop
 
     def wrapped_path(self, hop: Hop, start: Point, stop: Point) -> list[list[Point]]:
-        """Return the path along x, then y, which wraps at the edges where that is shorter."""
+        """Return the path along x, then y, which wraps at the edges if that is shorter."""
         panel = self.panel_of[hop.source[2]]
         corner = (stop[0], start[1])
         return [

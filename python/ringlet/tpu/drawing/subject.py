@@ -64,8 +64,8 @@ class Loads:
 class Subject:
     """A slice, and the replicas on it; arrays by mesh coordinate have -1 at places without a device or replica.
 
-    `periods` has for each wrapped axis the steps along x, y and z that lead back to the same chip; along that axis only
-    unless the torus is twisted. `unit` is what a device is, a chip or a core.
+    `periods` has for each wrapped axis the steps along x, y and z that lead back to the same chip; without a twist,
+    along that axis only. `unit` is the noun for a device, chip or core.
     """
 
     title: str
@@ -87,17 +87,17 @@ class Subject:
 
     @property
     def num_replicas(self) -> int:
-        """Of the assignment; 0 without one."""
+        """Number of replicas; 0 without an assignment."""
         return int(self.core_assignment.shape[0])
 
     @property
     def num_logical_cores(self) -> int:
-        """Of each replica; 0 without an assignment."""
+        """Number of logical cores of each replica; 0 without an assignment."""
         return int(self.core_assignment.shape[1])
 
     @property
     def host(self) -> Integers:
-        """Host of each chip: that of its first device; -1 if there is none."""
+        """Host of each chip's first device; -1 for chips without devices."""
         hosts: Integers = self.task.max(axis=3)
         return hosts
 
@@ -129,7 +129,7 @@ def subject_of(drawn: Drawn, loads: ArrayLike | None = None) -> Subject:
 
 
 def rings_of(subject: Subject, rings: str) -> list[Integers]:
-    """Return the rings to draw, each as the coordinates of its cores in order; a ValueError for another kind."""
+    """Return the rings to draw, each as the coordinates of its cores in order; raise ValueError for an unknown kind."""
     if rings not in _RING_CHOICES:
         choices = ", ".join(map(repr, _RING_CHOICES))
         raise ValueError(f"rings must be one of {choices}, got {rings!r}")

@@ -1,7 +1,7 @@
 """Drawing of a topology or an assignment as text.
 
 With enough space a chip is a label in the box of its host, rings are thick lines between labels, and loads are digits.
-With less, labels are in dense columns; with little, each core is one character.
+With less space, labels are in dense columns; with little space, each core is one character.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def text_lines(
     width: int = 80,
     in_colours: bool = False,
 ) -> list[str]:
-    """Return the lines of a drawing; the other parameters are those of `ringlet.tpu.drawing.text`."""
+    """Return the lines of a drawing; other parameters as for `ringlet.tpu.drawing.text`."""
     if width < _NARROWEST:
         raise ValueError(f"width must be at least {_NARROWEST} characters, got width={width}")
     subject = subject_of(drawn, loads)
@@ -116,7 +116,7 @@ def _in_rows(subject: Subject, panel: Panel, groups: tuple[tuple[int, ...], ...]
 
 
 def _identical_slices(panel: Panel, slices: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Return groups of adjacent slices that are drawn alike."""
+    """Return groups of adjacent slices whose drawings are identical."""
     groups: list[tuple[int, ...]] = []
     last: list[str] = []
     for z in slices:

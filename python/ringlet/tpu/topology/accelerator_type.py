@@ -68,7 +68,7 @@ class AcceleratorType:
         Raises
         ------
         ValueError
-            If there is no such slice; the message has the nearest valid names.
+            If no such slice exists; the message has the nearest valid names.
         """
         if not isinstance(name, str):
             raise TypeError(f"an accelerator type must be a string such as 'v4-32', got {name!r}.")
@@ -96,7 +96,7 @@ class AcceleratorType:
         Returns
         -------
         AcceleratorType or None
-            None if there are no such slices.
+            None if no such slice exists.
         """
         return cls._of(generation, shape) if _exists(generation, shape) else None
 
@@ -114,7 +114,7 @@ def shape_text(shape: ChipShape, rank: int = 3) -> str:
 
 
 def _count_of_chip(generation: Generation) -> int:
-    """Return what one chip adds to the number in a name."""
+    """Return the count of one chip in the number of a name."""
     return generation.cores_per_chip if generation.number_counts == "cores" else 1
 
 
@@ -210,7 +210,7 @@ def _shape_rule(generation: Generation) -> str:
     small = ", ".join(map(shape_text, generation.shapes))
     order = "" if generation.any_order else ", none larger than the next"
     return (
-        f"{generation.name} has the shapes {small}, and those of multiples of {CUBE}{order}, of at most "
+        f"{generation.name} has the shapes {small}, and shapes of multiples of {CUBE}{order}, of at most "
         f"{generation.max_cubes * CUBE**3} chips"
     )
 

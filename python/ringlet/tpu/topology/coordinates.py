@@ -12,12 +12,12 @@ __all__ = ["CoordinateError", "as_int32", "cells_of", "first_repeated"]
 
 IntArray = np.ndarray[Any, np.dtype[np.int32]]
 
-# If so few cells are occupied, sorting is faster than marking.
+# If fewer than one in this number of cells is occupied, sorting is faster than marking.
 _SPARSE = 16
 
 
 class CoordinateError(ValueError, IndexError):
-    """A core outside the mesh, or one named twice (TensorFlow raises ``IndexError``, or nothing).
+    """A core outside the mesh, or one named twice (TensorFlow raises ``IndexError`` or no error).
 
     Examples
     --------
@@ -28,11 +28,11 @@ class CoordinateError(ValueError, IndexError):
     mesh [2 1 1 1]: index 5 is out of bounds for axis 0 with size 2. Coordinates are x, y, z and core, counted from 0.
     """
 
-    __module__ = "ringlet.tpu"  # where users import it from, which tracebacks and pickles say
+    __module__ = "ringlet.tpu"  # public module, as shown in tracebacks and stored in pickles
 
 
 def as_int32(name: str, values: Any) -> IntArray:
-    """Return an argument as a new array of int32; a ValueError or a TypeError names the argument."""
+    """Return an argument as a new array of int32; raise ValueError or TypeError with the argument's name."""
     try:
         given = np.asarray(values)
     except ValueError:

@@ -34,7 +34,7 @@ class Variables:
         self._environ = environ
 
     def get(self, *names: str) -> tuple[str, str | None]:
-        """Return name and text of the first one that is set; without one, the first name and None."""
+        """Return name and text of the first variable that is set; if none is set, the first name and None."""
         for name in names:
             if text := self._environ.get(name, "").strip():
                 return name, text
@@ -49,7 +49,7 @@ class Variables:
         return name, text
 
     def number(self, name: str) -> int | None:
-        """Return a non-negative integer."""
+        """Return a variable as a non-negative integer."""
         text = self.get(name)[1]
         if text is None:
             return None
@@ -68,7 +68,7 @@ class Variables:
         return name, tuple(map(int, text.split(",")))
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return the comma-separated items."""
+        """Return the comma-separated items of a variable."""
         text = self.get(name)[1]
         return tuple(part.strip() for part in text.split(",") if part.strip()) if text else ()
 

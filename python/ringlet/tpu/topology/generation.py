@@ -10,7 +10,7 @@ Sources, by the keys in the rows:
   ``src/xpk/core/system_characteristics.py``; PTX: ``pytorch/xla``, ``torch_xla/_internal/tpu.py`` (shapes, hosts).
 - P2: Jouppi et al., CACM 63(7), 2020; P4: Jouppi et al., ISCA 2023, arXiv 2304.01433. Quoted from memory.
 
-Where they differ by a few per cent, GC is used.
+If sources differ by a few per cent, GC is used.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Generation:
     flops : float
         Dense bfloat16 operations per second of a chip.
     low_precision_ops : float
-        The same for int8, or fp8 on v7x; 0 if unsupported.
+        Operations per second of a chip for int8, or fp8 on v7x; 0 if unsupported.
     ici_bandwidth, ici_bandwidth_usable : float
         One link between chips, one way: published, and measured by programs.
     dcn_bandwidth : float

@@ -23,7 +23,7 @@ class HardwareFeatureMessage:
 
     @classmethod
     def of_topology(cls, serialized: bytes) -> HardwareFeatureMessage:
-        """Parse it from a serialized topology; zeros if absent."""
+        """Parse the field from a serialized topology; zeros if absent."""
         numbers = topology_proto.parse(serialized).hardware_feature
         return cls(numbers.get(_EMBEDDING, 0), numbers.get(_DEVICES_PER_CHIP, 0))
 

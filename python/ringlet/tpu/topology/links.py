@@ -21,16 +21,16 @@ class Links:
     """Every link between two chips, one entry per direction; returned by :meth:`Topology.links`.
 
     Chips are numbered in row-major order. The arrays are read-only with one entry per directed link: for x, y, z in
-    turn the links up the axis, by source, then those down.
+    turn the links up the axis, by source, then the links down.
 
     Attributes
     ----------
     source, target : ndarray of int32, shape (links,)
-        Numbers of the chips at its ends.
+        Numbers of the chips at the ends of each link.
     axis : ndarray of int32, shape (links,)
-        Its axis: 0, 1 or 2.
+        Axis of each link: 0, 1 or 2.
     is_wrap : ndarray of bool, shape (links,)
-        Whether it connects the two ends of its axis.
+        Whether the link connects the two ends of its axis.
 
     Examples
     --------

@@ -75,7 +75,8 @@ def environment(
         "TPU_CHIPS_PER_PROCESS_BOUNDS": ",".join(map(str, chips)),
         "TPU_PROCESS_BOUNDS": ",".join(map(str, bounds if per_chip == 1 else [*bounds, per_chip])),
         "TPU_PROCESS_ADDRESSES": ",".join(addresses),
-        # Complete, so that no process queries the machine's metadata server, which assumes one process per host.
+        # All variables are set, so that no process queries the machine's metadata server, which assumes one process per
+        # host.
         "TPU_SKIP_MDS_QUERY": "1",
     }
     return [
@@ -97,7 +98,7 @@ def _kind(slice_: str | AcceleratorType | Topology) -> AcceleratorType:
             raise ValueError("the generation of this Topology is unknown: pass generation=, or name the slice.")
         kind = AcceleratorType.of(slice_.generation, slice_.chip_shape)
         if kind is None:
-            raise ValueError(f"there are no {slice_.generation.name} slices of {shape_text(slice_.chip_shape)} chips.")
+            raise ValueError(f"{slice_.generation.name} has no slices of {shape_text(slice_.chip_shape)} chips.")
         return kind
     return slice_ if isinstance(slice_, AcceleratorType) else AcceleratorType.parse(slice_)
 
@@ -106,7 +107,7 @@ def _hostnames(hostnames: Sequence[str] | None, hosts: int) -> list[str]:
     if hostnames is None:
         return ["localhost"] if hosts == 1 else [f"host-{worker}" for worker in range(hosts)]
     if len(hostnames) != hosts:
-        raise ValueError(f"hostnames has {len(hostnames)} names, and the slice has {hosts} host{'s' * (hosts != 1)}.")
+        raise ValueError(f"hostnames has {len(hostnames)} names, but the slice has {hosts} host{'s' * (hosts != 1)}.")
     return list(hostnames)
 
 
@@ -129,7 +130,7 @@ def _share(kind: AcceleratorType, host: ChipShape, processes: int) -> tuple[Chip
 
 
 def _boxes(host: ChipShape) -> Iterator[ChipShape]:
-    """Yield boxes of chips that fill a host; of equally large ones the most square last, else the longer in y."""
+    """Yield boxes of chips that tile a host, from the longest to the most compact, then by length in y."""
     # Half a host is 1x2 chips in programs that start such processes: jax-ml/jax issue 14977, and ray-project/ray,
     # python/ray/_private/accelerators/tpu.py.
     boxes = [

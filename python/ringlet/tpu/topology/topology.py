@@ -144,7 +144,7 @@ class Topology(Drawable):
         Raises
         ------
         ValueError
-            If there is no such slice (the message has the nearest names), or its cores cannot be combined.
+            If no such slice exists (the message has the nearest names), or its cores cannot be combined.
 
         Examples
         --------
@@ -330,7 +330,7 @@ class Topology(Drawable):
     def hosts(self) -> IntArray:
         """Task of each chip: read-only int32, shape ``chip_shape``; -1 for chips without a device.
 
-        If tasks share a chip it is the task of its first core.
+        If tasks share a chip, its entry is the task of its first core.
         """
         device = self._device_at.reshape(-1, self._shape[3])
         task = np.where(device >= 0, device // max(1, self.num_tpus_per_task), np.iinfo(np.int32).max).min(1)
@@ -341,7 +341,7 @@ class Topology(Drawable):
     def links(self) -> Links:
         """Return every link between two chips, one entry per direction.
 
-        In a twisted torus a wrap link of a short axis arrives half of each long axis further along it.
+        In a twisted torus, a wrap link of a short axis is shifted by half of each long axis.
 
         Returns
         -------
@@ -372,7 +372,7 @@ class Topology(Drawable):
     def _device(self, coordinates: Sequence[int]) -> int:
         place = tuple(coordinates)
         if len(place) != 4:
-            raise CoordinateError(f"{place} has {len(place)} numbers; coordinates are x, y, z and core.")
+            raise CoordinateError(f"{place} has {len(place)} numbers: expected coordinates x, y, z and core.")
         try:
             return int(self._device_at.reshape(self._shape)[place])
         except IndexError as error:

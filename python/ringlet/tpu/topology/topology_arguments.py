@@ -16,7 +16,7 @@ __all__ = ["check_size", "checked", "find_generation", "parsed"]
 
 IntArray = np.ndarray[Any, np.dtype[np.int32]]
 
-# Larger than any TPU, and small enough for arrays with one entry per core.
+# Larger than any TPU, but small enough for arrays with one entry per core.
 _MOST_CORES = 2**24
 
 

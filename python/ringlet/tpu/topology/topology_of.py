@@ -12,7 +12,7 @@ __all__ = ["Placed", "topology_of"]
 
 
 class Placed(Protocol):
-    """Replicas on the cores of a slice, as a DeviceAssignment is."""
+    """Protocol of replicas on the cores of a slice, such as a DeviceAssignment."""
 
     @property
     def topology(self) -> Topology:

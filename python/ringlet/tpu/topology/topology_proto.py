@@ -8,8 +8,8 @@ The message, in Protocol Buffers' wire format (proto3)::
     4  device_coordinates         repeated int32, packed
     5  tpu_hardware_feature       a message of int32
 
-Numbers may be packed or not, and fields in any order and repeated: lists are concatenated, single numbers replaced.
-Unknown fields are skipped.
+The parser accepts packed and separate numbers, and fields in any order. Repeated lists are concatenated; of repeated
+numbers, the last is used. Unknown fields are skipped.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MESH_SHAPE, _NUM_TASKS, _NUM_DEVICES, _COORDINATES, _HARDWARE_FEATURE = 1, 2, 3
 
 @dataclass(frozen=True, eq=False)
 class TopologyMessage:
-    """The fields of a message, not validated; those of the hardware feature by number, and not serialized."""
+    """The unvalidated fields of a message; hardware feature fields are stored by number and not serialized."""
 
     mesh_shape: IntArray
     num_tasks: int

@@ -18,7 +18,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def unit_of(topology: Topology) -> str:
-    """Return what a device is: a whole chip with megacore, else a core."""
+    """Return the noun for a device: "chip" with megacore, else "core"."""
     return "chip" if topology.is_megacore else "core"
 
 

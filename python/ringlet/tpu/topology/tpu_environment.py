@@ -60,7 +60,7 @@ class TPUEnvironment:
     worker_id, task_id : int or None
         Index of this host, and of this process over all hosts.
     hostnames : tuple of str
-        Of all hosts, in order; empty if unknown.
+        Names of all hosts, in order; empty if unknown.
     process_addresses : tuple of str
         ``host:port`` of every process; empty if unknown.
     name : str or None
@@ -78,7 +78,7 @@ class TPUEnvironment:
     ((2, 2, 2), (2, 2, 1), 2)
     >>> ringlet.tpu.TPUEnvironment.read({"TPU_ACCELERATOR_TYPE": "v4-16", "TPU_TOPOLOGY": "2x2x4"})
     Traceback (most recent call last):
-    ValueError: TPU_TOPOLOGY and TPU_ACCELERATOR_TYPE contradict each other: '2x2x4' is 16 chips, and 'v4-16' is 8
+    ValueError: TPU_TOPOLOGY and TPU_ACCELERATOR_TYPE contradict each other: '2x2x4' is 16 chips, but 'v4-16' is 8
     (2x2x2). Unset the one that another job has left behind.
     """
 
@@ -181,20 +181,20 @@ def _shape_variable(found: Variables) -> _ShapeVariable:
         return _ShapeVariable(grid_name, None, (x, y, z))
     if x * y * z != math.prod(kind.shape):
         whole = f"{math.prod(kind.shape)} ({shape_text(kind.shape, kind.generation.torus_rank)})"
-        raise contradiction(grid_name, kind_name, f"{grid!r} is {x * y * z} chips, and {kind_text!r} is {whole}")
+        raise contradiction(grid_name, kind_name, f"{grid!r} is {x * y * z} chips, but {kind_text!r} is {whole}")
     # A name with a number leaves the shape open; the grid is then read for its generation, which may not have it.
     kind = AcceleratorType.parse(f"{kind.generation.prefixes[0]}-{grid}")
     return _ShapeVariable(grid_name, kind, kind.shape)
 
 
 def _shape_of_processes(found: Variables, bounds: str, told: _ShapeVariable, box: ChipShape) -> ChipShape:
-    """Return the shape of all processes: that of the slice, or of the part that they open."""
+    """Return the shape of all processes: the shape of the slice, or of the part that the processes open."""
     shape = told.shape
     if shape is None or box == shape or (math.prod(box) == math.prod(shape) and told.name != TOPOLOGY):
         return box
     if sorted(box) == sorted(shape) and math.prod(shape) == 8:
         return box  # the eight chips of one v5e or v6e machine are 2x4 for Google and 4x2 for others
-    how = f"{shape_text(box)} is {math.prod(box)} chips, and {shape_text(shape)} is {math.prod(shape)}"
+    how = f"{shape_text(box)} is {math.prod(box)} chips, but {shape_text(shape)} is {math.prod(shape)}"
     if math.prod(box) < math.prod(shape):
         if found.same(VISIBLE_CHIPS)[1] is not None:
             return box
@@ -229,7 +229,7 @@ def _host_shape(found: Variables, generation: Generation | None, shape: ChipShap
     hosts = len(found.texts(HOSTNAMES))
     usual = generation.host_shape_of(shape) if generation else _half_or_all(shape)
     smaller = generation.host_shape if generation else usual
-    # A slice of eight v5e or v6e chips is one machine with all of them, or two with four.
+    # A slice of eight v5e or v6e chips is one machine with eight chips, or two machines with four.
     if hosts and hosts * math.prod(smaller) == math.prod(shape):
         return smaller
     return usual
@@ -320,13 +320,13 @@ def _visible_chips(found: Variables, slice_: TPUEnvironment) -> tuple[int, ...] 
     numbers = tuple(map(int, parts))
     if slice_.generation and max(numbers) >= slice_.generation.chips_per_machine:
         most = slice_.generation.chips_per_machine
-        raise contradiction(name, ACCELERATOR_TYPE[0], f"chip {max(numbers)}, and a host has {most}, counted from 0")
+        raise contradiction(name, ACCELERATOR_TYPE[0], f"chip {max(numbers)} is not below {most}, the chips of a host")
     if len(parts) != math.prod(slice_.chips_per_process):
         each = ",".join(map(str, slice_.chips_per_process))
         raise contradiction(
             name,
             CHIPS_PER_PROCESS[0],
-            f"{len(parts)} chip{'s are' if len(parts) != 1 else ' is'} visible, and {each} is "
+            f"{len(parts)} chip{'s are' if len(parts) != 1 else ' is'} visible, but {each} is "
             f"{math.prod(slice_.chips_per_process)}",
         )
     return numbers

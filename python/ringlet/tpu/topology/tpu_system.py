@@ -36,7 +36,7 @@ def slice_topology(
 ) -> Topology:
     """Return the topology of the slice to model for a program without TPUs; each core is a device.
 
-    The type, else the variables, else the number of hosts describe it; the default is a ``v4-16`` slice.
+    The slice is described by the type, else by the variables, else by the number of hosts; default: ``v4-16``.
     """
     found = os.environ if environ is None else environ
     if accelerator_type is not None:
@@ -67,7 +67,7 @@ def initialize_tpu_system(cluster_resolver: Any = None) -> Topology:
     Parameters
     ----------
     cluster_resolver : TPUClusterResolver, optional
-        The slice; default: that of the environment.
+        The slice; default: the slice that the environment describes.
 
     Returns
     -------
@@ -77,9 +77,9 @@ def initialize_tpu_system(cluster_resolver: Any = None) -> Topology:
     Raises
     ------
     TypeError
-        If it is not a TPUClusterResolver.
+        If `cluster_resolver` is not a TPUClusterResolver.
     ValueError
-        If there is no such slice.
+        If no such slice exists.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def initialize_tpu_system(cluster_resolver: Any = None) -> Topology:
 def shutdown_tpu_system(cluster_resolver: Any = None) -> None:
     """Remove the TPU devices of a slice (``tf.tpu.experimental.shutdown_tpu_system``).
 
-    Strategies created for them continue to work.
+    Strategies created for these devices continue to work.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def shutdown_tpu_system(cluster_resolver: Any = None) -> None:
     Raises
     ------
     TypeError
-        If it is not a TPUClusterResolver.
+        If `cluster_resolver` is not a TPUClusterResolver.
 
     Examples
     --------
