@@ -132,7 +132,25 @@ _PUBLIC = {
     "train": "train",
 }
 
-__getattr__ = _load_on_use(__name__, _PUBLIC)
+# Names that users look for here.
+_ELSEWHERE = {
+    "Checkpoint": "train",
+    "ClusterCoordinator": "coordinator",
+    "ClusterSpec": "train",
+    "Dataset": "data",
+    "DeviceAssignment": "tpu",
+    "LocalClusterResolver": "cluster_resolver",
+    "Mesh": "sharding",
+    "NamedSharding": "sharding",
+    "PartitionSpec": "sharding",
+    "Topology": "tpu",
+    "device_put": "sharding",
+    "explain": "sharding",
+    "init_process_group": "collectives",
+    "shard": "sharding",
+}
+
+__getattr__ = _load_on_use(__name__, _PUBLIC, _ELSEWHERE)
 
 
 def __dir__() -> list[str]:  # and no `__all__`, for which help(ringlet) would print every class in full

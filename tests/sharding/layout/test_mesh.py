@@ -144,7 +144,7 @@ def test_a_specification_names_axes_of_the_mesh():
 
 
 def test_a_specification_has_no_more_entries_than_an_array_has_dimensions():
-    with pytest.raises(ShardingError, match="for arrays of 3 dimensions or more, and this one has 2"):
+    with pytest.raises(ShardingError, match="for arrays of 3 or more dimensions, and this one has 2"):
         MESH.sharding("x", None, None).for_ndim(2)
 
 

@@ -1,0 +1,45 @@
+"""First mistakes with meshes, strategies and coordinators: each error gives the line to write."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import ringlet
+from ringlet.sharding import Mesh, NamedSharding, PartitionSpec, explain, shard
+
+MESH = Mesh({"x": 4, "y": 2})
+
+
+@pytest.mark.parametrize(
+    ("mistake", "remedy"),
+    [
+        (lambda: Mesh(8), "a mesh was given axes 8 and None"),
+        (lambda: Mesh({"x": 4, "y": 0}), "got {'x': 4, 'y': 0} with 'y': a name is a string, and a size"),
+        (lambda: MESH.sharding("z"), "does not have: name one of 'x', 'y'"),
+        (lambda: MESH.sharding(PartitionSpec("x")), "write NamedSharding(mesh, PartitionSpec('x'))"),
+        (lambda: shard({"w": np.ones(8)}, MESH.sharding("x")), "{name: shard(array, sharding) for name, array in"),
+    ],
+)
+def test_an_error_of_a_mesh_gives_the_line_to_write(mistake, remedy):
+    with pytest.raises((TypeError, ValueError), match=re.escape(remedy)):
+        mistake()
+
+
+def test_a_mesh_has_the_names_that_jax_gives_its_parts():
+    assert (MESH.axis_names, MESH.size) == (("x", "y"), 8)
+    assert MESH.sharding("x") == NamedSharding(MESH, PartitionSpec("x"))
+
+
+def test_the_operations_of_a_report_are_lines():
+    with explain() as report:
+        x = shard(np.ones((8, 4)), MESH.sharding("x"))
+        float((x + 1).sum())
+    assert repr(report.operations[0]) == "<add: float64[8,4] ('x', None) -> float64[8,4] ('x', None)>"
+    assert all(len(repr(operation)) < 200 for operation in report.operations)
+
+
+def test_the_default_strategy_shows_in_a_notebook():
+    assert "replicas in sync" in ringlet.get_strategy()._repr_html_()
