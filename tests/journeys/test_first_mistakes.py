@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import ringlet
+from ringlet.coordinator import ClusterCoordinator
 from ringlet.sharding import Mesh, NamedSharding, PartitionSpec, explain, shard
+from tests.coordinator.in_threads import coordinator_of
 
 MESH = Mesh({"x": 4, "y": 2})
 
@@ -43,3 +45,37 @@ def test_the_operations_of_a_report_are_lines():
 
 def test_the_default_strategy_shows_in_a_notebook():
     assert "replicas in sync" in ringlet.get_strategy()._repr_html_()
+
+
+@pytest.fixture
+def coordinator():
+    with coordinator_of() as made:
+        yield made
+
+
+def test_errors_of_a_coordinator_give_the_line_to_write(coordinator):
+    with pytest.raises(ValueError, match=r"Write ringlet\.ParameterServerStrategy\(ringlet\.cluster_resolver\.Local"):
+        ClusterCoordinator(ringlet.MirroredStrategy(2))
+    with pytest.raises(TypeError, match=r"write schedule\(fn, \.\.\.\) with the function, not with its result"):
+        coordinator.schedule(print())
+    with pytest.raises(ValueError, match=r"Pass value\.fetch\(\)"):
+        coordinator.schedule(abs, args=(coordinator.schedule(abs, args=(-1,)),))
+    dataset = coordinator.create_per_worker_dataset(lambda: ringlet.data.Dataset.range(3))
+    with pytest.raises(NotImplementedError, match=r"schedule\(fn, args=\(iterator,\)\)"):
+        next(iter(dataset))
+    other = ringlet.Variable(0.0)
+    with pytest.raises(TypeError, match=r"may use variables made in `with strategy\.scope\(\):`"):
+        coordinator.schedule(lambda: other.assign_add(1))
+
+
+def test_an_error_of_an_earlier_function_is_marked_as_such(coordinator):
+    coordinator.schedule(lambda: 1 // 0)
+    with pytest.raises(ZeroDivisionError) as caught:
+        coordinator.join()
+    assert any("a function scheduled before, on /job:worker/task:" in note for note in caught.value.__notes__)
+
+
+def test_a_coordinator_and_its_datasets_have_a_repr(coordinator):
+    dataset = coordinator.create_per_worker_dataset(lambda: ringlet.data.Dataset.range(3))
+    for value in (coordinator, dataset):
+        assert repr(value).startswith(f"<{type(value).__name__} of ParameterServerStrategy(")
