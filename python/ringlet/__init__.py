@@ -141,6 +141,8 @@ _ELSEWHERE = {
     "DeviceAssignment": "tpu",
     "LocalClusterResolver": "cluster_resolver",
     "Mesh": "sharding",
+    "PerReplica": "values",
+    "all_reduce": "replica_context()",
     "NamedSharding": "sharding",
     "PartitionSpec": "sharding",
     "Topology": "tpu",

@@ -47,6 +47,20 @@ def test_the_default_strategy_shows_in_a_notebook():
     assert "replicas in sync" in ringlet.get_strategy()._repr_html_()
 
 
+def test_a_second_array_is_not_taken_for_a_name():
+    with pytest.raises(TypeError, match=r"got a list: write from_tensor_slices\(\(x, y\)\)"):
+        ringlet.data.Dataset.from_tensor_slices([1, 2], [3, 4])
+
+
+@pytest.mark.parametrize("jobs", [{}, {"worker": ["localhost:1"]}])
+def test_a_cluster_without_parameter_servers_is_answered_with_a_resolver(jobs):
+    resolver = ringlet.cluster_resolver.SimpleClusterResolver(ringlet.train.ClusterSpec(jobs))
+    with pytest.raises(
+        ValueError, match=r"or write ringlet\.cluster_resolver\.LocalClusterResolver\(workers=2, ps=1\)"
+    ):
+        ringlet.ParameterServerStrategy(resolver)
+
+
 @pytest.fixture
 def coordinator():
     with coordinator_of() as made:
