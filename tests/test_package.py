@@ -137,6 +137,10 @@ def test_every_listed_name_loads_from_the_module_that_the_stub_says(name):
 
 
 def test_an_unknown_name_is_an_attribute_error_that_python_can_complete():
+    for name, home in ringlet._ELSEWHERE.items():
+        with pytest.raises(AttributeError, match=re.escape(f"no attribute '{name}': write ringlet.{home}.{name}")):
+            getattr(ringlet, name)
+        assert hasattr(eval(f"ringlet.{home}"), name)
     with pytest.raises(AttributeError, match="module 'ringlet' has no attribute 'MirorredStrategy'") as caught:
         ringlet.MirorredStrategy  # noqa: B018
     assert (caught.value.name, caught.value.obj) == ("MirorredStrategy", ringlet)

@@ -131,7 +131,27 @@ _PUBLIC = {
     "train": "train",
 }
 
-__getattr__ = _load_on_use(__name__, _PUBLIC)
+# Names that users look for here.
+_ELSEWHERE = {
+    "Checkpoint": "train",
+    "ClusterCoordinator": "coordinator",
+    "ClusterSpec": "train",
+    "Dataset": "data",
+    "DeviceAssignment": "tpu",
+    "LocalClusterResolver": "cluster_resolver",
+    "Mesh": "sharding",
+    "PerReplica": "values",
+    "all_reduce": "replica_context()",
+    "NamedSharding": "sharding",
+    "PartitionSpec": "sharding",
+    "Topology": "tpu",
+    "device_put": "sharding",
+    "explain": "sharding",
+    "init_process_group": "collectives",
+    "shard": "sharding",
+}
+
+__getattr__ = _load_on_use(__name__, _PUBLIC, _ELSEWHERE)
 
 
 def __dir__() -> list[str]:  # without `__all__`, because help(ringlet) would then print every class in full

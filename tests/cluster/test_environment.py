@@ -59,9 +59,11 @@ def test_the_first_variables_of_the_order_decide():
     ("environ", "note"),
     [
         # variables that do not suffice, how they are named
-        ({"RINGLET_RANK": "1"}, "RINGLET_RANK=1 (expected RINGLET_RANK below RINGLET_NUM_RANKS)"),
-        ({"RANK": "2", "WORLD_SIZE": "2"}, "RANK=2 WORLD_SIZE=2 (expected RANK below WORLD_SIZE)"),
-        ({"WORLD_SIZE": "2"}, "WORLD_SIZE=2 (expected RANK below WORLD_SIZE)"),
+        ({"RINGLET_RANK": "1"}, "RINGLET_RANK=1 without RINGLET_NUM_RANKS"),
+        ({"RINGLET_NUM_RANKS": "2"}, "RINGLET_NUM_RANKS=2 without RINGLET_RANK"),
+        ({"RANK": "2", "WORLD_SIZE": "2"}, "RANK=2 WORLD_SIZE=2 (expected RANK from 0 to WORLD_SIZE - 1)"),
+        ({"RANK": "0", "WORLD_SIZE": "two"}, "RANK=0 WORLD_SIZE=two (expected RANK from 0 to WORLD_SIZE - 1)"),
+        ({"WORLD_SIZE": "2"}, "WORLD_SIZE=2 without RANK"),
         ({"PMIX_RANK": "1"}, "PMIX_RANK=1 without a number of processes"),
         ({"SLURM_PROCID": "0", "SLURM_NTASKS": "2"}, "SLURM_PROCID=0 SLURM_NTASKS=2 outside of an srun step"),
         # and variables that say nothing of others

@@ -19,6 +19,13 @@ STEP = (
     "strategy = ringlet.MirroredStrategy(['CPU:0', 'CPU:1'])\n"
     "strategy.run(lambda: ringlet.get_replica_context().all_reduce('MEANS', 1.0))"
 )
+INTERRUPTED = (
+    "import signal, threading\n"
+    "member, other = ringlet.collectives.init_process_group(ranks=[0, 1], num_ranks=2)\n"
+    "main = threading.main_thread().ident\n"
+    "threading.Timer(0.2, signal.pthread_kill, (main, signal.SIGINT)).start()\n"
+    "member.all_reduce([1.0])"
+)
 IN_THREAD = f"import threading\ndef work():\n    {ERROR}\nt = threading.Thread(target=work); t.start(); t.join()"
 
 
@@ -35,10 +42,11 @@ def printed(program: str, before: str = "", **environ: str) -> str:
     [
         (ERROR, "ringlet.errors.InvalidArgumentError: a group has 1 to 4096 ranks, not 0."),
         (STEP, "'MEANS' is not a valid ReduceOp: use 'SUM' or 'MEAN'"),
+        (INTERRUPTED, "KeyboardInterrupt"),
         (IN_THREAD, "ringlet.errors.InvalidArgumentError: a group has 1 to 4096 ranks, not 0."),
         (f"import functools\nfunctools.reduce(lambda a, b: {ERROR}, [1, 2])", "not 0."),
     ],
-    ids=["call", "plain class in a step", "thread", "through C"],
+    ids=["call", "plain class in a step", "interrupted", "thread", "through C"],
 )
 def test_an_error_raised_on_purpose_shows_the_frames_of_the_program_alone(program, last):
     text = printed(program)

@@ -85,6 +85,10 @@ def main() -> None:
     assert_type(second, float | PerReplica[float])
     strategy.run(log, args=(batch,))
 
+    tpus = ringlet.TPUStrategy(ringlet.cluster_resolver.TPUClusterResolver(accelerator_type="v4-8"))
+    assert_type(tpus.run(loss, args=(x,)), float | PerReplica[float])
+    assert_type(tpus.run(metrics, args=(x,)), dict[str, Array | PerReplica[Array]])
+
     assert_type(strategy.map(metrics, x, batch_size=2), dict[str, Array])
     assert_type(ringlet.map(step, x), Array)
 

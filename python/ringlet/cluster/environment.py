@@ -152,15 +152,14 @@ def _read(dialect: _Dialect, environ: Mapping[str, str]) -> Placement | str:
     if rank is None or size is None or rank >= size:
         if dialect is _DIALECTS[0] and dialect.rank in environ and dialect.size in environ:
             raise ClusterConfigError(
-                f"{seen} does not describe a process: {dialect.rank} is expected to be a number from 0 to "
-                f"{dialect.size} - 1. Number the processes from 0",
+                f"{seen} does not describe a process {_expectation(dialect)}. Number the processes from 0",
                 "$",
             )
-        # RANK is a common name: it is ignored unless WORLD_SIZE is a number of processes.
+        missing = [name for name in dialect[:2] if name not in environ]
+        # RANK is a common word: it is noticed only beside a WORLD_SIZE that counts processes, or is not a number.
         is_meant = (size or 0) > 1 or (rank is not None and dialect.rank != "RANK") or dialect is _DIALECTS[0]
-        expected = (
-            f"(expected {dialect.rank} below {dialect.size})" if dialect.size else "without a number of processes"
-        )
+        is_meant = is_meant or (not missing and size is None)
+        expected = f"without {missing[0] or 'a number of processes'}" if missing else _expectation(dialect)
         return f"{seen} {expected}" if seen and is_meant else ""
     local_rank = _number(environ, dialect.local_rank)
     local_size = _number(environ, dialect.local_size)
@@ -169,6 +168,10 @@ def _read(dialect: _Dialect, environ: Mapping[str, str]) -> Placement | str:
     job = " ".join(environ[name] for name in dialect.job if name in environ) if size > 1 else ""
     local_rank = rank % max(local_size, 1) if local_rank is None else local_rank
     return Placement(seen, rank, size, local_rank, local_size, job and f"{dialect.rank} {job}")
+
+
+def _expectation(dialect: _Dialect) -> str:
+    return f"(expected {dialect.rank} from 0 to {dialect.size} - 1)"
 
 
 def _has_other_machines(dialect: _Dialect, environ: Mapping[str, str], rank: int, local_rank: int | None) -> bool:

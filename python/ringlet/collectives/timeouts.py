@@ -6,6 +6,8 @@ import math
 import os
 from collections.abc import Mapping
 
+from ringlet.collectives.variable_names import warn_if_misspelt
+
 __all__ = ["default_timeout_seconds", "resolve_timeout"]
 
 TIMEOUT_VARIABLE = "RINGLET_TIMEOUT_SECONDS"
@@ -37,6 +39,8 @@ def default_timeout_seconds(environ: Mapping[str, str] | None = None) -> float:
     >>> default_timeout_seconds({"RINGLET_TIMEOUT_SECONDS": "0"})
     inf
     """
+    if environ is None:
+        warn_if_misspelt()  # every strategy and every group of processes reads the time-out
     text = (os.environ if environ is None else environ).get(TIMEOUT_VARIABLE, "").strip()
     if not text:
         return DEFAULT_TIMEOUT_SECONDS

@@ -115,7 +115,7 @@ def pack_arguments(args: Sequence[Any] | None, kwargs: Mapping[str, Any] | None,
         if isinstance(leaf, RemoteValue):
             raise ValueError(
                 "`tf.distribute.experimental.coordinator.RemoteValue` used as an input to scheduled function is not "
-                "yet supported."
+                "yet supported. Pass value.fetch(), or let one function do both"
             )
     try:
         return pack_value(given)

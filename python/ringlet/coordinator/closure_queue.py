@@ -11,6 +11,7 @@ from typing import Any
 
 from ringlet.coordinator.closures import Closure
 from ringlet.coordinator.remote_value import RemoteFailure
+from ringlet.errors.exception_notes import add_note
 
 __all__ = ["MOST_QUEUED", "ClosureQueue"]
 
@@ -167,7 +168,10 @@ class ClosureQueue:
         error, self._error = self._error, None
         if self._final is not None:
             raise copy.copy(self._final)
-        raise (error.exception() if isinstance(error, RemoteFailure) else error).with_traceback(None)
+        if isinstance(error, RemoteFailure):
+            worker, error = error.worker, error.exception()
+            add_note(error, f"raised by a function scheduled before, on {worker}")
+        raise error.with_traceback(None)
 
     def _cancel_queued(self, error: BaseException | None) -> None:
         for closure in [*self._returned, *self._queued]:

@@ -75,7 +75,9 @@ class ClusterCoordinator:
         if not isinstance(strategy, ParameterServerStrategy):
             raise ValueError(
                 "Only `tf.distribute.experimental.ParameterServerStrategy` is supported to work with "
-                f"`tf.distribute.experimental.coordinator.ClusterCoordinator` currently. Got {strategy!r}"
+                f"`tf.distribute.experimental.coordinator.ClusterCoordinator` currently. Got {strategy!r}. "
+                "Write ringlet.ParameterServerStrategy(ringlet.cluster_resolver.LocalClusterResolver(workers=2, ps=1)) "
+                "or call run() of this strategy instead of schedule()"
             )
         with _lock:
             if strategy._cluster_coordinator is None:
@@ -86,6 +88,9 @@ class ClusterCoordinator:
 
     def __init__(self, strategy: ParameterServerStrategy) -> None:
         pass
+
+    def __repr__(self) -> str:
+        return f"<ClusterCoordinator of {self._strategy!r}>"
 
     def _start(self, strategy: ParameterServerStrategy) -> None:
         servers = strategy._extended._servers()  # type: ignore[attr-defined]  # defined by this strategy's class
@@ -276,7 +281,10 @@ class ClusterCoordinator:
 
 def _check_callable(fn: Any, caller: str) -> None:
     if not callable(fn):
-        raise TypeError(f"{caller} takes a function, got {fn!r} of type {type(fn).__name__}: pass a callable")
+        raise TypeError(
+            f"{caller} takes a function, got {fn!r} of type {type(fn).__name__}: write "
+            f"{caller}(fn, ...) with the function, not with its result fn(...)"
+        )
 
 
 def _claim(tasks: Tasks, coordinator: ClusterCoordinator) -> None:

@@ -279,7 +279,7 @@ class Dispatcher:
             self._give_up(connection, error)
         else:
             count = len(closures)
-            queued = f"{count} of its function{' is' if count == 1 else 's are'} queued again, and "
+            queued = f"{count} function{' is' if count == 1 else 's are'} queued again, and "
             _log.warning("%s: %swaiting for its next process", error, queued if count else "")
             self._restart(connection)
 

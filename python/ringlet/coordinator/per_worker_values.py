@@ -83,4 +83,7 @@ class PerWorkerDistributedIterator(PerWorkerValues):
         NotImplementedError
             Always, as in TensorFlow.
         """
-        raise NotImplementedError("Iterating over an `AsyncDistributedIterator` is not supported right now.")
+        raise NotImplementedError(
+            "Iterating over an `AsyncDistributedIterator` is not supported right now. "
+            "The elements are on the workers: call next(iterator) in a function, schedule(fn, args=(iterator,))"
+        )

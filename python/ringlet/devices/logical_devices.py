@@ -70,7 +70,10 @@ class LogicalDevices:
             cores = self._cores()
             return cores.count, cores.reason
         if not text.isdecimal() or int(text) < 1:
-            raise ValueError(f"{NUM_DEVICES_VARIABLE} must be an integer of at least 1, got {text!r}. Correct it")
+            raise ValueError(
+                f"{NUM_DEVICES_VARIABLE} must be an integer of at least 1, got {text!r}. Write "
+                f"{NUM_DEVICES_VARIABLE}=2, or unset it: the default is one for each core"
+            )
         return int(text), NUM_DEVICES_VARIABLE
 
 

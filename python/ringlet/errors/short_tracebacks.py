@@ -1,4 +1,4 @@
-"""Short tracebacks: an uncaught error that Ringlet raises on purpose is printed without Ringlet's own frames.
+"""Short tracebacks: an error that Ringlet raises on purpose, and Ctrl-C, are printed without Ringlet's own frames.
 
 Only the printing of uncaught exceptions changes. Exceptions keep their tracebacks, so programs, logs, debuggers, pytest
 and IPython see all of them.
@@ -86,8 +86,8 @@ def short_traceback(error: BaseException) -> TracebackType | None:
 
 
 def _is_on_purpose(error: BaseException, last: TracebackType) -> bool:
-    """Return whether Ringlet's frame `last` raised a documented error, or another one by a ``raise`` statement."""
-    if any(kind.__module__ == "ringlet.errors" for kind in type(error).__mro__):
+    """Return whether Ringlet's frame `last` raised a documented error, a plain one by ``raise``, or was interrupted."""
+    if isinstance(error, KeyboardInterrupt) or any(kind.__module__ == "ringlet.errors" for kind in type(error).__mro__):
         return True
     from opcode import opmap
 

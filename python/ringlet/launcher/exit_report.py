@@ -101,7 +101,7 @@ def summary(endings: Sequence[Ending], received: int | None, num_workers: int) -
     left = _left_early(first, endings)
     if left is not None:
         line = f"worker {left.worker} of {num_workers} {ending_text(0)} while others waited for a call of it"
-        hint = "all workers make the same calls: look for a loop that it leaves early"
+        hint = "all workers make the same calls: look for a loop that it leaves early, or a call that it skips"
         return [line + _others(first, endings), hint, *_folded(first, endings, do_follow=True)]
     lines = [f"worker {first.worker} of {num_workers} {ending_text(first.own_status)}{_others(first, endings)}"]
     hint = _hint(first)
@@ -137,7 +137,7 @@ def _others(first: Ending, endings: Sequence[Ending]) -> str:
 
 def _hint(first: Ending) -> str:
     if first.own_status == -signal.SIGKILL:
-        return "ringlet did not kill it: it did, or another program, or the kernel for lack of memory (see dmesg)"
+        return "ringlet did not send it: the worker did, another program, or the kernel for lack of memory (see dmesg)"
     if not first.words and first.last_line:
         return f"its last line on standard error: {first.last_line[:_LONGEST_QUOTE]}"
     return ""

@@ -137,8 +137,9 @@ class LaunchJob:
     def _late_text(self, deadline: Deadline) -> str:
         late = workers_text([result.worker for result in self._results if not result.is_complete])
         return (
-            f"{late} of {len(self._workers)} had not returned after {deadline}; all workers were stopped. Check what "
-            "they do, or allow more with timeout_seconds="
+            f"{late} of {len(self._workers)} had not returned after {deadline}; all workers were stopped. Allow "
+            "more with timeout_seconds=; to learn which worker the others wait for, pass "
+            'environment={"RINGLET_TIMEOUT_SECONDS": "5"}, after which their calls name it'
         )
 
     # --- starting and stopping ----------------------------------------------------------------------------------------

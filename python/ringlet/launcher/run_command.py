@@ -88,6 +88,8 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _number_of_workers(text: str | None, words: list[str]) -> int:
+    if text == "p":
+        raise CommandError("-np is -n here: ringlet run -n 4 script.py")
     if text is not None:
         return _whole_number("-n", text)
     if any(word in ("-n", "--workers") or word.startswith("--workers=") for word in words):

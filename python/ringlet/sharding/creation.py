@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ def shard(array: ArrayLike, sharding: Sharding | NamedSharding, num_devices: int
     ShardingError
         If the sharding does not fit the array, or does not define where values are.
     TypeError
-        If `array` is masked.
+        If `array` is masked, or a dict of arrays.
 
     Examples
     --------
@@ -61,6 +61,11 @@ def shard(array: ArrayLike, sharding: Sharding | NamedSharding, num_devices: int
     """
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError("a masked array would lose its mask: pass array.filled(0), or shard array.data and array.mask")
+    if isinstance(array, Mapping):
+        raise TypeError(
+            f"expected one array, got a {type(array).__name__} of {len(array)}: lay out each, "
+            "{name: shard(array, sharding) for name, array in arrays.items()}"
+        )
     group = group_of(sharding, num_devices)
     if isinstance(array, ShardedArray) and array._group.joined(group) is not None:
         return array.reshard(sharding)

@@ -55,7 +55,7 @@ def _each_record(value: Any) -> Iterable[ArrayRecord]:
         yield ArrayRecord(tuple(value.shape), str(value.dtype), layout, group)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Operation:
     """One operation on sharded arrays: operands as sharded before the call, collectives in execution order."""
 
@@ -74,6 +74,9 @@ class Operation:
     def seconds(self) -> float | None:
         """Predicted time of its collectives in sequence; None if devices have no position in a topology."""
         return _seconds_of(self.collectives)
+
+    def __repr__(self) -> str:
+        return f"<{'; '.join(map(str.strip, str(self).splitlines()))}>"
 
     def __str__(self) -> str:
         gathered = " (gathered)" if self.is_gathered else ""

@@ -164,6 +164,41 @@ def test_ctrl_c_in_work_comes_before_other_errors():
         on_devices(together, range(2), MUCH)
 
 
+class InterruptedEvent(threading.Event):
+    """Ctrl-C ends each wait without a time-out."""
+
+    def wait(self, timeout=None):
+        if timeout is None:
+            raise KeyboardInterrupt
+        return super().wait(timeout)
+
+
+@pytest.mark.parametrize("first", ["in the work", "while it waits"])
+def test_ctrl_c_prints_what_other_threads_run_and_a_second_one_does_not_wait(first, capsys):
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def slow_work(device):
+        if threading.current_thread() is helper:
+            has_begun.set()
+            may_end.wait(10)
+        elif first == "in the work":
+            raise KeyboardInterrupt
+
+    job = device_threads._Job(slow_work, range(2), "")
+    job._has_ended = InterruptedEvent()
+    helper = threading.Thread(target=job.help)
+    helper.start()
+    has_begun.wait(10)
+    job.take_part()
+    with pytest.raises(KeyboardInterrupt):
+        job.finish()
+    may_end.set()
+    helper.join(10)
+    printed = capsys.readouterr().err
+    assert "interrupted; waiting for 1 of the threads that compute tiles" in printed
+    assert printed.endswith(". A second Ctrl-C does not wait\n")
+
+
 def interrupted_at(place, work):
     """Call something, with Ctrl-C as the system brings it at one place: after a call, or as one begins."""
     events = itertools.count()

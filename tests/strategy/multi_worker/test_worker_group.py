@@ -190,11 +190,13 @@ def test_a_worker_interrupted_in_a_collective_is_named(processes, name):
     staying, leaving = start(processes, name, INTERRUPTED)
     assert (staying.told(), leaving.told()) == ([2.0, 4.0], [2.0, 4.0])
     leaving.say()
-    assert leaving.told()["kind"] == "KeyboardInterrupt"
+    interrupted = leaving.told()
+    assert interrupted["kind"] == "KeyboardInterrupt"
     staying.say()
     told = staying.told()
     assert told["kind"] == "CollectiveAborted"
-    assert "of /job:worker/task:1, was interrupted" in told["text"]
+    for text in (told["text"], "".join(interrupted["notes"])):
+        assert "of /job:worker/task:1, was interrupted while it waited for /job:worker/task:0 (pid" in text
     assert "Start all workers again" in told["notes"]
 
 

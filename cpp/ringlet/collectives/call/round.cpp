@@ -193,7 +193,11 @@ void Round::fail_without_memory() noexcept {
 void Round::fail_interrupted() { group_.fail(Group::Cause::kAborted, name_of_call() + " was interrupted."); }
 
 void Round::give_up(bool timed_out) {
-  raise_interruption();
+  if (interruption_.has_come()) {
+    group_.fail(Group::Cause::kAborted,
+                name_of_call() + " was interrupted while it waited for " + missing_ranks() + ".");
+    interruption_.rethrow();
+  }
   if (timed_out) {
     group_.fail(Group::Cause::kDeadline,
                 name_of_call() + " waited " + seconds_text(group_.options_.timeout) + " for " + missing_ranks() +

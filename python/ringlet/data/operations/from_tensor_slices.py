@@ -43,6 +43,8 @@ def from_tensor_slices(cls: type[Dataset], tensors: Nest, name: str | None = Non
     ------
     InvalidArgumentError
         If an array is a scalar, arrays differ in length, or `tensors` contains no array.
+    TypeError
+        If `name` is not a string, as where a second array is passed.
 
     Examples
     --------
@@ -53,6 +55,11 @@ def from_tensor_slices(cls: type[Dataset], tensors: Nest, name: str | None = Non
     a [1. 0.]
     b [0. 1.]
     """
+    if name is not None and not isinstance(name, str):
+        raise TypeError(
+            f"name must be a string, got a {type(name).__name__}: write from_tensor_slices((x, y)), with one tuple, "
+            "for several arrays"
+        )
     nest = as_element(tensors)
     leaves, shape = flatten(nest)
     if all(leaf is None for leaf in leaves):

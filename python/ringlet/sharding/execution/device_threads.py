@@ -6,10 +6,13 @@ a caller claims devices of its own job until none is left, so it never waits for
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import itertools
 import os
+import sys
 import threading
+import traceback
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 
@@ -23,6 +26,9 @@ INLINE_BYTES = 4 << 20
 
 # Number of replicas for the BLAS thread limiter that limits each to one BLAS thread.
 _ALL_CORES = 1 << 30
+
+# How long Ctrl-C waits for threads before a line on standard error says what they run.
+_SILENT_SECONDS = 0.1
 
 
 def on_devices(
@@ -82,7 +88,7 @@ class _Job:
         self._places = itertools.count()
         self._errors: dict[int, BaseException] = {}
         self._lock = threading.Lock()
-        self._num_helpers = 0
+        self._helpers: set[int] = set()
         self._is_closed = False
         self._has_ended = threading.Event()
 
@@ -99,23 +105,25 @@ class _Job:
         with self._lock:
             if self._is_closed:
                 return
-            self._num_helpers += 1
+            self._helpers.add(threading.get_ident())
         self.take_part()
         with self._lock:
-            self._num_helpers -= 1
-            if self._is_closed and not self._num_helpers:
+            self._helpers.discard(threading.get_ident())
+            if self._is_closed and not self._helpers:
                 self._has_ended.set()
 
     def finish(self) -> None:
         """Wait for the devices that helpers have claimed; then raise the exception of the first failed device."""
         self._is_closed = True
         with self._lock:
-            is_busy = self._num_helpers > 0
+            is_busy = bool(self._helpers)
         if is_busy:
+            is_interrupted = any(isinstance(error, KeyboardInterrupt) for error in tuple(self._errors.values()))
             try:
-                self._has_ended.wait()
-            except BaseException:  # helpers still write to the caller's arrays; a second Ctrl-C does not wait
-                self._has_ended.wait()
+                self._wait(is_interrupted)
+            except BaseException:  # Ctrl-C: helpers still write to the caller's arrays. A second one does not wait
+                if not is_interrupted:
+                    self._wait(True)
                 raise
         if self._errors:
             # Ctrl-C has precedence. Exceptions are not stored: their frames hold arrays.
@@ -126,6 +134,21 @@ class _Job:
                 raise error
             finally:
                 del error
+
+    def _wait(self, is_interrupted: bool) -> None:
+        """Wait for the helpers; after Ctrl-C, print what they run unless they end soon."""
+        if is_interrupted and not self._has_ended.wait(_SILENT_SECONDS):
+            frames = sys._current_frames()
+            last = [traceback.extract_stack(frames[thread])[-1] for thread in self._helpers.copy() if thread in frames]
+            where = "; ".join(dict.fromkeys(f"in {frame.name} ({frame.filename}:{frame.lineno})" for frame in last))
+            with contextlib.suppress(Exception):  # stderr may be closed
+                print(
+                    f"ringlet: interrupted; waiting for {len(last)} of the threads that compute tiles, which write to "
+                    f"arrays of this call: {where}. A second Ctrl-C does not wait",
+                    file=sys.stderr,
+                    flush=True,
+                )
+        self._has_ended.wait()
 
 
 class _Pool:

@@ -110,6 +110,16 @@ class Mesh:
         return dict(zip(self._names, self._sizes, strict=True))
 
     @property
+    def axis_names(self) -> tuple[str, ...]:
+        """The names of the axes, as JAX calls them."""
+        return self._names
+
+    @property
+    def size(self) -> int:
+        """The number of devices."""
+        return len(self._devices)
+
+    @property
     def devices(self) -> NDArray[np.int64]:
         """The logical devices, with a dimension for each axis."""
         return np.array(self._devices).reshape(self._sizes)
@@ -205,7 +215,10 @@ class NamedSharding:
             )
         for axis in self.spec.axes:
             if axis not in self.mesh.shape:
-                raise ShardingError(f"{self.spec} names the axis {axis!r}, which {self.mesh} does not have")
+                raise ShardingError(
+                    f"{self.spec} names the axis {axis!r}, which {self.mesh} does not have: name one of "
+                    f"{', '.join(map(repr, self.mesh.shape))}"
+                )
 
     def for_ndim(self, ndim: int) -> Sharding:
         """Return the sharding of arrays of `ndim` dimensions.
@@ -246,7 +259,7 @@ def _by_name(axes: Any, second: Any) -> tuple[Any, Any]:
     if isinstance(axes, Mapping) and not (names and all(isinstance(name, str) for name in names)):
         return axes, second
     grid = np.asarray(() if isinstance(axes, Mapping) else axes)
-    is_grid = grid.dtype.kind in "iu" and grid.ndim == len(names) == len(set(names)) and grid.size > 0
+    is_grid = grid.dtype.kind in "iu" and grid.ndim == len(names) == len(set(names)) > 0 and grid.size > 0
     if is_grid and all(isinstance(name, str) for name in names):
         return dict(zip(names, grid.shape, strict=True)), grid
     sizes = grid.tolist() if grid.ndim == 1 and grid.dtype.kind in "iu" and grid.size == len(names) > 0 else [4, 2]
@@ -264,8 +277,12 @@ def _checked_axes(axes: object) -> tuple[tuple[str, ...], tuple[int, ...]]:
     given: dict[Any, Any] = dict(axes) if isinstance(axes, Mapping) else {}
     names = tuple(given)
     sizes = tuple(whole_number(size) or 0 for size in given.values())
-    if not names or min(sizes) < 1 or not all(isinstance(name, str) for name in names):
-        raise ShardingError(f'the axes of a mesh must map names to sizes, such as {{"x": 4}}, got {shortened(axes)}')
+    wrong = [name for name, size in zip(names, sizes, strict=True) if size < 1 or not isinstance(name, str)]
+    if not names or wrong:
+        where = f" with {wrong[0]!r}: a name is a string, and a size an integer of at least 1" if wrong else ""
+        raise ShardingError(
+            f'the axes of a mesh must map names to sizes, such as {{"x": 4, "y": 2}}, got {shortened(axes)}{where}'
+        )
     return names, sizes
 
 

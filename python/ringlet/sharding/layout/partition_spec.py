@@ -78,6 +78,11 @@ class PartitionSpec:
 def _axes(entry: object) -> tuple[str, ...]:
     if entry is None or isinstance(entry, str):
         return () if entry is None else (entry,)
+    if isinstance(entry, PartitionSpec):
+        raise ShardingError(
+            f"{entry} is a whole PartitionSpec, where the axes of one dimension are expected: write "
+            f"NamedSharding(mesh, {entry})"
+        )
     axes: tuple[Any, ...] = tuple(entry) if isinstance(entry, Iterable) else (entry,)
     # The iteration order of a set differs between processes.
     if isinstance(entry, Set) or not all(isinstance(axis, str) for axis in axes):

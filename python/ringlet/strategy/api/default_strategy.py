@@ -34,6 +34,11 @@ class DefaultStrategy(Strategy):
     def __deepcopy__(self, memo: dict[int, Any]) -> Strategy:
         raise RuntimeError("Should only create a single instance of the default strategy: it cannot be copied")
 
+    def _repr_html_(self) -> str:
+        from ringlet.values.notebook_repr import facts_table
+
+        return facts_table("default strategy", {"replicas in sync": 1})
+
     def __repr__(self) -> str:
         return "<default strategy>"
 

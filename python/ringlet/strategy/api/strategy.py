@@ -70,6 +70,11 @@ class Strategy(DeprecatedCalls):
         require_cross_replica(strategy, *method)
         return strategy._extended
 
+    def _check_run(self, fn: Callable[..., Any], args: Any, kwargs: Any) -> None:
+        """Raise an error for arguments that :meth:`run` does not take."""
+        check_arguments(args, kwargs)
+        check_function(fn)
+
     @property
     def extended(self) -> StrategyExtended:
         """The lower-level methods of this strategy."""
@@ -179,7 +184,8 @@ class Strategy(DeprecatedCalls):
         Raises
         ------
         ValueError
-            If `args` is not a list or tuple, or if the replicas return different structures.
+            If `args` is not a list or tuple, or if the replicas return different structures. `TPUStrategy` also raises
+            it for more positional arguments than parameters, and for a variable in ``*args``, as in TensorFlow.
         TypeError
             If `kwargs` is not a mapping, or `fn` is an ``async def``.
         RuntimeError
@@ -198,8 +204,7 @@ class Strategy(DeprecatedCalls):
           1: 1
         })
         """
-        check_arguments(args, kwargs)
-        check_function(fn)
+        self._check_run(fn, args, kwargs)
         extended = self._checked()
         if options is None:
             return extended._call_for_each_replica(fn, args, kwargs or {})

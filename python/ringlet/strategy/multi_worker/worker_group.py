@@ -250,6 +250,8 @@ class WorkerGroup:
             return
         if self.is_group_failure(error):
             error.args = (self._translated(error, error.args[0]), *error.args[1:])
+        if isinstance(error, KeyboardInterrupt):  # names the workers that had not made the call
+            add_note(error, self._translated(error, self.failure))
         if "again" not in str(error):
             add_note(error, f"this strategy is unusable on every worker. {_RESTART}")
 

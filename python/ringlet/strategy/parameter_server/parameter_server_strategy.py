@@ -278,17 +278,23 @@ class ParameterServerExtended(OneDeviceExtended):
 # --- the cluster ------------------------------------------------------------------------------------------------------
 
 
+# Ends an error about the cluster.
+_WITHOUT_CLUSTER = (
+    "write ringlet.cluster_resolver.LocalClusterResolver(workers=2, ps=1), which starts processes on this machine"
+)
+
+
 def _check_cluster(resolver: Any) -> None:
     if not isinstance(resolver, ClusterResolver):
         raise TypeError(
-            f"cluster_resolver must be a ClusterResolver, got {resolver!r} of type {type(resolver).__name__}: write "
-            "ringlet.cluster_resolver.LocalClusterResolver(workers=2, ps=1) for processes of this machine"
+            f"cluster_resolver must be a ClusterResolver, got {resolver!r} of type {type(resolver).__name__}: "
+            f"{_WITHOUT_CLUSTER}"
         )
     spec = resolver.cluster_spec()
     if not spec:
         raise ValueError(
             "Cluster spec must be non-empty in `tf.distribute.cluster_resolver.ClusterResolver`. Name the workers and "
-            "the parameter servers in it"
+            f"the parameter servers in it, such as in TF_CONFIG, or {_WITHOUT_CLUSTER}"
         )
     try:
         check_task(spec, resolver.task_type, resolver.task_id)
@@ -296,7 +302,10 @@ def _check_cluster(resolver: Any) -> None:
         raise resolver._error_of(fault) from None
     for job in ("ps", "worker"):
         if not num_tasks(spec, job):
-            raise ValueError(f"There must be at least one {job}. The cluster is {spec!r}")
+            raise ValueError(
+                f"There must be at least one {job}. The cluster is {spec!r}; `ringlet run` starts workers alone. "
+                f"Add the job {job!r}, or {_WITHOUT_CLUSTER}"
+            )
 
 
 # --- creation of variables --------------------------------------------------------------------------------------------

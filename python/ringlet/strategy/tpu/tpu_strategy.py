@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,36 +38,10 @@ class TPUStrategyBase(Strategy):
         """The resolver passed to the strategy, or created by it."""
         return self._extended.cluster_resolver
 
-    def run(
-        self,
-        fn: Callable[..., Any],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-        options: Any = None,
-    ) -> Any:
-        """Call a function once on each replica, as :meth:`ringlet.Strategy.run` does.
-
-        Parameters
-        ----------
-        fn : callable
-            Any function; TensorFlow would compile it.
-        args : list or tuple
-        kwargs : mapping, optional
-        options : RunOptions, optional
-
-        Returns
-        -------
-        nested structure
-
-        Raises
-        ------
-        ValueError
-            Also if there are more positional arguments than parameters, or a variable is passed in ``*args``, as in
-            TensorFlow.
-        """
+    def _check_run(self, fn: Callable[..., Any], args: Any, kwargs: Any) -> None:
         if args or kwargs:
             check_run_arguments(fn, args, kwargs)
-        return super().run(fn, args, kwargs, options)
+        super()._check_run(fn, args, kwargs)
 
     def __repr__(self) -> str:
         extended = self._extended

@@ -353,5 +353,6 @@ class Variable(SparseReader, ScatterUpdates, ScatterNdUpdates, metaclass=Variabl
     def __reduce__(self) -> NoReturn:
         raise TypeError(
             f"cannot pickle variable '{self.name}', because it would lose its strategy. Pickle "
-            "variable.numpy(), and create a variable with it after unpickling"
+            "variable.numpy(), and create a variable with it after unpickling; a function of a ClusterCoordinator may "
+            "use variables made in `with strategy.scope():`"
         )

@@ -1,0 +1,52 @@
+"""Names of the environment variables that Ringlet reads, and a warning about a variable that resembles one of them."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+
+__all__ = ["NAMES", "misspelt", "warn_if_misspelt"]
+
+_log = logging.getLogger(__name__)
+
+NAMES = (
+    "TF_CONFIG",
+    "RINGLET_RANK",
+    "RINGLET_NUM_RANKS",
+    "RINGLET_JOB_ID",
+    "RINGLET_NUM_DEVICES",
+    "RINGLET_TIMEOUT_SECONDS",
+    "RINGLET_BLAS_THREADS",
+    "RINGLET_CPU",
+    "RINGLET_PROGRESS_SECONDS",
+    "RINGLET_TRACEBACK",
+    "RINGLET_POISON",
+    "RINGLET_MIXED_SCRIPTS",
+    "RINGLET_CROSS_MEMORY",
+)
+_PREFIXES = ("RINGLET_", "TF_CONFIG", "TFCONFIG")
+_SIMILARITY = 0.75
+
+_has_warned = False
+
+
+def misspelt(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that Ringlet does not read, and for each the similar name that is not set."""
+    unknown = [name for name in environ if name.startswith(_PREFIXES) and name not in NAMES]
+    if not unknown:
+        return {}
+    from difflib import get_close_matches
+
+    unset = [name for name in NAMES if name not in environ]
+    nearest = {name: get_close_matches(name, unset, 1, _SIMILARITY) for name in sorted(unknown)}
+    return {name: similar[0] for name, similar in nearest.items() if similar}
+
+
+def warn_if_misspelt() -> None:
+    """Log once for each variable of this process that looks like a misspelt one."""
+    global _has_warned
+    if not _has_warned:
+        _has_warned = True
+        for name, nearest in misspelt(os.environ).items():
+            _log.warning("the environment variable %s has no effect: did you mean %s?", name, nearest)

@@ -1,0 +1,50 @@
+"""Names of environment variables: a misspelt one is reported once."""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+
+import pytest
+
+import ringlet
+from ringlet.collectives import variable_names
+from ringlet.collectives.variable_names import NAMES, misspelt
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("RINGLET_TIMEOUT", "RINGLET_TIMEOUT_SECONDS"),
+        ("RINGLET_JOBID", "RINGLET_JOB_ID"),
+        ("RINGLET_NUM_RANK", "RINGLET_NUM_RANKS"),
+        ("RINGLET_NUM_DEVICE", "RINGLET_NUM_DEVICES"),
+        ("TFCONFIG", "TF_CONFIG"),
+        ("TF_CONFIGS", "TF_CONFIG"),
+    ],
+)
+def test_a_misspelt_name_has_a_nearest_one_unless_that_is_set(name, nearest):
+    assert misspelt({name: "1", "PATH": "/bin"}) == {name: nearest}
+    assert misspelt({name: "1", nearest: "2"}).get(name) != nearest
+
+
+def test_names_that_ringlet_reads_and_names_of_the_user_are_not_misspelt():
+    assert misspelt(dict.fromkeys((*NAMES, "RINGLET_HOME", "TF_CPP_MIN_LOG_LEVEL"), "1")) == {}
+
+
+def test_the_documented_variables_are_known():
+    table = Path(__file__).parents[2] / "docs" / "install.md"
+    assert set(re.findall(r"`(RINGLET_\w+|TF_CONFIG)`", table.read_text(encoding="utf-8"))) - {
+        "RINGLET_TIMEOUT"
+    } <= set(NAMES)
+
+
+def test_the_first_strategy_names_a_misspelt_variable(monkeypatch, caplog):
+    monkeypatch.setenv("RINGLET_TIMEOUT", "5")
+    monkeypatch.setattr(variable_names, "_has_warned", False)
+    with caplog.at_level(logging.WARNING):
+        ringlet.MirroredStrategy(2)
+        ringlet.MirroredStrategy(2)
+    expected = "the environment variable RINGLET_TIMEOUT has no effect: did you mean RINGLET_TIMEOUT_SECONDS?"
+    assert caplog.messages == [expected]

@@ -1,0 +1,95 @@
+"""First mistakes with meshes, strategies and coordinators: each error gives the line to write."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import ringlet
+from ringlet.coordinator import ClusterCoordinator
+from ringlet.sharding import Mesh, NamedSharding, PartitionSpec, explain, shard
+from tests.coordinator.in_threads import coordinator_of
+
+MESH = Mesh({"x": 4, "y": 2})
+
+
+@pytest.mark.parametrize(
+    ("mistake", "remedy"),
+    [
+        (lambda: Mesh(8), "a mesh was given axes 8 and None"),
+        (lambda: Mesh({"x": 4, "y": 0}), "got {'x': 4, 'y': 0} with 'y': a name is a string, and a size"),
+        (lambda: MESH.sharding("z"), "does not have: name one of 'x', 'y'"),
+        (lambda: MESH.sharding(PartitionSpec("x")), "write NamedSharding(mesh, PartitionSpec('x'))"),
+        (lambda: shard({"w": np.ones(8)}, MESH.sharding("x")), "{name: shard(array, sharding) for name, array in"),
+    ],
+)
+def test_an_error_of_a_mesh_gives_the_line_to_write(mistake, remedy):
+    with pytest.raises((TypeError, ValueError), match=re.escape(remedy)):
+        mistake()
+
+
+def test_a_mesh_has_the_names_that_jax_gives_its_parts():
+    assert (MESH.axis_names, MESH.size) == (("x", "y"), 8)
+    assert MESH.sharding("x") == NamedSharding(MESH, PartitionSpec("x"))
+
+
+def test_the_operations_of_a_report_are_lines():
+    with explain() as report:
+        x = shard(np.ones((8, 4)), MESH.sharding("x"))
+        float((x + 1).sum())
+    assert repr(report.operations[0]) == "<add: float64[8,4] ('x', None) -> float64[8,4] ('x', None)>"
+    assert all(len(repr(operation)) < 200 for operation in report.operations)
+
+
+def test_the_default_strategy_shows_in_a_notebook():
+    assert "replicas in sync" in ringlet.get_strategy()._repr_html_()
+
+
+def test_a_second_array_is_not_taken_for_a_name():
+    with pytest.raises(TypeError, match=r"got a list: write from_tensor_slices\(\(x, y\)\)"):
+        ringlet.data.Dataset.from_tensor_slices([1, 2], [3, 4])
+
+
+@pytest.mark.parametrize("jobs", [{}, {"worker": ["localhost:1"]}])
+def test_a_cluster_without_parameter_servers_is_answered_with_a_resolver(jobs):
+    resolver = ringlet.cluster_resolver.SimpleClusterResolver(ringlet.train.ClusterSpec(jobs))
+    with pytest.raises(
+        ValueError, match=r"or write ringlet\.cluster_resolver\.LocalClusterResolver\(workers=2, ps=1\)"
+    ):
+        ringlet.ParameterServerStrategy(resolver)
+
+
+@pytest.fixture
+def coordinator():
+    with coordinator_of() as made:
+        yield made
+
+
+def test_errors_of_a_coordinator_give_the_line_to_write(coordinator):
+    with pytest.raises(ValueError, match=r"Write ringlet\.ParameterServerStrategy\(ringlet\.cluster_resolver\.Local"):
+        ClusterCoordinator(ringlet.MirroredStrategy(2))
+    with pytest.raises(TypeError, match=r"write schedule\(fn, \.\.\.\) with the function, not with its result"):
+        coordinator.schedule(print())
+    with pytest.raises(ValueError, match=r"Pass value\.fetch\(\)"):
+        coordinator.schedule(abs, args=(coordinator.schedule(abs, args=(-1,)),))
+    dataset = coordinator.create_per_worker_dataset(lambda: ringlet.data.Dataset.range(3))
+    with pytest.raises(NotImplementedError, match=r"schedule\(fn, args=\(iterator,\)\)"):
+        next(iter(dataset))
+    other = ringlet.Variable(0.0)
+    with pytest.raises(TypeError, match=r"may use variables made in `with strategy\.scope\(\):`"):
+        coordinator.schedule(lambda: other.assign_add(1))
+
+
+def test_an_error_of_an_earlier_function_is_marked_as_such(coordinator):
+    coordinator.schedule(lambda: 1 // 0)
+    with pytest.raises(ZeroDivisionError) as caught:
+        coordinator.join()
+    assert any("a function scheduled before, on /job:worker/task:" in note for note in caught.value.__notes__)
+
+
+def test_a_coordinator_and_its_datasets_have_a_repr(coordinator):
+    dataset = coordinator.create_per_worker_dataset(lambda: ringlet.data.Dataset.range(3))
+    for value in (coordinator, dataset):
+        assert repr(value).startswith(f"<{type(value).__name__} of ParameterServerStrategy(")
