@@ -151,7 +151,8 @@ OTHERS: list[tuple[Any, str]] = [
     (np.zeros(2, np.clongdouble), r"dtype complex256: .*x\.astype\('complex128'\)"),
     (np.zeros(2, [("a", "f4"), ("b", "i4")]), r"dtype \[\('a'.*such as x\['a'\]"),
     (np.zeros(2, "V4"), r"dtype \|V4: .*x\.view\('uint8'\)"),
-    (None, "None of type NoneType: .*Pass numbers"),
+    (None, r"None of type NoneType: .*loss\.backward\(\)"),
+    ("SUM", r"type str: .*first argument: all_reduce\(.SUM., value\)"),
     ("x", "'x' of type str: .*Pass numbers"),
     ({"a": 1}, r"\{'a': 1\} of type dict: .*Pass numbers"),
 ]

@@ -31,3 +31,11 @@ def test_a_thousand_workers_have_addresses_that_exist():
 def test_replicas_are_told_only_where_somebody_has_asked_for_a_number():
     assert "RINGLET_NUM_DEVICES" not in worker_environment(0, 1, "job", None)
     assert worker_environment(0, 1, "job", 4)["RINGLET_NUM_DEVICES"] == "4"
+
+
+def test_torch_finds_its_ranks_and_one_port_for_each_job():
+    first, second = (worker_environment(index, 2, "job", None) for index in range(2))
+    assert [each["RANK"] for each in (first, second)] == [each["LOCAL_RANK"] for each in (first, second)] == ["0", "1"]
+    assert {each[name] for each in (first, second) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE")} == {"2"}
+    assert first["MASTER_PORT"] == second["MASTER_PORT"]
+    assert worker_environment(0, 2, "another", None)["MASTER_PORT"] != first["MASTER_PORT"]

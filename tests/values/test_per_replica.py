@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -47,3 +48,39 @@ def test_it_has_no_operators(use):
 def test_two_of_them_are_equal_only_if_identical():
     assert VALUE == VALUE  # noqa: PLR0124
     assert PerReplica([1]) != PerReplica([1])
+
+
+@pytest.mark.parametrize(
+    ("use", "words"),
+    [
+        (lambda value: value + 1, r"for \+: 'PerReplica' and 'int'"),
+        (lambda value: 1 - value, "for -: 'int' and 'PerReplica'"),
+        (lambda value: sum([value, value]), r"for \+: 'int' and 'PerReplica'"),
+        (lambda value: value <= 0.5, "for <=: 'PerReplica' and 'float'"),
+        (lambda value: value[0], "'PerReplica' object is not subscriptable"),
+        (lambda value: f"{value:.3f}", "format string '.3f'"),
+        (lambda value: value.mean(), "no attribute 'mean'"),
+        (float, r"float\(\) does not take 'PerReplica'"),
+    ],
+)
+def test_using_it_as_a_number_says_what_to_do(use, words):
+    with pytest.raises((TypeError, AttributeError), match=words) as caught:
+        use(VALUE)
+    for remedy in ("strategy.run(fn, args=(value,))", "strategy.reduce('MEAN', value, axis=None)", "value.values"):
+        assert remedy in str(caught.value)
+
+
+def test_a_replica_computes_with_its_component():
+    value = PerReplica([np.ones(2), np.zeros(2)])
+    with Scope(Mode("strategy", 1)):
+        for total in (value + np.ones(2), np.ones(2) + value, value + np.float64(1)):
+            np.testing.assert_array_equal(total, [1, 1])
+
+
+def test_it_is_true_has_no_foreign_attributes_and_is_not_iterable():
+    assert VALUE
+    assert f"{VALUE}" == str(VALUE)
+    with pytest.raises(AttributeError, match="no attribute 'foo'$"):
+        VALUE.foo  # noqa: B018
+    assert not hasattr(VALUE, "shape")
+    assert not isinstance(VALUE, Iterable)

@@ -116,11 +116,19 @@ def refuse_dtype(value: Any, dtype: DType, name: str) -> NoReturn:
     """Raise the error for an unsupported dtype, with the supported dtypes and a conversion."""
     is_array = isinstance(value, (np.ndarray, np.generic))
     given = f"dtype {dtype}" if is_array else f"{shortened(value)} of type {type(value).__name__}"
-    remedy = _remedy(dtype) if is_array else "Pass numbers, or an array of numbers"
+    remedy = _remedy(dtype) if is_array else _remedy_of_object(value)
     raise InvalidArgumentError(
         f"cannot use {name}, which is {given}: collectives support bool, int8 to int64, uint8 to uint64, float16, "
         f"float32, float64, complex64, complex128, and bfloat16 and float8 of ml_dtypes. {remedy}."
     )
+
+
+def _remedy_of_object(value: Any) -> str:
+    if isinstance(value, str) and value.upper() in Op.__members__:
+        return f"The operation is the first argument: all_reduce({value!r}, value)"
+    if value is None:
+        return "Compute it first, as loss.backward() does for a gradient, or pass zeros where a rank has nothing to add"
+    return "Pass numbers, or an array of numbers"
 
 
 def _remedy(dtype: DType) -> str:

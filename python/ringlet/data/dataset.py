@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.data.dataset_iterator import DatasetIterator, NumpyIterator
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
@@ -92,7 +93,8 @@ class Dataset:
     def __init__(self, node: Node) -> None:
         if not isinstance(node, Node):
             raise TypeError(
-                f"Dataset takes a graph node, got {node!r}. Use Dataset.from_tensor_slices or Dataset.range."
+                f"Dataset takes a graph node, got {shortened(node)} of type {type(node).__name__}: write "
+                "Dataset.from_tensor_slices(arrays), or Dataset.range(number)"
             )
         self._node = node
 

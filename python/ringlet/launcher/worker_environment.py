@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import socket
 
 from ringlet.cluster.environment import local_workers
 
@@ -19,5 +21,20 @@ def worker_environment(index: int, num_workers: int, job_id: str, replicas: int 
     variables = {
         "TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}}),
         "RINGLET_JOB_ID": job_id,
+        # for torch.distributed, whose rank 0 listens on the port
+        "RANK": str(index),
+        "WORLD_SIZE": str(num_workers),
+        "LOCAL_RANK": str(index),
+        "LOCAL_WORLD_SIZE": str(num_workers),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(_unused_port(job_id)),
     }
     return variables if replicas is None else variables | {"RINGLET_NUM_DEVICES": str(replicas)}
+
+
+@functools.lru_cache(maxsize=1)
+def _unused_port(job_id: str) -> int:
+    """Return the port of a job: the same for all its workers."""
+    with socket.socket() as trial:
+        trial.bind(("127.0.0.1", 0))
+        return int(trial.getsockname()[1])

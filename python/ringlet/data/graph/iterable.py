@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest, as_leaf, detached, read_only
 from ringlet.data.graph.node import IterationContext, Node, Stream
@@ -23,13 +24,23 @@ def iterable_source(iterable: Any) -> IterableSource:
     """Return the node of an iterable of arrays or nests of arrays; raise TypeError for an array or a mapping."""
     # A Hugging Face dataset has a shape too, but iterates over its rows.
     is_array = hasattr(iterable, "shape") and not hasattr(iterable, "column_names")
-    is_data = is_array or isinstance(iterable, Mapping)
+    is_data = is_array or isinstance(iterable, Mapping) or _is_columns(iterable)
     if is_data or isinstance(iterable, (str, bytes)) or not isinstance(iterable, Iterable):
+        slices = "(x, y)" if isinstance(iterable, (tuple, list)) else "x"
         hint = (
-            "Use Dataset.from_tensor_slices(x).batch(size)" if is_data else "Pass a Dataset, or an iterable of batches"
+            f"Use Dataset.from_tensor_slices({slices}).batch(size)"
+            if is_data
+            else "Pass a Dataset, or an iterable of batches"
         )
-        raise TypeError(f"this {type(iterable).__name__} is not a dataset: {iterable!r}. {hint}.")
+        raise TypeError(f"this {type(iterable).__name__} is not a dataset: {shortened(iterable)}. {hint}.")
     return IterableSource(iterable)
+
+
+def _is_columns(iterable: Any) -> bool:
+    """Whether a list holds arrays of equally many rows that cannot be batches of one dataset, such as (x, y)."""
+    if not isinstance(iterable, (tuple, list)) or not all(getattr(each, "shape", ()) for each in iterable):
+        return False
+    return len({each.shape[0] for each in iterable}) == 1 and len({len(each.shape) for each in iterable}) > 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ import numpy as np
 
 from ringlet import nest
 from ringlet.collectives.adapters.array_adapters import common_kind, in_kind_of
+from ringlet.collectives.argument_parsing import shortened
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors.exception_notes import add_note
 from ringlet.strategy.api.current_strategy import get_strategy, has_strategy, replica_context
@@ -44,14 +45,19 @@ def map(  # named like the built-in function
     Parameters
     ----------
     fn : callable
+        Called with the same rows of each of `arrays`, several at once; not with single rows. It must not call
+        collectives.
     *arrays : nested structure of array
+        Split along axis 0; all have the same number of rows. Each is one argument of `fn`.
     batch_size : int, optional
+        Rows of each batch; the last one may have fewer. By default there are four batches for each core.
     progress : callable, optional
-        As for :meth:`Strategy.map`.
+        Called after each batch with the numbers of rows that are done and of all rows.
 
     Returns
     -------
     nested structure of array
+        The results of the batches, joined along axis 0. Errors are those of :meth:`Strategy.map`.
 
     Examples
     --------
@@ -76,6 +82,8 @@ def map_batches(
     progress: Callable[[int, int], object] | None,
 ) -> R:
     """Implement :meth:`Strategy.map`."""
+    if not callable(fn):
+        raise TypeError(f"map takes the function first, got {shortened(fn)}: write map(fn, array)")
     leaves, shape = nest.flatten(tuple(arrays))
     rows = _num_rows(leaves)
     size = _checked_size(batch_size, rows, strategy.extended._num_local_replicas)
@@ -116,16 +124,22 @@ def _num_rows(leaves: Sequence[Any]) -> int:
     for leaf in leaves:
         if not getattr(leaf, "shape", ()):
             raise TypeError(
-                f"map splits arrays along axis 0, got {leaf!r} of type {type(leaf).__name__}, which has no rows: "
-                "write np.asarray(values) for a list of values, and functools.partial(fn, value) for a value that "
-                "all rows share"
+                f"map splits arrays along axis 0, got {shortened(leaf)} of type {type(leaf).__name__}, which has no "
+                f"rows: write {_with_rows(leaf)}"
             )
-        counts.append(len(leaf))
+        counts.append(leaf.shape[0])  # sparse matrices have no len
     if len(set(counts)) != 1:
         raise ValueError(
             f"map takes one or more arrays with equal numbers of rows, got {counts}: pass arrays of the same length"
         )
     return counts[0]
+
+
+def _with_rows(leaf: Any) -> str:
+    if hasattr(leaf, "batch"):  # a dataset
+        return "dataset.map(fn), or for batch in strategy.distribute_dataset(dataset): strategy.run(fn, args=(batch,))"
+    values = "list(values)" if hasattr(leaf, "__next__") else "values"
+    return f"np.asarray({values}) for a list of values, and functools.partial(fn, value) for one value of all rows"
 
 
 def _checked_size(batch_size: int | None, rows: int, num_replicas: int) -> int:
@@ -138,10 +152,13 @@ def _checked_size(batch_size: int | None, rows: int, num_replicas: int) -> int:
 
 def _join(column: Sequence[Any]) -> Any:
     common_kind(column, "batch")
+    if any(part is None for part in column):
+        raise ValueError("the function returned None for a batch: return an array with a row for each row of the batch")
     try:
         return in_kind_of(column[0], np.concatenate([as_ndarray(part) for part in column]), is_own=True)
     except ValueError as error:
         raise ValueError(
-            f"the results of {len(column)} batches cannot be joined along axis 0: {error}. Return an array with one "
-            "row for each row of the batch, or np.array([result]) for one result per batch"
+            f"the results of {len(column)} batches cannot be joined along axis 0: {error}. The function is called with "
+            "a batch of rows: return an array with a row for each, as np.array([fn(row) for row in batch]) does, or for "
+            "one result of each batch np.array([result])"
         ) from error

@@ -29,7 +29,12 @@ def check_arguments(args: Any, kwargs: Any) -> None:
 
 
 def check_function(fn: Any) -> None:
-    """Raise TypeError if a step function is an ``async def``, whose coroutines would never be awaited."""
+    """Raise TypeError unless a step function can be called, and is not an ``async def``, which would not be awaited."""
+    if not callable(fn):
+        raise TypeError(
+            f"{type(fn).__name__!r} object is not callable: run calls a function, got {fn!r}. Write "
+            "strategy.run(step, args=(x,)), without calling the function"
+        )
     code = getattr(fn, "__code__", None)
     if code is None:  # a callable object, such as a partial
         call = getattr(fn, "func", None) or getattr(type(fn), "__call__", None)  # noqa: B004  # may be a C function

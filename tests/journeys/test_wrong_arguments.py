@@ -1,0 +1,51 @@
+"""Arguments that newcomers pass: each error names what was given, and the line to write."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ringlet
+from ringlet.data import Dataset
+
+STRATEGY = ringlet.MirroredStrategy(2)
+X, Y = np.ones((64, 3)), np.ones(64)
+
+
+def all_reduce(*args):
+    return STRATEGY.run(lambda: ringlet.replica_context().all_reduce(*args))
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [
+        (lambda: ringlet.map(X, np.sqrt), TypeError, ["function first", "map(fn, array)", "of shape (64, 3)"]),
+        (lambda: ringlet.map(np.sqrt, iter([1, 2])), TypeError, ["np.asarray(list(values))"]),
+        (lambda: ringlet.map(np.sqrt, Dataset.range(4)), TypeError, ["dataset.map(fn)", "distribute_dataset(dataset)"]),
+        (lambda: ringlet.map(lambda x: None, X), ValueError, ["returned None", "a row for each row"]),
+        (lambda: ringlet.map(lambda x: x.sum(), X), ValueError, ["np.array([fn(row) for row in batch])"]),
+        (lambda: STRATEGY.run(3.5), TypeError, ["'float' object is not callable", "strategy.run(step, args=(x,))"]),
+        (lambda: all_reduce(X, "SUM"), ValueError, ["first argument: all_reduce('SUM', value)"]),
+        (lambda: all_reduce("SUM", [X, None]), ValueError, ["array 1 of 2, which is None", "loss.backward()"]),
+        (lambda: STRATEGY.distribute_dataset(X), TypeError, ["of shape (64, 3)", "from_tensor_slices(x).batch(size)"]),
+        (lambda: STRATEGY.distribute_dataset((X, Y)), TypeError, ["from_tensor_slices((x, y)).batch(size)"]),
+        (lambda: STRATEGY.distribute_dataset([X, Y]), TypeError, ["from_tensor_slices((x, y)).batch(size)"]),
+        (lambda: Dataset((X, Y)), TypeError, ["of type tuple", "Dataset.from_tensor_slices(arrays)"]),
+    ],
+)
+def test_the_error_is_short_and_says_what_to_write(call, kind, words):
+    with pytest.raises(kind) as caught:
+        call()
+    assert [word for word in words if word not in str(caught.value)] == []
+    assert len(str(caught.value)) < 500
+
+
+def test_a_sparse_matrix_has_rows():
+    sparse = pytest.importorskip("scipy.sparse")
+    rows = ringlet.map(lambda part: part.toarray().sum(axis=1), sparse.csr_matrix(X), batch_size=10)
+    np.testing.assert_array_equal(rows, X.sum(axis=1))
+
+
+def test_a_list_of_batches_is_a_dataset():
+    assert [each.values[0].shape for each in STRATEGY.distribute_dataset([X[:4], X[:2]])] == [(2, 3), (1, 3)]
+    assert next(iter(STRATEGY.distribute_dataset([(X, Y)])))[1].values[0].shape == (32,)
