@@ -11,6 +11,7 @@ from ringlet.collectives.op import Algorithm, Op, ReduceOp
 from ringlet.collectives.shared_arrays import empty_shared
 from ringlet.collectives.single_controller import all_reduce_buffers
 from ringlet.collectives.timeouts import default_timeout_seconds
+from ringlet.collectives.work import Work
 from ringlet.module_names import list_public, load_on_use
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ __all__ = [
     "Member",
     "Op",
     "ReduceOp",
+    "Work",
     "all_reduce_buffers",
     "default_timeout_seconds",
     "empty_shared",

@@ -7,6 +7,7 @@ from ringlet.collectives.data_movement import DataMovement
 from ringlet.collectives.reduction_collectives import Reductions
 from ringlet.collectives.rooted_collectives import RootedCollectives
 from ringlet.collectives.shutdown import Shutdown
+from ringlet.collectives.work import asynchronous
 
 __all__ = ["Member"]
 
@@ -59,6 +60,14 @@ class Member(Reductions, DataMovement, RootedCollectives, Shutdown):
         >>> Group(1).member(0).barrier("epoch 3")
         """
         self._core.barrier(as_text(name))
+
+    all_reduce_async = asynchronous(Reductions.all_reduce)
+    all_reduce_many_async = asynchronous(Reductions.all_reduce_many)
+    reduce_scatter_async = asynchronous(Reductions.reduce_scatter)
+    all_gather_async = asynchronous(DataMovement.all_gather)
+    all_to_all_async = asynchronous(DataMovement.all_to_all)
+    broadcast_async = asynchronous(RootedCollectives.broadcast)
+    barrier_async = asynchronous(barrier)
 
     def split(self, color: int | None, key: int = 0) -> Member | None:
         """Partition the ranks of this group into new groups.

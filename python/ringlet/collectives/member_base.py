@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ringlet import _core
+
+if TYPE_CHECKING:
+    from ringlet.collectives.operation_queue import OperationQueue
 
 __all__ = ["MemberBase"]
 
@@ -30,12 +33,13 @@ class MemberBase:
         Size of the group.
     """
 
-    __slots__ = ("__weakref__", "_core", "_hold", "_parts", "num_ranks", "rank")
+    __slots__ = ("__weakref__", "_core", "_hold", "_parts", "_queue", "num_ranks", "rank")
 
     def __init__(self, core: _core.Member, hold: object = None) -> None:
         self._core = core
         self._hold = hold
         self._parts: weakref.WeakSet[Any] | None = None  # closed together with it
+        self._queue: OperationQueue | None = None  # made by the first asynchronous call
         self.rank = core.rank
         self.num_ranks = core.num_ranks
 
@@ -45,6 +49,16 @@ class MemberBase:
             self._parts = weakref.WeakSet()
         self._parts.add(part)
         return part
+
+    def _operations(self) -> OperationQueue:
+        """Return the queue of asynchronous calls."""
+        if self._queue is None:
+            from ringlet.collectives.operation_queue import OperationQueue
+
+            self._queue = OperationQueue(self._core.group, self.rank)
+            self._core.set_gate(self._queue.wait_for_turn)
+            weakref.finalize(self, self._queue.close).atexit = False
+        return self._queue
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.rank} of {self.num_ranks}>"
