@@ -21,7 +21,7 @@ from ringlet.torch.collective_calls import CollectiveCalls, listed
 from ringlet.torch.point_to_point import PointToPoint
 from ringlet.torch.store_rendezvous import exchange, join
 from ringlet.torch.tensors import check_writable, checked
-from ringlet.torch.works import OperationQueue, RingletWork, backend_error
+from ringlet.torch.works import RingletWork, backend_error
 
 __all__ = ["RingletProcessGroup"]
 
@@ -47,7 +47,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         self._store, self._rank, self._size = store, rank, size
         self._global_ranks = list(global_ranks or range(size))
         others = None if self._global_ranks == list(range(size)) else self._global_ranks
-        self._queue = OperationQueue(partial(backend_error, global_ranks=others))
+        self._as_error = partial(backend_error, global_ranks=others)
         # Before the group forms, so that a rank that has joined can send to all.
         self._messages = PointToPoint(ranks, rank, self._seconds, self._global_ranks)
         try:
@@ -57,6 +57,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
             if (found := backend_error(error)) is error:
                 raise
             raise found from error
+        self._operations = self._member._operations()
         self._pid: int | None = os.getpid()  # None after shutdown
         self._key = ranks.key  # unique: the store may outlive the group
         self._barriers = 0
@@ -138,11 +139,11 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         _live.discard(self)
         if pid != os.getpid():
             return
-        if not self._queue.close(seconds):
+        if not self._operations.drain(seconds):
             self._abort("ended while its operations ran")
-            self._queue.close(_LAST_SECONDS)
+            self._operations.drain(_LAST_SECONDS)
         has_failed = self._member._core.group.failure is not None
-        self._member.close()  # first: other ranks learn that this one makes no more calls, while its messages leave
+        self._member._close()  # first: other ranks learn that this one makes no more calls, while its messages leave
         self._messages.close(0 if has_failed else seconds)
 
     def abort(self) -> None:
@@ -200,7 +201,7 @@ def _leave_at_exit() -> None:
     global _registered_pid
     if _registered_pid != os.getpid():
         _registered_pid = os.getpid()
-        multiprocessing.util.Finalize(None, _leave_groups, exitpriority=0)
+        multiprocessing.util.Finalize(None, _leave_groups, exitpriority=1)  # before members wait
 
 
 def _leave_groups() -> None:

@@ -1,10 +1,8 @@
-"""Work: an operation that torch waits for, and the queue in which the operations of a group run."""
+"""Work: an operation that torch waits for, and its errors."""
 
 from __future__ import annotations
 
 import concurrent.futures
-import queue
-import threading
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -12,9 +10,10 @@ from typing import Any
 import torch
 from torch.distributed import DistBackendError
 
+from ringlet.collectives.operation_queue import Finished
 from ringlet.errors import WorkerLostError
 
-__all__ = ["OperationQueue", "RingletWork", "backend_error"]
+__all__ = ["RingletWork", "backend_error", "translated"]
 
 Future = concurrent.futures.Future
 
@@ -35,36 +34,12 @@ def _value(value: Any) -> Any:
     return value
 
 
-class _Finished:
-    """A future that was done from the start, which costs a fraction."""
-
-    __slots__ = ("_error", "_value")
-
-    def __init__(self, value: Any, error: BaseException | None) -> None:
-        self._value = value
-        self._error = error
-
-    def result(self, timeout: float | None = None) -> Any:
-        if self._error is not None:
-            raise self._error
-        return self._value
-
-    def done(self) -> bool:
-        return True
-
-    def exception(self) -> BaseException | None:
-        return self._error
-
-    def add_done_callback(self, call: Callable[[_Finished], None]) -> None:
-        call(self)
-
-
 class RingletWork(torch.distributed.Work):  # type: ignore[misc]
     """An operation, done with `future`; `results` are its outputs, in torch's order."""
 
     def __init__(
         self,
-        future: Future[Any] | _Finished,
+        future: Future[Any] | Finished,
         results: Sequence[Any],
         seconds: float | None = None,
         withdraw: Callable[[Exception], bool] | None = None,
@@ -72,12 +47,12 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
         super().__init__()
         self._done = future
         self._results = results
-        self._seconds = seconds
+        self.seconds = seconds
         self._withdraw = withdraw  # ends an operation that has not begun with an error; returns whether it did
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Wait until the operation is done; raise its error."""
-        seconds = timeout.total_seconds() if timeout is not None and timeout > timedelta(0) else self._seconds
+        seconds = timeout.total_seconds() if timeout is not None and timeout > timedelta(0) else self.seconds
         try:
             self._done.result(seconds)
         except concurrent.futures.TimeoutError as error:
@@ -134,61 +109,13 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
     source_rank = _source_rank
 
 
-class OperationQueue:
-    """Runs the operations of one group in order: in the calling thread if it waits for them anyway, else in its own."""
-
-    def __init__(self, as_error: Callable[[BaseException], BaseException]) -> None:
-        self._as_error = as_error  # what a failed call raises
-        self._queue: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
-        self._turn = threading.RLock()  # held while an operation runs
-        self._lock = threading.Lock()
-        self._unfinished = 0
-        self._is_closed = False
-        self._thread: threading.Thread | None = None
-
-    def run(self, call: Callable[[], Any], is_async: bool) -> Future[Any] | _Finished:
-        """Start a call; it is done on return unless `is_async`."""
-        if not (is_async or self._unfinished) or threading.current_thread() is self._thread:
-            try:
-                with self._turn:
-                    return _Finished(call(), None)
-            except Exception as error:
-                return _Finished(None, self._as_error(error))
-        done: Future[Any] = Future()
-        with self._lock:
-            if self._is_closed:  # its thread has ended, or will
-                return _Finished(None, DistBackendError("the process group was destroyed: make no calls after that."))
-            self._unfinished += 1
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="ringlet.torch", daemon=True)
-                self._thread.start()
-            self._queue.put((done, call))
-        if not is_async:
-            done.exception()  # waits
-        return done
-
-    def close(self, seconds: float | None) -> bool:
-        """Wait for the operations that run, at most so long; return whether they are done."""
-        with self._lock:
-            self._is_closed = True
-            self._queue.put(None)
-        if self._thread is None or self._thread is threading.current_thread():
-            return True
-        self._thread.join(seconds)
-        return not self._thread.is_alive()
-
-    def _work(self) -> None:
-        while (item := self._queue.get()) is not None:
-            done, call = item
-            with self._turn:
-                try:
-                    result, error = call(), None
-                except BaseException as raised:
-                    result, error = None, self._as_error(raised)
-            done.set_result(result) if error is None else done.set_exception(error)
-            with self._lock:
-                self._unfinished -= 1
-            del item, done, call, result, error  # tensors are freed while it waits
+def translated(call: Callable[[], Any], as_error: Callable[[BaseException], BaseException]) -> Any:
+    """Return the result of a call, or raise its error as `as_error` returns it."""
+    try:
+        return call()
+    except Exception as error:
+        found = as_error(error)
+        raise found from found.__cause__
 
 
 def backend_error(error: BaseException, global_ranks: Sequence[int] | None = None) -> BaseException:
