@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ringlet.collectives.communication_options import CollectiveHints, CommunicationImplementation, CommunicationOptions
 from ringlet.collectives.group import Group
 from ringlet.collectives.member import Member
+from ringlet.collectives.message_passing import MessageWork
 from ringlet.collectives.op import Algorithm, Op, ReduceOp
 from ringlet.collectives.shared_arrays import empty_shared
 from ringlet.collectives.single_controller import all_reduce_buffers
@@ -24,6 +25,7 @@ __all__ = [
     "CommunicationOptions",
     "Group",
     "Member",
+    "MessageWork",
     "Op",
     "ReduceOp",
     "Work",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ringlet.collectives.argument_parsing import as_text, whole_number_of
 from ringlet.collectives.data_movement import DataMovement
+from ringlet.collectives.message_passing import MessagePassing
 from ringlet.collectives.reduction_collectives import Reductions
 from ringlet.collectives.rooted_collectives import RootedCollectives
 from ringlet.collectives.shutdown import Shutdown
@@ -12,7 +13,7 @@ from ringlet.collectives.work import asynchronous
 __all__ = ["Member"]
 
 
-class Member(Reductions, DataMovement, RootedCollectives, Shutdown):
+class Member(Reductions, DataMovement, RootedCollectives, MessagePassing, Shutdown):
     """One rank of a :class:`Group`. Made by :meth:`Group.member`, :func:`init_process_group` and :meth:`split`.
 
     Every call raises `CollectiveMismatchError` if the ranks did not make the same call, `CollectiveAborted` if another

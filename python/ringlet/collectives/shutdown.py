@@ -64,12 +64,14 @@ class Shutdown(MemberBase):
                 "on each before close() or the end of the with block."
             )
 
-    def _close(self) -> list[str]:
-        """Close the member; return the names of the asynchronous calls that are not done."""
+    def _close(self, seconds: float = 0) -> list[str]:
+        """Close the member, once its messages are sent or the time is over; return the calls that are not done."""
         unfinished = [name for part in list(self._parts or ()) for name in part._close()]
         if self._queue is not None:
             unfinished += self._queue.close()
         if self._core.close("closed its group"):
+            if self._inboxes is not None:
+                unfinished += self._inboxes.close(self.rank, seconds)
             connected = None if self._hold is None else cast(ProcessShare, self._hold).connected
             self._hold = None  # the last member of a process releases the shared resources
             if connected is not None:

@@ -15,13 +15,13 @@ import numpy as np
 import torch
 from torch.distributed import DistBackendError
 
-from ringlet.collectives import empty_shared
+from ringlet.collectives import Member, empty_shared
+from ringlet.collectives.message_passing import stored_by
 from ringlet.errors import InvalidArgumentError
 from ringlet.torch.collective_calls import CollectiveCalls, listed
-from ringlet.torch.point_to_point import PointToPoint
 from ringlet.torch.store_rendezvous import exchange, join
-from ringlet.torch.tensors import check_writable, checked
-from ringlet.torch.works import RingletWork, backend_error
+from ringlet.torch.tensors import Flat, check_writable, checked, described
+from ringlet.torch.works import RingletWork, backend_error, translated
 
 __all__ = ["RingletProcessGroup"]
 
@@ -48,16 +48,9 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         self._global_ranks = list(global_ranks or range(size))
         others = None if self._global_ranks == list(range(size)) else self._global_ranks
         self._as_error = partial(backend_error, global_ranks=others)
-        # Before the group forms, so that a rank that has joined can send to all.
-        self._messages = PointToPoint(ranks, rank, self._seconds, self._global_ranks)
-        try:
-            self._member = join(ranks, rank, timeout)
-        except BaseException as error:
-            self._messages.close(0)
-            if (found := backend_error(error)) is error:
-                raise
-            raise found from error
-        self._operations = self._member._operations()
+        self._member: Member = translated(partial(join, ranks, rank, timeout), backend_error)
+        self._operations, self._inbox = self._member._operations(), self._member._inbox()
+        self._inbox.numbers = self._global_ranks
         self._pid: int | None = os.getpid()  # None after shutdown
         self._key = ranks.key  # unique: the store may outlive the group
         self._barriers = 0
@@ -143,8 +136,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
             self._abort("ended while its operations ran")
             self._operations.drain(_LAST_SECONDS)
         has_failed = self._member._core.group.failure is not None
-        self._member._close()  # first: other ranks learn that this one makes no more calls, while its messages leave
-        self._messages.close(0 if has_failed else seconds)
+        self._member._close(0 if has_failed else seconds)
 
     def abort(self) -> None:
         """End all operations of all ranks with an error."""
@@ -153,7 +145,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
     def _abort(self, reason: str) -> None:
         if self._size > 1:
             self._member._core.group.abort(f"rank {self._rank} {reason}")
-        self._messages.abort(DistBackendError(f"rank {self._global_ranks[self._rank]} {reason}: start the job again."))
+        self._inbox.abort(DistBackendError(f"rank {self._global_ranks[self._rank]} {reason}: start the job again."))
 
     def _check_usable(self, call: str) -> None:
         if self._pid != os.getpid():
@@ -183,13 +175,25 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
     def send(self, tensors: Any, target: int, tag: int = 0) -> RingletWork:
         """Start to send a tensor to a rank."""
         self._check_usable("send")
-        return self._messages.send(checked(listed(tensors), "send")[0], target, tag)
+        (tensor,) = checked(listed(tensors), "send")
+        data = Flat(tensor, as_bytes=True).array.data
+        sent = self._inbox.send(data, described(tensor), target, tag)
+        return RingletWork(stored_by(sent, lambda _: None, self._as_error), [tensor], self._seconds)
 
     def recv(self, tensors: Any, source: int | None, tag: int = 0) -> RingletWork:
         """Start to receive a tensor from a rank."""
         self._check_usable("recv")
         check_writable(listed(tensors), "recv")
-        return self._messages.receive(checked(listed(tensors), "recv")[0], source, tag)
+        (tensor,) = checked(listed(tensors), "recv")
+        flat = Flat(tensor, as_bytes=True)
+        received = self._inbox.receive(flat.array.data, described(tensor), source, tag)
+
+        def store(source: int) -> int:
+            flat.store()
+            return source
+
+        withdraw = partial(self._inbox.withdraw, received)
+        return RingletWork(stored_by(received, store, self._as_error), [tensor], self._seconds, withdraw)
 
     def recv_anysource(self, tensors: Any, tag: int = 0) -> RingletWork:
         """Start to receive a tensor from any rank."""
