@@ -24,6 +24,9 @@ class Inboxes(Protocol):
     def __call__(self, rank: int) -> Inbox:
         """Return the inbox of a rank."""
 
+    def failure(self, text: str) -> Exception:
+        """Return the error about the failure of the group."""
+
     def close(self, rank: int, seconds: float = 0) -> list[str]:
         """Close the inbox of a rank once its messages are sent, or the time is over; return what was not done."""
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ringlet import _core
 from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.collectives.argument_parsing import whole_number, whole_number_of
 from ringlet.collectives.buffers import Array, as_ndarray, writeable_memory
@@ -42,7 +41,7 @@ class MessageWork(Work[T]):
     """A message that is sent or received while the program continues. Returned by `send_async` and `recv_async`.
 
     `wait` also raises `DeadlineExceededError` after the time-out of the group, from the call on, and
-    `CollectiveAborted` if the group fails. A receive that has ended so takes no message.
+    `WorkerLostError` or `CollectiveAborted` if the group fails. A receive that has ended so takes no message.
 
     Examples
     --------
@@ -54,19 +53,20 @@ class MessageWork(Work[T]):
     (array([1, 2]), 0)
     """
 
-    __slots__ = ("_deadline", "_group", "_received", "_withdraw")
+    __slots__ = ("_deadline", "_group", "_inboxes", "_received", "_withdraw")
 
     def __init__(
         self,
         name: str,
         future: Future[T],
-        limits: tuple[_core.Group, float],
+        member: MemberBase,
         received: Future[int] | None = None,
         withdraw: Callable[[Future[int], Exception], bool] | None = None,
     ) -> None:
         super().__init__(name, future)
-        self._group, seconds = limits
-        self._deadline = time.monotonic() + seconds
+        assert member._inboxes is not None
+        self._group, self._inboxes = member._core.group, member._inboxes
+        self._deadline = time.monotonic() + self._inboxes.seconds
         self._received = received
         self._withdraw = withdraw  # ends a receive without a message, and returns whether it did
 
@@ -81,7 +81,7 @@ class MessageWork(Work[T]):
         until = min(time.monotonic() + seconds, self._deadline)
         while not super()._is_done_after(min(max(until - time.monotonic(), 0), _POLL_SECONDS)):
             if (failure := self._group.failure) is not None:
-                self._end(CollectiveAborted(failure))
+                self._end(self._inboxes.failure(failure))
             elif time.monotonic() >= self._deadline:
                 self._end(
                     DeadlineExceededError(
@@ -159,7 +159,7 @@ class MessagePassing(MemberBase):
         array = np.asarray(as_ndarray(x), order="C")
         inbox = self._inbox()
         sent = inbox.send(_bytes_of(array, "x"), text_of(array), target, tag)
-        return MessageWork(f"send to rank {target} with tag {tag}", sent, self._limits())
+        return MessageWork(f"send to rank {target} with tag {tag}", sent, self)
 
     def recv(self, source: int | None = None, *, tag: int = 0, out: Array | None = None) -> Array:
         """Receive an array that one rank sends with :meth:`send`.
@@ -230,7 +230,7 @@ class MessagePassing(MemberBase):
             received = inbox.receive(_bytes_of(direct, "out"), text_of(direct), origin, tag)
             stored = stored_by(received, lambda _: _copied(direct, target, out))
         who = "any rank" if origin is None else f"rank {origin}"
-        return MessageWork(f"recv from {who} with tag {tag}", stored, self._limits(), received, inbox.withdraw)
+        return MessageWork(f"recv from {who} with tag {tag}", stored, self, received, inbox.withdraw)
 
     def _inbox(self) -> Inbox:
         if self._inboxes is None:
@@ -239,11 +239,8 @@ class MessagePassing(MemberBase):
                 "has made, not split(), and in a group of several processes one rank for each."
             )
         if (failure := self._core.group.failure) is not None:
-            raise CollectiveAborted(failure)
+            raise self._inboxes.failure(failure)
         return self._inboxes(self.rank)
-
-    def _limits(self) -> tuple[_core.Group, float]:
-        return self._core.group, 0 if self._inboxes is None else self._inboxes.seconds
 
     def _rank_of(self, value: Any, name: str) -> int:
         number = whole_number(value, name, f"a whole number below {self.num_ranks}")
@@ -338,6 +335,10 @@ class ThreadInboxes:
                         made[number].close()
                     self._made = made
         return self._made[rank]
+
+    def failure(self, text: str) -> Exception:
+        """Return the error about the failure of the group."""
+        return CollectiveAborted(text)
 
     def close(self, rank: int, seconds: float = 0) -> list[str]:
         """Close the inbox of a rank, whose messages are sent; return the receives that wait."""

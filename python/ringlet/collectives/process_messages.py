@@ -9,7 +9,7 @@ import select
 from collections.abc import Sequence
 
 from ringlet import _core
-from ringlet.errors import WorkerLostError
+from ringlet.errors import CollectiveAborted, WorkerLostError
 from ringlet.ipc.inbox import Inbox
 from ringlet.ipc.mailbox import Mailbox
 from ringlet.rendezvous.process_identity import ProcessIdentity
@@ -32,6 +32,14 @@ class ProcessInbox:
     def __call__(self, rank: int) -> Inbox:
         """Return the inbox of the rank."""
         return self._mailbox
+
+    def failure(self, text: str) -> Exception:
+        """Return the error about the failure of the group: that a rank was lost, or another."""
+        for rank, process in enumerate(self._identities):
+            if text.startswith(begin := f"rank {rank} ({process}) "):
+                reason = text.removeprefix(begin).partition(".")[0]
+                return WorkerLostError(text, rank, process.host, process.pid, reason)
+        return CollectiveAborted(text)
 
     def close(self, rank: int = 0, seconds: float = 0) -> list[str]:
         """Close the inbox; see :meth:`Mailbox.close`."""
