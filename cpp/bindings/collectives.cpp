@@ -224,6 +224,16 @@ auto in_use(Result (*call)(HeldMember&, Args...)) {
   };
 }
 
+// The same for a call that other ranks make, too: after the asynchronous calls made before.
+template <class Result, class... Args>
+auto in_turn(Result (*call)(HeldMember&, Args...)) {
+  return [call](HeldMember& member, Args... args) -> Result {
+    member.wait_for_turn();
+    const HeldMember::Use use(member);
+    return call(member, std::forward<Args>(args)...);
+  };
+}
+
 std::shared_ptr<Group> make_group(int num_ranks, double timeout_seconds, std::uint64_t epoch,
                                   std::shared_ptr<collectives::World> world, bool from_interpreter,
                                   std::optional<double> seconds_left) {
@@ -255,22 +265,23 @@ void register_collectives(py::module_& m) {
       .def_property_readonly("num_ranks", in_use(num_ranks))
       .def_property_readonly("group", in_use(group_of))
       .def_property_readonly("calls", in_use(calls))
-      .def("all_reduce", in_use(all_reduce), "arrays"_a, "op"_a, "algorithm"_a, "outs"_a)
-      .def("reduce", in_use(reduce), "array"_a, "op"_a, "root"_a, "out"_a)
-      .def("reduce_scatter", in_use(reduce_scatter), "array"_a, "op"_a, "out"_a)
-      .def("exclusive_scan", in_use(exclusive_scan), "array"_a, "op"_a, "out"_a)
-      .def("all_gather", in_use(all_gather), "array"_a, "axis"_a, "out"_a)
-      .def("gather", in_use(gather_to), "array"_a, "root"_a, "axis"_a, "out"_a)
-      .def("scatter", in_use(scatter), "array"_a, "root"_a, "counts"_a, "out"_a)
-      .def("broadcast", in_use(broadcast), "arrays"_a, "root"_a, "outs"_a)
-      .def("all_to_all", in_use(all_to_all), "array"_a, "counts"_a, "out"_a)
-      .def("collective_permute", in_use(permute), "array"_a, "pairs"_a, "out"_a)
-      .def("barrier", in_use(barrier), "name"_a)
-      .def("split", in_use(split), "color"_a, "key"_a)
+      .def("all_reduce", in_turn(all_reduce), "arrays"_a, "op"_a, "algorithm"_a, "outs"_a)
+      .def("reduce", in_turn(reduce), "array"_a, "op"_a, "root"_a, "out"_a)
+      .def("reduce_scatter", in_turn(reduce_scatter), "array"_a, "op"_a, "out"_a)
+      .def("exclusive_scan", in_turn(exclusive_scan), "array"_a, "op"_a, "out"_a)
+      .def("all_gather", in_turn(all_gather), "array"_a, "axis"_a, "out"_a)
+      .def("gather", in_turn(gather_to), "array"_a, "root"_a, "axis"_a, "out"_a)
+      .def("scatter", in_turn(scatter), "array"_a, "root"_a, "counts"_a, "out"_a)
+      .def("broadcast", in_turn(broadcast), "arrays"_a, "root"_a, "outs"_a)
+      .def("all_to_all", in_turn(all_to_all), "array"_a, "counts"_a, "out"_a)
+      .def("collective_permute", in_turn(permute), "array"_a, "pairs"_a, "out"_a)
+      .def("barrier", in_turn(barrier), "name"_a)
+      .def("split", in_turn(split), "color"_a, "key"_a)
       .def("begin_series", in_use(begin_series))
       .def("end_series", in_use(end_series))
       .def("depart", in_use(depart), "reason"_a)
       .def("rejoin", in_use(rejoin))
+      .def("set_gate", &HeldMember::set_gate, "gate"_a)
       .def("close", [](HeldMember& member, const std::string& reason) { return member.close(reason); }, "reason"_a);
   py::class_<Group, std::shared_ptr<Group>>(m, "Group")
       .def(py::init(&make_group), "num_ranks"_a, "timeout_seconds"_a, "epoch"_a, "world"_a = py::none(),

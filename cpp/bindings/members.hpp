@@ -1,6 +1,8 @@
 // Groups and members as Python holds them.
 #pragma once
 
+#include <pybind11/pybind11.h>
+
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,6 +20,7 @@ class HeldMember : public collectives::Member {
   struct Seat {
     explicit Seat(std::shared_ptr<collectives::Group> held) : group(std::move(held)) {}
     std::shared_ptr<collectives::Group> group;
+    pybind11::object gate;  // null without asynchronous calls
     int num_uses = 0;
     bool is_closed = false;
   };
@@ -50,6 +53,12 @@ class HeldMember : public collectives::Member {
     depart(reason);
     seat_->is_closed = true;
     return true;
+  }
+
+  // Calls of this member and its copies first call `gate`, which returns once asynchronous calls made before are done.
+  void set_gate(pybind11::object gate) { seat_->gate = std::move(gate); }
+  void wait_for_turn() const {
+    if (seat_->gate) pybind11::object(seat_->gate)();
   }
 
   // In use only. Whether several ranks share this interpreter, and each has a core to wait for it on.

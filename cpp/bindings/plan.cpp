@@ -36,6 +36,7 @@ class MemberPlan final : public Plan {
   }
 
   py::object run() override {
+    member_.wait_for_turn();
     const HeldMember::Use use(member_);
     arguments_.check_memory();
     collectives::Results results;

@@ -104,9 +104,10 @@ def wrong_calls(rank, size):
 
 
 def test_an_operation_that_has_failed_before_its_future_is_asked_for_fails_the_backward_pass():
-    from ringlet.torch import works
+    from ringlet.collectives.operation_queue import Finished
+    from ringlet.torch.works import RingletWork
 
-    failed = works.RingletWork(works._Finished(None, dist.DistBackendError("rank 1 is lost")), [])
+    failed = RingletWork(Finished(None, dist.DistBackendError("rank 1 is lost")), [])
     x = torch.ones(1, requires_grad=True)
     x.register_hook(lambda gradient: failed.get_future() and None)
     with pytest.raises(dist.DistBackendError, match="rank 1 is lost"):
@@ -304,16 +305,6 @@ def test_a_monitored_barrier_does_not_count_ranks_of_an_earlier_group_on_the_sto
     RingletProcessGroup.monitored_barrier(_Barriers(store, "first"))
     with pytest.raises(dist.DistBackendError, match=r"for ranks \[1\]"):
         RingletProcessGroup.monitored_barrier(_Barriers(store, "second"), timedelta(seconds=0.1))
-
-
-def test_a_call_after_the_queue_has_closed_is_an_error():
-    from ringlet.torch.works import OperationQueue
-
-    operations = OperationQueue(lambda error: error)
-    operations.run(lambda: None, is_async=True).result(5)
-    assert operations.close(5)
-    with pytest.raises(dist.DistBackendError, match="was destroyed"):
-        operations.run(lambda: None, is_async=True).result(5)
 
 
 @pytest.mark.parametrize("is_interactive", [False, True])

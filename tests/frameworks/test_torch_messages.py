@@ -95,7 +95,7 @@ def test_a_message_of_another_type_is_an_error_and_the_next_one_arrives():
 
 
 def receives_that_cannot_be_stored(rank, size):
-    from ringlet.torch.point_to_point import Flat
+    from ringlet.torch.tensors import Flat
 
     if rank == 0:
         for tag in (1, 2):

@@ -23,7 +23,7 @@ class LostError(Exception):
 @pytest.fixture
 def boxes():
     key = uuid.uuid4().hex
-    made = [Mailbox(key, rank, [-1, -1], LostError) for rank in range(2)]
+    made = [Mailbox(key, rank, 2, lambda: {0: -1, 1: -1}, LostError) for rank in range(2)]
     yield made
     for box in made:
         box.close(5)
@@ -101,7 +101,7 @@ def test_a_process_that_never_connected_is_noticed_when_it_ends():
     if not child:
         time.sleep(60)
         os._exit(0)
-    box = Mailbox(uuid.uuid4().hex, 1, [os.pidfd_open(child), -1], LostError)
+    box = Mailbox(uuid.uuid4().hex, 1, 2, lambda: {0: os.pidfd_open(child)}, LostError)
     done = receive(box, 1, 0)[1]
     time.sleep(0.05)
     assert not done.done()
@@ -143,14 +143,14 @@ def test_a_receive_that_is_withdrawn_takes_no_message(boxes):
 
 def test_messages_that_are_not_sent_when_a_mailbox_closes_fail_within_one_deadline():
     key = uuid.uuid4().hex
-    pidfds = [-1, os.pidfd_open(os.getpid()), -1]
-    others = [Mailbox(key, rank, [-1] * 3, LostError) for rank in (1, 2)]
-    box = Mailbox(key, 0, pidfds, LostError)
+    pidfds = {1: os.pidfd_open(os.getpid()), 2: -1}
+    others = [Mailbox(key, rank, 3, dict, LostError) for rank in (1, 2)]
+    box = Mailbox(key, 0, 3, lambda: pidfds, LostError)
     unsent = [send(box, np.zeros(5_000_000), target) for target in (1, 2, 1, 2)]
     started = time.monotonic()
     box.close(0.5)
     assert time.monotonic() - started < 0.9
-    assert pidfds == [-1] * 3
+    assert pidfds == {1: -1, 2: -1}
     for done in (*unsent, send(box, [1], 1)):
         with pytest.raises(FailedPreconditionError, match="left the group"):
             done.result(1)

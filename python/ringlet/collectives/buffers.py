@@ -24,6 +24,7 @@ __all__ = [
     "copy_if_partly_overlapping",
     "is_direct",
     "is_view_of",
+    "writeable_memory",
 ]
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -109,7 +110,7 @@ class Output:
         axis: int = 0,
     ) -> None:
         self._given = out
-        self._out = out = _writeable(out)
+        self._out = out = writeable_memory(out)
         _check_output(out, shape, dtype)
         self._target: Array = np.moveaxis(out, axis_in(out.ndim, axis), 0) if axis else out
         is_usable = is_direct(self._target)
@@ -182,7 +183,7 @@ def is_view_of(array: Array, value: Any) -> bool:
     return not array.size or np.may_share_memory(array, as_ndarray(value))
 
 
-def _writeable(out: Any) -> Array:
+def writeable_memory(out: Any) -> Array:
     """Return the memory of an output as an ndarray."""
     kind = kind_of(out)
     if kind is not None and kind.is_mutable:

@@ -9,6 +9,7 @@ from ringlet import _core
 from ringlet.collectives.argument_parsing import as_sequence, as_text, whole_number, whole_number_of
 from ringlet.collectives.buffers import Array
 from ringlet.collectives.member import Member
+from ringlet.collectives.message_passing import ThreadInboxes
 from ringlet.collectives.op import Op
 from ringlet.collectives.single_controller import all_reduce_all, plan_all_reduce_all
 from ringlet.collectives.timeouts import resolve_timeout
@@ -65,7 +66,9 @@ class Group:
         number = whole_number_of(64, epoch, "epoch", "a whole number")
         if number < 0:
             raise InvalidArgumentError(f"epoch is {number}: expected a non-negative number.")
-        self._core = _core.Group(count, resolve_timeout(timeout_seconds), number)
+        seconds = resolve_timeout(timeout_seconds)
+        self._core = _core.Group(count, seconds, number)
+        self._inboxes = ThreadInboxes(count, seconds)
         self.num_ranks = count
 
     @property
@@ -94,7 +97,7 @@ class Group:
         number = whole_number(rank, "rank", f"a whole number below {self.num_ranks}")
         if not 0 <= number < self.num_ranks:
             raise InvalidArgumentError(f"rank {number} is not in this group: its ranks are 0 to {self.num_ranks - 1}.")
-        return Member(self._core.member(number))
+        return Member(self._core.member(number), inboxes=self._inboxes)
 
     def all_reduce_all(
         self,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from ringlet.collectives.argument_parsing import as_text, whole_number_of
 from ringlet.collectives.data_movement import DataMovement
+from ringlet.collectives.message_passing import MessagePassing
 from ringlet.collectives.reduction_collectives import Reductions
 from ringlet.collectives.rooted_collectives import RootedCollectives
 from ringlet.collectives.shutdown import Shutdown
+from ringlet.collectives.work import asynchronous
 
 __all__ = ["Member"]
 
 
-class Member(Reductions, DataMovement, RootedCollectives, Shutdown):
+class Member(Reductions, DataMovement, RootedCollectives, MessagePassing, Shutdown):
     """One rank of a :class:`Group`. Made by :meth:`Group.member`, :func:`init_process_group` and :meth:`split`.
 
     Every call raises `CollectiveMismatchError` if the ranks did not make the same call, `CollectiveAborted` if another
@@ -59,6 +61,14 @@ class Member(Reductions, DataMovement, RootedCollectives, Shutdown):
         >>> Group(1).member(0).barrier("epoch 3")
         """
         self._core.barrier(as_text(name))
+
+    all_reduce_async = asynchronous(Reductions.all_reduce)
+    all_reduce_many_async = asynchronous(Reductions.all_reduce_many)
+    reduce_scatter_async = asynchronous(Reductions.reduce_scatter)
+    all_gather_async = asynchronous(DataMovement.all_gather)
+    all_to_all_async = asynchronous(DataMovement.all_to_all)
+    broadcast_async = asynchronous(RootedCollectives.broadcast)
+    barrier_async = asynchronous(barrier)
 
     def split(self, color: int | None, key: int = 0) -> Member | None:
         """Partition the ranks of this group into new groups.

@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ringlet import _core
 
-__all__ = ["MemberBase"]
+if TYPE_CHECKING:
+    from ringlet.collectives.operation_queue import OperationQueue
+    from ringlet.ipc.inbox import Inbox
+
+__all__ = ["Inboxes", "MemberBase"]
 
 Part = TypeVar("Part")
+
+
+class Inboxes(Protocol):
+    """Interface of the messages of a group in one process."""
+
+    seconds: float
+
+    def __call__(self, rank: int) -> Inbox:
+        """Return the inbox of a rank."""
+
+    def failure(self, text: str) -> Exception:
+        """Return the error about the failure of the group."""
+
+    def close(self, rank: int, seconds: float = 0) -> list[str]:
+        """Close the inbox of a rank once its messages are sent, or the time is over; return what was not done."""
 
 
 class MemberBase:
@@ -21,6 +40,8 @@ class MemberBase:
         The rank in the core; keeps its group alive.
     hold : object, optional
         Object to keep alive as long as the group has a member.
+    inboxes : Inboxes, optional
+        Messages of the ranks of this process.
 
     Attributes
     ----------
@@ -30,12 +51,14 @@ class MemberBase:
         Size of the group.
     """
 
-    __slots__ = ("__weakref__", "_core", "_hold", "_parts", "num_ranks", "rank")
+    __slots__ = ("__weakref__", "_core", "_hold", "_inboxes", "_parts", "_queue", "num_ranks", "rank")
 
-    def __init__(self, core: _core.Member, hold: object = None) -> None:
+    def __init__(self, core: _core.Member, hold: object = None, inboxes: Inboxes | None = None) -> None:
         self._core = core
         self._hold = hold
+        self._inboxes = inboxes
         self._parts: weakref.WeakSet[Any] | None = None  # closed together with it
+        self._queue: OperationQueue | None = None  # made by the first asynchronous call
         self.rank = core.rank
         self.num_ranks = core.num_ranks
 
@@ -45,6 +68,16 @@ class MemberBase:
             self._parts = weakref.WeakSet()
         self._parts.add(part)
         return part
+
+    def _operations(self) -> OperationQueue:
+        """Return the queue of asynchronous calls."""
+        if self._queue is None:
+            from ringlet.collectives.operation_queue import OperationQueue
+
+            self._queue = OperationQueue(self._core.group, self.rank)
+            self._core.set_gate(self._queue.wait_for_turn)
+            weakref.finalize(self, self._queue.close).atexit = False
+        return self._queue
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.rank} of {self.num_ranks}>"

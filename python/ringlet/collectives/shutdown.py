@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from ringlet.collectives.argument_parsing import as_text
 from ringlet.collectives.member_base import MemberBase
+from ringlet.errors import FailedPreconditionError
 
 if TYPE_CHECKING:
     from ringlet.rendezvous.connected_group import ConnectedGroup
@@ -38,7 +39,14 @@ class Shutdown(MemberBase):
         (:meth:`~Member.split`) raise `FailedPreconditionError`. Results stay valid as long as arrays refer to them.
         Closing a closed member has no effect.
 
+        Asynchronous calls that have not begun raise `FailedPreconditionError`; one that has begun is completed.
+
         A process that ends without closing its members counts as lost: other ranks raise `WorkerLostError`.
+
+        Raises
+        ------
+        FailedPreconditionError
+            If asynchronous calls are not done; the message names them. The member is closed all the same.
 
         Examples
         --------
@@ -49,14 +57,26 @@ class Shutdown(MemberBase):
         Traceback (most recent call last):
         ringlet.errors.FailedPreconditionError: rank 1 has closed its group: make no calls after close(), ...
         """
-        for part in list(self._parts or ()):
-            part.close()
-        if not self._core.close("closed its group"):
-            return
-        connected = None if self._hold is None else cast(ProcessShare, self._hold).connected
-        self._hold = None  # the last member of a process releases the shared resources
-        if connected is not None:
-            connected.wait()
+        unfinished = self._close()
+        if unfinished:
+            raise FailedPreconditionError(
+                f"rank {self.rank} closed its group while asynchronous calls ran: {', '.join(unfinished)}. Call wait() "
+                "on each before close() or the end of the with block."
+            )
+
+    def _close(self, seconds: float = 0) -> list[str]:
+        """Close the member, once its messages are sent or the time is over; return the calls that are not done."""
+        unfinished = [name for part in list(self._parts or ()) for name in part._close()]
+        if self._queue is not None:
+            unfinished += self._queue.close()
+        if self._core.close("closed its group"):
+            if self._inboxes is not None:
+                unfinished += self._inboxes.close(self.rank, seconds)
+            connected = None if self._hold is None else cast(ProcessShare, self._hold).connected
+            self._hold = None  # the last member of a process releases the shared resources
+            if connected is not None:
+                connected.wait()
+        return unfinished
 
     def __enter__(self: Self) -> Self:
         return self
@@ -68,7 +88,10 @@ class Shutdown(MemberBase):
         has_failed = error is not None and not (isinstance(error, SystemExit) and error.code in (None, 0))
         if has_failed and self._hold is not None:
             cast(ProcessShare, self._hold).abort(f"rank {self.rank} raised {as_text(_described(error))}")
-        self.close()
+        if error is None:
+            self.close()
+        else:
+            self._close()  # an error about asynchronous calls would hide it
 
 
 def _described(error: BaseException | None) -> str:

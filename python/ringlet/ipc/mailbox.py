@@ -1,8 +1,8 @@
 """Mailbox: messages from rank to rank between processes of one machine, matched by source and tag.
 
-Each mailbox listens under an abstract name derived from the group's key and its rank. The first message to a rank opens
-a connection, on which one thread writes and another one reads. A message stays in the socket until a receive takes it.
-It is stored if it is small, or if a receive waits for a later message from the same source.
+Each mailbox listens under an abstract name made of the group's key and its rank. The first message to a rank makes a
+connection, in which one thread writes and another reads. A message waits in the socket until a receive takes it, unless
+it is small, or a receive of a later message from the same source waits: then it is stored.
 """
 
 from __future__ import annotations
@@ -18,174 +18,122 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 
-from ringlet.errors import FailedPreconditionError, InvalidArgumentError
+from ringlet.errors import FailedPreconditionError
+from ringlet.ipc.inbox import Inbox, Place, Receive
 from ringlet.ipc.unix_sockets import close_in_children, credentials
 
 __all__ = ["Mailbox"]
 
-_HEADER = struct.Struct("<qQ48s")  # tag, bytes, description
+_SHORT_BYTES = 48
+_HEADER = struct.Struct(f"<qQI{_SHORT_BYTES}s")  # tag, bytes, length of the description, its begin
 _HELLO = struct.Struct("<I")  # rank
 _STORED_BYTES = 1 << 16  # a message up to this size is stored at once
 _RETRY_SECONDS = 0.05
-_LAST_SECONDS = 1.0  # time to stop a thread whose write has failed
+_LAST_SECONDS = 1.0  # for a thread whose write has failed
 
 
-@dataclass
-class _Receive:
-    """A waiting receive; the result of its future is the source."""
+class Mailbox(Inbox):
+    """The messages of one rank, the only one of its process. `key` is a secret of the group.
 
-    into: memoryview
-    text: str
-    source: int | None
-    tag: int
-    numbers: Sequence[int]
-    done: Future[int] = field(default_factory=Future)
-
-    def matches(self, source: int, tag: int) -> bool:
-        return self.source in (None, source) and self.tag == tag
-
-    def finish(self, source: int, text: str) -> None:
-        if text == self.text:
-            self.done.set_result(source)
-        else:
-            self.done.set_exception(
-                InvalidArgumentError(
-                    f"rank {self.numbers[source]} sent {text} with tag {self.tag}, and this rank receives into "
-                    f"{self.text}: pass tensors of one dtype and number of elements on both ranks."
-                )
-            )
-
-
-class Mailbox:
-    """The messages of one rank. `key` is a secret of the group; `lost` returns the error for a rank that has ended.
-
-    `pidfds` has a descriptor for each rank, or -1; they are closed with the mailbox, and then set to -1. `numbers` are
-    the ranks' numbers in errors.
+    `pidfds` returns one of each other rank whose process runs, -1 where there is none; the first send or receive calls
+    it. They are closed with the mailbox, and then are -1.
     """
 
     def __init__(
         self,
         key: str,
         rank: int,
-        pidfds: list[int],
+        num_ranks: int,
+        pidfds: Callable[[], dict[int, int]],
         lost: Callable[[int], Exception],
-        numbers: Sequence[int] | None = None,
     ) -> None:
-        self._numbers = numbers or range(len(pidfds))
-        self._key, self._rank, self._pidfds, self._lost_error = key, rank, pidfds, lost
-        self._changed = threading.Condition()
-        self._waiting: list[_Receive] = []
-        self._stored: list[tuple[int, int, str, bytes]] = []
-        self._connected: dict[int, socket.socket] = {}  # connections by source
-        self._ended: set[int] = set()
+        super().__init__(rank, num_ranks, lost, {})
+        self._pid = os.getpid()
+        self._key, self._open_pidfds = key, pidfds
+        self._pidfds: dict[int, int] | None = None
+        self._connected: dict[int, socket.socket] = {}
         self._senders: dict[int, _Sender] = {}
         self._watcher: threading.Thread | None = None
-        self._is_closing = self._is_closed = False
-        self._refused: Exception | None = None  # the error of receives after `abort` or `close`
         self._listener = _socket()
         self._listener.bind(_address(key, rank))
-        self._listener.listen(len(pidfds))
-        self._wake_reader, self._wake_writer = os.pipe()
+        self._listener.listen(num_ranks)
 
     def send(self, data: memoryview, text: str, target: int, tag: int) -> Future[None]:
-        """Start sending bytes, described by `text`; they must not change until the future is done."""
+        """Start to send bytes, described as `text`; they must not change until the future is done."""
         with self._changed:
-            if self._is_closing:
-                refused: Future[None] = Future()
-                refused.set_exception(
-                    FailedPreconditionError(f"rank {self._numbers[self._rank]} has left the group: it sends no more.")
-                )
-                return refused
+            if self._is_closing or target == self.rank:
+                return super().send(data, text, target, tag)
+            self._open()
             if target not in self._senders:
                 self._senders[target] = _Sender(
-                    _address(self._key, target), self._rank, lambda: self._lost_error(target)
+                    _address(self._key, target), self.rank, lambda: self._lost_error(target)
                 )
-        return self._senders[target].send([_HEADER.pack(tag, data.nbytes, text.encode()[:48]), data])
+        name = text.encode()
+        header = _HEADER.pack(tag, data.nbytes, len(name), name[:_SHORT_BYTES])
+        return self._senders[target].send([header, name[_SHORT_BYTES:], data])
 
-    def receive(self, into: memoryview, text: str, source: int | None, tag: int) -> Future[int]:
-        """Start receiving from one source, or from any; the result of the future is the source."""
-        wanted = _Receive(into, text[:48], source, tag, self._numbers)
+    def receive(self, into: Place, text: str, source: int | None, tag: int) -> Future[int]:
+        """Start to receive from one source, or from any; the future returns the source."""
         with self._changed:
-            if self._refused is not None:
-                wanted.done.set_exception(self._refused)
-                return wanted.done
-            if self._watcher is None:
-                self._watcher = threading.Thread(target=self._watch, name="ringlet mailbox", daemon=True)
-                self._watcher.start()
-            for number, (origin, its_tag, its_text, data) in enumerate(self._stored):
-                if wanted.matches(origin, its_tag):
-                    del self._stored[number]
-                    if its_text == wanted.text:
-                        into[:] = data
-                    wanted.finish(origin, its_text)
-                    return wanted.done
-            self._waiting.append(wanted)
-            self._fail_hopeless()
-            self._changed.notify_all()
-        return wanted.done
+            if not self._is_closed:
+                self._open()
+        return super().receive(into, text, source, tag)
 
-    def withdraw(self, done: Future[int], error: Exception) -> bool:
-        """Make a waiting receive fail with an error; return False if it already has a message."""
-        with self._changed:
-            for number, wanted in enumerate(self._waiting):
-                if wanted.done is done:
-                    del self._waiting[number]
-                    done.set_exception(error)
-                    return True
-        return False
-
-    def abort(self, error: Exception) -> None:
-        """Make waiting and later receives fail with an error."""
-        with self._changed:
-            self._refused = self._refused or error
-            self._fail_hopeless()
-
-    def close(self, seconds: float) -> None:
-        """Wait up to `seconds` until all messages are sent, end waiting receives, and close all connections."""
+    def close(self, seconds: float = 0) -> list[str]:
+        """Wait until all messages are sent, at most so long, and end all others; return what was not done."""
+        if self._is_closed or self._pid != os.getpid():
+            return []
         deadline = time.monotonic() + seconds
         with self._changed:
             self._is_closing = True
         self._take_leave()
-        for sender in self._senders.values():
-            sender.close(deadline - time.monotonic())
+        unfinished = []
+        for target, sender in self._senders.items():
+            unfinished += [f"send to rank {self.numbers[target]}"] * sender.close(deadline - time.monotonic())
         with self._changed:
             if self._is_closed:
-                return
-            self._is_closed = True
-            self._refused = self._refused or FailedPreconditionError(
-                f"rank {self._numbers[self._rank]} has left the group: its receives have ended."
-            )
-            self._fail_hopeless()
+                return []
+            unfinished += self._end()
             self._listener.close()
             for connection in self._connected.values():
                 _interrupt(connection)
-            self._changed.notify_all()
-        os.write(self._wake_writer, b"x")
         if self._watcher is not None:
-            self._watcher.join()
-        os.close(self._wake_reader)
-        os.close(self._wake_writer)
-        for rank, fd in enumerate(self._pidfds):
+            os.write(self._wake_writer, b"x")
+            if self._watcher is not threading.current_thread():
+                self._watcher.join()
+            os.close(self._wake_reader)
+            os.close(self._wake_writer)
+        for rank, fd in (self._pidfds or {}).items():
             if fd >= 0:
-                self._pidfds[rank] = -1  # before another file gets the descriptor's number
+                (self._pidfds or {})[rank] = -1  # before another file gets the number
                 os.close(fd)
+        return unfinished
 
     def _take_leave(self) -> None:
-        """Connect to the ranks without a connection, and disconnect, so that their receives from this rank end."""
-        for target in range(len(self._pidfds)):
-            if target != self._rank and target not in self._senders:
-                with contextlib.suppress(OSError), _socket() as connection:  # the rank may have left
+        """Connect to the ranks that got no message, and disconnect: their receives from this rank end."""
+        for target in range(self.num_ranks):
+            if target != self.rank and target not in self._senders:
+                with contextlib.suppress(OSError), _socket() as connection:  # it may have left
                     connection.setblocking(False)
                     connection.connect(_address(self._key, target))
-                    connection.sendall(_HELLO.pack(self._rank))
+                    connection.sendall(_HELLO.pack(self.rank))
+
+    def _open(self) -> None:
+        """Start to watch the other processes, once."""
+        if self._watcher is None:
+            self._pidfds = self._open_pidfds()
+            self._wake_reader, self._wake_writer = os.pipe()
+            self._watcher = threading.Thread(target=self._watch, name="ringlet mailbox", daemon=True)
+            self._watcher.start()
 
     # --- threads ------------------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        """Accept connections, and detect processes that have ended."""
-        ranks = {fd: rank for rank, fd in enumerate(self._pidfds) if fd >= 0}
+        """Accept connections, and notice processes that have ended."""
+        pidfds = self._pidfds or {}
+        ranks = {fd: rank for rank, fd in pidfds.items() if fd >= 0}
+        ended = set(range(self.num_ranks)) - pidfds.keys() - {self.rank}
         poll = select.poll()
         with self._changed:
             if self._is_closed:
@@ -194,8 +142,8 @@ class Mailbox:
                 poll.register(fd, select.POLLIN)
             self._listener.setblocking(False)
         while True:
-            ready = [fd for fd, _ in poll.poll()]
-            while True:  # accept all connections before a process that opened one counts as ended
+            ready = [fd for fd, _ in poll.poll(0 if ended - self._ended else None)]
+            while True:  # all connections, before a process that made one counts as ended
                 try:
                     connection, _ = self._listener.accept()
                 except BlockingIOError:
@@ -203,7 +151,7 @@ class Mailbox:
                 except OSError:
                     if self._is_closed:
                         return
-                    time.sleep(_RETRY_SECONDS)  # no file descriptor is free
+                    time.sleep(_RETRY_SECONDS)  # no free file descriptor
                     break
                 self._admit(connection)
             with self._changed:
@@ -213,6 +161,7 @@ class Mailbox:
                     if fd in ranks:
                         poll.unregister(fd)
                         self._ended.add(ranks[fd])
+                self._ended |= ended
                 self._fail_hopeless()
 
     def _admit(self, connection: socket.socket) -> None:
@@ -228,35 +177,34 @@ class Mailbox:
 
     def _read(self, connection: socket.socket, source: int) -> None:
         while header := _read_exactly(connection, _HEADER.size):
-            tag, size, packed = _HEADER.unpack(header)
-            text = packed.rstrip(b"\0").decode()
+            tag, size, length, packed = _HEADER.unpack(header)
+            name = packed[:length]
+            if length > len(name):
+                name += _read_exactly(connection, length - len(name))
+            text = name.decode(errors="replace")
             wanted = self._taker(source, tag, size)
-            if wanted is not None and wanted.text == text:
-                if not _fill(connection, wanted.into):
+            place = None if wanted is None else wanted.place(text, self.numbers[source])
+            if wanted is not None and place is not None:
+                if not _fill(connection, place):
                     with self._changed:
-                        self._waiting.append(wanted)  # the read below fails
+                        self._waiting.append(wanted)  # fails below
                     break
-                wanted.finish(source, text)
+                wanted.finish(source)
                 continue
             data = bytearray(size)
             if not _fill(connection, memoryview(data)):
                 break
             if wanted is None:
-                with self._changed:
-                    wanted = self._matching(source, tag)
-                    if wanted is None:
-                        self._stored.append((source, tag, text, bytes(data)))
-                        continue
-                    if wanted.text == text:
-                        wanted.into[:] = data
-            wanted.finish(source, text)
+                self._deliver(source, memoryview(data), text, tag)
+            else:
+                wanted.finish(source)
         with self._changed:
             self._connected.pop(source, connection).close()
             self._ended.add(source)
             self._fail_hopeless()
 
-    def _taker(self, source: int, tag: int, size: int) -> _Receive | None:
-        """Wait for the receive that takes a message; return None if the message must be stored."""
+    def _taker(self, source: int, tag: int, size: int) -> Receive | None:
+        """Wait for the receive of a message; None if it must be stored."""
         with self._changed:
             while not self._is_closed:
                 if (wanted := self._matching(source, tag)) is not None:
@@ -266,29 +214,9 @@ class Mailbox:
                 self._changed.wait()
         return None
 
-    def _matching(self, source: int, tag: int) -> _Receive | None:
-        for number, wanted in enumerate(self._waiting):
-            if wanted.matches(source, tag):
-                return self._waiting.pop(number)
-        return None
-
-    def _fail_hopeless(self) -> None:
-        """End receives whose source has ended and is not connected; after `abort` or `close`, end all receives."""
-        if self._refused is not None:
-            while self._waiting:
-                self._waiting.pop().done.set_exception(self._refused)
-            return
-        ended = self._ended - self._connected.keys()
-        others = set(range(len(self._pidfds))) - {self._rank}
-        for wanted in list(self._waiting):
-            source = wanted.source
-            if source in ended or (source is None and others and others <= ended):
-                self._waiting.remove(wanted)
-                wanted.done.set_exception(self._lost_error(min(others) if source is None else source))
-
 
 class _Sender:
-    """The connection to one rank; a thread writes the data that the socket does not accept immediately."""
+    """The connection to one rank; a thread writes what the socket does not take at once."""
 
     def __init__(self, address: str, rank: int, lost: Callable[[], Exception]) -> None:
         self._lost = lost
@@ -333,20 +261,23 @@ class _Sender:
             self._queue.put((parts, done))
         return done
 
-    def close(self, seconds: float) -> None:
-        """Wait up to `seconds` until all messages are sent; make the others fail."""
+    def close(self, seconds: float) -> int:
+        """Wait until all messages are sent, at most so long; fail those that are not, and return their number."""
         with self._lock:
             if self._is_closed:
-                return
+                return 0
             self._is_closed = True
             self._queue.put(None)
+        unsent = 0
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(max(seconds, 0))
+            unsent = self._unsent
             if self._thread.is_alive():
                 self._error = self._error or _unsent_error()
                 _interrupt(self._socket)
                 self._thread.join(_LAST_SECONDS)
         self._socket.close()
+        return unsent
 
     def _write(self) -> None:
         while (item := self._queue.get()) is not None:
@@ -383,7 +314,7 @@ def _interrupt(connection: socket.socket) -> None:
 
 
 def _after(parts: list[memoryview], sent: int) -> list[memoryview]:
-    """Return the unsent rest of a message."""
+    """Return what is left of a message."""
     while parts and sent >= len(parts[0]):
         sent -= len(parts[0])
         parts = parts[1:]
@@ -391,13 +322,13 @@ def _after(parts: list[memoryview], sent: int) -> list[memoryview]:
 
 
 def _read_exactly(connection: socket.socket, size: int) -> bytes:
-    """Return `size` bytes; none at the end of the stream."""
+    """Return so many bytes; none at the end of the stream."""
     data = bytearray(size)
     return bytes(data) if _fill(connection, memoryview(data)) else b""
 
 
 def _fill(connection: socket.socket, into: memoryview) -> bool:
-    """Fill a buffer; return False if the connection ends earlier."""
+    """Fill a buffer; return False if the connection ends before."""
     try:
         while len(into):
             count = connection.recv_into(into)

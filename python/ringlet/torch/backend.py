@@ -1,4 +1,4 @@
-"""The process group class of the backend: creation, properties, point-to-point calls and shutdown."""
+"""The process group of the backend: how it is made, what torch asks about it, and how it ends."""
 
 from __future__ import annotations
 
@@ -15,66 +15,58 @@ import numpy as np
 import torch
 from torch.distributed import DistBackendError
 
-from ringlet.collectives import empty_shared
+from ringlet.collectives import Member, empty_shared
+from ringlet.collectives.message_passing import stored_by
 from ringlet.errors import InvalidArgumentError
 from ringlet.torch.collective_calls import CollectiveCalls, listed
-from ringlet.torch.point_to_point import PointToPoint
 from ringlet.torch.store_rendezvous import exchange, join
-from ringlet.torch.tensors import check_writable, checked
-from ringlet.torch.works import OperationQueue, RingletWork, backend_error
+from ringlet.torch.tensors import Flat, check_writable, checked, described
+from ringlet.torch.works import RingletWork, backend_error, translated
 
 __all__ = ["RingletProcessGroup"]
 
 _live: weakref.WeakSet[RingletProcessGroup] = weakref.WeakSet()
 _registered_pid = 0
-_LAST_SECONDS = 1.0  # for operations that are still running when a process exits
+_LAST_SECONDS = 1.0  # for operations that run as a process exits
 
 
 class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # type: ignore[misc]
     """A process group of ``torch.distributed`` over the processes of one host.
 
     Made by ``torch.distributed.init_process_group("ringlet")`` and ``torch.distributed.new_group``; the functions of
-    ``torch.distributed`` call its methods. Operations of one group run in the order of the calls; different groups run
-    independently.
+    ``torch.distributed`` call its methods. Operations of one group run in the order of the calls; groups do not wait
+    for each other.
     """
 
     def __init__(
         self, store: Any, rank: int, size: int, timeout: timedelta, global_ranks: Sequence[int] | None = None
     ) -> None:
-        super().__init__(rank, size)  # the constructor that takes a store is for C++ subclasses only
+        super().__init__(rank, size)  # the constructor with a store is for C++ alone
         ranks = exchange(store, rank, size, timeout)
         self._seconds = timeout.total_seconds()
         self._store, self._rank, self._size = store, rank, size
         self._global_ranks = list(global_ranks or range(size))
         others = None if self._global_ranks == list(range(size)) else self._global_ranks
-        self._queue = OperationQueue(partial(backend_error, global_ranks=others))
-        # Created before the group forms, so that a rank that has joined can send to all ranks.
-        self._messages = PointToPoint(ranks, rank, self._seconds, self._global_ranks)
-        try:
-            self._member = join(ranks, rank, timeout)
-        except BaseException as error:
-            self._messages.close(0)
-            if (found := backend_error(error)) is error:
-                raise
-            raise found from error
+        self._as_error = partial(backend_error, global_ranks=others)
+        self._member: Member = translated(partial(join, ranks, rank, timeout), backend_error)
+        self._operations, self._inbox = self._member._operations(), self._member._inbox()
+        self._inbox.numbers = self._global_ranks
         self._pid: int | None = os.getpid()  # None after shutdown
-        self._key = ranks.key  # prefix of the keys in the store, which may outlive the group
+        self._key = ranks.key  # unique: the store may outlive the group
         self._barriers = 0
         _live.add(self)
         _leave_at_exit()
 
     @classmethod
     def create(cls, options: Any, backend_options: Any = None) -> RingletProcessGroup:
-        """Create the process group from the options of ``torch.distributed``."""
+        """Return the group that ``torch.distributed`` asks for."""
         if backend_options is not None:
-            raise InvalidArgumentError(
-                f"pg_options is {backend_options!r}: the backend ringlet has no options. Leave pg_options out."
-            )
+            raise InvalidArgumentError(f"pg_options is {backend_options!r}: the backend ringlet has no options.")
         return cls(
             options.store, options.group_rank, options.group_size, options.timeout, options.global_ranks_in_group
         )
 
-    # --- properties ---------------------------------------------------------------------------------------------------
+    # --- what torch asks about a group --------------------------------------------------------------------------------
 
     def name(self) -> str:
         return "ringlet"
@@ -129,10 +121,10 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
 
     _set_default_timeout = set_timeout
 
-    # --- shutdown -----------------------------------------------------------------------------------------------------
+    # --- life ---------------------------------------------------------------------------------------------------------
 
     def shutdown(self) -> None:
-        """Finish the running operations and leave the group. A second call has no effect."""
+        """Finish the operations that run, and leave the group. A second call has no effect."""
         self._leave(self._seconds)
 
     def _leave(self, seconds: float) -> None:
@@ -140,21 +132,20 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         _live.discard(self)
         if pid != os.getpid():
             return
-        if not self._queue.close(seconds):
+        if not self._operations.drain(seconds):
             self._abort("ended while its operations ran")
-            self._queue.close(_LAST_SECONDS)
+            self._operations.drain(_LAST_SECONDS)
         has_failed = self._member._core.group.failure is not None
-        self._member.close()  # first, so that waiting ranks raise an error while the last messages are sent
-        self._messages.close(0 if has_failed else seconds)
+        self._member._close(0 if has_failed else seconds)
 
     def abort(self) -> None:
-        """Make all operations of all ranks fail with an error."""
+        """End all operations of all ranks with an error."""
         self._abort("called abort()")
 
     def _abort(self, reason: str) -> None:
         if self._size > 1:
             self._member._core.group.abort(f"rank {self._rank} {reason}")
-        self._messages.abort(DistBackendError(f"rank {self._global_ranks[self._rank]} {reason}: start the job again."))
+        self._inbox.abort(DistBackendError(f"rank {self._global_ranks[self._rank]} {reason}: start the job again."))
 
     def _check_usable(self, call: str) -> None:
         if self._pid != os.getpid():
@@ -164,7 +155,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
             )
 
     def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
-        """Wait for all ranks; on time-out, raise an error that names the missing ranks. The group stays usable."""
+        """Wait for all ranks; if some do not come in time, raise an error that names them, and stay usable."""
         self._check_usable("monitored_barrier")
         self._barriers += 1
         keys = [f"monitored_barrier/{self._key}/{self._barriers}/{rank}" for rank in range(self._size)]
@@ -176,40 +167,52 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
             missing = [rank for rank, key in zip(self._global_ranks, keys, strict=True) if not self._store.check([key])]
             raise DistBackendError(
                 f"rank {self._global_ranks[self._rank]} waited {timeout.total_seconds():g} s in monitored_barrier for "
-                f"ranks {missing if wait_all_ranks else missing[:1]}. Allow more with timeout=, or check these ranks."
+                f"ranks {missing if wait_all_ranks else missing[:1]}."
             ) from error
 
     # --- point to point -----------------------------------------------------------------------------------------------
 
     def send(self, tensors: Any, target: int, tag: int = 0) -> RingletWork:
-        """Start sending a tensor to a rank."""
+        """Start to send a tensor to a rank."""
         self._check_usable("send")
-        return self._messages.send(checked(listed(tensors), "send")[0], target, tag)
+        (tensor,) = checked(listed(tensors), "send")
+        data = Flat(tensor, as_bytes=True).array.data
+        sent = self._inbox.send(data, described(tensor), target, tag)
+        return RingletWork(stored_by(sent, lambda _: None, self._as_error), [tensor], self._seconds)
 
     def recv(self, tensors: Any, source: int | None, tag: int = 0) -> RingletWork:
-        """Start receiving a tensor from a rank."""
+        """Start to receive a tensor from a rank."""
         self._check_usable("recv")
         check_writable(listed(tensors), "recv")
-        return self._messages.receive(checked(listed(tensors), "recv")[0], source, tag)
+        (tensor,) = checked(listed(tensors), "recv")
+        flat = Flat(tensor, as_bytes=True)
+        received = self._inbox.receive(flat.array.data, described(tensor), source, tag)
+
+        def store(source: int) -> int:
+            flat.store()
+            return source
+
+        withdraw = partial(self._inbox.withdraw, received)
+        return RingletWork(stored_by(received, store, self._as_error), [tensor], self._seconds, withdraw)
 
     def recv_anysource(self, tensors: Any, tag: int = 0) -> RingletWork:
-        """Start receiving a tensor from any rank."""
+        """Start to receive a tensor from any rank."""
         return self.recv(tensors, None, tag)
 
 
 def _leave_at_exit() -> None:
-    """Register `_leave_groups` to run at process exit; unlike `atexit`, this includes multiprocessing children."""
+    """Register `_leave_groups` for the end of this process; unlike `atexit`, this also covers multiprocessing."""
     global _registered_pid
     if _registered_pid != os.getpid():
         _registered_pid = os.getpid()
-        multiprocessing.util.Finalize(None, _leave_groups, exitpriority=0)
+        multiprocessing.util.Finalize(None, _leave_groups, exitpriority=1)  # before members wait
 
 
 def _leave_groups() -> None:
-    """Leave the groups that the program did not destroy; after an exception, abort them with its text."""
+    """Leave the groups that a program did not destroy, so that other ranks can finish; or tell them why they cannot."""
     error = sys.exc_info()[1]
     is_interactive = hasattr(sys, "ps1") or sys.flags.interactive or "IPython" in sys.modules
-    if error is None and not is_interactive:  # in an interactive session, last_value may be an old error
+    if error is None and not is_interactive:  # else it is the error of some earlier input
         error = getattr(sys, "last_value", None)
     reason = None if error is None else f"raised {type(error).__name__}: {error}"
     if isinstance(error, SystemExit):

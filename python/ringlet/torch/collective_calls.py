@@ -12,9 +12,10 @@ import torch
 from torch.distributed import ReduceOp
 
 from ringlet.collectives import Member
+from ringlet.collectives.operation_queue import OperationQueue
 from ringlet.errors import InvalidArgumentError
 from ringlet.torch.tensors import Flat, Reduction, checked, copy_parts, item_count, joined, reduction_of
-from ringlet.torch.works import OperationQueue, RingletWork
+from ringlet.torch.works import RingletWork, translated
 
 __all__ = ["CollectiveCalls", "listed"]
 
@@ -25,7 +26,8 @@ class CollectiveCalls:
     """Base class of the process group: the collectives, under the names that ``torch.distributed`` calls."""
 
     _member: Member
-    _queue: OperationQueue
+    _operations: OperationQueue
+    _as_error: Callable[[BaseException], BaseException]
     _rank: int
     _size: int
 
@@ -35,7 +37,8 @@ class CollectiveCalls:
     def _run(self, call: str, run: Callable[[], Any], results: Sequence[Any], opts: Any = None) -> RingletWork:
         """Start an operation; a synchronous one runs in the calling thread."""
         self._check_usable(call)
-        return RingletWork(self._queue.run(run, getattr(opts, "asyncOp", True)), results)
+        done = self._operations.run(partial(translated, run, self._as_error), call, getattr(opts, "asyncOp", True))
+        return RingletWork(done, results)
 
     # --- reductions ---------------------------------------------------------------------------------------------------
 
@@ -284,8 +287,9 @@ class CollectiveCalls:
         limit = getattr(opts, "timeout", timeout)
         if limit is None or limit <= timedelta(0):
             return self._run("barrier", self._member.barrier, [], opts)
-        self._check_usable("barrier")
-        return RingletWork(self._queue.run(self._member.barrier, is_async=True), [], limit.total_seconds())
+        work = self._run("barrier", self._member.barrier, [])
+        work.seconds = limit.total_seconds()
+        return work
 
     # --- names that older versions of torch call ----------------------------------------------------------------------
 

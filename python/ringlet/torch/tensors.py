@@ -14,7 +14,17 @@ from ringlet.collectives import Op
 from ringlet.collectives.collective_dtypes import is_known
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["Flat", "Reduction", "check_writable", "checked", "copy_parts", "item_count", "joined", "reduction_of"]
+__all__ = [
+    "Flat",
+    "Reduction",
+    "check_writable",
+    "checked",
+    "copy_parts",
+    "described",
+    "item_count",
+    "joined",
+    "reduction_of",
+]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -62,6 +72,11 @@ def checked(tensors: Sequence[Any], call: str) -> list[Any]:
         if tensor.is_quantized:
             raise InvalidArgumentError(f"{call} got a quantized tensor: pass x.int_repr(), or x.dequantize().")
     return [tensor.detach() if tensor.requires_grad else tensor for tensor in tensors]
+
+
+def described(tensor: Any) -> str:
+    """Return what sender and receiver of a message compare."""
+    return f"{str(tensor.dtype).removeprefix('torch.')}[{tensor.numel()}]"
 
 
 def check_writable(tensors: Sequence[Any], call: str) -> None:

@@ -1,0 +1,352 @@
+"""Point to point: arrays as messages from one rank to another."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import threading
+import time
+from ast import literal_eval
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from ringlet.collectives.adapters.array_adapters import kind_of
+from ringlet.collectives.argument_parsing import whole_number, whole_number_of
+from ringlet.collectives.buffers import Array, as_ndarray, writeable_memory
+from ringlet.collectives.member_base import MemberBase
+from ringlet.collectives.work import Work
+from ringlet.errors import (
+    CollectiveAborted,
+    DeadlineExceededError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    WorkerLostError,
+)
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from ringlet.ipc.inbox import Inbox
+
+__all__ = ["MessagePassing", "MessageWork", "ThreadInboxes", "array_of", "stored_by", "text_of"]
+
+T = TypeVar("T")
+_POLL_SECONDS = 0.1
+
+
+class MessageWork(Work[T]):
+    """A message that is sent or received while the program continues. Returned by `send_async` and `recv_async`.
+
+    `wait` also raises `DeadlineExceededError` after the time-out of the group, from the call on, and
+    `WorkerLostError` or `CollectiveAborted` if the group fails. A receive that has ended so takes no message.
+
+    Examples
+    --------
+    >>> from ringlet.collectives import Group
+    >>> member = Group(1).member(0)
+    >>> sent = member.send_async([1, 2], 0, tag=7)
+    >>> received = member.recv_async(tag=7)
+    >>> received.wait(), received.source
+    (array([1, 2]), 0)
+    """
+
+    __slots__ = ("_deadline", "_group", "_inboxes", "_received", "_withdraw")
+
+    def __init__(
+        self,
+        name: str,
+        future: Future[T],
+        member: MemberBase,
+        received: Future[int] | None = None,
+        withdraw: Callable[[Future[int], Exception], bool] | None = None,
+    ) -> None:
+        super().__init__(name, future)
+        assert member._inboxes is not None
+        self._group, self._inboxes = member._core.group, member._inboxes
+        self._deadline = time.monotonic() + self._inboxes.seconds
+        self._received = received
+        self._withdraw = withdraw  # ends a receive without a message, and returns whether it did
+
+    @property
+    def source(self) -> int:
+        """The rank that sent the message of a receive that is done."""
+        if self._received is None or not self.is_done():
+            raise FailedPreconditionError(f"{self._name} has no source: call wait() on a receive first.")
+        return self._received.result()
+
+    def _is_done_after(self, seconds: float) -> bool:
+        until = min(time.monotonic() + seconds, self._deadline)
+        while not super()._is_done_after(min(max(until - time.monotonic(), 0), _POLL_SECONDS)):
+            if (failure := self._group.failure) is not None:
+                self._end(self._inboxes.failure(failure))
+            elif time.monotonic() >= self._deadline:
+                self._end(
+                    DeadlineExceededError(
+                        f"{self._name} was not done within the time-out of the group: find out what the other rank "
+                        "does, or allow more with timeout_seconds= of the group."
+                    )
+                )
+            elif time.monotonic() >= until:
+                return False
+        return True
+
+    def _end(self, error: Exception) -> None:
+        """End a receive without a message; raise the error if that is not possible."""
+        if self._withdraw is None or self._received is None:
+            raise error
+        if not self._withdraw(self._received, error):
+            super()._is_done_after(math.inf)  # its message is arriving
+
+
+class MessagePassing(MemberBase):
+    """Member methods that send arrays from one rank to another."""
+
+    __slots__ = ()
+
+    def send(self, x: Any, to: int, *, tag: int = 0) -> None:
+        """Send an array to one rank, which receives it with :meth:`recv`.
+
+        Parameters
+        ----------
+        x : array-like
+            An array of any dtype but object, of any memory layout.
+        to : int
+            The rank that receives; may be this rank.
+        tag : int
+            Messages of one source and tag are received in the order of the calls.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If `to` is out of range, or `x` is an array of Python objects.
+        WorkerLostError
+            If the other rank has ended or left the group.
+        DeadlineExceededError
+            If the message was not taken within the time-out of the group.
+
+        Notes
+        -----
+        Returns when `x` may be changed: at once between threads, and for some 100 KB between processes; larger
+        messages wait for their receive.
+
+        Examples
+        --------
+        >>> from ringlet.testing import run_on_ranks
+        >>> def step(member):
+        ...     return member.send([1.5, 2], to=1) if member.rank == 0 else member.recv(source=0)
+        >>> run_on_ranks(2, step)
+        [None, array([1.5, 2. ])]
+        """
+        self.send_async(x, to, tag=tag).wait()
+
+    def send_async(self, x: Any, to: int, *, tag: int = 0) -> MessageWork[None]:
+        """Start :meth:`send`, and return at once; `x` must not be written to until the call is done.
+
+        Parameters
+        ----------
+        x, to, tag
+            As for :meth:`send`.
+
+        Returns
+        -------
+        MessageWork
+            Its `wait` returns None, or raises the errors of :meth:`send`.
+        """
+        target, tag = self._rank_of(to, "to"), _tag_of(tag)
+        array = np.asarray(as_ndarray(x), order="C")
+        inbox = self._inbox()
+        sent = inbox.send(_bytes_of(array, "x"), text_of(array), target, tag)
+        return MessageWork(f"send to rank {target} with tag {tag}", sent, self)
+
+    def recv(self, source: int | None = None, *, tag: int = 0, out: Array | None = None) -> Array:
+        """Receive an array that one rank sends with :meth:`send`.
+
+        Parameters
+        ----------
+        source : int, optional
+            The rank that sends; by default any.
+        tag : int
+            The tag of the message.
+        out : ndarray, optional
+            Array for the message, of its shape and dtype.
+
+        Returns
+        -------
+        ndarray
+            `out`, or a new array.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If `source` is out of range, or the message differs from `out` in shape or dtype; it is then lost.
+        WorkerLostError
+            If the other rank has ended or left the group.
+        DeadlineExceededError
+            If no message came within the time-out of the group.
+
+        Examples
+        --------
+        >>> from ringlet.collectives import Group
+        >>> member = Group(1).member(0)
+        >>> member.send(np.eye(2), to=0, tag=3)
+        >>> member.recv(tag=3, out=np.empty((2, 2)))
+        array([[1., 0.],
+               [0., 1.]])
+        """
+        return self.recv_async(source, tag=tag, out=out).wait()
+
+    def recv_async(self, source: int | None = None, *, tag: int = 0, out: Array | None = None) -> MessageWork[Array]:
+        """Start :meth:`recv`, and return at once; `out` must not be used until the call is done.
+
+        Parameters
+        ----------
+        source, tag, out
+            As for :meth:`recv`.
+
+        Returns
+        -------
+        MessageWork
+            Its `wait` returns the array, or raises the errors of :meth:`recv`; its `source` is the rank that sent.
+        """
+        origin, tag = None if source is None else self._rank_of(source, "source"), _tag_of(tag)
+        made: list[Array] = []
+
+        def allocate(text: str) -> memoryview:
+            made.append(array_of(text))
+            return _bytes_of(made[0], "the message")
+
+        inbox = self._inbox()
+        if out is None:
+            received = inbox.receive(allocate, "", origin, tag)
+            stored = stored_by(received, lambda _: made[0])
+        else:
+            target = writeable_memory(out)
+            if not target.flags.writeable:
+                raise InvalidArgumentError("out is read-only: pass a writeable array, for example out.copy().")
+            direct = target if target.flags.c_contiguous else np.empty(target.shape, target.dtype)
+            received = inbox.receive(_bytes_of(direct, "out"), text_of(direct), origin, tag)
+            stored = stored_by(received, lambda _: _copied(direct, target, out))
+        who = "any rank" if origin is None else f"rank {origin}"
+        return MessageWork(f"recv from {who} with tag {tag}", stored, self, received, inbox.withdraw)
+
+    def _inbox(self) -> Inbox:
+        if self._inboxes is None:
+            raise FailedPreconditionError(
+                f"rank {self.rank} has no messages: send and recv require a member that Group or init_process_group "
+                "has made, not split(), and in a group of several processes one rank for each."
+            )
+        if (failure := self._core.group.failure) is not None:
+            raise self._inboxes.failure(failure)
+        return self._inboxes(self.rank)
+
+    def _rank_of(self, value: Any, name: str) -> int:
+        number = whole_number(value, name, f"a whole number below {self.num_ranks}")
+        if not 0 <= number < self.num_ranks:
+            raise InvalidArgumentError(
+                f"{name} is {number}: rank {number} is not in this group: its ranks are 0 to {self.num_ranks - 1}."
+            )
+        return number
+
+
+def _tag_of(tag: Any) -> int:
+    return whole_number_of(64, tag, "tag", "a whole number")
+
+
+def stored_by(
+    received: Future[Any], store: Callable[[Any], T], as_error: Callable[[BaseException], BaseException] | None = None
+) -> Future[T]:
+    """Return a future of what `store` returns for the result of another, once that is done."""
+    from concurrent.futures import Future
+
+    stored: Future[T] = Future()
+
+    def finish(done: Future[Any]) -> None:
+        try:
+            result = store(done.result())
+        except Exception as error:
+            stored.set_exception(error if as_error is None else as_error(error))
+        else:
+            stored.set_result(result)
+
+    received.add_done_callback(finish)
+    return stored
+
+
+def _copied(direct: Array, target: Array, out: Any) -> Any:
+    """Copy a message to the caller's output if necessary, and return that."""
+    if direct is not target:
+        target[...] = direct
+    if (kind := kind_of(out)) is not None:
+        kind.note_write(out)
+    return out
+
+
+def text_of(array: Array) -> str:
+    """Return dtype and shape of an array as text.
+
+    >>> text_of(np.ones((2, 3)))
+    'float64[2, 3]'
+    """
+    return f"{array.dtype}{list(array.shape)}"
+
+
+def array_of(text: str) -> Array:
+    """Return an empty array of the dtype and shape of a text of :func:`text_of`.
+
+    >>> array_of("[('x', '<f4'), ('y', '<i8', (2,))][5]").dtype["y"]
+    dtype(('<i8', (2,)))
+    """
+    name, _, sizes = text.rpartition("[")
+    return np.empty(literal_eval(f"[{sizes}"), np.dtype(literal_eval(name) if name[0] in "[{(" else name))
+
+
+def _bytes_of(array: Array, name: str) -> memoryview:
+    if array.dtype.hasobject:
+        raise InvalidArgumentError(
+            f"{name} is an array of Python objects: send numbers, or np.frombuffer(pickle.dumps(x), np.uint8)."
+        )
+    return array.reshape(-1).view(np.uint8).data if array.nbytes else memoryview(bytearray())
+
+
+class ThreadInboxes:
+    """The inboxes of a group of threads, made by the first message."""
+
+    def __init__(self, num_ranks: int, seconds: float) -> None:
+        self.seconds = seconds
+        self._num_ranks = num_ranks
+        self._made: dict[int, Inbox] = {}
+        self._left: set[int] = set()
+        self._lock = threading.Lock()
+
+    def __call__(self, rank: int) -> Inbox:
+        """Return the inbox of a rank."""
+        if not self._made:
+            from ringlet.ipc.inbox import Inbox
+
+            with self._lock:
+                if not self._made:
+                    made: dict[int, Inbox] = {}
+                    for number in range(self._num_ranks):
+                        Inbox(number, self._num_ranks, _lost, made)
+                    for number in self._left:
+                        made[number].close()
+                    self._made = made
+        return self._made[rank]
+
+    def failure(self, text: str) -> Exception:
+        """Return the error about the failure of the group."""
+        return CollectiveAborted(text)
+
+    def close(self, rank: int, seconds: float = 0) -> list[str]:
+        """Close the inbox of a rank, whose messages are sent; return the receives that wait."""
+        with self._lock:
+            self._left.add(rank)
+        return self._made[rank].close() if self._made else []
+
+
+def _lost(rank: int) -> Exception:
+    text = f"rank {rank} has closed its group: the message of this rank cannot be delivered."
+    return WorkerLostError(text, rank, platform.node(), os.getpid(), "closed its group")

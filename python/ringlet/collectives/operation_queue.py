@@ -1,0 +1,188 @@
+"""Queue of the asynchronous calls of one rank, which run in order in a thread of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import multiprocessing.util
+import os
+import queue
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from ringlet import _core
+from ringlet.errors import FailedPreconditionError
+
+__all__ = ["Finished", "OperationQueue"]
+
+_log = logging.getLogger(__name__)
+_LAST_SECONDS = 1.0  # for calls that run as the interpreter exits
+_live: weakref.WeakSet[OperationQueue] = weakref.WeakSet()
+_registered_pid = 0
+
+
+class Finished:
+    """A future that was done from the start, which costs a fraction."""
+
+    __slots__ = ("_error", "_value")
+
+    def __init__(self, value: Any, error: BaseException | None = None) -> None:
+        self._value = value
+        self._error = error
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Return the result, or raise the error."""
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    def done(self) -> bool:
+        """Return True."""
+        return True
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Return the error; None after success."""
+        return self._error
+
+    def add_done_callback(self, call: Callable[[Finished], object]) -> None:
+        """Call with this future at once."""
+        call(self)
+
+
+class OperationQueue:
+    """The calls of one member: `run` starts them; `wait_for_turn` is the gate of those that do not pass through it.
+
+    The queue holds no reference to the member, whose calls do.
+    """
+
+    def __init__(self, group: _core.Group, rank: int) -> None:
+        self._group: _core.Group | None = group
+        self._rank = rank
+        self._pid = os.getpid()
+        self._queue: queue.SimpleQueue[tuple[str, Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
+        self._turn = threading.RLock()  # held while a call runs
+        self._runner = 0  # the thread that holds it
+        self._lock = threading.Lock()
+        self._unfinished: dict[Future[Any], str] = {}
+        self._is_closed = False
+        self._thread: threading.Thread | None = None
+        _live.add(self)
+        _finish_at_exit()
+
+    def run(self, call: Callable[[], Any], name: str, is_async: bool = True) -> Future[Any] | Finished:
+        """Start a call; it is done on return unless `is_async`."""
+        if self._pid != os.getpid():
+            return _outcome(call)  # an error; other threads' locks are never released here
+        if not (is_async or self._unfinished) or threading.current_thread() is self._thread:
+            return self._run_now(call)
+        done: Future[Any] = Future()
+        with self._lock:
+            if self._is_closed:  # its thread has ended, or will
+                return Finished(None, FailedPreconditionError(f"rank {self._rank} has closed its group: {_REMEDY}"))
+            self._unfinished[done] = name
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="ringlet asynchronous calls", daemon=True)
+                self._thread.start()
+            self._queue.put((name, done, call))
+        if not is_async:
+            done.exception()  # waits
+        return done
+
+    def wait_for_turn(self) -> None:
+        """Wait for the calls that were started before."""
+        if self._unfinished and threading.get_ident() != self._runner and self._pid == os.getpid():
+            with self._lock:
+                last = next(reversed(self._unfinished), None)
+            if last is not None:
+                last.exception()
+
+    def drain(self, seconds: float | None) -> bool:
+        """Accept no more calls, and wait for those that were started, at most so long; return whether they are done."""
+        with self._lock:
+            self._is_closed = True
+            self._queue.put(None)
+        if self._thread is None or self._thread is threading.current_thread():
+            return True
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def close(self) -> list[str]:
+        """Accept no more calls, and fail those that have not begun; return the names of all that are not done."""
+        if self._pid != os.getpid():
+            return []
+        with self._lock:
+            self._is_closed = True
+            self._group = None
+            names = self._names()
+            waiting = []
+            with contextlib.suppress(queue.Empty):
+                while True:
+                    waiting.append(self._queue.get_nowait())
+            self._queue.put(None)
+        for name, done, _ in filter(None, waiting):
+            done.set_exception(
+                FailedPreconditionError(f"rank {self._rank} closed its group before its {name} began: {_REMEDY}")
+            )
+            del self._unfinished[done]
+        return names
+
+    def finish_at_exit(self, deadline: float) -> None:
+        """Wait for the calls; after the deadline name them, and abort the group so that they end."""
+        if self._pid != os.getpid() or self.drain(max(deadline - time.monotonic(), 0)):
+            return
+        with self._lock:
+            group, names = self._group, ", ".join(self._names())
+        reason = f"rank {self._rank} exited while asynchronous calls ran: {names}"
+        _log.error("%s. Call wait() on each before the end of the program.", reason)
+        if group is not None:
+            group.abort(reason)
+        self.drain(_LAST_SECONDS)
+
+    def _names(self) -> list[str]:
+        return [name for done, name in self._unfinished.items() if not done.done()]
+
+    def _run_now(self, call: Callable[[], Any], kind: type[BaseException] = Exception) -> Finished:
+        with self._turn:
+            before, self._runner = self._runner, threading.get_ident()
+            try:
+                return _outcome(call, kind)
+            finally:
+                self._runner = before
+
+    def _work(self) -> None:
+        while (item := self._queue.get()) is not None:
+            _, done, call = item
+            outcome = self._run_now(call, BaseException)  # none would reach a caller
+            error = outcome.exception()
+            done.set_result(outcome.result()) if error is None else done.set_exception(error)
+            with self._lock:
+                self._unfinished.pop(done, None)
+            del item, done, call, outcome, error  # arrays are freed while it waits
+
+
+_REMEDY = "call wait() on each asynchronous call before close() or the end of the with block."
+
+
+def _outcome(call: Callable[[], Any], kind: type[BaseException] = Exception) -> Finished:
+    try:
+        return Finished(call())
+    except kind as error:
+        return Finished(None, error)
+
+
+def _finish_at_exit() -> None:
+    """Register the end of this process; unlike `atexit`, this also covers multiprocessing."""
+    global _registered_pid
+    if _registered_pid != os.getpid():
+        _registered_pid = os.getpid()
+        multiprocessing.util.Finalize(None, _finish_all, exitpriority=0)
+
+
+def _finish_all() -> None:
+    deadline = time.monotonic() + _LAST_SECONDS
+    for operations in list(_live):
+        operations.finish_at_exit(deadline)

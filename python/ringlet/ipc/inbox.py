@@ -1,0 +1,186 @@
+"""Inbox: the messages to one rank, matched by source and tag; those from ranks of the same process are copied."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, MutableMapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from ringlet.errors import FailedPreconditionError, InvalidArgumentError
+
+__all__ = ["Inbox", "Place", "Receive"]
+
+Place = memoryview | Callable[[str], memoryview]
+
+
+@dataclass
+class Receive:
+    """A receive that waits; its future returns the source.
+
+    `into` is memory for a message described as `text`, or returns memory for a message of any description.
+    """
+
+    into: Place
+    text: str
+    source: int | None
+    tag: int
+    done: Future[int] = field(default_factory=Future)
+    error: Exception | None = None
+
+    def matches(self, source: int, tag: int) -> bool:
+        """Return whether the receive takes a message."""
+        return self.source in (None, source) and self.tag == tag
+
+    def place(self, text: str, number: int) -> memoryview | None:
+        """Return where the message of the rank with this number is written; None if it is an error."""
+        if isinstance(self.into, memoryview) and text == self.text:
+            return self.into
+        try:
+            if not isinstance(self.into, memoryview):
+                return self.into(text)
+            self.error = InvalidArgumentError(
+                f"rank {number} sent {text} with tag {self.tag}, and this rank receives into {self.text}: use one "
+                "dtype and shape on both ranks."
+            )
+        except Exception as error:
+            self.error = error
+        return None
+
+    def finish(self, source: int) -> None:
+        """End the receive after its message."""
+        if self.error is None:
+            self.done.set_result(source)
+        else:
+            self.done.set_exception(self.error)
+
+
+class Inbox:
+    """The messages to one rank of `num_ranks`; `peers` are the inboxes of the ranks of this process.
+
+    `lost` returns the error about a rank that has left or ended. `numbers` names the ranks in errors.
+    """
+
+    def __init__(
+        self, rank: int, num_ranks: int, lost: Callable[[int], Exception], peers: MutableMapping[int, Inbox]
+    ) -> None:
+        self.rank = rank
+        self.num_ranks = num_ranks
+        self.numbers = list(range(num_ranks))
+        self._lost_error = lost
+        self._peers = peers
+        self._changed = threading.Condition()
+        self._waiting: list[Receive] = []
+        self._stored: list[tuple[int, int, str, bytes]] = []
+        self._connected: Mapping[int, object] = {}  # sources of other processes
+        self._ended: set[int] = set()
+        self._refused: Exception | None = None  # the error of receives after `abort` or `close`
+        self._is_closing = self._is_closed = False
+        peers[rank] = self
+
+    def send(self, data: memoryview, text: str, target: int, tag: int) -> Future[None]:
+        """Start to send bytes, described as `text`; they must not change until the future is done."""
+        done: Future[None] = Future()
+        if self._is_closing:
+            done.set_exception(
+                FailedPreconditionError(f"rank {self.numbers[self.rank]} has left the group: it sends no more.")
+            )
+        elif self._peers[target]._deliver(self.rank, data, text, tag):
+            done.set_result(None)
+        else:
+            done.set_exception(self._lost_error(target))
+        return done
+
+    def receive(self, into: Place, text: str, source: int | None, tag: int) -> Future[int]:
+        """Start to receive from one source, or from any; the future returns the source."""
+        wanted = Receive(into, text, source, tag)
+        with self._changed:
+            if self._refused is not None:
+                wanted.done.set_exception(self._refused)
+                return wanted.done
+            for number, (origin, its_tag, its_text, data) in enumerate(self._stored):
+                if wanted.matches(origin, its_tag):
+                    del self._stored[number]
+                    self._store(wanted, origin, its_text, data)
+                    return wanted.done
+            self._waiting.append(wanted)
+            self._fail_hopeless()
+            self._changed.notify_all()
+        return wanted.done
+
+    def withdraw(self, done: Future[int], error: Exception) -> bool:
+        """End a receive that waits with an error; return False if a message has been found for it."""
+        with self._changed:
+            for number, wanted in enumerate(self._waiting):
+                if wanted.done is done:
+                    del self._waiting[number]
+                    done.set_exception(error)
+                    return True
+        return False
+
+    def abort(self, error: Exception) -> None:
+        """End the receives that wait, and later ones, with an error."""
+        with self._changed:
+            self._refused = self._refused or error
+            self._fail_hopeless()
+
+    def close(self, seconds: float = 0) -> list[str]:
+        """Wait until all messages are sent, at most so long, and end all others; return what was not done."""
+        unfinished = self._end()
+        for rank, peer in list(self._peers.items()):
+            if rank != self.rank:
+                with peer._changed:
+                    peer._ended.add(self.rank)
+                    peer._fail_hopeless()
+        return unfinished
+
+    def _end(self) -> list[str]:
+        with self._changed:
+            names = [
+                f"recv from {'any rank' if wanted.source is None else f'rank {self.numbers[wanted.source]}'}"
+                for wanted in self._waiting
+            ]
+            self._is_closing = self._is_closed = True
+            self._refused = self._refused or FailedPreconditionError(
+                f"rank {self.numbers[self.rank]} has left the group: its receives have ended."
+            )
+            self._fail_hopeless()
+            self._changed.notify_all()
+        return names
+
+    def _deliver(self, source: int, data: memoryview, text: str, tag: int) -> bool:
+        """Copy a message to its receive, or store it; return whether the inbox is open."""
+        with self._changed:
+            if self._is_closed:
+                return False
+            wanted = self._matching(source, tag)
+            if wanted is None:
+                self._stored.append((source, tag, text, bytes(data)))
+            else:
+                self._store(wanted, source, text, data)
+        return True
+
+    def _store(self, wanted: Receive, source: int, text: str, data: bytes | memoryview) -> None:
+        if (place := wanted.place(text, self.numbers[source])) is not None:
+            place[:] = data
+        wanted.finish(source)
+
+    def _matching(self, source: int, tag: int) -> Receive | None:
+        for number, wanted in enumerate(self._waiting):
+            if wanted.matches(source, tag):
+                return self._waiting.pop(number)
+        return None
+
+    def _fail_hopeless(self) -> None:
+        """End the receives whose source has ended and has no connection left; all after `abort` or `close`."""
+        if self._refused is not None:
+            while self._waiting:
+                self._waiting.pop().done.set_exception(self._refused)
+            return
+        ended = self._ended - self._connected.keys()
+        others = set(range(self.num_ranks)) - {self.rank}
+        for wanted in list(self._waiting):
+            source = wanted.source
+            if source in ended or (source is None and others and others <= ended):
+                self._waiting.remove(wanted)
+                wanted.done.set_exception(self._lost_error(min(others) if source is None else source))
