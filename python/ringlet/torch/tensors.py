@@ -56,8 +56,8 @@ def checked(tensors: Sequence[Any], call: str) -> list[Any]:
             )
         if tensor.layout is not torch.strided:
             raise InvalidArgumentError(
-                f"{call} got a tensor of the layout {tensor.layout}: the backend ringlet moves strided tensors. Pass "
-                "x.to_dense(); for gradients of torch.nn.Embedding use sparse=False, or the backend gloo."
+                f"{call} got a tensor of the layout {tensor.layout}: the backend ringlet moves strided tensors, and "
+                "sums sparse_coo ones in all_reduce. Pass x.to_dense()."
             )
         if tensor.is_quantized:
             raise InvalidArgumentError(f"{call} got a quantized tensor: pass x.int_repr(), or x.dequantize().")
