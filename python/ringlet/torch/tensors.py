@@ -92,8 +92,6 @@ class Flat:
         """Note that the array was written to: copy it to the tensor if it is a copy."""
         if self._copy is not None:
             _copy(self._copy, self._tensor)
-        elif not self._tensor.is_inference():
-            torch.autograd.graph.increment_version(self._tensor)
 
 
 def as_array(flat: Any, as_bytes: bool = False) -> Array:
@@ -187,8 +185,6 @@ class Reduction:
             array //= self._divisor
         if result is not out:
             _copy(result.view(out.shape), out)
-        elif not out.is_inference():
-            torch.autograd.graph.increment_version(out)
 
 
 _reduction = lru_cache(Reduction)
