@@ -57,7 +57,9 @@ def _run_in_process(file: Path, backend: str, seconds: float, only: str, logs: P
     log = logs if logs == Path(os.devnull) else logs / f"{file.stem}.{backend}.log"
     run = subprocess.run(
         [sys.executable, "-m", __name__, str(file), backend, str(seconds), str(log), only],
-        env=os.environ | {"BACKEND": "gloo", "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"},
+        env=os.environ
+        | {"BACKEND": "gloo", "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+        | {"DISTRIBUTED_TESTS_DEFAULT_TIMEOUT": str(int(seconds))},  # how long torch's tests wait for their ranks
         stdout=subprocess.PIPE,
         text=True,
         check=False,
@@ -71,7 +73,7 @@ def run_file(file: Path, backend: str, seconds: float, log: Path, only: str) -> 
     """Yield the name and the verdict of each test that makes a group of gloo, which is one of `backend` instead."""
     with tempfile.TemporaryDirectory() as folder:
         marker = Path(folder) / "has_group"
-        _prepare(backend, seconds, marker)
+        _prepare(backend, marker)
         for test in _tests(_module(file)):
             name = ".".join(test.id().split(".")[-2:])
             if only not in name:
@@ -82,19 +84,16 @@ def run_file(file: Path, backend: str, seconds: float, log: Path, only: str) -> 
                 yield name, verdict
 
 
-def _prepare(backend: str, seconds: float, marker: Path) -> None:
+def _prepare(backend: str, marker: Path) -> None:
     """Exchange gloo for the backend, wherever a test makes a group by the name or the class; note that it did."""
     import torch
     from torch.distributed import distributed_c10d as c10d
-    from torch.testing._internal import common_distributed
 
     import ringlet.torch
 
     torch.set_num_threads(1)
     # Forked ranks start at once, with the exchange; spawned ones would import torch again.
     multiprocessing.context._concrete_contexts["spawn"] = multiprocessing.get_context("fork")  # type: ignore[attr-defined]
-    common_distributed.TIMEOUT_DEFAULT = int(seconds)
-    common_distributed.TIMEOUT_OVERRIDE.clear()
     make_group: Callable[..., Any] = c10d._new_process_group_helper
     gloo = c10d.ProcessGroupGloo
 

@@ -307,6 +307,19 @@ def test_options_of_another_backend_are_refused():
         dist.init_process_group("ringlet", store=dist.HashStore(), rank=0, world_size=1, pg_options="fast")
 
 
+def test_a_backend_for_each_device_is_accepted_and_ringlet_takes_the_group():
+    importlib.import_module("ringlet.torch")
+    dist.init_process_group("cpu:ringlet,cuda:nccl", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        x = torch.ones(2)
+        dist.all_reduce(x)
+        assert dist.get_backend() == "cpu:ringlet,cuda:nccl"
+        with pytest.raises(ValueError, match="a tensor on meta: the backend ringlet moves tensors in CPU memory"):
+            dist.all_reduce(x.to("meta"))
+    finally:
+        dist.destroy_process_group()
+
+
 class _Barriers:
     """A process group as far as `monitored_barrier` needs it."""
 
