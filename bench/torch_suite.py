@@ -2,7 +2,8 @@
 
 Run as ``python -m bench.torch_suite --backend ringlet``; it needs torch and expecttest. They are the tests of
 collectives, point to point, groups and DistributedDataParallel that PyTorch runs for gloo on CPU. Every test runs in
-processes forked for it; it passes if all of them do.
+processes forked for it; it passes if all of them do. ``--checkout FOLDER FILE...`` runs files of tests that torch does
+not bring along instead, over both backends (`torch_checkout`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+
+from bench.torch_checkout import compare
 
 __all__ = ["main"]
 
@@ -110,7 +113,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=60.0, help="for each test")
     parser.add_argument("--only", default="test_", help="the beginning of the names of tests")
     parser.add_argument("--log", type=Path, default=Path(os.devnull), help="file for what the ranks print")
+    parser.add_argument("--checkout", type=Path, help="of PyTorch; --log is a folder then, --only part of a name")
+    parser.add_argument("files", nargs="*", help="of the checkout, below test/distributed")
     options = parser.parse_args(arguments)
+    if options.checkout:
+        compare(options.checkout, options.files, options.seconds, options.only, options.log)
+        return 0
     with tempfile.TemporaryDirectory() as folder:
         suite = _suite(options.ranks, folder)
         case = type("Case", (suite.DistributedTest._DistTestBase, suite.TestDistBackend), {})

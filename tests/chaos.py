@@ -36,6 +36,7 @@ KINDS = {
     "launch": "tests.launcher.launch_chaos",
     "coordinator": "tests.coordinator.chaos",
     "saves": "tests.train.chaos",
+    "torch": "tests.frameworks.chaos",
 }
 _LEFT_SECONDS = 30.0
 _PR_SET_CHILD_SUBREAPER = 36  # <linux/prctl.h>

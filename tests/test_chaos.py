@@ -9,11 +9,10 @@ import os
 
 import pytest
 
-from tests.chaos import KINDS
 from tests.processes.harness import Processes
 
 KILLS = int(os.environ.get("RINGLET_KILLS", "100"))
-# So many jobs of each kind for 100 kills: those that take longer are fewer.
+# So many jobs of each kind for 100 kills: those that take longer are fewer. Those of torch are in tests/frameworks.
 JOBS = {"processes": 35, "strategies": 7, "launcher": 7, "launch": 4, "coordinator": 5, "saves": 11}
 MOST_SECONDS = max(600, 18 * KILLS)
 
@@ -25,7 +24,7 @@ tell(run(sys.argv[1], int(sys.argv[2])))
 
 
 @pytest.mark.timeout(MOST_SECONDS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", JOBS)
 def test_a_disturbed_job_names_the_cause_returns_no_wrong_value_and_leaves_nothing(kind):
     with Processes() as processes:
         driver = processes.start(DRIVER, kind, max(JOBS[kind] * KILLS // 100, 1))

@@ -74,14 +74,21 @@ def layouts(rank, size):
         dist.all_reduce(x)
         equal(x, torch.full(shape, float(size)))
     parameter = torch.nn.Parameter(torch.ones(3))
+    part = parameter.split(1)[0]
     before = parameter._version
     dist.all_reduce(parameter)
+    dist.broadcast(parameter, 0)
     assert parameter.sum() == 3 * size
-    assert parameter._version > before
+    assert parameter._version == before  # as with gloo: autograd does not see the change, and views stay valid
+    assert part * 2 == 2 * size
     many = [torch.ones(3), torch.full((2, 2), 2.0)]
     with pytest.warns(FutureWarning):
         dist.all_reduce_coalesced(many)
     equal(many[1], torch.full((2, 2), 2.0 * size))
+    twice = 2 * [torch.ones(2)]
+    with pytest.warns(FutureWarning):
+        dist.all_reduce_coalesced(twice)
+    equal(twice[0], torch.full((2,), float(size)))
     with dist._coalescing_manager():
         for x in many:
             dist.all_reduce(x)
@@ -186,6 +193,27 @@ def scatters(rank, size):
 
 def test_reduce_and_reduce_scatter():
     assert run_ranks(scatters, 3) == [True] * 3
+
+
+def sparse_sums(rank, size):
+    dense = torch.zeros(5, 2).index_fill(0, torch.tensor([rank, rank + 1]), rank + 1.0)
+    expected = torch.tensor([[1.0], [3.0], [5.0], [3.0], [0.0]]).expand(5, 2)
+    for dtype in ("float32", "float64", "bfloat16", "int64"):
+        for dimensions in (1, 2):
+            x = dense.to(getattr(torch, dtype)).to_sparse(dimensions)
+            dist.all_reduce(x)
+            equal(x.to_dense(), expected.to(x.dtype))
+    nothing = torch.sparse_coo_tensor(size=(3,))
+    assert dist.all_reduce(nothing, async_op=True).wait()
+    assert nothing.to_dense().tolist() == [0, 0, 0]
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Embedding(5, 2, sparse=True))
+    model(torch.tensor([rank, rank + 1])).sum().backward()
+    equal(model.module.weight.grad.to_dense(), torch.tensor([1.0, 2, 2, 1, 0])[:, None].expand(5, 2) / size)
+    return True
+
+
+def test_sums_of_sparse_tensors_and_of_sparse_gradients():
+    assert run_ranks(sparse_sums, 3) == [True] * 3
 
 
 def asynchronous(rank, size):

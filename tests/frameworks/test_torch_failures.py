@@ -62,7 +62,11 @@ def wrong_calls(rank, size):
         (torch.zeros(2, 2).to_sparse(), "to_dense"),
         (torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8), "dequantize"),
     ):
-        for call in (dist.all_reduce, lambda x: dist.broadcast(x, 0), lambda x: dist.send(x, 1 - rank)):
+        for call in (
+            lambda x: dist.all_reduce(x, dist.ReduceOp.MAX),
+            lambda x: dist.broadcast(x, 0),
+            lambda x: dist.send(x, 1 - rank),
+        ):
             with pytest.raises(ValueError, match=said):
                 call(tensor)
     with pytest.raises(ValueError, match="AND does not support float32"):
@@ -73,6 +77,25 @@ def wrong_calls(rank, size):
         dist.all_gather_single(torch.zeros(3), torch.zeros(2))
     with pytest.raises(ValueError, match="output_split_sizes"):
         dist.all_to_all_single(torch.zeros(3), torch.zeros(4), [1, 1], [2, 2])
+    group, x, y = dist.group.WORLD, torch.zeros(1), torch.zeros(1, dtype=torch.float64)
+    for call, said in (
+        (lambda: group.allreduce([x, x]), "all_reduce got a list of 2: pass one tensor"),
+        (lambda: group.allreduce_coalesced([]), "all_reduce_coalesced got 0 tensors"),
+        (lambda: group.broadcast(x, root=-1), "broadcast got the root -1: expected a rank from 0 to 1"),
+        (lambda: group.broadcast([], root=0), "broadcast got a list of 0"),
+        (lambda: group.allgather([[x, x]], [x, x]), "all_gather got a list of 2"),
+        (lambda: group.allgather([[x, y]], [x]), "all_gather got tensors of torch.float32 and torch.float64"),
+        (lambda: group.allgather_coalesced([[x], [y]], [x]), "all_gather_coalesced got tensors of torch.float32 and"),
+        (lambda: group.gather([[x, y]], [x], root=rank), "gather got tensors of torch.float32 and torch.float64"),
+        (lambda: group.gather([], [x], root=rank), "gather got 0 output tensors"),
+        (lambda: group.scatter([x], [[x, x]], root=1 - rank), f"scatter got input tensors on rank {rank}: pass them"),
+        (lambda: group.alltoall([x, x], [y, y]), "all_to_all got tensors of torch.float32 and torch.float64"),
+        (lambda: group.alltoall_base(x, y, [1, 0], [1, 0]), "all_to_all got tensors of torch.float32 and"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            call()
+    with pytest.raises(ValueError, match="another rank has other dimensions"):
+        dist.all_reduce(torch.ones(2, 3 + rank).to_sparse())
     dist.all_reduce(torch.ones(1))  # the group is usable
     with pytest.raises(NotImplementedError, match="timeout="):
         dist.group.WORLD.set_timeout(timedelta(seconds=3))
@@ -283,6 +306,19 @@ def test_an_older_torch_is_refused(monkeypatch):
 def test_options_of_another_backend_are_refused():
     with pytest.raises(ValueError, match="pg_options is 'fast': the backend ringlet has no options"):
         dist.init_process_group("ringlet", store=dist.HashStore(), rank=0, world_size=1, pg_options="fast")
+
+
+def test_a_backend_for_each_device_is_accepted_and_ringlet_takes_the_group():
+    importlib.import_module("ringlet.torch")
+    dist.init_process_group("cpu:ringlet,cuda:nccl", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        x = torch.ones(2)
+        dist.all_reduce(x)
+        assert dist.get_backend() == "cpu:ringlet,cuda:nccl"
+        with pytest.raises(ValueError, match="a tensor on meta: the backend ringlet moves tensors in CPU memory"):
+            dist.all_reduce(x.to("meta"))
+    finally:
+        dist.destroy_process_group()
 
 
 class _Barriers:

@@ -14,6 +14,7 @@ from torch.distributed import ReduceOp
 from ringlet.collectives import Member
 from ringlet.collectives.operation_queue import OperationQueue
 from ringlet.errors import InvalidArgumentError
+from ringlet.torch.sparse_sums import all_reduce_sparse
 from ringlet.torch.tensors import Flat, Reduction, checked, copy_parts, item_count, joined, reduction_of
 from ringlet.torch.works import RingletWork, translated
 
@@ -45,13 +46,20 @@ class CollectiveCalls:
     def allreduce(self, tensors: Any, opts: Any = None, timeout: Any = None) -> RingletWork:
         """Combine the tensors of all ranks in place."""
         tensors = listed(tensors)
-        inputs = checked(tensors, "all_reduce")
+        if len(tensors) == 1 and tensors[0].layout is torch.sparse_coo and _op(opts) == ReduceOp.SUM:
+            return self._run("all_reduce", partial(all_reduce_sparse, self._member, tensors[0]), tensors, opts)
+        tensor = _one(checked(tensors, "all_reduce"), "all_reduce")
+        reduction = reduction_of(_op(opts), tensor.dtype, self._size)
+        return self._run("all_reduce", partial(self._all_reduce, tensor, reduction), tensors, opts)
+
+    def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> RingletWork:
+        """Combine each of several tensors of all ranks in place."""
+        inputs = checked(tensors, "all_reduce_coalesced")
         reductions = [reduction_of(_op(opts), tensor.dtype, self._size) for tensor in inputs]
-        if len(inputs) == 1:
-            return self._run("all_reduce", partial(self._all_reduce, inputs[0], reductions[0]), tensors, opts)
-        if len({reduction.op for reduction in reductions}) > 1:
+        if len({reduction.op for reduction in reductions}) != 1:
             raise InvalidArgumentError(
-                "all_reduce got tensors of dtypes that need different operations: call it for each tensor."
+                f"all_reduce_coalesced got {len(inputs)} tensors: expected one or more, of one kind of dtype. Call "
+                "all_reduce for each."
             )
         return self._run("all_reduce", partial(self._all_reduce_many, inputs, reductions), tensors, opts)
 
@@ -63,17 +71,18 @@ class CollectiveCalls:
 
     def _all_reduce_many(self, tensors: list[Any], reductions: list[Reduction]) -> None:
         combined = [reduction.input(tensor) for reduction, tensor in zip(reductions, tensors, strict=True)]
+        for index, tensor in enumerate(combined):
+            if any(tensor.data_ptr() == other.data_ptr() for other in combined[:index]):  # passed twice
+                combined[index] = tensor.clone()
         arrays = [reduction.array(tensor) for reduction, tensor in zip(reductions, combined, strict=True)]
         self._member.all_reduce_many(arrays, reductions[0].op, outs=arrays)
         for reduction, result, tensor in zip(reductions, combined, tensors, strict=True):
             reduction.finish(result, tensor)
 
-    allreduce_coalesced = allreduce
-
     def reduce(self, tensors: Any, opts: Any = None, op: Any = ReduceOp.SUM, timeout: Any = None) -> RingletWork:
         """Combine the tensors of all ranks on the root."""
-        tensors, root = listed(tensors), _root(opts)
-        (tensor,) = checked(tensors, "reduce")
+        tensors, root = listed(tensors), self._root("reduce", opts)
+        tensor = _one(checked(tensors, "reduce"), "reduce")
         reduction = reduction_of(getattr(opts, "reduceOp", op), tensor.dtype, self._size)
 
         def run() -> None:
@@ -87,10 +96,9 @@ class CollectiveCalls:
 
     def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None, timeout: Any = None) -> RingletWork:
         """Combine the tensor lists of all ranks; this rank receives the element at its position."""
-        (output,) = outputs = checked(listed(outputs), "reduce_scatter")
-        (parts,) = inputs if isinstance(inputs[0], (list, tuple)) else [inputs]
-        parts = checked(parts, "reduce_scatter")
-        self._check_count(len(parts), "reduce_scatter", "input tensors")
+        outputs = checked(listed(outputs), "reduce_scatter")
+        output = _one(outputs, "reduce_scatter")
+        parts = self._parts("reduce_scatter", "input tensors", inputs, output)
         reduction = reduction_of(_op(opts), output.dtype, self._size)
         is_even = len({part.numel() for part in parts}) == 1
 
@@ -141,25 +149,21 @@ class CollectiveCalls:
     # --- data movement ------------------------------------------------------------------------------------------------
 
     def broadcast(self, tensors: Any, opts: Any = None, timeout: Any = None, root: int = 0) -> RingletWork:
-        """Send the root's tensors to all ranks."""
-        tensors, root = listed(tensors), _root(opts, root)
-        inputs = checked(tensors, "broadcast")
+        """Send the root's tensor to all ranks."""
+        tensors, root = listed(tensors), self._root("broadcast", opts, root)
+        tensor = _one(checked(tensors, "broadcast"), "broadcast")
 
         def run() -> None:
-            flats = [Flat(tensor) for tensor in inputs]
-            arrays = [flat.array for flat in flats]
-            self._member.broadcast_many(arrays, root, outs=arrays)
-            for flat in flats:
-                flat.store()
+            flat = Flat(tensor)
+            self._member.broadcast(flat.array, root, out=flat.array)
+            flat.store()
 
         return self._run("broadcast", run, tensors, opts)
 
     def allgather(self, outputs: Any, inputs: Any, opts: Any = None, timeout: Any = None) -> RingletWork:
         """Send the tensor of each rank to all ranks, as a list of tensors; sizes may differ."""
-        (tensor,) = checked(listed(inputs), "all_gather")
-        (parts,) = outputs if isinstance(outputs[0], (list, tuple)) else [outputs]
-        parts = checked(parts, "all_gather")
-        self._check_count(len(parts), "all_gather", "output tensors")
+        tensor = _one(checked(listed(inputs), "all_gather"), "all_gather")
+        parts = self._parts("all_gather", "output tensors", outputs, tensor)
         self._check_size("all_gather", "the output of this rank", parts[self._rank], tensor.numel())
 
         def run() -> None:
@@ -195,7 +199,10 @@ class CollectiveCalls:
         """Send several tensors of each rank to all ranks; `outputs` has one list for each rank."""
         self._check_count(len(outputs), "all_gather_coalesced", "output lists")
         tensors = checked(inputs, "all_gather_coalesced")
-        lists = [checked(parts, "all_gather_coalesced") for parts in zip(*outputs, strict=True)]
+        lists = [
+            self._parts("all_gather_coalesced", "output tensors", parts, tensor)
+            for parts, tensor in zip(zip(*outputs, strict=True), tensors, strict=True)
+        ]
 
         def run() -> None:
             for tensor, parts in zip(tensors, lists, strict=True):
@@ -205,13 +212,9 @@ class CollectiveCalls:
 
     def gather(self, outputs: Any, inputs: Any, opts: Any = None, timeout: Any = None, root: int = 0) -> RingletWork:
         """Send the tensor of each rank to the root."""
-        root = _root(opts, root)
-        (tensor,) = checked(listed(inputs), "gather")
-        parts = []
-        if root == self._rank:
-            (parts,) = outputs if isinstance(outputs[0], (list, tuple)) else [outputs]
-            parts = checked(parts, "gather")
-            self._check_count(len(parts), "gather", "output tensors")
+        root = self._root("gather", opts, root)
+        tensor = _one(checked(listed(inputs), "gather"), "gather")
+        parts = self._parts("gather", "output tensors", outputs, tensor, root)
 
         def run() -> None:
             received = self._exchange_counts([item_count(tensor) if rank == root else 0 for rank in range(self._size)])
@@ -224,13 +227,10 @@ class CollectiveCalls:
 
     def scatter(self, outputs: Any, inputs: Any, opts: Any = None, timeout: Any = None, root: int = 0) -> RingletWork:
         """Send each rank its tensor of the root's list."""
-        root = _root(opts, root)
-        (output,) = checked(listed(outputs), "scatter")
-        parts = []
-        if root == self._rank:
-            (parts,) = inputs if isinstance(inputs[0], (list, tuple)) else [inputs]
-            parts = checked(parts, "scatter")
-            self._check_count(len(parts), "scatter", "input tensors")
+        root = self._root("scatter", opts, root)
+        output = _one(checked(listed(outputs), "scatter"), "scatter")
+        parts = self._parts("scatter", "input tensors", inputs, output, root)
+        if parts:
             self._check_size("scatter", "the output of this rank", output, parts[root].numel())
 
         def run() -> None:
@@ -255,6 +255,7 @@ class CollectiveCalls:
     ) -> RingletWork:
         """Send block d of each rank's tensor to rank d; blocks are rows of the first dimension."""
         (checked_output, checked_input) = checked([output, tensor], "all_to_all")
+        _check_dtypes("all_to_all", [checked_output, checked_input])
         sent = self._counts("input_split_sizes", checked_input, input_sizes)
         expected = self._counts("output_split_sizes", checked_output, output_sizes)
 
@@ -272,6 +273,7 @@ class CollectiveCalls:
         parts, tensors = checked(outputs, "all_to_all"), checked(inputs, "all_to_all")
         self._check_count(len(parts), "all_to_all", "output tensors")
         self._check_count(len(tensors), "all_to_all", "input tensors")
+        _check_dtypes("all_to_all", [*parts, *tensors])
         sent = [item_count(each) for each in tensors]
 
         def run() -> None:
@@ -301,6 +303,23 @@ class CollectiveCalls:
 
     # --- checks -------------------------------------------------------------------------------------------------------
 
+    def _root(self, call: str, opts: Any, root: int = 0) -> int:
+        root = opts if isinstance(opts, int) else int(getattr(opts, "rootRank", root))
+        if not 0 <= root < self._size:
+            raise InvalidArgumentError(f"{call} got the root {root}: expected a rank from 0 to {self._size - 1}.")
+        return root
+
+    def _parts(self, call: str, what: str, lists: Any, tensor: Any, root: int | None = None) -> list[Any]:
+        """Return the tensors for each rank, which torch passes as a list in a list; none if not on the root."""
+        if root not in (None, self._rank):
+            if lists:
+                raise InvalidArgumentError(f"{call} got {what} on rank {self._rank}: pass them on the root, {root}.")
+            return []
+        parts = checked(_one(lists, call) if lists and isinstance(lists[0], (list, tuple)) else lists, call)
+        self._check_count(len(parts), call, what)
+        _check_dtypes(call, [tensor, *parts])
+        return parts
+
     def _check_count(self, count: int, call: str, what: str) -> None:
         if count != self._size:
             raise InvalidArgumentError(f"{call} got {count} {what}: expected one for each of {self._size} ranks.")
@@ -310,8 +329,7 @@ class CollectiveCalls:
             raise InvalidArgumentError(f"{call}: {what} has {tensor.numel()} elements, expected {size}.")
 
     def _check_sizes(self, call: str, whole: Any, block: Any) -> None:
-        if whole.dtype != block.dtype:
-            raise InvalidArgumentError(f"{call} got tensors of {whole.dtype} and {block.dtype}: pass one dtype.")
+        _check_dtypes(call, [whole, block])
         self._check_size(call, "the whole tensor", whole, block.numel() * self._size)
 
     def _exchange_counts(self, sent: Sequence[int]) -> list[int]:
@@ -357,5 +375,12 @@ def _op(opts: Any) -> Any:
     return ReduceOp.SUM if opts is None else getattr(opts, "reduceOp", opts)
 
 
-def _root(opts: Any, root: int = 0) -> int:
-    return opts if isinstance(opts, int) else int(getattr(opts, "rootRank", root))
+def _one(tensors: Any, call: str) -> Any:
+    if len(tensors) != 1:
+        raise InvalidArgumentError(f"{call} got a list of {len(tensors)}: pass one tensor, and call it for each.")
+    return tensors[0]
+
+
+def _check_dtypes(call: str, tensors: Iterable[Any]) -> None:
+    if len(dtypes := {str(tensor.dtype) for tensor in tensors}) > 1:
+        raise InvalidArgumentError(f"{call} got tensors of {' and '.join(sorted(dtypes))}: pass one dtype.")

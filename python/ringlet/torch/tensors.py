@@ -66,8 +66,8 @@ def checked(tensors: Sequence[Any], call: str) -> list[Any]:
             )
         if tensor.layout is not torch.strided:
             raise InvalidArgumentError(
-                f"{call} got a tensor of layout {tensor.layout}: the backend ringlet supports strided tensors "
-                "only. Pass x.to_dense(); for gradients of torch.nn.Embedding use sparse=False, or the backend gloo."
+                f"{call} got a tensor of layout {tensor.layout}: the backend ringlet moves strided tensors, and sums "
+                "sparse_coo tensors in all_reduce. Pass x.to_dense()."
             )
         if tensor.is_quantized:
             raise InvalidArgumentError(f"{call} got a quantized tensor: pass x.int_repr(), or x.dequantize().")
@@ -107,8 +107,6 @@ class Flat:
         """Finish a write to the array: if it is a copy, copy it back; else increment the tensor's version."""
         if self._copy is not None:
             _copy(self._copy, self._tensor)
-        elif not self._tensor.is_inference():
-            torch.autograd.graph.increment_version(self._tensor)
 
 
 def as_array(flat: Any, as_bytes: bool = False) -> Array:
@@ -202,8 +200,6 @@ class Reduction:
             array //= self._divisor
         if result is not out:
             _copy(result.view(out.shape), out)
-        elif not out.is_inference():
-            torch.autograd.graph.increment_version(out)
 
 
 _reduction = lru_cache(Reduction)
