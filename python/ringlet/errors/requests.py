@@ -63,7 +63,7 @@ class OutOfRangeError(LookupError):
     >>> import ringlet
     >>> iter(ringlet.data.Dataset.range(0)).get_next()
     Traceback (most recent call last):
-    ringlet.errors.OutOfRangeError: end of the dataset: create a new iterator to read it again
+    ringlet.errors.OutOfRangeError: end of the dataset. Create a new iterator to read the dataset again.
     """
 
 

@@ -23,7 +23,7 @@ def test_it_is_a_distributed_dataset_that_is_not_built():
     for name in ("cardinality", "element_spec"):
         with pytest.raises(ValueError, match=f"{name} of a dataset that is not built"):
             getattr(dataset, name)
-    with pytest.raises(AttributeError, match="transform the dataset before"):
+    with pytest.raises(AttributeError, match="Transform the dataset before"):
         dataset.map  # noqa: B018
     assert repr(dataset) == "<DatasetForWorkers>"
 

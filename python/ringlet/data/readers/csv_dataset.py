@@ -42,7 +42,8 @@ class CsvDataset(FileDataset):
 
     Parameters
     ----------
-    filenames : str, path, sequence of these, or Dataset of names record_defaults : sequence
+    filenames : str, path, sequence of these, or Dataset of names
+    record_defaults : sequence
         One item for each column that is read. A dtype (float32, float64, int32, int64, or ``str`` or ``bytes`` for
         text) makes a column whose fields must not be empty. A value, or a list of one value, is the default for empty
         fields and determines the dtype of the column.

@@ -21,7 +21,8 @@ class FixedLengthRecordDataset(FileDataset):
 
     Parameters
     ----------
-    filenames : str, path, sequence of these, or Dataset of names record_bytes : int
+    filenames : str, path, sequence of these, or Dataset of names
+    record_bytes : int
         Length of every record.
     header_bytes : int, optional
         Number of bytes to skip at the start of each file. By default, zero.

@@ -24,7 +24,8 @@ class TextLineDataset(FileDataset):
 
     Parameters
     ----------
-    filenames : str, path, sequence of these, or Dataset of names compression_type : str, optional
+    filenames : str, path, sequence of these, or Dataset of names
+    compression_type : str, optional
         ``"GZIP"`` or ``"ZLIB"``; None or empty for files that are not compressed.
     buffer_size : int, optional
         Number of bytes to read at a time; None means 256 KiB. Longer lines use as much memory as needed.

@@ -30,7 +30,8 @@ class TFRecordDataset(FileDataset):
 
     Parameters
     ----------
-    filenames : str, path, sequence of these, or Dataset of names compression_type : str, optional
+    filenames : str, path, sequence of these, or Dataset of names
+    compression_type : str, optional
         ``"GZIP"`` or ``"ZLIB"``; None or empty for files that are not compressed. Any other text means no compression
         and logs a warning, as in TensorFlow.
     buffer_size : int, optional
