@@ -168,8 +168,10 @@ class Round:
         return self._stall() if self.event == "stall ps" else ""
 
     def _raise(self) -> str:
-        values = [self.coordinator.schedule(divmod, args=(1, 0 if i == 20 else 1)) for i in range(CALLS)]
+        values = []
         try:
+            for i in range(CALLS):  # raises, too, if the error comes before the last call
+                values.append(self.coordinator.schedule(divmod, args=(1, 0 if i == 20 else 1)))
             self.coordinator.join()
         except ZeroDivisionError as error:
             for value in values:

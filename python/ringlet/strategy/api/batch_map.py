@@ -159,6 +159,6 @@ def _join(column: Sequence[Any]) -> Any:
     except ValueError as error:
         raise ValueError(
             f"the results of {len(column)} batches cannot be joined along axis 0: {error}. The function is called with "
-            "a batch of rows: return an array with a row for each, as np.array([fn(row) for row in batch]) does, or for "
-            "one result of each batch np.array([result])"
+            "a batch of rows: return an array with one row for each, such as np.array([fn(row) for row in batch]), or "
+            "np.array([result]) for one result per batch"
         ) from error
