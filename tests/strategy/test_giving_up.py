@@ -207,7 +207,7 @@ def test_ctrl_c_does_not_wait_for_a_replica_that_does_not_return(capfd):
         strategy.run(step)
     [line] = capfd.readouterr().err.splitlines()
     assert line.startswith("ringlet: strategy.run was interrupted while replica 1 is in wait (")
-    with pytest.raises(FailedPreconditionError, match=r"has raised while replica 1 is in wait .*Wait for it"):
+    with pytest.raises(FailedPreconditionError, match=r"has raised while replica 1 is in wait .*Wait for them"):
         strategy.run(lambda: None)
     may_end.set()
     assert_usable(strategy)

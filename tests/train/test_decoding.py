@@ -68,5 +68,5 @@ def test_a_class_comes_from_the_program_and_never_from_the_file(file):
 
 def test_an_object_of_other_fields_tells_no_class():
     assert rebuilt(Frozen(0.1), {"rate": 0.2}, Kind.DATACLASS) == Frozen(0.2)
-    with pytest.raises(ValueError, match="the fields a, and the program has one with rate"):
+    with pytest.raises(ValueError, match="the fields a, but the program has one with rate"):
         rebuilt(Frozen(0.1), {"a": 1}, Kind.DATACLASS)

@@ -168,7 +168,7 @@ def test_what_has_no_state_is_refused_by_its_place(tmp_path):
 def test_what_contains_itself_is_refused(tmp_path):
     loop = [1]
     loop.append({"again": loop})
-    with pytest.raises(ValueError, match="contain itself"):
+    with pytest.raises(ValueError, match="contains itself"):
         Checkpoint(loop=loop).save(tmp_path / "ckpt")
 
 

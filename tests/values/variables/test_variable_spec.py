@@ -45,7 +45,7 @@ def test_the_name_of_a_variable_is_the_one_that_was_given(given, name):
 
 
 def test_a_name_is_text():
-    with pytest.raises(ValueError, match=r"must be a string: .* got 3"):
+    with pytest.raises(ValueError, match=r"must be a string, got 3"):
         Variable(1.0, name=3)
 
 

@@ -184,8 +184,8 @@ class ShardedVariable(RowReader, ScatterUpdates):
     def _refuse_row(self, number: int) -> NoReturn:
         row = number + self.shape[0] if number < 0 else number
         raise IndexError(
-            f"ShardedVariable: slice index {row} of dimension 0 out of bounds: the index is {number}, but there are "
-            f"{self.shape[0]} rows"
+            f"ShardedVariable: slice index {row} of dimension 0 out of bounds: there are {self.shape[0]} rows, but "
+            f"the index is {number}"
         )
 
     def _as_array_type(self, array: Array) -> Any:
