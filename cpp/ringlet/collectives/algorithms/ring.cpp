@@ -42,7 +42,7 @@ class RingPart {
     std::size_t size;
   };
 
-  // The piece that starts its way at `index` ranks to the left of this one.
+  // The piece that starts `index` ranks to the left of this rank.
   Piece piece_left_by(std::size_t index) const {
     const std::size_t number = (rank_ + num_ranks_ - index % num_ranks_) % num_ranks_;
     const std::size_t begin = number * segment_size_ / num_ranks_;
@@ -50,7 +50,7 @@ class RingPart {
   }
   int left_neighbour() const { return static_cast<int>((rank_ + num_ranks_ - 1) % num_ranks_); }
 
-  // Where partial results live: in the results themselves, or in scratch where results have another type.
+  // Memory of partial results: the results themselves, or scratch if results have another type.
   std::byte* partial_of(int rank) const {
     if (call_.result_dtype(part_) != partial_dtype_) return round_.result_of(0, call_.buffers.size() + index_);
     return result_of(rank);
@@ -84,7 +84,7 @@ class RingPart {
   }
 
   // No rank overwrites a piece that its right neighbour still reads: starting step k needs k steps done on the left,
-  // hence k - P + 2 on the right, and what is written in step k was last read there in step k - P + 1.
+  // hence k - P + 2 on the right, and the piece written in step k was last read on the right in step k - P + 1.
   void all_gather() {
     for (std::size_t step = 1; step < num_ranks_; ++step) {
       const Piece piece = piece_left_by(num_ranks_ + step - 1);  // finished by the rank `step` places to the left
@@ -122,7 +122,7 @@ Results ring_all_reduce(Round& round) {
   round.arrive_for_work();
   if (!is_shared) check_overlap(round);
   for (std::size_t index = 0; index < call.buffers.size(); ++index) RingPart(round, index).run();
-  // A neighbour may still read this rank's buffers: the next arrival of all ranks would come too late.
+  // A neighbour may still read this rank's buffers; waiting for the next arrival would be too late.
   for (int rank = 0; rank < round.num_ranks(); ++rank) round.wait_for_steps(rank, round.mine().ring_steps);
   if (round.is_between_processes()) round.leave_work();
   Results results = round.take_results(0);

@@ -1,9 +1,9 @@
-// RING: the textbook algorithm, neighbour traffic only.
+// RING: the standard ring algorithm, with traffic between neighbours only.
 //
 // A part is cut into segments of P pieces, piece c starting at element c*n/P of a segment of n. In step s of the
-// reduce-scatter, rank r adds its own piece (r - s) mod P to what its left neighbour has of it, so after P - 1 steps
-// rank r holds the sum of piece (r + 1) mod P. In P - 1 more steps the sums travel round the ring once (all-gather).
-// With one shared result the partial sums stay in place and the second half is not needed.
+// reduce-scatter, rank r adds its own piece (r - s) mod P to the left neighbour's partial sum of the piece, so after P
+// - 1 steps rank r holds the sum of piece (r + 1) mod P. In P - 1 more steps the sums travel round the ring once
+// (all-gather). With one shared result the partial sums stay in place and the second half is not needed.
 #pragma once
 
 #include <cstddef>
