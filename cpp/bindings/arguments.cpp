@@ -10,21 +10,21 @@ namespace ringlet::bindings {
 
 namespace {
 
-// Tuples, so that no other thread takes an array away meanwhile.
+// Tuples, so that no other thread can remove an array during the call.
 py::tuple tuple_of(const py::object& arrays) {
   if (arrays.is_none()) return py::tuple();
   if (!py::isinstance<py::sequence>(arrays)) throw Unusable();
   return py::tuple(arrays);
 }
 
-// Whether an object is a number of Python's or NumPy's, which stands for an array without dimensions.
+// Whether an object is a Python or NumPy number, which counts as an array without dimensions.
 bool is_scalar(PyObject* object) {
   static PyObject* const generic = py::object(py::module_::import("numpy").attr("generic")).release().ptr();
   return PyFloat_CheckExact(object) || PyLong_CheckExact(object) || PyBool_Check(object) ||
          PyComplex_CheckExact(object) || PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(generic));
 }
 
-// The same with an array in the place of every number.
+// The arrays as a tuple, with every number replaced by an array.
 py::tuple arrays_of(const py::object& given) {
   py::tuple arrays = tuple_of(given);
   const std::size_t size = arrays.size();
@@ -49,7 +49,7 @@ Arguments::Arguments(const py::object& arrays, const py::object& outs, const cor
     buffers_.push_back(buffer_of(array));
     num_dims += buffers_.back().shape.size();
   }
-  // An array's shape may be assigned to while the call runs without the interpreter.
+  // Another thread may assign to an array's shape while the call runs without the interpreter.
   dims_.reserve(num_dims);
   for (collectives::Buffer& buffer : buffers_) {
     const std::size_t first = dims_.size();
@@ -75,7 +75,8 @@ void Arguments::check_memory() const {
 
 void throw_changed() {
   throw core::ArgumentError(
-      "an array of a plan was given other memory, or an out made read-only, after the plan was made: make a new plan.");
+      "the memory of an array of a plan was replaced, or an out made read-only, after the plan was made: make a new "
+      "plan.");
 }
 
 Argument::Argument(py::object array) : array_(std::move(array)) {

@@ -16,14 +16,14 @@ namespace ringlet::bindings {
 // Arrays, and outputs of their shapes, kept alive while a call runs and described for the core.
 class Arguments {
  public:
-  // Either may be None. Outputs have the dtypes that `op` gives; null: those of the arrays.
+  // Either may be None. `op` determines the dtypes of outputs; if null, they are the dtypes of the arrays.
   Arguments(const pybind11::object& arrays, const pybind11::object& outs, const core::Op* op);
   Arguments(const Arguments&) = delete;
   Arguments& operator=(const Arguments&) = delete;
 
   const std::vector<collectives::Buffer>& buffers() const noexcept { return buffers_; }
   pybind11::list outputs() const { return pybind11::list(outputs_); }
-  // Throws ArgumentError if an array was given other memory, or an output made read-only, since this was made.
+  // Throws ArgumentError if the memory of an array was replaced, or an output made read-only, since construction.
   void check_memory() const;
 
  private:
@@ -33,10 +33,10 @@ class Arguments {
   std::vector<std::int64_t> dims_;
 };
 
-// Error of a plan whose arrays have changed.
+// Throws the error of a plan whose arrays have changed.
 [[noreturn]] void throw_changed();
 
-// One array, and an output whose shape may differ from its own.
+// One array, and an output whose shape may differ from the array's.
 class Argument {
  public:
   explicit Argument(pybind11::object array);
@@ -49,8 +49,7 @@ class Argument {
   static constexpr std::ptrdiff_t kApart = -1;
 
   // Takes an output, unless it is None, of this dtype and shape; the length of `free_dim` is free. It shares no memory
-  // with the array, but that it may lie at `inside` bytes within the array, or hold the array at `around` bytes within
-  // itself.
+  // with the array, except that it may lie at byte `inside` of the array, or contain the array at byte `around`.
   void set_output(pybind11::object out, core::DType dtype, std::span<const std::int64_t> shape,
                   std::size_t free_dim = kNoDim, std::ptrdiff_t inside = kApart, std::ptrdiff_t around = kApart);
 
@@ -58,7 +57,7 @@ class Argument {
   // The shape with another length of one dimension.
   std::vector<std::int64_t> shape_with(std::size_t dim, std::int64_t length) const;
 
-  // The output, or an array on the block that came instead of it.
+  // The output, or an array on the block of `results` if there is no output.
   pybind11::object take(collectives::Results results, core::DType dtype, std::span<const std::int64_t> shape) const;
 
  private:

@@ -23,7 +23,7 @@ bool is_plain(const py::array& array) {
 }
 
 py::array array_of(py::handle object) {
-  // A subclass may mean more than its memory does.
+  // The meaning of a subclass may not be in its memory alone.
   if (Py_TYPE(object.ptr()) != Api::get().PyArray_Type_) throw Unusable();
   auto array = py::reinterpret_borrow<py::array>(object);
   if (!is_plain(array)) throw Unusable();
@@ -44,7 +44,7 @@ py::object owner_of(memory::Block block) {
   auto held = std::make_unique<memory::Block>(std::move(block));
   PyObject* const capsule = PyCapsule_New(held.get(), nullptr, release_block);
   if (capsule == nullptr) throw py::error_already_set();
-  held.release();  // the capsule has it now
+  held.release();  // now owned by the capsule
   return py::reinterpret_steal<py::object>(capsule);
 }
 

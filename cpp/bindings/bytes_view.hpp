@@ -10,7 +10,7 @@
 
 namespace ringlet::bindings {
 
-// Holds a contiguous buffer, which stays where it is for as long. Others may write to it meanwhile.
+// Holds a contiguous buffer, which does not move while held. Other threads may write to it.
 class BytesView {
  public:
   explicit BytesView(const pybind11::object& object) {
@@ -24,7 +24,7 @@ class BytesView {
     return {static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
   }
   std::span<const std::byte> part(std::size_t begin, std::size_t end) const {
-    if (begin > end || end > bytes().size()) throw core::ArgumentError("the part lies outside of the buffer");
+    if (begin > end || end > bytes().size()) throw core::ArgumentError("the range lies outside of the buffer");
     return bytes().subspan(begin, end - begin);
   }
 

@@ -26,7 +26,7 @@ using collectives::Group;
 using collectives::Results;
 using Shape = std::vector<std::int64_t>;
 
-// Runs `call(poll)` of a member without the interpreter.
+// Runs `call(poll)` of a member without holding the interpreter lock.
 template <class Call>
 Results results_of(const HeldMember& member, Call&& call) {
   Results results;
@@ -67,7 +67,7 @@ py::object reduce(HeldMember& member, py::object array, int op_number, int root,
   return argument.take(std::move(results), result, argument.buffer().shape);
 }
 
-// The shape of one of equal blocks along dimension 0.
+// The shape of each of the equal blocks along dimension 0.
 Shape block_shape(const Argument& argument, const HeldMember& member) {
   if (argument.buffer().shape.empty()) throw Unusable();
   return argument.shape_with(0, argument.buffer().shape[0] / member.group().num_ranks());
@@ -101,7 +101,7 @@ py::object exclusive_scan(HeldMember& member, py::object array, int op_number, p
   return argument.take(std::move(results), argument.buffer().dtype, argument.buffer().shape);
 }
 
-// The length along the axis of what a gather gave, from the records of all ranks.
+// The length of a gather's result along the axis, from the records of all ranks.
 std::int64_t gathered_length(const HeldMember& member, int axis) {
   std::int64_t length = 0;
   for (int rank = 0; rank < member.group().num_ranks(); ++rank) {
@@ -135,7 +135,7 @@ py::object gather_to(HeldMember& member, py::object array, int root, int axis, p
   return gather(member, std::move(array), root, axis, std::move(out));
 }
 
-// What the root of a scatter passes, with the rows for each rank.
+// The argument of the root of a scatter; `rows` receives the number of rows for each rank.
 Argument rows_to_scatter(const HeldMember& member, py::object array, py::object out, Shape& rows) {
   Argument argument(std::move(array));
   const Shape shape = block_shape(argument, member);
@@ -215,7 +215,7 @@ void end_series(HeldMember& member) { member.end_series(); }
 void depart(HeldMember& member, const std::string& reason) { member.depart(reason); }
 void rejoin(HeldMember& member) { member.rejoin(); }
 
-// The same for a member that is in use meanwhile.
+// The same for a method of a member, which is kept in use during the call.
 template <class Result, class... Args>
 auto in_use(Result (*call)(HeldMember&, Args...)) {
   return [call](HeldMember& member, Args... args) -> Result {

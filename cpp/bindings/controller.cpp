@@ -22,7 +22,7 @@ namespace {
 
 using collectives::Buffer;
 
-// Letting other threads run takes longer than to combine so many bytes.
+// Below this size, releasing the interpreter lock takes longer than combining the bytes.
 constexpr std::size_t kAtOnce = std::size_t{16} << 10;
 
 std::uintptr_t address(const void* data) { return reinterpret_cast<std::uintptr_t>(data); }
@@ -34,9 +34,9 @@ void check_apart(std::vector<const void*> inputs, std::size_t input_bytes, std::
   std::sort(outputs.begin(), outputs.end());
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     if (k > 0 && address(outputs[k]) < address(outputs[k - 1]) + output_bytes) {
-      throw core::ArgumentError("two of outs share memory: give every rank one of its own.");
+      throw core::ArgumentError("two arrays of outs share memory: give every rank its own array.");
     }
-    // The first input that ends behind the begin of the output.
+    // The first input that ends after the output begins.
     auto input = std::partition_point(inputs.begin(), inputs.end(), [&](const void* candidate) {
       return address(candidate) + input_bytes <= address(outputs[k]);
     });
@@ -46,7 +46,7 @@ void check_apart(std::vector<const void*> inputs, std::size_t input_bytes, std::
   }
 }
 
-// One controller's call: `out` is None, one array, or a sequence of one for each of the arrays.
+// The call of a single controller: `out` is None, one array, or a sequence with one output for each array.
 class Controller final : public Plan {
  public:
   Controller(const py::object& arrays, int op_number, const py::object& out, int workers)
@@ -119,7 +119,7 @@ py::object reduce_buffers(const py::object& arrays, int op, const py::object& ou
 
 py::object plan_reduce_buffers(const py::object& arrays, int op, const py::object& out, int workers) {
   for (const py::handle array : py::tuple(arrays))
-    buffer_of(array);  // throws for numbers, as for anything that is not an array
+    buffer_of(array);  // throws for anything but an array, including numbers
   return callable_of(std::make_unique<Controller>(arrays, op, out, workers));
 }
 

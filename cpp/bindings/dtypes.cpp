@@ -15,7 +15,7 @@ namespace {
 
 using Api = py::detail::npy_api;
 
-// NumPy's own types by number; those of packages have numbers that NumPy gave them when they were imported.
+// NumPy's own types by number; types of packages have numbers that NumPy assigned at import.
 constexpr int kNumBuiltin = 24;
 constexpr int kNone = -1;
 
@@ -49,8 +49,7 @@ constexpr std::array<int, kNumBuiltin> builtin_dtypes() {
 
 constexpr std::array<int, kNumBuiltin> kBuiltin = builtin_dtypes();
 
-// Descriptors of dtypes of ml_dtypes, once one was passed or received; kept for ever, like the types that they
-// describe.
+// Descriptors of the dtypes of ml_dtypes that were passed or received; kept for ever, like the types.
 std::array<PyObject*, core::kNumDTypes>& registered() {
   static std::array<PyObject*, core::kNumDTypes> table{};
   return table;
@@ -74,7 +73,7 @@ void register_dtype(const std::string& name, const py::dtype& dtype) {
     registered()[index] = dtype.inc_ref().ptr();
     return;
   }
-  throw core::ArgumentError("no dtype of another package is called " + name + ".");
+  throw core::ArgumentError("no dtype of a supported package has the name " + name + ".");
 }
 
 }  // namespace
@@ -99,7 +98,7 @@ std::optional<core::DType> find_dtype(const py::dtype& dtype) {
 PyObject* descriptor_of(core::DType dtype) {
   if (const int number = number_of(dtype); number != kNone) return Api::get().PyArray_DescrFromType_(number);
   PyObject*& known = registered()[core::index_of(dtype)];
-  if (known == nullptr) {  // this process has passed no such array yet: it receives one
+  if (known == nullptr) {  // this process has not passed such an array yet, but receives one
     const std::string name(core::name_of(dtype));
     try {
       known = py::dtype::from_args(py::module_::import("ml_dtypes").attr(name.c_str())).release().ptr();

@@ -1,4 +1,4 @@
-// NumPy's dtypes and the core's.
+// Conversion between NumPy's dtypes and the core's.
 #pragma once
 
 #include <pybind11/numpy.h>

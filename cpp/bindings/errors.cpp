@@ -11,8 +11,8 @@ namespace {
 
 py::object class_named(const char* name) { return py::module_::import("ringlet.errors").attr(name); }
 
-// What is done here runs Python, and so, perhaps, handlers of signals: what those raise comes instead. A translator
-// must not throw it.
+// This code runs Python, which may run signal handlers. An exception that they raise replaces the original one; a
+// translator must not throw it.
 template <class F>
 void set_or_interrupt(F&& set) {
   try {

@@ -24,13 +24,13 @@ namespace {
 using io::FeatureKind;
 
 io::Bytes bytes_of(py::handle bytes) {
-  if (!PyBytes_Check(bytes.ptr())) throw py::type_error("an example is an object of class bytes");
+  if (!PyBytes_Check(bytes.ptr())) throw py::type_error("an example must be a bytes object");
   return {reinterpret_cast<const std::byte*>(PyBytes_AS_STRING(bytes.ptr())),
           static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
 }
 
 FeatureKind kind_of(int number) {
-  if (number < 1 || number > 3) throw core::ArgumentError("a feature is of kind 1, 2 or 3");
+  if (number < 1 || number > 3) throw core::ArgumentError("the kind of a feature must be 1, 2 or 3");
   return static_cast<FeatureKind>(number);
 }
 
@@ -60,7 +60,7 @@ py::list read_example(const py::bytes& example) {
   return found;
 }
 
-// Some features of many examples: of each, the values of all and how many each example has.
+// Some features of many examples: for each feature, all values and their number in each example.
 py::list read_features(const py::tuple& examples, const std::vector<std::pair<std::string, int>>& wanted) {
   std::vector<io::FeatureColumn> columns;
   for (const auto& [name, number] : wanted) columns.push_back({.name = name, .kind = kind_of(number)});
@@ -90,7 +90,7 @@ std::span<const T> span_of(const py::array_t<T, py::array::c_style>& array) {
   return {array.data(), static_cast<std::size_t>(array.size())};
 }
 
-// An example of triples of name, kind and values, which have the class that read_example() gives them.
+// An example from triples of name, kind and values; values have the classes that read_example() returns.
 py::bytes write_example(const py::list& features) {
   io::ExampleWriter writer;
   for (const py::handle feature : features) {

@@ -1,4 +1,4 @@
-// Waiting without the interpreter in hand.
+// Waiting without the interpreter lock.
 #pragma once
 
 #include <cxxabi.h>
@@ -13,13 +13,13 @@
 
 namespace ringlet::bindings {
 
-// Threads that finish a collective together each need the interpreter for a few microseconds.
+// Threads that finish a collective together each need the interpreter lock for a few microseconds.
 sync::Turnstile& interpreter_turnstile();
 
-// Lets other Python threads run until the end of the scope. Threads that take turns have a core each to wait awake on.
-// Up to Python 3.13, a thread that asks for the interpreter back while it is being torn down is ended by unwinding its
-// stack, which holds Python objects that it must not touch any more: it stays here instead, as it does from 3.14 on,
-// until the process has ended. Nothing may be thrown through the destructor: use without_interpreter.
+// Releases the interpreter lock until the end of the scope. Threads that take turns each have a core to spin on. Up to
+// Python 3.13, a thread that requests the lock during finalization is ended by unwinding its stack, which holds Python
+// objects that it must not touch any more. Here such a thread blocks until the process has ended instead, as in Python
+// 3.14 and later. Nothing may be thrown through the destructor: use without_interpreter.
 class Unlocked {
  public:
   explicit Unlocked(bool takes_turns) : state_(PyEval_SaveThread()), takes_turns_(takes_turns) {
@@ -60,7 +60,8 @@ void without_interpreter(Work&& work, bool takes_turns = false) {
   if (raised != nullptr) std::rethrow_exception(raised);
 }
 
-// What ends a wait of the calling thread: Ctrl-C on Python's main thread, which alone handles signals; null elsewhere.
+// The poll that ends a wait of the calling thread at Ctrl-C: only on Python's main thread, which handles signals; else
+// null.
 sync::Poll* signal_poll();
 
 // `seconds` of infinity, or more than a clock can count, means no limit.

@@ -15,7 +15,7 @@ namespace ringlet::bindings {
 
 namespace {
 
-// Fewer bytes than this are read sooner than other threads could take over.
+// Fewer bytes than this are processed before another thread could start running.
 constexpr std::size_t kWorthUnlocking = 4096;
 
 std::uint32_t crc32c(const py::object& buffer, std::uint32_t initial) {
@@ -26,7 +26,7 @@ std::uint32_t crc32c(const py::object& buffer, std::uint32_t initial) {
   return crc;
 }
 
-// The checksum by each of the ways that this CPU knows, to compare them.
+// The checksum by each implementation that this CPU supports, for comparison.
 py::dict crc32c_by_target(const py::object& buffer) {
   const BytesView view(buffer);
   py::dict found;
@@ -47,8 +47,8 @@ const char* name_of(io::Fault fault) {
   return "";
 }
 
-// Reads the records in bytes [begin, end) of a buffer. Gives their data, where the first one begins that is not among
-// them, how many bytes it needs, and what is wrong with it.
+// Reads the records in bytes [begin, end) of a buffer. Returns their data, the begin of the first record that is not
+// among them, the number of bytes that it needs, and its fault.
 py::tuple split_records(const py::object& buffer, std::size_t begin, std::size_t end) {
   const BytesView view(buffer);
   const io::Bytes block = view.part(begin, end);
@@ -62,7 +62,7 @@ py::tuple split_records(const py::object& buffer, std::size_t begin, std::size_t
   return py::make_tuple(records, begin + scan.consumed, scan.wanted, name_of(scan.fault));
 }
 
-// Data with what stands before and behind it in a file.
+// Data with the header and the footer of a record.
 py::bytes frame_record(const py::object& buffer) {
   const BytesView view(buffer);
   io::Frame frame;

@@ -9,7 +9,7 @@ namespace py = pybind11;
 namespace ringlet::bindings {
 
 void register_kernels(py::module_& m) {
-  kernels::active();  // an impossible RINGLET_CPU is refused when the library is loaded
+  kernels::active();  // an unsupported RINGLET_CPU is an error when the library is loaded
   m.def("cpu_target", [] { return std::string(kernels::active().name); });
   m.def("cpu_targets", [] {
     py::list names;

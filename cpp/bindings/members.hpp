@@ -1,4 +1,4 @@
-// Groups and members as Python holds them.
+// Groups and members held by Python objects.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -14,8 +14,8 @@
 
 namespace ringlet::bindings {
 
-// A member that keeps its group alive until it is closed. Copies, such as that of a plan, are closed with it. All of
-// this happens with the interpreter in hand, which keeps threads apart.
+// A member that keeps its group alive until it is closed. Copies, such as a plan's copy, are closed with it. The
+// interpreter lock, which must be held, serializes threads.
 class HeldMember : public collectives::Member {
   struct Seat {
     explicit Seat(std::shared_ptr<collectives::Group> held) : group(std::move(held)) {}
@@ -29,7 +29,7 @@ class HeldMember : public collectives::Member {
   HeldMember(std::shared_ptr<collectives::Group> held, int rank)
       : Member(held->member(rank)), seat_(std::make_shared<Seat>(std::move(held))) {}
 
-  // Has to live as long as anything is done with the member. Throws core::ClosedError.
+  // Must live during any use of the member. Throws core::ClosedError.
   class Use {
    public:
     explicit Use(const HeldMember& member) : seat_(*member.seat_) {
@@ -46,7 +46,7 @@ class HeldMember : public collectives::Member {
     Seat& seat_;
   };
 
-  // Lets go of the group, at the latest when the last call of another thread is over; false if it was closed before.
+  // Releases the group, at the latest at the end of the last call of another thread; false if it was closed before.
   bool close(std::string_view reason) {
     if (seat_->is_closed) return false;
     const Use last(*this);
@@ -61,7 +61,7 @@ class HeldMember : public collectives::Member {
     if (seat_->gate) pybind11::object(seat_->gate)();
   }
 
-  // In use only. Whether several ranks share this interpreter, and each has a core to wait for it on.
+  // Only during a use. Whether several ranks share this interpreter and each has a core to spin on.
   bool takes_turns() const { return group().num_ranks_here() > 1 && group().num_ranks() <= sync::usable_cores(); }
   const std::shared_ptr<collectives::Group>& keeper() const { return seat_->group; }
 

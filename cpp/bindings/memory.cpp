@@ -40,8 +40,8 @@ std::pair<py::object, py::object> allocate(const std::vector<std::int64_t>& shap
   return arrays_on(memory::result_pool().allocate(std::max<std::size_t>(bytes, 1)), dtype, shape);
 }
 
-// Whether nothing but the list refers to its first item. It takes the list, because an item that is passed is counted
-// once more or not, as the interpreter likes.
+// Whether only the list refers to its first item. The parameter is the list, because interpreters differ in whether a
+// passed item has another reference.
 bool holds_alone(const py::list& list) { return Py_REFCNT(PyList_GET_ITEM(list.ptr(), 0)) == 1; }
 
 void set_pool_keep_idle(double seconds) { memory::result_pool().set_keep_idle(timeout_of(seconds)); }

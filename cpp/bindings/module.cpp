@@ -3,7 +3,7 @@
 #include "registers.hpp"
 
 PYBIND11_MODULE(_core, m) {
-  m.doc() = "The compiled core of ringlet. Use the Python modules over it.";
+  m.doc() = "The compiled core of ringlet. Use the Python modules instead.";
   ringlet::bindings::register_errors();
   ringlet::bindings::register_examples(m);
   ringlet::bindings::register_io(m);

@@ -1,6 +1,6 @@
 #include <pybind11/pybind11.h>
 
-// After Python's own header, which pybind11 includes.
+// Must follow Python.h, which pybind11 includes.
 #include <structmember.h>
 
 #include <cstddef>
@@ -31,7 +31,7 @@ class MemberPlan final : public Plan {
         op_(op),
         algorithm_(algorithm),
         out_(out) {
-    buffer_of(array);  // throws for numbers, whose values a plan could not follow
+    buffer_of(array);  // throws for numbers, whose values cannot change later
     collectives::check_supported(op, arguments_.buffers().front().dtype);
   }
 
@@ -56,15 +56,15 @@ class MemberPlan final : public Plan {
   py::object out_;
 };
 
-// Called through Python's vectorcall protocol, which costs a fraction of a bound method: for a few bytes that is the
-// whole call.
+// Called through Python's vectorcall protocol, which costs a fraction of a bound method; for a few bytes, this is most
+// of the call.
 struct PlanObject {
   PyObject_HEAD vectorcallfunc call;
   Plan* plan;
 };
 
-// pybind11 turns C++ exceptions into Python's for the functions that it wraps; this one it does not. So a failed call
-// is made known by a function that it does wrap.
+// pybind11 translates C++ exceptions of the functions that it wraps, but not of this one. A failed call is therefore
+// reported by a wrapped function.
 PyObject* rethrow = nullptr;
 
 PyObject* call_plan(PyObject* self, PyObject* const*, std::size_t num_args, PyObject* names) {

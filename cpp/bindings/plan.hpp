@@ -1,4 +1,4 @@
-// Calls whose arguments were looked at once.
+// Persistent calls, whose arguments are checked once.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -17,7 +17,7 @@ namespace {
 
 unsigned long main_thread = 0;
 
-// The thread that forks is the main thread of the child.
+// In the child of a fork, the forking thread is the main thread.
 void keep_main_thread() { main_thread = PyThread_get_thread_ident(); }
 
 class SignalPoll final : public sync::Poll {
@@ -28,7 +28,7 @@ class SignalPoll final : public sync::Poll {
   }
 };
 
-// Claims with the interpreter in hand, so that replicas start in the order in which they are claimed.
+// Claims while holding the interpreter lock, so that replicas start in the order of their claims.
 int wait_for_claim(sync::Crew& crew) {
   for (;;) {
     bool is_open = true;

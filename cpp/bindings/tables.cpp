@@ -41,12 +41,12 @@ core::DType dtype_of(const py::dtype& given) {
 
 tables::Change change_of(int number) {
   if (number >= 0 && static_cast<std::size_t>(number) < tables::kNumChanges) return static_cast<tables::Change>(number);
-  throw core::ArgumentError("no change of a table has the number " + std::to_string(number) + ".");
+  throw core::ArgumentError("unknown number of a change of a table: " + std::to_string(number) + ".");
 }
 
 Shape shape_of(const py::array& array) { return {array.shape(), array.shape() + array.ndim()}; }
 
-// `rows`, then what follows the first dimension of the table.
+// `rows`, then the table's dimensions after the first.
 Shape shape_of_rows(const Table& table, Shape rows) {
   const Shape& shape = table.layout().shape;
   if (!shape.empty()) rows.insert(rows.end(), shape.begin() + 1, shape.end());
@@ -64,12 +64,12 @@ void check_fits(const py::array& array, core::DType dtype, const Shape& shape, c
   if (given == dtype && given_shape == shape) return;
   const std::string text =
       given ? core::describe(*given, given_shape) : "an array of " + py::str(array.dtype()).cast<std::string>();
-  throw core::ArgumentError(std::string(name) + " has to be " + core::describe(dtype, shape) + ", not " + text + ".");
+  throw core::ArgumentError(std::string(name) + " must be " + core::describe(dtype, shape) + ", not " + text + ".");
 }
 
 constexpr int kPlain = Api::NPY_ARRAY_C_CONTIGUOUS_ | Api::NPY_ARRAY_ALIGNED_;
 
-// As it is if it lies in memory row by row, else a copy.
+// The array itself if it is C-contiguous, else a copy.
 py::array contiguous(const py::array& array) {
   py::array plain = py::array::ensure(array, kPlain);
   if (!plain) throw py::error_already_set();
@@ -78,10 +78,10 @@ py::array contiguous(const py::array& array) {
 
 std::byte* memory_of_out(py::array& out) {
   if ((out.flags() & kPlain) == kPlain && out.writeable()) return static_cast<std::byte*>(out.mutable_data());
-  throw core::ArgumentError("out has to be writeable, and to lie in memory row by row: see its flags.");
+  throw core::ArgumentError("out must be writeable and C-contiguous: see out.flags.");
 }
 
-// To be asked for with the interpreter in hand: the size of an element is what its dtype says, an object of Python.
+// Requires the interpreter lock: the size of an element is read from its dtype, a Python object.
 template <class T = std::byte>
 std::span<const T> elements_of(const py::array& array) {
   return {static_cast<const T*>(array.data()), static_cast<std::size_t>(array.nbytes()) / sizeof(T)};
@@ -94,7 +94,7 @@ void check_range(const Table& table, std::size_t begin, std::size_t end) {
                             std::to_string(num_rows) + " rows of a table of " + table.layout().describe() + ".");
 }
 
-// Has `read(bytes)` fill `out`, or a new array.
+// Fills `out`, or a new array, by `read(bytes)`.
 template <class Read>
 py::object filled(const Table& table, const Shape& shape, std::optional<py::array> out, Read&& read) {
   const core::DType dtype = table.layout().dtype;

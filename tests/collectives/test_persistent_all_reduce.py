@@ -205,7 +205,7 @@ def test_a_plan_refuses_to_run_on_memory_that_was_replaced_or_made_read_only() -
     x = np.ones(1 << 16)
     plan = member.plan_all_reduce(x)
     x.resize(10, refcheck=False)
-    with pytest.raises(InvalidArgumentError, match=r"was given other memory.*make a new plan"):
+    with pytest.raises(InvalidArgumentError, match=r"memory of an array of a plan was replaced.*make a new plan"):
         plan()
     out = np.ones(4)
     into_out = member.plan_all_reduce(np.ones(4), out=out)

@@ -256,7 +256,7 @@ def test_one_device_has_it_all():
 
 
 def test_a_process_without_devices_cannot_make_arrays_on_them():
-    with pytest.raises(ShardingError, match="this process owns none of the 2 devices"):
+    with pytest.raises(ShardingError, match="this process does not own any of the 2 devices"):
         ShardedArray._build([None, None], Layout.replicated(2, 1), DeviceGroup.of(2))
 
 

@@ -1,4 +1,4 @@
-// Arrays in messages.
+// Descriptions of arrays in messages.
 #pragma once
 
 #include <cstddef>

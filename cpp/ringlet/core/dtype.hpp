@@ -23,8 +23,8 @@ enum class DType : std::uint8_t {
   kFloat64,
   kComplex64,
   kComplex128,
-  // 8-bit floats, named as ml_dtypes names them: bits of the exponent and of the mantissa, then what is unusual. fn: no
-  // infinities; uz: no negative zero; b11: the bias of the exponent.
+  // 8-bit floats, named as ml_dtypes names them: bits of the exponent and of the mantissa, then deviations from IEEE
+  // 754. fn: no infinities; uz: no negative zero; b11: the bias of the exponent.
   kFloat8E3M4,
   kFloat8E4M3,
   kFloat8E4M3B11FNUZ,
@@ -71,7 +71,7 @@ constexpr bool is_integer(DType dtype) {
   return category_of(dtype) == Category::kSigned || category_of(dtype) == Category::kUnsigned;
 }
 
-// What partial results of a reduction are kept in: rounding happens once, at the end.
+// The dtype of partial results of a reduction: rounding happens once, at the end.
 constexpr DType partial_dtype(DType dtype) { return category_of(dtype) == Category::kNarrow ? DType::kFloat32 : dtype; }
 
 }  // namespace ringlet::core

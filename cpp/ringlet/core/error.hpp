@@ -1,4 +1,4 @@
-// What a call can fail with. The bindings give each class its Python counterpart.
+// Errors of calls. The bindings map each class to a Python class.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace ringlet::core {
 
-// The ranks did not make the same call; raised on every one of them.
+// The ranks did not make the same call; raised on every rank.
 class MismatchError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -18,7 +18,7 @@ class AbortedError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The process of another rank ended while it was a member.
+// The process of another rank ended while the rank was a member.
 class WorkerLostError : public std::runtime_error {
  public:
   WorkerLostError(const std::string& message, int lost_rank, std::string lost_host, int lost_pid, std::string how)
@@ -31,10 +31,10 @@ class WorkerLostError : public std::runtime_error {
   int rank;
   std::string host;
   int pid;
-  std::string reason;  // as "was killed by SIGKILL (signal 9)"
+  std::string reason;  // such as "was killed by SIGKILL (signal 9)"
 };
 
-// The system has no shared memory left to give, or refuses to give any.
+// The system has no shared memory left or refuses to allocate it.
 class SharedMemoryError : public std::runtime_error {
  public:
   SharedMemoryError(const std::string& message, int number, std::uint64_t wanted, std::uint64_t available,
@@ -61,12 +61,12 @@ class ArgumentError : public std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
-// Something that was closed is asked to go on.
+// A call on an object that was closed.
 class ClosedError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A tensor that cannot be cut as asked.
+// A tensor that cannot be divided as requested.
 class PartitionError : public std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };

@@ -1,4 +1,4 @@
-// How the elements of several ranks become one.
+// Operations that combine the elements of several ranks.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace ringlet::core {
 
-// MIN and MAX: a NaN wins, and -0 is less than +0.
+// MIN and MAX return NaN if an operand is NaN; -0 is less than +0.
 enum class Op : std::uint8_t { kSum, kMean, kMin, kMax, kProd, kAnd, kOr, kXor };
 
 inline constexpr std::size_t kNumOps = 8;
@@ -40,7 +40,7 @@ constexpr bool is_supported(Op op, DType dtype) {
   return !is_bitwise(op) && !is_extreme(op);
 }
 
-// The mean of integers is a floating point number, as TensorFlow's is: float32 for 8 and 16 bits, else float64.
+// The mean of integers is a floating point number, as in TensorFlow: float32 for 8 and 16 bits, else float64.
 constexpr DType result_dtype(Op op, DType dtype) {
   if (op != Op::kMean || !is_integer(dtype)) return dtype;
   return size_of(dtype) <= 2 ? DType::kFloat32 : DType::kFloat64;

@@ -1,4 +1,4 @@
-// From a dtype to a C++ type.
+// Dispatch from a dtype to a C++ type.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace ringlet::core {
 
 // Calls `f` with the C++ type that `dtype` names: visit_dtype(dtype, [&]<class T>() { add<T>(into, from); }). Throws
-// std::invalid_argument for dtypes that are no arithmetic type of the language.
+// std::invalid_argument for dtypes without an arithmetic type in C++.
 template <class F>
 decltype(auto) visit_dtype(DType dtype, F&& f) {
   switch (dtype) {

@@ -1,5 +1,5 @@
-// CRC32C on a CPU that has an instruction for it. The instruction can begin every cycle and takes three, so three
-// stretches of equal length, the *lanes*, are read side by side and put together.
+// CRC32C on a CPU that has an instruction for it. The instruction starts every cycle but takes three cycles, so three
+// ranges of equal length, the *lanes*, are processed in parallel and their checksums combined.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace ringlet::io {
 
-// `Cpu` has word(register, 8 bytes) and byte(register, 1 byte); it is local to its translation unit, and so is what is
-// made of this template for it: other units must not get code for its CPU.
+// `Cpu` has word(register, 8 bytes) and byte(register, 1 byte); it is local to its translation unit, so instances of
+// this template are too: other units must not get code for this CPU.
 template <class Cpu>
 class Lanes {
  public:
@@ -28,7 +28,7 @@ class Lanes {
   }
 
  private:
-  // Bytes of one lane: long ones cost the least for putting together, short ones serve records of some hundred bytes.
+  // Bytes of one lane: long lanes cost the least to combine, short lanes are for records of some hundred bytes.
   static constexpr std::size_t kLong = 2048;
   static constexpr std::size_t kShort = 128;
 

@@ -1,11 +1,11 @@
-// CRC32C as arithmetic on bits: what its tables are made of, at compile time.
+// CRC32C as arithmetic on bits, which computes its tables at compile time.
 //
-// A checksum is kept as a *register*, all its bits inverted. One byte moves the register eight bits on: a linear map of
-// bits, so that many bytes of zeros are one linear map as well, and
+// A checksum is kept as a *register*, with all bits inverted. A byte of zeros shifts the register by eight bits, which
+// is a linear map of bits, so many bytes of zeros are a linear map too, and
 //
 //     register(a, followed by b) = zeros(size of b)(register(a)) ^ register(b from 0)
 //
-// which lets several stretches of bytes be read side by side.
+// which allows several ranges of bytes to be processed in parallel.
 #pragma once
 
 #include <array>
@@ -17,9 +17,9 @@ namespace ringlet::io::crc_math {
 
 static_assert(std::endian::native == std::endian::little, "words are read in the order of their bytes");
 
-inline constexpr std::uint32_t kPolynomial = 0x82F63B78;  // 0x1EDC6F41, its bits in the order in which they leave
+inline constexpr std::uint32_t kPolynomial = 0x82F63B78;  // 0x1EDC6F41, bits in the order in which they are shifted out
 
-// The register behind one byte of zeros.
+// The register after one byte of zeros.
 constexpr std::uint32_t after_zero_byte(std::uint32_t reg) {
   for (int bit = 0; bit < 8; ++bit) reg = (reg >> 1) ^ ((reg & 1) != 0 ? kPolynomial : 0);
   return reg;
@@ -36,7 +36,7 @@ constexpr std::uint32_t apply(const Map& map, std::uint32_t reg) {
   return image;
 }
 
-// What `bytes` bytes of zeros do; a power of two.
+// The map of `bytes` bytes of zeros; a power of two.
 constexpr Map zeros(std::size_t bytes) {
   Map map{};
   for (std::size_t bit = 0; bit < 32; ++bit) map[bit] = after_zero_byte(std::uint32_t{1} << bit);

@@ -9,7 +9,7 @@ namespace ringlet::io {
 
 namespace {
 
-// Entry [k][b]: what byte b leaves in a register of zeros, k bytes of zeros later.
+// Entry [k][b]: a register of zeros after byte b and k bytes of zeros.
 using Tables = std::array<std::array<std::uint32_t, 256>, 8>;
 
 constexpr Tables make_tables() {
@@ -25,7 +25,7 @@ constexpr Tables make_tables() {
 
 constexpr Tables kTables = make_tables();
 
-// Eight bytes in one turn, whose look-ups do not wait for each other.
+// Eight bytes per iteration, with independent look-ups.
 std::uint32_t extend(std::uint32_t crc, Bytes bytes) {
   std::uint32_t reg = ~crc;
   const std::byte* at = bytes.data();

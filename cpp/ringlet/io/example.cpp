@@ -26,7 +26,7 @@ void read_floats(Message& list, Field field, FeatureValues& values) {
   }
   if (field.type != WireType::kDelimited) list.fail("a value of a list of floats has another wire type");
   const Bytes packed = list.delimited();
-  if (packed.size() % sizeof(float) != 0) list.fail("the bytes of a list of floats are no multiple of 4");
+  if (packed.size() % sizeof(float) != 0) list.fail("the bytes of a list of floats are not a multiple of 4");
   const std::size_t count = values.floats.size();
   values.floats.resize(count + packed.size() / sizeof(float));
   if (!packed.empty()) std::memcpy(values.floats.data() + count, packed.data(), packed.size());
@@ -72,7 +72,7 @@ FeatureKind read_feature(Message feature, FeatureValues& values) {
     }
     if (field.type != WireType::kDelimited) feature.fail("the list of a feature has another wire type");
     const auto found = static_cast<FeatureKind>(field.number);
-    if (found != kind) {  // of two kinds the last counts
+    if (found != kind) {  // of two kinds, the last one is used
       values.texts.resize(texts);
       values.floats.resize(floats);
       values.ints.resize(ints);

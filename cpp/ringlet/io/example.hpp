@@ -5,9 +5,9 @@
 //     Feature  { oneof { BytesList = 1; FloatList = 2; Int64List = 3; } }
 //     ...List  { repeated value = 1; }    numbers packed into one field, or one field each
 //
-// As a message is read whose parts were written one behind the other: of two features of one name the last counts,
-// lists of one kind in one feature are joined, and of two kinds the last counts. Fields of other numbers are passed
-// over; fields of these numbers and another wire type are errors.
+// Repeated fields are merged as in protocol buffers: of two features with one name, the last one is used; lists of one
+// kind in one feature are concatenated; of two kinds, the last one is used. Unknown fields are skipped; known fields
+// with another wire type are errors.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace ringlet::io {
 // The number of the kind's list in a Feature; kNone for a feature without a list.
 enum class FeatureKind : std::uint8_t { kNone = 0, kBytes = 1, kFloat = 2, kInt64 = 3 };
 
-// Values of one kind; the other lists are empty. Texts are parts of what was read.
+// Values of one kind; the other lists are empty. Texts are views of the input.
 struct FeatureValues {
   std::vector<Bytes> texts;
   std::vector<float> floats;
@@ -41,20 +41,19 @@ struct NamedFeature {
 // All features of an example, in the order of their last mention. Throws core::ArgumentError.
 std::vector<NamedFeature> read_example(Bytes example);
 
-// One feature of many examples: their values, one behind the other.
+// One feature of many examples: their concatenated values.
 struct FeatureColumn {
   static constexpr std::int64_t kMissing = -1;
 
   std::string name;
   FeatureKind kind;
   FeatureValues values = {};
-  // Of each example, how many of them it has; kMissing if it has no such feature, and kMissing - k if that is of
+  // The number of values of each example; kMissing if it has no such feature, and kMissing - k if the feature has
   // another kind k.
   std::vector<std::int64_t> lengths = {};
 };
 
-// Appends an example to all columns. After a core::ArgumentError, which says what is wrong with the example, they are
-// of no use.
+// Appends an example to all columns. Throws core::ArgumentError for an invalid example; the columns are then undefined.
 void append_example(Bytes example, std::span<FeatureColumn> columns);
 
 // Writes an example, feature by feature.
@@ -65,13 +64,13 @@ class ExampleWriter {
   void add(std::string_view name, std::span<const std::int64_t> ints);
   // A feature without a list.
   void add(std::string_view name);
-  // The message of all that was added.
+  // The serialized message of all added features.
   std::string finish() const;
 
  private:
-  // The head of an entry, behind which comes a feature of `feature_bytes` bytes.
+  // Writes the head of an entry, which is followed by a feature of `feature_bytes` bytes.
   void begin_feature(std::string_view name, std::size_t feature_bytes);
-  // The same, behind which come the `list_bytes` bytes of a list.
+  // The same, followed by the `list_bytes` bytes of a list.
   void begin_list(std::string_view name, FeatureKind kind, std::size_t list_bytes);
 
   std::string features_;

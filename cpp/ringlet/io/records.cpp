@@ -19,7 +19,7 @@ T number_at(Bytes bytes, std::size_t at) {
   return number;
 }
 
-// Bytes of the record whose data has `length`; the most that there are where that is more.
+// Bytes of a record with data of `length` bytes; the maximum of the type if the sum overflows.
 std::uint64_t framed(std::uint64_t length) {
   constexpr std::uint64_t kAround = kHeaderBytes + kFooterBytes;
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
@@ -42,7 +42,7 @@ Scan scan_records(Bytes block) {
     }
     scan.wanted = framed(length);
     if (scan.wanted > rest.size()) return scan;
-    // From here on the length is below the size of the block.
+    // From here on, the length is less than the size of the block.
     const auto size = static_cast<std::size_t>(length);
     const Bytes data = rest.subspan(kHeaderBytes, size);
     if (masked(crc.extend(0, data)) != number_at<std::uint32_t>(rest, kHeaderBytes + size)) {

@@ -14,7 +14,7 @@ namespace ringlet::io {
 inline constexpr std::size_t kHeaderBytes = 12;
 inline constexpr std::size_t kFooterBytes = 4;
 
-// A checksum as files hold it: masked, because a checksum of data that contains checksums is weak.
+// A checksum as stored in files: masked, because checksums of data that contains checksums are weak.
 constexpr std::uint32_t masked(std::uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xA282EAD8U; }
 
 // The data of one record within a block.
@@ -25,20 +25,20 @@ struct Record {
 
 enum class Fault { kNone, kLengthChecksum, kDataChecksum };
 
-// What a block of bytes from the middle of a file holds.
+// The records in a block of bytes from the middle of a file.
 struct Scan {
-  std::vector<Record> records;  // the whole and sound ones, in order
-  std::size_t consumed = 0;     // where the first record begins that is not among them
-  // How many bytes from there on are needed to go on: a header, or a record as its header tells, at most 2^64 - 1. Of
-  // no meaning where there is a fault.
+  std::vector<Record> records;  // the complete and valid ones, in order
+  std::size_t consumed = 0;     // begin of the first record that is not among them
+  // Number of bytes from there on that are needed to continue: a header, or a record according to its header, at most
+  // 2^64 - 1. Undefined if there is a fault.
   std::uint64_t wanted = 0;
   Fault fault = Fault::kNone;  // of the record at `consumed`
 };
 
-// Reads a block from its first byte, where a record begins. Touches no byte behind the block, whatever it holds.
+// Reads a block, which starts at the begin of a record. Never reads beyond the block.
 Scan scan_records(Bytes block);
 
-// What stands before and behind the data of a record.
+// The bytes before and after the data of a record.
 struct Frame {
   std::array<std::byte, kHeaderBytes> header;
   std::array<std::byte, kFooterBytes> footer;

@@ -9,7 +9,7 @@ namespace ringlet::io {
 
 Field Message::field() {
   const std::uint64_t tag = varint();
-  if (tag > std::numeric_limits<std::uint32_t>::max() || tag >> 3 == 0) fail("no field has this number");
+  if (tag > std::numeric_limits<std::uint32_t>::max() || tag >> 3 == 0) fail("the field number is invalid");
   const auto type = static_cast<std::uint8_t>(tag & 7);
   if (type > 2 && type != 5) fail("wire type " + std::to_string(type) + " is not used here");
   return {static_cast<std::uint32_t>(tag >> 3), static_cast<WireType>(type)};
@@ -44,7 +44,7 @@ std::uint64_t Message::varint() {
       return value;
     }
   }
-  fail("a number takes more than 10 bytes");
+  fail("a number has more than 10 bytes");
 }
 
 std::uint32_t Message::fixed32() {
@@ -56,7 +56,7 @@ std::uint32_t Message::fixed32() {
 Bytes Message::delimited() {
   const std::uint64_t size = varint();
   if (size > rest_.size()) {
-    fail("a field of " + std::to_string(size) + " bytes stands where " + std::to_string(rest_.size()) + " are left");
+    fail("a field has " + std::to_string(size) + " bytes, but only " + std::to_string(rest_.size()) + " are left");
   }
   return take(static_cast<std::size_t>(size));
 }

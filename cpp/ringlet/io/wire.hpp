@@ -1,4 +1,4 @@
-// Protocol buffers on the wire: fields of a message, read one after another, and written.
+// Wire format of protocol buffers: reading and writing the fields of a message.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ struct Field {
   WireType type;
 };
 
-// A message whose fields are taken from the front. What is wrong with it is a core::ArgumentError that says where,
-// counted from `begin_of_all`. Touches no byte behind the message, and allocates nothing.
+// Reads the fields of a message in order. Throws core::ArgumentError with the position, counted from `begin_of_all`, if
+// the message is invalid. Never reads beyond the message, and allocates nothing.
 class Message {
  public:
   explicit Message(Bytes bytes) : Message(bytes, bytes.data()) {}
@@ -29,7 +29,7 @@ class Message {
   Field field();
   void skip(WireType type);
 
-  // The value of a field of that type. Bits of a varint beyond the 64th are dropped.
+  // The value of a field of the varint type. Bits of a varint beyond the 64th are dropped.
   std::uint64_t varint();
   std::uint32_t fixed32();
   Bytes delimited();
@@ -47,12 +47,12 @@ class Message {
   const std::byte* begin_of_all_;
 };
 
-// Bytes that a varint takes, and a varint behind what is in `message`.
+// The number of bytes of a varint, and a function that appends a varint to `message`.
 std::size_t varint_bytes(std::uint64_t value);
 void append_varint(std::string& message, std::uint64_t value);
-// The head of a field of `size` bytes, which follow.
+// Appends the head of a field, which is followed by `size` bytes.
 void append_delimited(std::string& message, std::uint32_t number, std::size_t size);
-// Bytes of such a field with its head; `number` is below 16.
+// The number of bytes of such a field with its head; `number` is less than 16.
 std::size_t delimited_bytes(std::size_t size);
 
 }  // namespace ringlet::io

@@ -23,7 +23,7 @@ std::vector<const Kernels*> find_runnable() {
   if (has_avx2) found.push_back(&avx2());
 #endif
 #if defined(RINGLET_ARM_TARGETS)
-  found.push_back(&neon());  // every 64-bit ARM has it
+  found.push_back(&neon());  // every 64-bit ARM CPU has NEON
 #endif
   found.push_back(&portable());
   return found;
@@ -41,7 +41,7 @@ const Kernels& choose() {
     names += kernels->name;
   }
   throw core::ArgumentError("RINGLET_CPU is '" + std::string(wanted) + "', which this CPU or this build cannot run. " +
-                            "Set it to one of: " + names + "; or unset it to take the first of these.");
+                            "Set it to one of: " + names + "; or unset it to use the first of these.");
 }
 
 std::size_t second_level_cache_bytes() {

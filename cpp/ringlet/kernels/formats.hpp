@@ -1,7 +1,8 @@
-// Floats of 8 and 16 bits, turned into float32 and back. Part of loops.hpp: the same rules hold here.
+// Conversion of floats of 8 and 16 bits to float32 and back. Part of loops.hpp, with the same rules.
 //
-// Integer arithmetic only, but for one addition that rounds and one conversion of a small integer, so that every CPU
-// gives the same bits, whatever its own instructions for these formats do. No branch, so that compilers vectorise it.
+// Integer arithmetic only, except for one addition that rounds and one conversion of a small integer, so that the bits
+// do not depend on the CPU's instructions for these formats. There are no branches, so that compilers vectorise the
+// code.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +13,8 @@
 namespace ringlet::kernels {
 namespace {
 
-// How a format spends its largest codes. kIeee: infinities and NaNs; kFinite: NaN is the code of ones alone, no
-// infinities; kFiniteUnsignedZero: NaN is what would be -0, no infinities.
+// The use of the largest codes of a format. kIeee: infinities and NaNs; kFinite: NaN is the code with all bits set, no
+// infinities; kFiniteUnsignedZero: NaN is the code of -0, no infinities.
 enum class Style { kIeee, kFinite, kFiniteUnsignedZero };
 
 template <class BitsType, int MantissaBits, int Bias, Style FormatStyle>
@@ -25,14 +26,14 @@ struct Format {
   static constexpr std::uint32_t kSign = std::uint32_t{1} << (8 * sizeof(Bits) - 1);
   static constexpr std::uint32_t kOnes = kSign - 1;
   static constexpr std::uint32_t kMantissaOnes = (std::uint32_t{1} << MantissaBits) - 1;
-  // Magnitudes from here on are not finite; kIeee's first is infinity.
+  // Magnitudes from this code on are not finite; in kIeee, this code is infinity.
   static constexpr std::uint32_t kBeyondFinite = kStyle == Style::kIeee     ? kOnes - kMantissaOnes
                                                  : kStyle == Style::kFinite ? kOnes
                                                                             : kOnes + 1;
   static constexpr std::uint32_t kNaN = kStyle == Style::kIeee     ? kBeyondFinite | (kMantissaOnes / 2 + 1)
                                         : kStyle == Style::kFinite ? kOnes
                                                                    : kSign;
-  // What is too large becomes.
+  // The code of values that are too large.
   static constexpr std::uint32_t kOverflow = kStyle == Style::kIeee ? kBeyondFinite : kNaN;
 };
 
@@ -45,7 +46,7 @@ using Float8E4M3FNUZ = Format<std::uint8_t, 3, 8, Style::kFiniteUnsignedZero>;
 using Float8E5M2 = Format<std::uint8_t, 2, 15, Style::kIeee>;
 using Float8E5M2FNUZ = Format<std::uint8_t, 2, 16, Style::kFiniteUnsignedZero>;
 
-// The upper half of a float32.
+// bfloat16: the upper half of a float32.
 struct BFloat16 {
   using Bits = std::uint16_t;
 };
@@ -79,17 +80,17 @@ float decode(typename F::Bits code) {
   return bit_copy<float>(bits | (code & F::kSign) << (31 - (8 * sizeof(typename F::Bits) - 1)));
 }
 
-// To nearest, ties to even; infinities and what is too large to kOverflow, NaNs to kNaN.
+// Rounds to nearest, ties to even; infinities and values that are too large become kOverflow, NaNs kNaN.
 template <class F>
 typename F::Bits encode(float value) {
   constexpr int kShift = kFloatMantissaBits - F::kMantissaBits;
   const auto given = bit_copy<std::uint32_t>(value);
   const std::uint32_t magnitude = given & ~kFloatSign;
-  // Normal numbers: add just below half of the last place kept, and one more if that place is odd.
+  // Normal numbers: add just less than half of the last place kept, plus one if that place is odd.
   const std::uint32_t odd = magnitude >> kShift & 1;
   const std::uint32_t rounded = magnitude + ((std::uint32_t{1} << (kShift - 1)) - 1) + odd;
   const std::uint32_t normal = (rounded >> kShift) - (std::uint32_t{kFloatBias - F::kBias} << F::kMantissaBits);
-  // Subnormal ones: the sum with this power of two has its last place where theirs is.
+  // Subnormal numbers: the sum with this power of two has the same last place as the result.
   constexpr std::uint32_t kMagic = power_of_two(1 - F::kBias + kShift);
   const float shifted = bit_copy<float>(magnitude) + bit_copy<float>(kMagic);
   const std::uint32_t tiny = bit_copy<std::uint32_t>(shifted) - kMagic;

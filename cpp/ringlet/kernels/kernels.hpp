@@ -10,26 +10,26 @@
 
 namespace ringlet::kernels {
 
-// kStream goes round the caches: for results that are larger than the second-level cache and not read at once.
+// kStream bypasses the caches, for results that are larger than the L2 cache and not read immediately.
 enum class Store { kPlain, kStream };
 
-// The most inputs that one reduction takes.
+// The maximum number of inputs of one reduction.
 inline constexpr std::size_t kMaxInputs = 4096;
 
 struct Kernels {
   std::string_view name;
 
-  // Combines `count` elements of every input in the tree order ((0+1)+(2+3))+..., a lone subtree moving up unchanged,
-  // and writes the result, of result_dtype(op, dtype), to every output. An output may be one of the inputs, or share no
-  // byte with any of them.
+  // Combines `count` elements of every input in the tree order ((0+1)+(2+3))+..., in which a subtree without a sibling
+  // moves up unchanged, and writes the result, of result_dtype(op, dtype), to every output. An output may be one of the
+  // inputs, or share no byte with any of them.
   void (*reduce)(core::Op op, core::DType dtype, std::span<const void* const> inputs, std::size_t count,
                  std::span<void* const> outputs, Store store);
 
-  // Partial results, of partial_dtype(dtype), for algorithms that combine two ranks at a time.
+  // Converts to partial results, of partial_dtype(dtype), for algorithms that combine two ranks at a time.
   void (*widen)(core::DType dtype, const void* mine, std::size_t count, void* partial);
-  // partial = left + mine. `partial` may be `left` or, where they have one type, `mine`.
+  // partial = left + mine. `partial` may be `left` or, if the types are equal, `mine`.
   void (*combine)(core::Op op, core::DType dtype, const void* left, const void* mine, std::size_t count, void* partial);
-  // Turns the combination of `num_ranks` ranks into the result, which may be `partial` where they have one type.
+  // Converts the combination of `num_ranks` ranks to the result, which may be `partial` if the types are equal.
   void (*finish)(core::Op op, core::DType dtype, const void* partial, std::size_t count, std::size_t num_ranks,
                  void* result);
 
@@ -46,14 +46,14 @@ const Kernels& avx512();
 const Kernels& neon();
 #endif
 
-// The sets that this CPU can run, best first.
+// The sets that this CPU can run, fastest first.
 std::span<const Kernels* const> runnable();
 
-// The best of them, or the one that the environment variable RINGLET_CPU names; throws ArgumentError if this CPU cannot
-// run that.
+// The fastest one, or the one that the environment variable RINGLET_CPU names; throws ArgumentError if this CPU cannot
+// run it.
 const Kernels& active();
 
-// Results of more bytes than this are stored past the caches.
+// Results of more bytes than this use streaming stores.
 std::size_t streaming_threshold_bytes();
 
 }  // namespace ringlet::kernels

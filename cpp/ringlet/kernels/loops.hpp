@@ -1,8 +1,9 @@
-// The loops behind kernels.hpp. Included once by each target's translation unit, which is compiled for that target.
+// The loops that implement kernels.hpp. Included once by each target's translation unit, which is compiled for that
+// target.
 //
 // Everything here and in the files that this one includes has internal linkage and calls no inline function of the
-// standard library but the accessors of std::span, which hold no vector code: a function that two translation units
-// share could be taken from the one compiled for the newer CPU.
+// standard library except the accessors of std::span, which contain no vector code: the linker could take a shared
+// function from the unit compiled for the newer CPU.
 #pragma once
 
 #include <cstddef>
@@ -19,15 +20,15 @@ namespace {
 using Fuse = void (*)(const void* const* inputs, std::size_t begin, std::size_t count, void* const* outputs,
                       std::size_t out_begin);
 
-// The same for whole lines, past the caches to any number of outputs, which all begin a line at out_begin.
+// The same for whole cache lines, with streaming stores to any number of outputs, which all begin a line at out_begin.
 using Stream = void (*)(const void* const* inputs, std::size_t begin, std::size_t lines, void* const* outputs,
                         std::size_t num_outputs, std::size_t out_begin);
 
-// One operation on one type.
+// The loops of one operation on one type.
 struct Loops {
   Fuse into_one[4];                                                // 1, 2, 4, 8 inputs, one output
-  Fuse into_all[4];                                                // as many outputs as inputs; null: by way of scratch
-  Stream stream[4];                                                // null: by way of scratch
+  Fuse into_all[4];                                                // as many outputs as inputs; null: use scratch
+  Stream stream[4];                                                // null: use scratch
   void (*merge)(void* into, const void* from, std::size_t count);  // into = into + from
 };
 
@@ -38,7 +39,7 @@ struct Keep {
   }
 };
 
-// Dividing by a power of two, which the compiler knows.
+// Division by a power of two, a constant for the compiler.
 struct Divide {
   template <class T, std::size_t N>
   static T finish(T value) {
@@ -56,8 +57,8 @@ T tree(const T* const* inputs, std::size_t i) {
   }
 }
 
-// N inputs in one pass, to one output or to N. The pragma states what kernels.hpp demands of the buffers: an output is
-// an input or apart from all of them, so no iteration depends on an earlier one.
+// N inputs in one pass, to one output or to N. The pragma states the requirement of kernels.hpp that an output is an
+// input or disjoint from all of them, so no iteration depends on an earlier one.
 template <class Operation, class Finish, class T, std::size_t N, std::size_t NumOutputs>
 void fused(const void* const* inputs, std::size_t begin, std::size_t count, void* const* outputs,
            std::size_t out_begin) {
@@ -72,7 +73,7 @@ void fused(const void* const* inputs, std::size_t begin, std::size_t count, void
   }
 }
 
-// A line is finished in registers and goes from there to every output.
+// A line is computed in registers and stored from there to every output.
 template <class Operation, class Finish, class T, std::size_t N>
 void streamed(const void* const* inputs, std::size_t begin, std::size_t lines, void* const* outputs,
               std::size_t num_outputs, std::size_t out_begin) {
@@ -109,7 +110,7 @@ constexpr Loops make_loops() {
           merge<Operation, T>};
 }
 
-// The same without loops of their own for many outputs and for streaming: for what is rare.
+// The same without separate loops for many outputs and for streaming, for rare operations.
 template <class Operation, class T>
 constexpr Loops make_small_loops() {
   return {{fused<Operation, Keep, T, 1, 1>, fused<Operation, Keep, T, 2, 1>, fused<Operation, Keep, T, 4, 1>,
@@ -119,8 +120,8 @@ constexpr Loops make_small_loops() {
           merge<Operation, T>};
 }
 
-// Complex numbers are multiplied with their real and imaginary parts in arrays apart: of products that lie beside each
-// other, g++ 12 makes fused ones where the CPU has them, whatever it was told.
+// Complex numbers are multiplied with their real and imaginary parts in separate arrays: for adjacent products, g++ 12
+// uses fused instructions if the CPU has them, regardless of its options.
 constexpr std::size_t kPlane = 64;
 
 template <class T>
@@ -177,7 +178,7 @@ constexpr Loops make_complex_product_loops() {
           merge_complex_products<T>};
 }
 
-// Divides combinations of `num_ranks` ranks; `result` may be `partial` where they have one type.
+// Divides combinations of `num_ranks` ranks; `result` may be `partial` if the types are equal.
 template <class T, class Result>
 void divide(const void* partial, std::size_t count, std::size_t num_ranks, void* result) {
   const auto* const from = static_cast<const T*>(partial);

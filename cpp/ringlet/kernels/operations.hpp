@@ -1,4 +1,4 @@
-// What combines two elements. Part of loops.hpp: the same rules hold here.
+// Operations on two elements. Part of loops.hpp, with the same rules.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +28,8 @@ To bit_copy(From from) {
   return to;
 }
 
-// Integers are combined as unsigned numbers of 32 bits or more, whose overflow is defined and whose low bits are those
-// of the signed sum and product.
+// Integers are combined as unsigned numbers of 32 bits or more, whose overflow is defined and whose low bits equal the
+// low bits of the signed sum and product.
 template <class T>
 using Wide = std::conditional_t<(sizeof(T) < sizeof(std::uint32_t)), std::uint32_t, T>;
 
@@ -55,7 +55,7 @@ struct Multiply {
   }
 };
 
-// Of two equal floats, which differ in their bits only if they are -0 and +0, the sign bits decide: "or" gives -0.
+// Two equal floats differ in their bits only if they are -0 and +0; "or" of the sign bits then returns -0.
 struct Minimum {
   template <class T>
   static T apply(T a, T b) {
@@ -64,7 +64,7 @@ struct Minimum {
     } else {
       using Bits = typename BitsOf<sizeof(T)>::Type;
       const T equal = bit_copy<T>(bit_copy<Bits>(a) | bit_copy<Bits>(b));
-      const T least = (a < b) | (a != a) ? a : b;  // a NaN on the right fails both
+      const T least = (a < b) | (a != a) ? a : b;  // both comparisons are false if b is NaN
       return a == b ? equal : least;
     }
   }

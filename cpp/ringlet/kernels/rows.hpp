@@ -1,4 +1,4 @@
-// Which loops serve which operation on which dtype. Part of loops.hpp: the same rules hold here.
+// The loops for each operation and dtype. Part of loops.hpp, with the same rules.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@
 namespace ringlet::kernels {
 namespace {
 
-// Elements are handled in units: a complex number is two of its parts wherever these are combined apart.
+// Elements consist of units: a complex number is two units if its parts are combined separately.
 struct Row {
-  const Loops* fused = nullptr;    // from inputs to results in one pass; null: by way of partial results
+  const Loops* fused = nullptr;    // from inputs to results in one pass; null: through partial results
   const Loops* partial = nullptr;  // null: not supported
   void (*finish)(const void* partial, std::size_t count, std::size_t num_ranks, void* result) = nullptr;
   void (*decode)(const void* from, std::size_t count, float* to) = nullptr;
@@ -38,7 +38,7 @@ constexpr Row simple(const Loops& loops, std::size_t bytes, std::size_t units = 
   return {&loops, &loops, nullptr, nullptr, nullptr, units, bytes, bytes, bytes};
 }
 
-// T is what an integer is read as to be divided, U the unsigned type of its size.
+// T is the type as which an integer is read for division, U the unsigned type of the same size.
 template <class T, class U>
 constexpr Row integer(core::Op op) {
   using Result = std::conditional_t<sizeof(T) <= 2, float, double>;

@@ -1,4 +1,4 @@
-// Bringing finished bytes to where they belong. Part of loops.hpp: the same rules hold here.
+// Stores of results. Part of loops.hpp, with the same rules.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,14 @@ namespace {
 
 constexpr std::size_t kLineBytes = 64;
 
-// Ordinary stores may pass streaming ones; this keeps them behind.
+// Orders streaming stores before later ordinary stores.
 void end_streaming() {
 #if defined(__x86_64__)
   _mm_sfence();
 #endif
 }
 
-// One line, aligned on both sides, past the caches where the CPU has stores for that.
+// Stores one cache line, aligned on both sides, past the caches if the CPU has streaming stores.
 void stream_line(const void* from, void* to) {
 #if defined(__AVX512F__)
   _mm512_stream_si512(static_cast<__m512i*>(to), _mm512_load_si512(from));
@@ -40,7 +40,7 @@ void stream_line(const void* from, void* to) {
 #endif
 }
 
-// The same of many lines, from anywhere.
+// The same for many lines, from any address.
 void stream_lines(const unsigned char* from, std::size_t lines, unsigned char* to) {
   for (std::size_t i = 0; i < lines; ++i) {
 #if defined(__AVX512F__)

@@ -1,4 +1,4 @@
-// Walks over buffers block by block, for any number of inputs and outputs. Part of loops.hpp: the same rules hold here.
+// Walks over buffers block by block, for any number of inputs and outputs. Part of loops.hpp, with the same rules.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@
 namespace ringlet::kernels {
 namespace {
 
-constexpr std::size_t kBlockBytes = 4096;      // of a result on its way past the caches
-constexpr std::size_t kTreeBlockBytes = 2048;  // of partial results: kMaxPartials of them stay in the first-level cache
+constexpr std::size_t kBlockBytes = 4096;      // of a result before streaming stores
+constexpr std::size_t kTreeBlockBytes = 2048;  // of partial results: kMaxPartials of them fit the L1 cache
 constexpr std::size_t kMaxPartials = 14;       // for kMaxInputs: see tree_block
 constexpr std::size_t kMaxLanes = 8;
 
@@ -23,13 +23,13 @@ struct Range {
   std::size_t end;
 };
 
-// A block of partial results, and of how many ranks.
+// A block of partial results and the number of ranks that it combines.
 struct Partial {
   alignas(kLineBytes) unsigned char values[kTreeBlockBytes];
   std::size_t num_ranks;
 };
 
-// Which loop takes this many inputs: Loops has them for 1, 2, 4 and 8.
+// The loop for this number of inputs: Loops has loops for 1, 2, 4 and 8.
 constexpr int kNoLoop = -1;
 constexpr int loop_for(std::size_t num_inputs) {
   return num_inputs == 1 ? 0 : num_inputs == 2 ? 1 : num_inputs == 4 ? 2 : num_inputs == 8 ? 3 : kNoLoop;
@@ -38,9 +38,9 @@ constexpr int loop_for(std::size_t num_inputs) {
 const void* at(const void* data, std::size_t bytes) { return static_cast<const unsigned char*>(data) + bytes; }
 void* at(void* data, std::size_t bytes) { return static_cast<unsigned char*>(data) + bytes; }
 
-// Combines one block of any number of inputs: a stack of partial results whose ranks fall from bottom to top; two of
-// equal ranks become one, as in a binary counter, and what is left at the end is combined from the top down. Narrow
-// elements are widened first. Returns the bottom of the stack.
+// Combines one block of any number of inputs: a stack of partial results whose numbers of ranks decrease from bottom to
+// top. Two entries with equal numbers become one, as in a binary counter; the remaining entries are combined from the
+// top down. Narrow elements are widened first. Returns the bottom of the stack.
 const void* tree_block(const Row& row, const void* const* inputs, std::size_t num_inputs, std::size_t begin,
                        std::size_t size, Partial* stack) {
   alignas(kLineBytes) float lanes[kMaxLanes][kTreeBlockBytes / sizeof(float)];
@@ -71,8 +71,8 @@ const void* tree_block(const Row& row, const void* const* inputs, std::size_t nu
   return stack[0].values;
 }
 
-// How many units to take before the rest of the first output begins on a line: a block that begins and ends on lines
-// leaves no line half written, which streaming stores pay dearly for.
+// Number of units until the first output reaches a line boundary: blocks that begin and end on lines write no partial
+// lines, which are expensive for streaming stores.
 std::size_t head_of(const void* output, std::size_t unit_bytes, std::size_t units, Store store) {
   const std::size_t beyond = reinterpret_cast<std::uintptr_t>(output) % kLineBytes;
   if (store == Store::kPlain || beyond == 0) return 0;
@@ -111,7 +111,7 @@ void walk_trees(const Row& row, std::span<const void* const> inputs, std::size_t
   }
 }
 
-// Through scratch, from there past the caches.
+// Through scratch, with streaming stores to the outputs.
 void walk_blocks(Fuse fuse, const Row& row, std::span<const void* const> inputs, Range units,
                  std::span<void* const> outputs) {
   alignas(kLineBytes) unsigned char finished[kBlockBytes];
@@ -135,7 +135,7 @@ bool begin_lines_together(std::span<void* const> outputs) {
   return true;
 }
 
-// Past the caches: whole lines straight from registers where all outputs have the same lines.
+// With streaming stores: whole lines directly from registers if all outputs have the same line boundaries.
 void walk_streaming(const Loops& loops, int loop, const Row& row, std::span<const void* const> inputs,
                     std::size_t units, std::span<void* const> outputs) {
   const Fuse fuse = loops.into_one[loop];
@@ -172,7 +172,7 @@ void reduce(core::Op op, core::DType dtype, std::span<const void* const> inputs,
 }
 
 void widen(core::DType dtype, const void* mine, std::size_t count, void* partial) {
-  // What is widened does not depend on the operation. MAX is there for all but complex numbers, which stay as they are.
+  // Widening does not depend on the operation. All dtypes have MAX except complex numbers, which are not widened.
   const Row& row = kernels::row(core::Op::kMax, dtype);
   if (row.decode != nullptr) {
     row.decode(mine, count, static_cast<float*>(partial));

@@ -11,7 +11,7 @@ void IdleRegions::put(std::unique_ptr<Region> region, Clock::time_point now) {
   bytes_ += bytes;
 }
 
-// A size that has run out keeps its place: the region that was taken will come back.
+// A size without regions keeps its entry, because the taken region will return.
 std::unique_ptr<Region> IdleRegions::take(std::size_t bytes) noexcept {
   const auto found = by_size_.find(bytes);
   if (found == by_size_.end() || found->second.empty()) return nullptr;

@@ -1,4 +1,4 @@
-// Regions that wait for their next use.
+// Idle regions, kept for reuse.
 #pragma once
 
 #include <chrono>
@@ -12,16 +12,17 @@
 
 namespace ringlet::memory {
 
-// By size, each with the time since when it is idle. Used by one thread at a time, and `now` never goes back.
+// Idle regions by size, each with the time at which it became idle. Used by one thread at a time; `now` never
+// decreases.
 class IdleRegions {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // May throw std::bad_alloc; the memory is free then.
+  // May throw std::bad_alloc; the region is then freed.
   void put(std::unique_ptr<Region> region, Clock::time_point now);
-  // The most recently used region of exactly `bytes`, whose memory is still warm; null if there is none.
+  // The most recently used region of exactly `bytes`, whose memory is likely in the cache; null if there is none.
   std::unique_ptr<Region> take(std::size_t bytes) noexcept;
-  // One that was put at `limit` or before; null if there is none.
+  // A region that was put at `limit` or before; null if there is none.
   std::unique_ptr<Region> take_stale(Clock::time_point limit) noexcept;
 
   std::optional<Clock::time_point> oldest() const noexcept;

@@ -1,4 +1,4 @@
-// Fresh memory that shows when it is read before it is written.
+// Detection of reads of uninitialized memory.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace ringlet::memory {
 
-// With RINGLET_POISON=1 in the environment, fills what is given out: every float is NaN then, every integer -1 or the
-// largest. For tests.
+// With RINGLET_POISON=1 in the environment, fills allocated memory: every float is then NaN, every integer -1 or the
+// maximum. For tests.
 inline void poison(std::byte* data, std::size_t bytes) noexcept {
   static const bool is_on = [] {
     const char* const value = std::getenv("RINGLET_POISON");

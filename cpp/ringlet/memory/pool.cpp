@@ -20,14 +20,15 @@ namespace ringlet::memory {
 
 namespace {
 
-// Whole huge pages from one on.
+// Rounds sizes of a huge page or more up to whole huge pages.
 std::size_t pooled_size(std::size_t bytes) {
   const std::size_t rounded = size_class(bytes, Region::kAlignment);
   if (rounded < Region::kHugePage) return rounded;
   return (rounded + Region::kHugePage - 1) / Region::kHugePage * Region::kHugePage;
 }
 
-// While this lives, threads are born deaf to signals: those of the process are for threads that expect them.
+// During the life of this object, threads start with all signals blocked: signals of the process are for threads that
+// expect them.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -45,19 +46,19 @@ class SignalsBlocked {
 
 }  // namespace
 
-// What the pool shares with its thread, the reaper.
+// State that the pool shares with its thread, the reaper.
 struct Pool::State {
-  // Held while regions are unmapped, which may take long and must not block allocations. Taken before `mutex`.
+  // Held while regions are unmapped, which may take a long time and must not block allocations. Taken before `mutex`.
   std::mutex dropping;
-  std::mutex mutex;  // guards all that follows
+  std::mutex mutex;  // guards all members below
   Clock::duration keep_idle;
   IdleRegions idle;
   std::size_t live_blocks = 0;
   std::size_t live_bytes = 0;
   bool has_reaper = false;
-  Clock::time_point next_start{};  // no attempt to start a reaper before
+  Clock::time_point next_start{};  // no attempt to start a reaper before this time
 
-  // How late the reaper may be, and how long to wait after an attempt to start one.
+  // Maximum delay of the reaper, and the wait after a failed attempt to start one.
   Clock::duration slack() const { return keep_idle / 10; }
 
   void count_live(std::size_t bytes) {
@@ -65,11 +66,11 @@ struct Pool::State {
     live_bytes += bytes;
   }
 
-  // An idle region that is live now, or null.
+  // Takes an idle region, which is then live, or null.
   std::unique_ptr<Region> take(std::size_t bytes);
-  // If the caller has to start a reaper: when it shall come first.
+  // Returns the time of the first reap if the caller must start a reaper.
   std::optional<Clock::time_point> take_back(std::unique_ptr<Region> region) noexcept;
-  // Releases stale regions. Returns when to run again; never, if nothing is idle.
+  // Releases stale regions. Returns the time of the next reap; nothing if no region is idle.
   std::optional<Clock::time_point> reap() noexcept;
 
   static void start_reaper(const std::shared_ptr<State>& state, Clock::time_point first) noexcept;
@@ -103,7 +104,7 @@ std::optional<Pool::Clock::time_point> Pool::State::reap() noexcept {
   const std::scoped_lock lock_dropping(dropping);
   const auto now = Clock::now();
   for (;;) {
-    std::unique_ptr<Region> stale;  // outlives the lock
+    std::unique_ptr<Region> stale;  // destroyed after the lock is released
     const std::scoped_lock lock(mutex);
     stale = idle.take_stale(now - keep_idle);
     if (stale != nullptr) continue;
@@ -118,15 +119,15 @@ void Pool::State::start_reaper(const std::shared_ptr<State>& state, Clock::time_
   try {
     const SignalsBlocked blocked;
     std::thread(run_reaper, std::weak_ptr(state), first).detach();
-  } catch (const std::exception&) {  // no thread to be had now: the caller does its work
+  } catch (const std::exception&) {  // no thread can be started: the caller does the work
     state->reap();
     const std::scoped_lock lock(state->mutex);
     state->has_reaper = false;
   }
 }
 
-// Sleeps and reaps by turns. Asleep it holds nothing: neither the pool, nor a lock for which a fork would have to wait,
-// nor a place at a condition variable, which a forked child would count for ever.
+// Alternately sleeps and reaps. While asleep, it holds neither the pool, nor a lock for which a fork would wait, nor a
+// place at a condition variable, which a forked child would count for ever.
 void Pool::State::run_reaper(const std::weak_ptr<State>& pool, Clock::time_point first) {
   for (std::optional next = first; next.has_value();) {
     std::this_thread::sleep_until(*next);
@@ -177,7 +178,7 @@ PoolStatistics Pool::statistics() const {
 }
 
 void Pool::set_keep_idle(Clock::duration keep_idle) {
-  constexpr Clock::duration kLongest = std::chrono::hours(24 * 365);  // such that no sum with it overflows
+  constexpr Clock::duration kLongest = std::chrono::hours(24 * 365);  // so that no sum with it overflows
   const std::scoped_lock lock(state_->mutex);
   state_->keep_idle = std::clamp(keep_idle, Clock::duration::zero(), kLongest);
 }

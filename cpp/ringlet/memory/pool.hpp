@@ -1,4 +1,4 @@
-// Where results live: memory that is reused once its last view has died.
+// Memory of results, which is reused after the destruction of its last view.
 #pragma once
 
 #include <chrono>
@@ -19,12 +19,12 @@ struct PoolStatistics {
   std::size_t idle_bytes = 0;
 };
 
-// Touching fresh memory costs more than reducing into it, so regions are kept for the next result of about their size.
-// Small ones come straight from the heap, which has caches for every thread; they do not count in the statistics.
+// The first access to fresh memory costs more than reducing into it, so regions are kept for the next result of similar
+// size. Small regions come directly from the heap, which has a cache for every thread; they are not in the statistics.
 //
-// A region that stays idle for `keep_idle` is given back to the system, at most a tenth of that time later, by a thread
-// that lives only while regions are idle: a quiet process has neither memory of the pool nor a thread. Where no thread
-// can be started, stale regions go when the next one comes back.
+// A region that stays idle for `keep_idle` is returned to the system, at most a tenth of that time later, by a thread
+// that exists only while regions are idle. An inactive process therefore has neither pooled memory nor a thread. If no
+// thread can be started, stale regions are released when the next region returns.
 class Pool {
  public:
   using Clock = std::chrono::steady_clock;
@@ -41,16 +41,17 @@ class Pool {
   // Returns all idle regions to the system; the result is their size in bytes.
   std::size_t trim();
   PoolStatistics statistics() const;
-  // Holds from the next time that the thread looks: it may sleep for as long as was set before.
+  // Takes effect at the thread's next wake-up: it may first sleep for the previous time.
   void set_keep_idle(Clock::duration keep_idle);
 
-  // Around fork(), so that the child finds the lists whole, no region on its way out, and knows that it has no thread.
+  // Called around fork(), so that in the child the lists are consistent, no region is being unmapped, and the missing
+  // thread is recorded.
   void before_fork();
   void after_fork(bool is_child);
 
  private:
   struct State;
-  std::shared_ptr<State> state_;  // the thread looks whether it is still there
+  std::shared_ptr<State> state_;  // the thread checks whether it still exists
 };
 
 // The pool of this process. It is never destroyed: views may outlive everything else.

@@ -28,14 +28,14 @@ std::byte* map_huge(std::size_t bytes) {
   if (head > 0) munmap(begin, head);
   if (head < kAlignment) munmap(aligned + bytes, kAlignment - head);
 #if defined(MADV_HUGEPAGE)
-  madvise(aligned, bytes, MADV_HUGEPAGE);  // a hint: without huge pages the memory works all the same
+  madvise(aligned, bytes, MADV_HUGEPAGE);  // only a hint: the memory also works without huge pages
 #endif
   return aligned;
 }
 
 }  // namespace
 
-// The rounded size decides, here and in the destructor: rounding may bring a size up to the next kind of memory.
+// The rounded size determines the kind of memory, here and in the destructor: rounding may reach the next kind.
 Region::Region(std::size_t bytes) : size_(round_up(bytes, kAlignment)) {
   if (size_ >= kHugePage) {
     size_ = round_up(size_, kHugePage);

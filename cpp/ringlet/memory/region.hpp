@@ -5,9 +5,9 @@
 
 namespace ringlet::memory {
 
-// Memory from the heap, or, from kMapped up, a mapping of its own: a heap keeps what lies below something that is still
-// in use, a mapping goes back to the system at once. From kHugePage up it is aligned to huge pages, and the system is
-// asked to use them.
+// Memory from the heap or, for sizes of kMapped and above, a separate mapping: a heap keeps freed memory below a block
+// that is still in use, but a mapping returns to the system immediately. From kHugePage on, it is aligned to huge
+// pages, which the system is advised to use.
 class Region {
  public:
   static constexpr std::size_t kMapped = std::size_t{128} << 10;

@@ -53,13 +53,13 @@ int create_file() {
   return fd >= 0 || errno != EINVAL ? fd : memfd_create("ringlet", kFlags);
 }
 
-// A file that would pass this limit costs a signal, which ends the process.
+// Growing a file beyond this limit raises a signal that ends the process.
 bool is_within_file_limit(std::size_t bytes) {
   rlimit limit{};
   return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
 }
 
-// The memory available without invoking the OOM killer; the maximum where the system does not report it.
+// The memory available without invoking the OOM killer; the maximum if the system does not report it.
 std::size_t available_bytes() {
   std::ifstream file("/proc/meminfo");
   for (std::string word; file >> word;) {
@@ -114,11 +114,11 @@ Segment::~Segment() {
 }
 
 void Segment::reserve(std::size_t offset, std::size_t bytes) {
-  constexpr std::size_t kLarge = std::size_t{64} << 20;  // below, asking takes longer than reserving
+  constexpr std::size_t kLarge = std::size_t{64} << 20;  // below this size, the query takes longer than reserving
   if (bytes == 0) return;
   if (bytes >= kLarge && bytes > available_bytes()) fail("reserve", bytes, kMakeRoom, ENOMEM);
-  // In pieces, smaller ones after each signal: the system may undo a piece that a signal interrupts, and a timer whose
-  // signals come faster than one large piece takes would never let it end.
+  // Reserves in pieces that become smaller after each signal: the system may undo an interrupted piece, so frequent
+  // signals of a timer could prevent a large piece from ever completing.
   constexpr std::size_t kSmallestPiece = std::size_t{256} << 10;
   std::size_t piece = kLarge;
   for (std::size_t done = 0; done < bytes;) {
@@ -159,8 +159,8 @@ void Segment::close_descriptor() noexcept {
 namespace {
 
 [[noreturn]] void refuse(std::size_t bytes) {
-  throw core::SharedMemoryError("processes need Linux: this system has no sealed files without a name.", ENOSYS, bytes,
-                                0, "memfd");
+  throw core::SharedMemoryError("processes require Linux: this system has no anonymous sealed files.", ENOSYS, bytes, 0,
+                                "memfd");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Memory that several processes map.
+// Memory mapped by several processes.
 #pragma once
 
 #include <cstddef>
@@ -6,17 +6,17 @@
 
 namespace ringlet::memory {
 
-// An unnamed file of sealed size, and its mapping. The system frees it with its last descriptor and mapping, however
-// their owners end. It takes memory only where some was reserved: access to any other place is an error, which may end
-// the process if no memory is left.
+// An unnamed file of sealed size, and its mapping. The system frees it with its last descriptor and mapping, even if
+// their owners crash. Only reserved ranges have memory: access to any other range is an error, which may end the
+// process if no memory is left.
 class Segment {
  public:
-  // Of `bytes` bytes, none of them reserved. Throws core::SharedMemoryError.
+  // Creates a segment of `bytes` bytes, none of them reserved. Throws core::SharedMemoryError.
   static Segment create(std::size_t bytes);
-  // Maps what another process created, and takes `fd` over. Throws core::SharedMemoryError, also if the file is not
-  // what create() makes: one that can be cut short under its readers would end them.
+  // Maps a segment of another process and takes ownership of `fd`. Throws core::SharedMemoryError, also if the file
+  // does not have the seals of create(): truncation of a mapped file would crash its readers.
   static Segment attach(int fd, std::size_t bytes);
-  static Segment attach(int fd);  // of whatever size it has
+  static Segment attach(int fd);  // of any size
 
   Segment(Segment&& other) noexcept
       : fd_(std::exchange(other.fd_, -1)),
@@ -34,17 +34,17 @@ class Segment {
   std::size_t size() const noexcept { return size_; }
   int fd() const noexcept { return fd_; }
 
-  // Gets memory for a range, filled with zeros where there was none. Throws core::SharedMemoryError.
+  // Reserves memory for a range; new memory is zero. Throws core::SharedMemoryError.
   void reserve(std::size_t offset, std::size_t bytes);
-  // For how much of it there is memory, of whatever parts.
+  // The total size of the reserved ranges.
   std::size_t reserved_bytes() const noexcept;
-  // Releases it. The range must not be used until it is reserved again.
+  // Releases the memory of a range. The range must not be used until it is reserved again.
   void release(std::size_t offset, std::size_t bytes) noexcept;
-  // Maps every page of a range now, where the system can: else the first touch of each costs a fault.
+  // Maps every page of a range now, if the system can: otherwise the first access to each page costs a fault.
   void populate(std::size_t offset, std::size_t bytes) noexcept;
   // Closes the descriptor; the mapping stays.
   void close_descriptor() noexcept;
-  // The same, and the caller closes it.
+  // Returns the descriptor, which the caller then closes; the mapping stays.
   int release_descriptor() noexcept { return std::exchange(fd_, -1); }
   // The mapping is never removed.
   void abandon() noexcept {

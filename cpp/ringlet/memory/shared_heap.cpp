@@ -19,10 +19,10 @@ constexpr std::size_t kPage = 4096;
 
 constexpr std::size_t kLine = 64;
 
-// How many of the most recently used blocks, and of the others, an allocation looks at.
+// The number of most recently used blocks, and of other blocks, that an allocation checks.
 constexpr int kLooks = 4;
 
-// With its header, and room to lie anywhere in a page.
+// The size with a header and room for any position within a page.
 constexpr std::size_t kAround = SharedBlock::kHeaderBytes + kPage;
 std::size_t shelf_of(std::size_t bytes) { return size_class(std::max(bytes, kPage), kPage) + kAround; }
 
@@ -69,8 +69,7 @@ SharedBlock SharedHeap::allocate(std::size_t bytes, std::shared_ptr<const Reclai
   return block;
 }
 
-// Looks at a few blocks, others each time: however many are alive, those that have come back are a part of them at
-// most.
+// Checks a few blocks, different ones each time, because any number of blocks may still be in use.
 void SharedHeap::collect_some(Shelf& shelf, Clock::time_point now) {
   for (int look = 0; look < kLooks && !shelf.lent.empty(); ++look) {
     if (shelf.next_look == shelf.lent.end()) shelf.next_look = shelf.lent.begin();
@@ -92,7 +91,8 @@ SharedHeap::Lent* SharedHeap::find_lent(const std::byte* address) noexcept {
 
 void SharedHeap::hand_over(const std::byte* address, std::shared_ptr<const ReclaimPolicy> policy) {
   const std::scoped_lock lock(mutex_);
-  if (Lent* const lent = find_lent(address)) std::swap(lent->policy, policy);  // the old one dies without the lock
+  if (Lent* const lent = find_lent(address))
+    std::swap(lent->policy, policy);  // the old policy is destroyed after the lock is released
 }
 
 void SharedHeap::hand_over(
@@ -122,7 +122,8 @@ SharedBlock SharedHeap::take(std::size_t size) {
   return last.block;
 }
 
-// From what the last segment has left. What is too large for that leaves it to others only if it is small itself.
+// Allocates from the rest of the last segment. A block that is too large for it uses a new segment; the rest stays in
+// use if the block is large.
 SharedBlock SharedHeap::carve(std::size_t size) {
   const bool fits = !segments_.empty() && size <= segments_.back()->size() - used_;
   if (!fits) add_segment(size);
@@ -133,7 +134,8 @@ SharedBlock SharedHeap::carve(std::size_t size) {
   return {header + SharedBlock::kHeaderBytes, size - kAround};
 }
 
-// Lines of a page, far apart for processes of close numbers that allocate alike, and for blocks one after the other.
+// Cache lines within a page: far apart for successive blocks, and for processes with adjacent numbers and equal
+// allocations.
 std::size_t SharedHeap::next_skew() {
   constexpr std::size_t kBetweenProcesses = 19;
   constexpr std::size_t kBetweenBlocks = 7;
@@ -150,11 +152,11 @@ std::size_t SharedHeap::offset_of(const SharedBlock& block) {
   return header / kPage * kPage;
 }
 
-// A large one, of which only what is used takes memory; a small one where the limits of this process want that.
+// Adds a large segment, of which only used parts take memory; a smaller one if the limits of this process require it.
 void SharedHeap::add_segment(std::size_t bytes) {
   if (segments_.size() == kMostSegments) {
-    throw core::SharedMemoryError("this process has " + std::to_string(kMostSegments) +
-                                      " segments of shared memory already: keep fewer large arrays at a time.",
+    throw core::SharedMemoryError("this process already has " + std::to_string(kMostSegments) +
+                                      " segments of shared memory: keep fewer large arrays at a time.",
                                   ENOSPC, bytes, 0, "memfd");
   }
   segments_.reserve(segments_.size() + 1);
@@ -194,7 +196,7 @@ std::size_t SharedHeap::release_idle(Clock::time_point limit) noexcept {
       idle.has_memory = false;
       bytes += size;
     }
-    // Those that have memory are taken first: from the back.
+    // Regions that have memory are taken first, from the back.
     std::stable_partition(shelf.idle.begin(), shelf.idle.end(), [](const Idle& idle) { return !idle.has_memory; });
   }
   return bytes;
@@ -246,8 +248,7 @@ SharedHeapStatistics SharedHeap::statistics() {
   return statistics;
 }
 
-// What was allocated before stays mapped in the child, which may still look at it; its memory is the parent's to give
-// out.
+// Earlier blocks stay mapped in the child, which may still read them; only the parent may reuse their memory.
 void SharedHeap::after_fork(bool is_child) {
   if (is_child) {
     for (auto& segment : segments_) segment->abandon();

@@ -1,4 +1,4 @@
-// The shared memory that this process allocates.
+// Allocator of this process's shared memory.
 #pragma once
 
 #include <chrono>
@@ -29,27 +29,27 @@ struct SharedBlock {
 class ReclaimPolicy {
  public:
   virtual ~ReclaimPolicy() = default;
-  // The block is free: writes its header such that this process holds it.
+  // Writes the header of a free block so that this process holds it.
   virtual void lend(const SharedBlock& block) const noexcept = 0;
   virtual bool is_reclaimable(const SharedBlock& block) const noexcept = 0;
 };
 
-// Where an address of this process lies in a segment of it.
+// The position of an address in a segment of this process.
 struct SharedPlace {
   std::uint32_t segment;
   std::uint64_t offset;
 };
 
 struct SharedHeapStatistics {
-  std::size_t lent_blocks = 0;  // by what was last known: a block may have come back since
+  std::size_t lent_blocks = 0;  // as last known: a block may have been released since
   std::size_t lent_bytes = 0;
   std::size_t idle_blocks = 0;
   std::size_t idle_bytes = 0;
 };
 
-// Blocks of a few sizes, each kept for the next one of its size, in segments that are never unmapped: so places in them
-// can be told to other processes once and for all. What stays idle for kKeepIdle goes back to the system when something
-// is allocated, or by trim(); the addresses stay.
+// Blocks of a few sizes, each kept for the next block of its size, in segments that are never unmapped, so that their
+// positions can be sent to other processes once. Blocks that stay idle for kKeepIdle return their memory to the system
+// at an allocation or by trim(); the addresses stay.
 class SharedHeap {
  public:
   using Clock = std::chrono::steady_clock;
@@ -57,28 +57,28 @@ class SharedHeap {
   static constexpr std::size_t kSegmentBytes = std::size_t{1} << 30;
   static constexpr std::size_t kMostSegments = 2048;
 
-  // The heap of this process; it is never destroyed. A child of fork() begins with an empty one.
+  // The heap of this process; it is never destroyed. A child of fork() begins with an empty heap.
   static SharedHeap& of_this_process();
   SharedHeap();
 
   // At least `bytes` bytes, aligned to a cache line. Throws core::SharedMemoryError.
   SharedBlock allocate(std::size_t bytes, std::shared_ptr<const ReclaimPolicy> policy);
 
-  // Replaces the reclaim policy of the block that is held at this address.
+  // Replaces the reclaim policy of the held block at this address.
   void hand_over(const std::byte* address, std::shared_ptr<const ReclaimPolicy> policy);
   // The same; `make` gets the current policy.
   void hand_over(const std::byte* address,
                  const std::function<std::shared_ptr<const ReclaimPolicy>(std::shared_ptr<const ReclaimPolicy>)>& make);
-  // The block at this address is never used again.
+  // Excludes the block at this address from further use.
   void give_up(const std::byte* address) noexcept;
 
-  // Gives processes with different numbers different places within a page for their next blocks: where arrays of
-  // several ranks lie at equal places, loads wait for stores to others that merely look alike, which costs a factor of
-  // five.
+  // Gives processes with different numbers different positions within a page for their next blocks: if arrays of
+  // several ranks have equal positions, loads wait for unrelated stores with equal low address bits, which costs a
+  // factor of five.
   void set_number(int number);
 
   std::optional<SharedPlace> find(const void* address) const;
-  // A segment that find() named.
+  // A segment with the index that find() returned.
   const Segment& segment(std::uint32_t index) const;
 
   // Returns idle blocks to the system; the result is their size in bytes.

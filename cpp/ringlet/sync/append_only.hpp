@@ -1,4 +1,4 @@
-// Things that are added and never taken away, so that looking needs no lock.
+// Append-only containers, which readers access without a lock.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,7 @@ class AppendOnly {
   std::atomic<std::size_t> size_{0};
 };
 
-// Pointers by number, each set once, by one thread at a time; null until then. A reader of a pointer sees all writes to
+// Pointers by number, each set once, by one thread at a time; null until set. A reader of a pointer sees all writes to
 // its target from before it was set.
 template <class T>
 class PointerTable {

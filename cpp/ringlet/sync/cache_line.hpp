@@ -1,4 +1,4 @@
-// The unit in which cores exchange memory.
+// Size of the unit in which cores exchange memory.
 #pragma once
 
 #include <cstddef>

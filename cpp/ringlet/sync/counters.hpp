@@ -10,19 +10,20 @@
 
 namespace ringlet::sync {
 
-// The chunks of one rank's share: which are taken, and how many chunks, of any share, the owner has finished. Both are
-// wanted by the same readers at the same time, so they share a line.
+// The chunks of one rank's share that are taken, and the number of chunks of any share that the owner has finished. The
+// same readers need both at the same time, so they share a line.
 class alignas(kCacheLine) WorkQueue {
  public:
-  // The owner, before it publishes its arrival. relaxed: every rank waits for the arrival before reading this.
+  // For the owner, before it publishes its arrival. relaxed: every rank waits for the arrival before it reads this.
   void reset() noexcept {
     fault_point();
     next_.store(0, std::memory_order_relaxed);
     done_.store(0, std::memory_order_relaxed);
   }
 
-  // Any thread: the next number below `limit`, each exactly once, or `limit`. relaxed: what a chunk holds was settled
-  // before the call began, and that it is finished is told by done(); the read-modify-write alone makes numbers unique.
+  // For any thread: returns the next number below `limit`, each exactly once, or `limit`. relaxed: the contents of
+  // chunks are determined before the call begins, and done() publishes their completion; the read-modify-write alone
+  // makes numbers unique.
   std::size_t take(std::size_t limit) noexcept {
     if (next_.load(std::memory_order_relaxed) >= limit) return limit;
     fault_point();
@@ -30,7 +31,7 @@ class alignas(kCacheLine) WorkQueue {
     return taken < limit ? taken : limit;
   }
 
-  // The owner: how many chunks it has finished.
+  // For the owner: publishes the number of chunks that it has finished.
   void publish_done(std::size_t chunks) noexcept {
     fault_point();
     done_.store(chunks);
@@ -42,7 +43,7 @@ class alignas(kCacheLine) WorkQueue {
   std::atomic<std::size_t> done_{0};
 };
 
-// The last call of which one rank tells something, such as that it has left the call. Only its owner writes it.
+// The last call for which one rank has reached a state, such as that it has left the call. Only the owner writes.
 class alignas(kCacheLine) SequenceNumber {
  public:
   void publish(std::uint64_t sequence) noexcept {
@@ -55,7 +56,8 @@ class alignas(kCacheLine) SequenceNumber {
   std::atomic<std::uint64_t> value_{0};
 };
 
-// An event count over all processes. relaxed: it orders nothing, and a process killed before it counts is not counted.
+// A count of events in all processes. relaxed: it orders nothing; events of a process killed before the increment are
+// not counted.
 class alignas(kCacheLine) Tally {
  public:
   std::uint64_t add() noexcept { return count_.fetch_add(1, std::memory_order_relaxed) + 1; }  // the new count
@@ -65,7 +67,7 @@ class alignas(kCacheLine) Tally {
   std::atomic<std::uint64_t> count_{0};
 };
 
-// A statement that one side makes and takes back, and others look at.
+// A flag that one side sets and resets and others read.
 class alignas(kCacheLine) Flag {
  public:
   void set(bool value) noexcept {
@@ -73,7 +75,7 @@ class alignas(kCacheLine) Flag {
     value_.store(value);
   }
   bool is_set() const noexcept { return value_.load(); }
-  // True for the one caller that finds it unset and sets it.
+  // Sets the flag; true for the one caller that finds it unset.
   bool claim() noexcept { return !value_.exchange(true); }
 
  private:

@@ -19,8 +19,8 @@ int Crew::claim() noexcept {
   return claimed;
 }
 
-// A helper takes the summons back whenever it looks for work, before and after. In the single order of these operations
-// either it sees the replica that is unclaimed now, or this sees no summons and sends one.
+// A helper clears the summons before and after it looks for work. In the single order of these operations, either the
+// helper sees the unclaimed replica, or this function sees no summons and sends one.
 void Crew::summon() noexcept {
   if (!is_summoned_.exchange(true)) work_.notify_one();
 }
@@ -60,8 +60,8 @@ bool Crew::wait_for_work() {
   return !is_closed_.load();
 }
 
-// Steps often follow each other closely, and a helper that is awake comes sooner than one that must be woken. The
-// thread that opens runs keeps a core to itself.
+// Steps often follow each other closely, and a spinning helper starts sooner than a sleeping one. One core is reserved
+// for the thread that opens runs.
 void Crew::look_for_work_awhile() noexcept {
   constexpr std::chrono::microseconds kAwhile{100};
   if (num_looking_.fetch_add(1) + 1 < usable_cores()) {

@@ -1,4 +1,4 @@
-// Which thread runs which replica of a step.
+// Assignment of the replicas of a step to threads.
 #pragma once
 
 #include <atomic>
@@ -23,19 +23,19 @@ class Crew {
     next_.store(num_replicas);
   }
 
-  // Starts a run. The one before must be finished.
+  // Starts a run. The previous run must be finished.
   void open() noexcept;
   // The next replica, or kNone.
   int claim() noexcept;
-  // Wakes every helper that is parked, if there are replicas left: when the caller is about to wait for all of them.
+  // Wakes every parked helper if replicas are unclaimed; for a caller that is about to wait for all replicas.
   void summon_all() noexcept;
   void finish(int replica) noexcept;
-  // False if `timeout` went by before all replicas of the run had finished.
+  // False if `timeout` passed before all replicas of the run had finished.
   bool wait_finished(Clock::duration timeout, Poll* poll);
   bool is_running(int replica) const noexcept {
     return replica >= 0 && replica < num_replicas_ && is_running_[static_cast<std::size_t>(replica)].is_set();
   }
-  // Claimed and not finished.
+  // The replicas that are claimed but not finished.
   std::vector<int> running() const;
 
   // Parks a helper until a replica may be unclaimed; false once the crew is closed.

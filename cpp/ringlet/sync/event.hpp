@@ -1,4 +1,4 @@
-// Where threads park until something about a group changes.
+// Parking of threads until the state of a group changes.
 #pragma once
 
 #include <atomic>
@@ -16,9 +16,9 @@ namespace ringlet::sync {
 // order of all of them either the change comes before the second look, which sees it, or enlist() comes before
 // notify(), which wakes the sleeper: no wakeup is lost, and notify() costs one load while no thread sleeps.
 //
-// It works between processes. A process that dies asleep stays counted, so every notify() makes a system call: that is
-// the only cost, and its group has failed. One that dies between a change and notify() wakes no thread: the process
-// that detects the death notifies in its place.
+// It works between processes. A process that dies while parked stays counted, so every later notify() makes a system
+// call; its group has failed anyway. A process that dies between a change and notify() wakes no thread; the process
+// that detects its end notifies instead.
 class alignas(kCacheLine) Event {
  public:
   std::uint32_t enlist() noexcept {

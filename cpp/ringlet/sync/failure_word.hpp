@@ -11,8 +11,8 @@
 namespace ringlet::sync {
 
 // A process that fails a group writes the text to its own area, then claims this word, which names that area. The first
-// claim wins and is permanent. So a reader of the claim sees the whole text, and a process that dies in between has not
-// failed the group.
+// claim wins and is permanent. A reader of the claim therefore sees the whole text, and a process that dies before the
+// claim has not failed the group.
 class alignas(kCacheLine) FailureWord {
  public:
   struct Claim {

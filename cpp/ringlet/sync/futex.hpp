@@ -1,4 +1,4 @@
-// Parking a thread on a word, and waking those parked there.
+// Parking of threads on a word, and waking them.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,8 @@ namespace ringlet::sync {
 
 enum class Wake { kWoken, kTimedOut, kInterrupted };
 
-// Sleeps while `word` holds `expected`, at most for `limit`. May return early for no reason. The wait is a shared one:
-// it works for words in memory that several processes map (std::atomic::wait may park on a process-private queue).
+// Sleeps while `word` holds `expected`, at most for `limit`. May return spuriously. The wait is shared: it works for
+// words in memory that several processes map (std::atomic::wait may park on a process-private queue).
 Wake futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
                 std::chrono::nanoseconds limit) noexcept;
 

@@ -1,4 +1,4 @@
-// Whether a call takes place.
+// Decision on whether a call takes place.
 #pragma once
 
 #include <atomic>
@@ -14,15 +14,15 @@ namespace ringlet::sync {
 //
 // A rank that sees all arrived and then no leaver proceeds. A rank that intends to leave first sets a flag
 // (Round::propose_to_leave), then checks whether all have arrived, and proposes to the gate: go if they have, else call
-// off. A rank that sees all arrived but also a leaver proposes go. The first proposal wins. Why no rank proceeds in a
-// call that is called off: a rank that proceeded without the gate saw all arrived before any leaver set its flag, so
+// off. A rank that sees all arrived but also a leaver proposes go. The first proposal wins. No rank proceeds in a call
+// that is called off, because a rank that proceeded without the gate saw all arrived before any leaver set its flag, so
 // every leaver checked later, also saw all arrived, and proposed go. All operations are seq_cst, so "before" refers to
 // a single total order.
 //
 // One gate serves every second call, like a slot.
 class alignas(kCacheLine) Gate {
  public:
-  // Each proposes, and returns whether the call goes.
+  // Each function proposes a decision, and returns whether the call goes.
   bool propose_to_go(std::uint64_t sequence) noexcept { return decide(sequence, kGoesBit); }
   bool propose_to_call_off(std::uint64_t sequence) noexcept { return decide(sequence, kCalledOffBit); }
 
@@ -35,7 +35,7 @@ class alignas(kCacheLine) Gate {
     fault_point();
     const std::uint64_t decision = sequence << kStateBits | bit;
     std::uint64_t seen = word_.load();
-    while (seen >> kStateBits != sequence) {  // still the decision about an earlier call
+    while (seen >> kStateBits != sequence) {  // while the word has the decision on an earlier call
       if (word_.compare_exchange_weak(seen, decision)) return bit == kGoesBit;
     }
     return (seen & kGoesBit) != 0;

@@ -1,4 +1,4 @@
-// Copies from and to memory that others read or write meanwhile.
+// Copies from and to memory that other processes concurrently read or write.
 #pragma once
 
 #include <algorithm>
@@ -12,14 +12,14 @@
 
 namespace ringlet::sync {
 
-// Shared memory is read and written in these only, whole.
+// The unit in which shared memory is read and written.
 using SharedWord = std::atomic<std::uint64_t>;
 static_assert(SharedWord::is_always_lock_free && sizeof(SharedWord) == sizeof(std::uint64_t));
 
-// Words are copied four a turn: the time of a turn with one word depends on where the compiler happens to put it.
+// Words are copied four per iteration: the time of a loop over single words depends on its code alignment.
 
-// Copies bytes from any position in words that another process may be storing. What was stored in a word is what its
-// reader sees, and with it, acquire, all that came before store_shared().
+// Copies bytes from any position in words that another process may be storing. acquire: a reader that sees a stored
+// word also sees all writes before its store_shared().
 inline void load_shared(const std::byte* from, std::span<std::byte> to) noexcept {
   std::size_t skipped = reinterpret_cast<std::uintptr_t>(from) % sizeof(SharedWord);
   const auto* word = reinterpret_cast<const SharedWord*>(from - skipped);
@@ -40,7 +40,7 @@ inline void load_shared(const std::byte* from, std::span<std::byte> to) noexcept
   if (!to.empty()) load(to.size());
 }
 
-// Copies words to where others may be loading them. release pairs with load_shared.
+// Copies words to memory that other processes may be loading. release pairs with load_shared.
 inline void store_shared(std::span<const std::uint64_t> from, std::byte* to) noexcept {
   auto* const words = reinterpret_cast<SharedWord*>(to);
   const auto store = [&](std::size_t i) {

@@ -13,20 +13,20 @@ namespace ringlet::sync {
 // Payloads up to this size travel inside the slot. The first bytes share a cache line with the header.
 inline constexpr std::size_t kSlotPayloadBytes = 2048 - 48;
 
-// Only the owner writes. Every rank has two slots and uses them in turn: it may overwrite the one of call s - 2,
-// because it has seen every rank arrive at call s - 1, so every rank has left call s - 2.
+// Only the owner writes. Every rank alternates between two slots: it may overwrite the slot of call s - 2, because it
+// has seen every rank arrive at call s - 1, so every rank has left call s - 2.
 class alignas(kCacheLine) Slot {
  public:
-  // What has to be equal on all ranks; written before publish().
+  // The fingerprint that must be equal on all ranks; written before publish().
   std::uint64_t call_fingerprint = 0;
   std::uint64_t buffers_fingerprint = 0;
-  // Names of the owner's first array, of where its result goes, and of the first result that it announced for others;
-  // here, so that a call on one array needs no other line.
+  // Names of the owner's first array, of its output, and of the first result that the owner announced for others; in
+  // the slot, so that a call on one array needs no other cache line.
   std::uint64_t input = 0;
   std::uint64_t output = 0;
   std::uint64_t result = 0;
 
-  // The call that the owner has arrived at; calls are counted from 1.
+  // Publishes the call at which the owner has arrived; calls are counted from 1.
   void publish(std::uint64_t sequence) noexcept {
     fault_point();
     sequence_.store(sequence);
@@ -39,7 +39,7 @@ class alignas(kCacheLine) Slot {
  private:
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
   std::atomic<std::uint64_t> sequence_{0};
-  alignas(16) std::byte payload_[kSlotPayloadBytes];  // any element type is aligned in it
+  alignas(16) std::byte payload_[kSlotPayloadBytes];  // aligned for any element type
 };
 static_assert(sizeof(Slot) == 2048);
 

@@ -16,7 +16,7 @@ namespace ringlet::sync {
 
 namespace {
 
-// How long a helper looks for more work before it sleeps: a step that reduces often finds it awake.
+// The time for which a helper looks for more work before it sleeps; in a step with many reductions, it stays awake.
 constexpr std::chrono::microseconds kAwake{200};
 
 }  // namespace
@@ -41,17 +41,17 @@ void Team::share(std::size_t num_chunks, int helpers, Chunk run, void* context) 
   opened_.notify();
   take_chunks(0);
   turn_.fetch_add(1);
-  while (inside_.load() > 0) std::this_thread::yield();  // each finishes the chunk that it has
+  while (inside_.load() > 0) std::this_thread::yield();  // each helper finishes its current chunk
 }
 
 void Team::enlist(int helpers) noexcept {
-  if (fork_generation_ != fork_generation()) {  // threads do not survive a fork, what they counted does
+  if (fork_generation_ != fork_generation()) {  // threads do not survive a fork, but their counts do
     fork_generation_ = fork_generation();
     num_started_ = 0;
     inside_.store(0);
   }
   if (num_started_ >= helpers) return;
-  // Helpers are born deaf to signals, which are for threads that expect them.
+  // Helpers start with all signals blocked; signals are for threads that expect them.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -59,7 +59,7 @@ void Team::enlist(int helpers) noexcept {
   try {
     for (; num_started_ < helpers; ++num_started_)
       std::thread([this, number = num_started_] { help(number); }).detach();
-  } catch (const std::exception&) {  // no more threads to be had: the work is done all the same
+  } catch (const std::exception&) {  // no more threads can be started: the work is done without them
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }

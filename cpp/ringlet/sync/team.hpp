@@ -12,14 +12,14 @@
 
 namespace ringlet::sync {
 
-// One piece of work after the other, each cut into numbered chunks. Helpers are started on first use, stay for the life
-// of the process, and sleep between pieces of work; they never touch an interpreter. After a fork the child starts its
-// own.
+// Processes one piece of work after the other, each divided into numbered chunks. Helpers are started on first use,
+// stay for the life of the process, and sleep between pieces of work; they never use an interpreter. After a fork, the
+// child starts its own helpers.
 //
 // Terms. A piece of work is *open* while chunks of it may be taken. A helper *enters* before it looks whether work is
 // open, and leaves after its last chunk. The owner closes the work and then waits until no helper is inside. In the
-// single order of these operations either a helper that enters sees that the work is closed, or the owner sees it
-// inside: so no helper touches work that its owner has left.
+// single order of these operations, either a helper that enters sees that the work is closed, or the owner sees the
+// helper inside, so no helper accesses work that its owner has left.
 class Team {
  public:
   using Chunk = void (*)(void* context, std::size_t chunk) noexcept;
@@ -28,7 +28,7 @@ class Team {
   static Team& shared();
 
   // Calls run(context, chunk) for each chunk below `num_chunks`, on this thread and up to `helpers` others. While
-  // another thread has the team's help, on this thread alone.
+  // another thread uses the team, on this thread alone.
   void share(std::size_t num_chunks, int helpers, Chunk run, void* context);
 
  private:
@@ -53,7 +53,7 @@ class Team {
   std::atomic<std::uint64_t> turn_{0};  // odd while work is open
   std::atomic<int> wanted_{0};          // helpers numbered below this may enter
   std::atomic<int> inside_{0};
-  int num_started_ = 0;  // by the owner
+  int num_started_ = 0;  // written by the owner
   std::uint64_t fork_generation_ = 0;
 };
 

@@ -11,7 +11,7 @@ class TimeMark {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Return true for one caller, and then false for all until `interval` has passed. relaxed: it orders nothing.
+  // Returns true for one caller, then false for all callers until `interval` has passed. relaxed: it orders nothing.
   bool pass(Clock::duration interval) noexcept {
     const auto now = Clock::now().time_since_epoch().count();
     auto next = next_.load(std::memory_order_relaxed);

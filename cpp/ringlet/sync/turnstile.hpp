@@ -1,4 +1,4 @@
-// Threads that take turns with something that only one of them can have.
+// Turns of threads at a resource that one thread at a time can hold.
 #pragma once
 
 #include <atomic>
@@ -11,10 +11,10 @@
 
 namespace ringlet::sync {
 
-// A hint in front of a lock whose waiters sleep: threads that come to it in quick succession hold it for a few
-// microseconds each, and being woken takes longer than that. A thread spins here for a bounded time before it takes the
-// lock, until the previous thread has released it. Mutual exclusion comes from the lock alone: a thread that stops
-// waiting, or never enters the turnstile, does no harm.
+// A hint in front of a lock whose waiters sleep: threads that arrive in quick succession hold it for a few microseconds
+// each, but waking a thread takes longer. A thread spins here for a bounded time before it takes the lock, until the
+// previous thread has released it. Mutual exclusion comes from the lock alone: a thread that stops waiting, or never
+// enters the turnstile, does no harm.
 class alignas(kCacheLine) Turnstile {
  public:
   // Before taking the lock.
@@ -28,10 +28,10 @@ class alignas(kCacheLine) Turnstile {
       inside = 0;
       if (inside_.compare_exchange_strong(inside, me)) return;
     } while (Clock::now() < end);
-    inside_.store(me);  // a holder that stays this long will not leave soon: the next thread need not wait for it
+    inside_.store(me);  // a holder that stays this long will not leave soon, so the next thread does not wait for it
   }
 
-  // After letting it go.
+  // After releasing the lock.
   void leave() noexcept {
     std::uint64_t me = ticket();
     inside_.compare_exchange_strong(me, 0);

@@ -16,7 +16,7 @@ namespace {
 int count_cores() noexcept {
 #if defined(__linux__)
   cpu_set_t set;
-  // Of the process, which is that of its first thread: the one that asks may have been given a core of its own.
+  // The affinity of the process, which is that of its first thread; the calling thread may be bound to one core.
   if (sched_getaffinity(getpid(), sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
 #endif
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));

@@ -1,4 +1,4 @@
-// How long to look before parking.
+// Spinning and yielding before parking.
 #pragma once
 
 #include <chrono>
@@ -20,18 +20,18 @@ inline void pause() noexcept {
 #endif
 }
 
-// What a waiting thread does before it parks on a futex.
+// The actions of a waiting thread before it parks on a futex.
 struct Patience {
-  int spins = 0;                       // looks with a pause between them: only useful while every rank has a core
+  int spins = 0;                       // reads with a pause between them: only useful if every rank has a core
   std::chrono::nanoseconds yields{0};  // time spent yielding the core to other threads
 };
 
-// How many cores the threads of this process may run on.
+// The number of cores that the threads of this process may run on.
 int usable_cores() noexcept;
 
-// Ranks that each have a core spin, for some ten microseconds. Ranks that share cores must let each other run at once,
-// and for a bounded time, or a foreign process on the core costs a scheduler slice for every call. Threads of an
-// interpreter never spin: the rank that they wait for may need their core to be handed the interpreter.
+// Ranks that each have a core spin for some ten microseconds. Ranks that share cores must yield immediately, but for a
+// bounded time, because another process on the core would cost a scheduler slice for every call. Threads of an
+// interpreter never spin: the awaited rank may need their core to acquire the interpreter lock.
 Patience patience_for(int num_ranks, bool from_interpreter, int cores = usable_cores()) noexcept;
 
 // Runs while a thread waits, every kPollInterval and after every signal; may throw to end the wait.
@@ -43,13 +43,13 @@ class Poll {
   ~Poll() = default;
 };
 
-// What an Interruption throws in the place of what it keeps.
+// Thrown by an Interruption in place of the exception that it keeps.
 class Interrupted final : public std::exception {
  public:
   const char* what() const noexcept override { return "interrupted"; }
 };
 
-// Runs a poll until that throws, and keeps what it threw for the end of everything that has to be done first.
+// Runs a poll until it throws, and keeps the exception until work that must be done first has ended.
 class Interruption final : public Poll {
  public:
   explicit Interruption(Poll* poll) noexcept : poll_(poll) {}  // null for none
@@ -64,7 +64,7 @@ class Interruption final : public Poll {
       throw Interrupted();
     }
   }
-  // What a wait takes: null if there is nothing to run.
+  // The poll for a wait; null if there is nothing to run.
   Poll* poll() noexcept { return poll_ == nullptr || has_come() ? nullptr : this; }
   bool has_come() const noexcept { return raised_ != nullptr; }
   [[noreturn]] void rethrow() const { std::rethrow_exception(raised_); }
@@ -84,7 +84,7 @@ class Deadline {
  public:
   explicit Deadline(Clock::duration timeout) : timeout_(timeout) {}
 
-  // How long to park now; nothing once the time is over.
+  // The time to park now; zero after the deadline.
   std::chrono::nanoseconds remaining() {
     if (timeout_ == kForever) return std::chrono::hours(1);
     const auto now = Clock::now();
@@ -101,7 +101,7 @@ class Deadline {
   Clock::time_point end_{};
 };
 
-// Waits until `is_ready()`; false if `timeout` went by first. `poll` may be null.
+// Waits until `is_ready()`; false if `timeout` passed first. `poll` may be null.
 template <class Ready>
 bool wait_until(Event& event, const Patience& patience, Clock::duration timeout, Poll* poll, Ready&& is_ready) {
   for (int spin = 0; spin <= patience.spins; ++spin) {

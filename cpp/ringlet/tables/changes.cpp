@@ -17,7 +17,7 @@ namespace ringlet::tables {
 
 namespace {
 
-// The reduction of two ranks that is the same; none for those whose order matters.
+// The equivalent reduction of two ranks; none if the order of operands matters.
 constexpr std::optional<core::Op> reduction_of(Change change) {
   switch (change) {
     case Change::kAdd:
@@ -33,7 +33,7 @@ constexpr std::optional<core::Op> reduction_of(Change change) {
   }
 }
 
-// Unsigned, in which nothing overflows; small ones would be widened to a signed type.
+// Unsigned, to avoid overflow; small types would be promoted to signed int.
 template <class T>
 using Wrapping = std::conditional_t<(sizeof(T) < sizeof(std::uint32_t)), std::uint32_t, std::make_unsigned_t<T>>;
 
@@ -50,7 +50,8 @@ template <class T>
 T divide(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
     if (b == 0) return 0;
-    if (std::is_signed_v<T> && b == static_cast<T>(-1)) return subtract<T>(0, a);  // the smallest has no opposite
+    if (std::is_signed_v<T> && b == static_cast<T>(-1))
+      return subtract<T>(0, a);  // the negation of the minimum overflows
     return static_cast<T>(a / b);
   } else {
     return a / b;
@@ -111,8 +112,8 @@ bool is_supported(Change change, core::DType dtype) {
 
 void check_supported(Change change, core::DType dtype) {
   if (is_supported(change, dtype)) return;
-  throw core::ArgumentError("there is no " + std::string(name_of(change)) + " of " + std::string(core::name_of(dtype)) +
-                            ": assign a value computed before, or use another dtype.");
+  throw core::ArgumentError(std::string(name_of(change)) + " is not supported for " +
+                            std::string(core::name_of(dtype)) + ": assign a computed value, or use another dtype.");
 }
 
 void apply(Change change, core::DType dtype, const void* old, const void* value, std::size_t count,

@@ -1,4 +1,4 @@
-// What an update makes of the elements that it finds.
+// Elementwise changes of updates.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,12 @@ constexpr std::string_view name_of(Change change) {
   return kNames[static_cast<std::size_t>(change)];
 }
 
-// Throws ArgumentError if there is no such change of this dtype.
+// Throws ArgumentError if the change does not support this dtype.
 void check_supported(Change change, core::DType dtype);
 
-// result = change(old, value), element by element; `result` shares no memory with them. Integers wrap, and are divided
-// towards zero; divided by zero, they become zero. Floats of 8 and 16 bits are computed with as float32 and rounded
-// once.
+// result = change(old, value), element by element; `result` shares no memory with them. Integers wrap on overflow;
+// division truncates towards zero, and division by zero returns zero. Floats of 8 and 16 bits are computed as float32
+// and rounded once.
 void apply(Change change, core::DType dtype, const void* old, const void* value, std::size_t count,
            void* result) noexcept;
 

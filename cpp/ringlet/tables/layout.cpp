@@ -9,14 +9,15 @@ namespace ringlet::tables {
 
 namespace {
 
-// Whatever is computed below stays far from the end of the numbers.
+// Limit that keeps all computations below from overflowing.
 constexpr std::size_t kMostBytes = std::size_t{1} << 46;
 constexpr std::size_t kPage = 4096;
 
 std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
 
 std::size_t times(std::size_t bytes, std::size_t size) {
-  if (size != 0 && bytes > kMostBytes / size) throw core::ArgumentError("no memory holds a table of so many elements.");
+  if (size != 0 && bytes > kMostBytes / size)
+    throw core::ArgumentError("a table of so many elements exceeds the maximum size.");
   return bytes * size;
 }
 

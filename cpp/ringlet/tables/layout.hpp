@@ -1,4 +1,4 @@
-// Where everything lies in a table.
+// Layout of the memory of a table.
 #pragma once
 
 #include <array>
@@ -26,17 +26,17 @@ struct Header {
   std::uint64_t dtype;
   std::uint64_t num_dims;
   std::array<std::int64_t, kMostDims> dims;
-  sync::Tally updates;       // that are complete
-  sync::Tally incarnations;  // that have written, or meant to
+  sync::Tally updates;       // number of complete updates
+  sync::Tally incarnations;  // number of incarnations that have prepared to write
 };
 
-// The place of one writer. What stands here is the owner's to write.
+// The place of one writer. Only the owner writes its members.
 struct alignas(sync::kCacheLine) Seat {
   sync::OwnerWord owner;
-  std::uint64_t chunk;       // that the owner holds, or wants
-  std::uint64_t first_word;  // of what the journal has for that chunk
+  std::uint64_t chunk;       // the chunk that the owner holds or is about to hold
+  std::uint64_t first_word;  // the first word of the chunk that the journal has
   std::uint64_t num_words;
-  std::uint64_t has_journal;  // not 0: there is memory for it
+  std::uint64_t has_journal;  // nonzero if the journal has memory
 };
 static_assert(sizeof(Seat) == sync::kCacheLine);
 
@@ -46,9 +46,10 @@ static_assert(sizeof(Seat) == sync::kCacheLine);
 //     header | seats | words, one for each chunk | chunks | journals, one for each seat, as large as a chunk
 struct Layout {
   static constexpr std::size_t kChunkBytes = 4096;
-  static constexpr std::size_t kNumSeats = 64;  // how many threads, of all processes, write at the same time
+  static constexpr std::size_t kNumSeats =
+      64;  // maximum number of threads of all processes that write at the same time
 
-  // Throws ArgumentError if there is no such array, or no memory has room for it.
+  // Throws ArgumentError if the shape is invalid or too large.
   Layout(std::span<const std::int64_t> shape, core::DType dtype);
 
   std::size_t array_bytes() const noexcept { return num_rows * row_bytes; }

@@ -15,21 +15,21 @@ namespace {
 constexpr std::uint64_t kMagic = 0x32656c6261546c52;  // "RlTable2"
 
 [[noreturn]] void refuse(const std::string& why) {
-  throw core::ArgumentError("this descriptor is of no table that this process can use: " + why + ".");
+  throw core::ArgumentError("this descriptor does not refer to a table that this process can use: " + why + ".");
 }
 
-// From here on nothing in the header is looked at again, but the count of updates: later changes to it by another
-// process have no effect here.
+// After this function, only the count of updates in the header is read, so other later changes by another process have
+// no effect.
 Layout read_layout(const memory::Segment& segment) {
   if (segment.size() < sizeof(Header)) refuse("its file is too small");
   const Header& header = *reinterpret_cast<const Header*>(segment.data());
   const std::uint64_t num_dims = header.num_dims;
   const std::uint64_t dtype = header.dtype;
   if (header.magic != kMagic || num_dims > kMostDims || dtype >= core::kNumDTypes) {
-    refuse("it was made by something else, or another version of this library");
+    refuse("it was made by another program or another version of this library");
   }
   if (header.pid_namespace != sync::pid_namespace()) {
-    refuse("it was made in another PID namespace, where who has ended cannot be seen from here");
+    refuse("it was made in another PID namespace, so ended processes cannot be detected");
   }
   const std::span<const std::int64_t> shape = std::span(header.dims).first(num_dims);
   Layout layout(std::vector(shape.begin(), shape.end()), static_cast<core::DType>(dtype));

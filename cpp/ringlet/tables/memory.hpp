@@ -1,4 +1,4 @@
-// The memory of a table, as the processes that map it share it.
+// The memory of a table, shared by the processes that map it.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class Memory {
  public:
   // Returns the descriptor of a table of zeros. Throws ArgumentError and SharedMemoryError.
   static sync::Descriptor create(const Layout& layout);
-  // Maps it. Throws ArgumentError if it is not a table, or its processes are in another PID namespace.
+  // Maps a table. Throws ArgumentError if it is not a table, or if its processes are in another PID namespace.
   explicit Memory(sync::Descriptor table);
 
   const Layout& layout() const noexcept { return layout_; }
@@ -26,11 +26,11 @@ class Memory {
   Seat& seat(std::size_t index) const noexcept { return seats_[index]; }
   sync::ChunkWord& word(std::size_t chunk) const noexcept { return words_[chunk]; }
   std::byte* chunk(std::size_t index) const noexcept { return chunks_ + index * layout_.chunk_bytes; }
-  // Laid out like the chunk that it is for.
+  // The journal of a seat, with the layout of the chunk that it describes.
   std::byte* journal(std::size_t seat) const noexcept { return journals_ + seat * layout_.journal_bytes; }
-  // What seats hold while this process owns them.
+  // The code with which this process owns seats.
   std::uint64_t own_code() { return incarnations_.own_code(fd(), header().incarnations); }
-  // By the owner of the seat. Throws core::SharedMemoryError.
+  // For the owner of the seat. Throws core::SharedMemoryError.
   void reserve_journal(std::size_t seat);
 
  private:

@@ -33,8 +33,8 @@ Table::Piece Table::piece_of(std::size_t row, std::size_t number) const noexcept
           .size = row_bytes};
 }
 
-// Rows in any order come from memory, one after the other, unless they are asked for ahead. always_inline: g++ takes a
-// function that does no more than this for one that does nothing, and leaves out the calls.
+// Without prefetching, rows in random order are loaded from memory one after the other. always_inline: g++ would
+// consider a function with only prefetches as empty and omit its calls.
 [[gnu::always_inline]] inline void Table::prefetch(std::span<const std::int64_t> indices,
                                                    std::size_t number) const noexcept {
   constexpr std::size_t kAhead = 8;

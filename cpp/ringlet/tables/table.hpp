@@ -1,4 +1,4 @@
-// An array in shared memory that processes read and update without asking each other.
+// An array in shared memory that processes read and update without coordination by messages.
 #pragma once
 
 #include <cstddef>
@@ -13,29 +13,29 @@
 
 namespace ringlet::tables {
 
-// Every chunk (see Layout) is at every time as some writer left it, and is never seen between: not by a reader, and not
-// after a writer was killed. Writers of one chunk take turns; readers do not, unless writers keep passing them. Sizes
-// of buffers are those of their rows; a call may be made by any thread, and after a fork. Where a call throws a
-// DeadlineError, or what `poll` throws, the chunks that it has come to are as it leaves them, the others as they were.
+// Changes of a chunk (see Layout) are atomic: neither a reader nor a process after the death of a writer sees a partial
+// change. Writers of one chunk take turns; readers do so only if writers change the chunk continuously. Buffers have
+// the sizes of their rows. Any thread may make a call, even after a fork. If a call throws DeadlineError or an
+// exception of `poll`, the chunks that it has processed are changed, the others unchanged.
 class Table {
  public:
   Table(sync::Descriptor table, sync::Clock::duration timeout) : memory_(std::move(table)), timeout_(timeout) {}
 
   const Layout& layout() const noexcept { return memory_.layout(); }
-  int fd() const noexcept { return memory_.fd(); }  // stays the table's
-  // How many updates and scatters are complete. Their chunks may be there before they are counted.
+  int fd() const noexcept { return memory_.fd(); }  // owned by the table
+  // The number of complete updates and scatters. Their changes may be visible before they are counted.
   std::uint64_t version() const noexcept { return memory_.updates().count(); }
 
-  // Rows from `begin` on. Each byte is copied once if there is no concurrent write.
+  // Read or update rows from `begin` on. A read copies each byte once if there is no concurrent write.
   void read(std::size_t begin, std::span<std::byte> rows, sync::Poll* poll);
   void update(Change kind, std::size_t begin, std::span<const std::byte> values, sync::Poll* poll);
 
-  // One row for each index; with equal indices, one after the other.
+  // Read or update one row for each index; rows with equal indices are processed in order.
   void gather(std::span<const std::int64_t> indices, std::span<std::byte> rows, sync::Poll* poll);
   void scatter(Change kind, std::span<const std::int64_t> indices, std::span<const std::byte> values, sync::Poll* poll);
 
  private:
-  // Part of one chunk: bytes, and where these are in the rows of a call.
+  // Part of one chunk: its bytes, and their position in the rows of a call.
   struct Piece {
     std::size_t chunk;
     std::size_t begin;

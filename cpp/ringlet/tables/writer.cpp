@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kWord = sizeof(std::uint64_t);
 
-// Processes begin at different seats, threads of one at the same.
+// Processes start at different seats; threads of one process start at the same seat.
 std::size_t take_seat(Memory& memory, const Patience& patience) {
   const std::uint64_t own = memory.own_code();
   Waiting waiting(memory, patience);
@@ -36,7 +36,7 @@ std::size_t take_seat(Memory& memory, const Patience& patience) {
 void Waiting::for_seat(std::size_t seat) {
   if (seat >= Layout::kNumSeats) {
     throw core::ArgumentError("a table of " + memory_.layout().describe() + " is damaged: seat " +
-                              std::to_string(seat) + " holds rows of it, and there is none.");
+                              std::to_string(seat) + " holds rows of it, but does not exist.");
   }
   seat_ = seat;
   if (pause_.count() > 0 && Writer::settle(memory_, seat)) return;
@@ -49,7 +49,7 @@ void Waiting::for_any_seat() {
   if (!is_one_free) pass_time();
 }
 
-// A hold takes microseconds, unless its thread was preempted or has exited.
+// A chunk is held for microseconds unless the holder was preempted or has exited.
 void Waiting::pass_time() {
   constexpr std::chrono::microseconds kYields{100};
   constexpr std::chrono::nanoseconds kShortestPause = std::chrono::microseconds(50);
@@ -76,8 +76,8 @@ void Waiting::give_up() const {
   }
   const int pid = sync::Incarnation::pid_of(memory_.seat(seat_).owner.owner());
   throw core::DeadlineError("process " + std::to_string(pid) + (sync::is_stopped(pid) ? ", which is stopped," : "") +
-                            " has kept rows of " + table + " from others" + waited +
-                            ". Let it go on, or end it: what it left undone is then put right.");
+                            " has held rows of " + table + waited +
+                            ". Continue or end that process: its incomplete change is then completed or undone.");
 }
 
 // --- writing
@@ -108,7 +108,7 @@ void Writer::hold(std::size_t chunk) {
   }
 }
 
-// The journal has whole words: those at the ends may hold bytes that stay.
+// The journal has whole words; the words at the ends may include unchanged bytes.
 Writer::Note Writer::note_ends(std::size_t chunk, std::size_t begin, std::size_t size) {
   Seat& seat = memory_.seat(seat_);
   const std::size_t end = (begin + size + kWord - 1) / kWord;
@@ -161,7 +161,7 @@ bool Writer::settle(Memory& memory, std::size_t index) {
   Seat& seat = memory.seat(index);
   const std::uint64_t owner = seat.owner.owner();
   if (owner == sync::OwnerWord::kUnowned || !sync::Incarnation::has_ended(memory.fd(), owner)) return false;
-  if (!seat.owner.try_take(owner, memory.own_code())) return true;  // another thread has
+  if (!seat.owner.try_take(owner, memory.own_code())) return true;  // another thread has taken the seat
   put_right(memory, index);
   seat.owner.give_up();
   return true;

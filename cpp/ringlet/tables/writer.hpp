@@ -1,4 +1,4 @@
-// How processes that may be killed at any instruction change a table.
+// Crash-safe changes of a table: a process may be killed at any instruction.
 #pragma once
 
 #include <chrono>
@@ -21,34 +21,35 @@ namespace ringlet::tables {
 //   5. store      journal -> chunk                                        "
 //   6. end        word: -> free, count + 1                                and is
 //
-// Each step is complete before the next one is seen (see ChunkWord), so wherever the owner of a seat was killed, the
-// word of the chunk that its seat names tells what to do:
+// Each step is complete before the next one is visible (see ChunkWord). If the owner of a seat was killed, the word of
+// the chunk that the seat names determines the recovery:
 //
 //   not held by this seat     nothing: it had not begun, or had ended
 //   held                      give the word back: the chunk is old
 //   held and changing         steps 5 and 6 once more: the chunk becomes new
 //
-// It can be done again from the beginning, for it does not touch the journal. And it is done by one thread at a time,
-// the one that has put its own process in the place of the ended one as owner of the seat (see OwnerWord); if that is
-// killed, too, the seat has an ended owner again, and all else is as it was. A seat gets another writer only after it
-// was given up, with no word naming it. So every word that is held names a seat whose owner lives and runs, or can be
-// replaced by a waiting thread: no thread waits for an ended process.
+// Recovery can be repeated from its beginning, because it does not change the journal. One thread at a time performs
+// it: the thread whose process has replaced the ended one as owner of the seat (see OwnerWord). If that process is
+// killed too, the seat has an ended owner again and nothing else has changed. A seat gets another writer only after it
+// was released, when no word names it. Every held word therefore names a seat whose owner is alive or can be replaced
+// by a waiting thread: no thread waits for an ended process.
 //
-// A thread holds at most one word, and waits for nothing while it does: no circle of waiting can form.
+// A thread holds at most one word and does not wait while holding it, so no deadlock can occur.
 
-// How long to wait for a live process.
+// Limits of a wait for a live process.
 struct Patience {
   sync::Clock::duration timeout;  // for one chunk, or a seat
   sync::Poll* poll;               // may be null
 };
 
-// What a thread does until a seat's owner has moved on.
+// The wait of a thread until the owner of a seat has finished.
 class Waiting {
  public:
   Waiting(Memory& memory, const Patience& patience)
       : memory_(memory), patience_(patience), deadline_(patience.timeout) {}
 
-  // Puts right what the owner of `seat` left, if that has ended; else waits for a while. Throws DeadlineError.
+  // Recovers the change of the owner of `seat` if the owner has ended, else waits for a limited time. Throws
+  // DeadlineError.
   void for_seat(std::size_t seat);
   void for_any_seat();
 
@@ -61,7 +62,7 @@ class Waiting {
   sync::Deadline deadline_;
   sync::Clock::time_point yields_end_{};
   std::chrono::nanoseconds pause_{0};
-  std::size_t seat_ = Layout::kNumSeats;  // waited for; that many: any
+  std::size_t seat_ = Layout::kNumSeats;  // the awaited seat; kNumSeats for any seat
 };
 
 class Writer {
@@ -72,8 +73,8 @@ class Writer {
   Writer& operator=(const Writer&) = delete;
   ~Writer() { memory_.seat(seat_).owner.give_up(); }
 
-  // Replaces `size` bytes of a chunk from `begin` on by what `compute(old, result)` writes to `result`. It throws
-  // nothing.
+  // Replaces `size` bytes of a chunk from `begin` on by the bytes that `compute(old, result)` writes to `result`.
+  // `compute` must not throw.
   template <class Compute>
   void change(std::size_t chunk, std::size_t begin, std::size_t size, Compute&& compute) {
     hold(chunk);
@@ -82,14 +83,15 @@ class Writer {
     memory_.word(chunk).begin_change();
     complete(memory_, seat_, note);
   }
-  // A copy that no other writer can disturb.
+  // Copies bytes of a chunk while holding it, so no other writer can interfere.
   void copy(std::size_t chunk, std::size_t begin, std::span<std::byte> to);
 
-  // Puts right what the owner of a seat left, if that has ended; false if it lives, or there is none.
+  // Recovers the change of a seat's owner if the owner has ended; false if it is alive, or the seat has no owner.
   static bool settle(Memory& memory, std::size_t seat);
 
  private:
-  // What a seat says of a change. Any process can write to a seat: what it says is read once, and then looked at.
+  // The description of a change in a seat. Any process can write to a seat, so the contents are read once and then
+  // checked.
   struct Note {
     explicit Note(const Seat& seat) : chunk(seat.chunk), first_word(seat.first_word), num_words(seat.num_words) {}
     Note(std::size_t of_chunk, std::size_t first, std::size_t count)
@@ -103,7 +105,7 @@ class Writer {
 
   void hold(std::size_t chunk);
   Note note_ends(std::size_t chunk, std::size_t begin, std::size_t size);
-  // Steps 5 and 6.
+  // Performs steps 5 and 6.
   static void complete(Memory& memory, std::size_t seat, const Note& note) noexcept;
   static void put_right(Memory& memory, std::size_t seat) noexcept;
 

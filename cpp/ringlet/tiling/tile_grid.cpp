@@ -9,7 +9,7 @@ namespace ringlet::tiling {
 
 namespace {
 
-// As Python prints a tuple.
+// The text of a tuple as in Python.
 std::string tuple_text(std::span<const std::int64_t> values) {
   std::string text = "(";
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -53,7 +53,7 @@ TileGrid::TileGrid(std::span<const std::int64_t> shape, std::span<const std::int
   for (std::size_t dim = 0; dim < shape.size(); ++dim) {
     const std::int64_t size = shape[dim] / partition[dim];
     tile_shape_.push_back(size);
-    // Row-major: the grid so far, each cell repeated once for every part of this dimension.
+    // Row-major: each cell of the previous grid is repeated once for every part of this dimension.
     std::vector<std::int64_t> finer;
     finer.reserve(offsets_.size() * static_cast<std::size_t>(partition[dim]));
     for (const std::int64_t offset : offsets_) {

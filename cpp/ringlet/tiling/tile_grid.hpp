@@ -1,4 +1,4 @@
-// Cutting a tensor into equal tiles: integer arithmetic, touches no data.
+// Division of a tensor into equal tiles: integer arithmetic without access to data.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ class TileGrid {
 
   std::size_t num_tiles() const noexcept { return offsets_.size(); }
   std::span<const std::int64_t> tile_shape() const noexcept { return tile_shape_; }
-  // Distance in bytes from the tensor's first element to that of each tile.
+  // Distance in bytes from the tensor's first element to the first element of each tile.
   std::span<const std::int64_t> offsets_bytes() const noexcept { return offsets_; }
 
  private:

@@ -85,7 +85,7 @@ class BlasLimiter:
     def __init__(
         self, environment: Mapping[str, str], cores: int, find: Callable[[], Sequence[BlasLibrary]], modules: Sized
     ) -> None:
-        # With 0, no library needs to be found.
+        # With 0, libraries are not searched.
         self._asked = _read_variable(environment)
         self._find = find if self._asked != 0 else tuple
         self._cores = cores
@@ -95,7 +95,7 @@ class BlasLimiter:
         self._lock = threading.Lock()
         # Keyed by run, not summed, so that a run interrupted in enter() can call leave() in any case.
         self._replicas: dict[object, int] = {}
-        # Setter and previous value of each change, the latest one last.
+        # Setter and previous value of each change, in order.
         self._changes: list[tuple[Callable[[int], Any], int]] = []
 
     def enter(self, run: object, num_replicas: int) -> None:

@@ -71,8 +71,8 @@ def _read_part(part: str, name: str, before: Collection[str]) -> dict[str, str |
     fields = _parse_part(part, name)
     if twice := [field for field in fields if field in before]:
         raise ValueError(
-            f"{part!r} in the device string {name!r} gives the {twice[0]} a second time: a string names one device. "
-            "Write ['CPU:0', 'CPU:1'] for two"
+            f"{part!r} in the device string {name!r} specifies the {twice[0]} a second time, but a string names one "
+            "device. Write ['CPU:0', 'CPU:1'] for two"
         )
     return fields
 
@@ -89,7 +89,7 @@ def _parse_part(part: str, name: str) -> dict[str, str | int]:
         index = unit[2] if unit[2] not in (None, "*") else "0"
         return {"kind": unit[1].upper(), "index": int(index)}
     raise ValueError(
-        f"cannot read {part!r} in the device string {name!r}: expected parts such as 'CPU:0', 'device:CPU:0', "
+        f"{part!r} in the device string {name!r} is not valid: expected parts such as 'CPU:0', 'device:CPU:0', "
         "'job:worker', 'replica:0' or 'task:0', joined by '/'. Name the first device 'CPU:0'"
     )
 
@@ -103,7 +103,7 @@ def canonicalize(name: str) -> str:
     if not device.is_driven and device.kind not in _warned_kinds:
         _warned_kinds.add(device.kind)
         _log.warning(
-            "%s is a name only: ringlet drives no %s hardware and keeps its memory on the host", name, device.kind
+            "%s is only a name: ringlet does not drive %s hardware and keeps its memory on the host", name, device.kind
         )
     return device.full
 

@@ -87,7 +87,7 @@ def _positive_int(value: object) -> int:
 def _index_or_zero(value: SupportsIndex) -> int:
     try:
         return operator.index(value)
-    except TypeError:  # arrays have the method and may have several elements
+    except TypeError:  # raised for an array of several elements
         return 0
 
 

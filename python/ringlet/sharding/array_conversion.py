@@ -135,7 +135,7 @@ class Conversions:
     # Numbers
 
     def item(self: Any, *index: Any) -> Any:
-        """Return one element as a Python number; parameters are those of ``ndarray.item``."""
+        """Return one element as a Python number; parameters as for ``ndarray.item``."""
         return self._gathered().item(*index)
 
     def tolist(self: Any) -> Any:
@@ -143,7 +143,7 @@ class Conversions:
         return self._gathered().tolist()
 
     def tofile(self: Any, fid: Any, sep: str = "", format: str = "%s") -> None:  # NumPy's name
-        """Write all elements to a file; parameters are those of ``ndarray.tofile``."""
+        """Write all elements to a file; parameters as for ``ndarray.tofile``."""
         self._gathered().tofile(fid, sep, format)
 
     def tobytes(self: Any, order: Any = "C") -> bytes:
@@ -183,7 +183,7 @@ class Conversions:
 
     @property
     def device(self) -> str:
-        """Name of the device in the array API: ``"cpu"``. The logical devices are those of `sharding`."""
+        """Name of the device in the array API: ``"cpu"``. For logical devices, see `sharding`."""
         return "cpu"
 
     def to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:

@@ -102,7 +102,7 @@ def _one_tuple(numbers: tuple[Any, ...]) -> Any:
 
 
 class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
-    """Methods and operators of a :class:`~ringlet.sharding.ShardedArray`, equivalent to those of ndarrays."""
+    """Methods and operators of a :class:`~ringlet.sharding.ShardedArray`, equivalent to the ndarray's."""
 
     __slots__ = ()
 
@@ -178,7 +178,7 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def flat(self: Any) -> Any:
-        """The elements in one dimension, read-only; an assigned value is repeated over the array."""
+        """The elements in one dimension, read-only. An assigned value fills the array repeatedly."""
         return np.ravel(self)
 
     @flat.setter
@@ -225,7 +225,7 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
     def astype(
         self: Any, dtype: DTypeLike, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
     ) -> ShardedArray:
-        """Convert the elements; parameters are those of ndarray's method."""
+        """Convert the elements; parameters as for ``ndarray.astype``."""
         from ringlet.sharding.ops.like_functions import astype
 
         converted: ShardedArray = astype(self, dtype, order, casting, subok, copy)

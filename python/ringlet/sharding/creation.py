@@ -29,9 +29,9 @@ def shard(array: ArrayLike, sharding: Sharding | NamedSharding, num_devices: int
     Parameters
     ----------
     array : array-like
-        An ndarray is not copied where devices share memory: writes to it and to the result are visible in both. With
-        several processes, every process passes the same array and keeps the tiles of its own devices. A sharded array
-        is resharded.
+        If devices share memory, an ndarray is not copied: writes to the ndarray and to the result are visible in both.
+        With several processes, every process passes the same array and keeps the tiles of its own devices. A sharded
+        array is resharded.
     sharding : Sharding or NamedSharding
         Must match the array's number of dimensions. The last tiles of a dimension are shorter or empty if its size is
         not a multiple of the number of tiles.
@@ -45,7 +45,7 @@ def shard(array: ArrayLike, sharding: Sharding | NamedSharding, num_devices: int
     Raises
     ------
     ShardingError
-        If the sharding does not fit the array, or does not define where values are.
+        If the sharding does not fit the array, or does not define the position of values.
     TypeError
         If `array` is masked, or a dict of arrays.
 
@@ -83,7 +83,7 @@ def place(whole: Array, layout: Layout, group: DeviceGroup) -> ShardedArray:
     """
     if _IS_BEFORE_2:
         raise ImportError(
-            "sharded arrays require NumPy 2.0 or later, where result dtypes do not depend on values; this is "
+            "sharded arrays require NumPy 2.0 or later, in which result dtypes do not depend on values, got "
             f"{np.__version__}: pip install 'numpy>=2'"
         )
     if current_mode() == "shared" and not layout.is_partial and group.member is None:

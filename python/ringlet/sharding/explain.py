@@ -36,7 +36,7 @@ def explain() -> Iterator[Report]:
     """Record operations on sharded arrays: shardings, collectives, bytes sent and predicted time.
 
     Applies to the block, and to replicas that ``strategy.run`` starts in it. Blocks may be nested; each records all
-    operations in it. The cost of a deferred result, such as a sum over devices, is recorded where it is first used.
+    operations in it. The cost of a deferred result, such as a sum over devices, is recorded at its first use.
 
     Yields
     ------
@@ -68,7 +68,7 @@ def record_operation(
 ) -> None:
     """Record an operation in the open reports, or as part of the enclosing composite operation.
 
-    `is_gathered` says that the operation has no tiled form.
+    `is_gathered` states that the operation has no tiled form.
     """
     watch = _WATCH.get()
     if watch is None:

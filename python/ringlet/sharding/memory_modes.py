@@ -21,7 +21,7 @@ def current_mode() -> Mode:
 
 @contextmanager
 def mode(name: Mode) -> Iterator[None]:
-    """Set where arrays made inside the block keep the tiles of each device.
+    """Set the memory in which arrays made inside the block keep the tiles of each device.
 
     Results are bit-identical in both modes. ``"copy"`` is for testing this, and for observing a program without shared
     memory.

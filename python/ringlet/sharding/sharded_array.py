@@ -141,7 +141,7 @@ class ShardedArray(ArrayMethods, Conversions):
         known = next((buffer for buffer in buffers if buffer is not None), None)
         if known is None:
             raise ShardingError(
-                f"this process owns none of the {group}: create arrays on the processes that own devices of the mesh"
+                f"this process does not own any of the {group}: create arrays on processes that own devices of the mesh"
             )
         made = cls._of_whole(known, layout, group)
         if layout.parts.count > 1 or any(buffer is not known for buffer in buffers):

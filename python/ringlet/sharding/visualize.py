@@ -162,7 +162,7 @@ def visualize(
     TypeError
         If `drawn` has another type, or `shape` is missing.
     ShardingError, PartitionError
-        If the sharding does not fit the shape, or does not define where values are.
+        If the sharding does not fit the shape, or does not define the position of values.
 
     Examples
     --------

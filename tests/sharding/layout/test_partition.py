@@ -44,7 +44,7 @@ def test_numbers_of_numpy_are_numbers():
         ((5, 7), (2,), "Length of"),
         ((5, 7), (2, 3), r"Received: 5. Choose a divisor of 5, or pad the dimension to 6 first"),
         ((4, 7), (2, 3), r"`partition_dimensions\[1\]` .* \(3\). Received: 7"),
-        ((4, 4), (0, 4), r"\(0\). Received: 4. Write 1 where a dimension is not divided"),
+        ((4, 4), (0, 4), r"\(0\). Received: 4. Write 1 for a dimension that is not divided"),
         ((4, 4), (2, 2), r"\(=8\). Received `partition_dimensions`=\(2, 2\), and their product is 4"),
         ((None, 4), (0, 4), "their product is 0"),
         ((8, 8), (-2, -4), "can only be divided into 1 tile or more"),

@@ -50,7 +50,7 @@ def test_objects_with_a_name_are_devices():
     ("devices", "kind", "message"),
     [
         (["CPU:0", "/cpu:0"], DuplicateDeviceError, "CPU:0 occurs 2 times"),
-        (["nonsense"], ValueError, "cannot read 'nonsense'"),
+        (["nonsense"], ValueError, "'nonsense' in the device string"),
         ("CPU:0", ValueError, r"write \['CPU:0'\]"),
         ([3], TypeError, "a device must be a string"),
         ("4", ValueError, "the string '4': write 4"),

@@ -1,4 +1,4 @@
-// Member::all_reduce: which way a call goes.
+// Member::all_reduce: selection of the algorithm.
 #include <string>
 
 #include "ringlet/collectives/algorithms/direct.hpp"
@@ -16,7 +16,7 @@ namespace ringlet::collectives {
 
 namespace {
 
-// One call, by one rank.
+// One call of one rank.
 struct Reduction {
   Group& group;
   int rank;
@@ -43,8 +43,8 @@ Algorithm resolve(Algorithm wanted, const Call& call, int num_ranks) {
 void check_small(const Call& call) {
   if (fits_slot(call)) return;
   throw core::ArgumentError("algorithm SMALL carries at most " + std::to_string(sync::kSlotPayloadBytes) +
-                            " bytes a rank, " + call.describe() + " has " + std::to_string(call.total_input_bytes()) +
-                            ". Use AUTO or DIRECT.");
+                            " bytes a rank, but " + call.describe() + " has " +
+                            std::to_string(call.total_input_bytes()) + ". Use AUTO or DIRECT.");
 }
 
 Results reduce_whole(const Reduction& reduction) {
@@ -63,7 +63,7 @@ Results reduce_whole(const Reduction& reduction) {
   return results;
 }
 
-// To outputs.
+// All-reduce of private arrays in pieces, to outputs.
 void reduce_pieces(const Reduction& reduction) {
   const bool by_exchange = exchanges(reduction.group);
   for_each_piece(reduction.buffers, reduction.op, by_exchange ? kExchangeBytes : kPieceBytes, [&](const Buffer& piece) {
@@ -78,7 +78,7 @@ void reduce_pieces(const Reduction& reduction) {
   });
 }
 
-// Where there are two ways for private arrays, rank 0 chooses, and measures the whole call.
+// If private arrays have two possible paths, rank 0 chooses one and measures the whole call.
 constexpr std::size_t kAcross = 0;
 constexpr std::size_t kInPieces = 1;
 

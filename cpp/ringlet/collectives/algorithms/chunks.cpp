@@ -6,7 +6,7 @@ namespace ringlet::collectives {
 
 namespace {
 
-// Larger chunks leave ranks idle at the end, smaller ones spend the time on taking them.
+// Larger chunks leave ranks idle at the end; smaller chunks spend too much time on claims.
 constexpr std::size_t kSmallestBytes = std::size_t{8} << 10;
 constexpr std::size_t kLargestBytes = std::size_t{128} << 10;
 constexpr std::size_t kUnit = 4096;  // chunks of one large array begin at multiples of it

@@ -16,17 +16,17 @@ struct Run {
   std::size_t count;
 };
 
-// The first of the chunks to which `rank` has the first claim; its share ends where that of rank + 1 begins.
+// The first chunk of the share of `rank`, which ends where the share of rank + 1 begins.
 constexpr std::size_t share_begin(std::size_t num_chunks, int rank, int num_ranks) {
   return num_chunks * static_cast<std::size_t>(rank) / static_cast<std::size_t>(num_ranks);
 }
 
 // All buffers of a call laid end to end and cut into chunks of about equal cost. A chunk is one run of a large buffer,
-// or several small buffers. Chunks are numbered; each rank has a first claim on a share of consecutive ones, so that in
-// call after call the same core handles the same bytes.
+// or several small buffers. Chunks are numbered; each rank first claims a share of consecutive chunks, so that the same
+// core handles the same bytes in successive calls.
 class Chunks {
  public:
-  // Keeps the memory of earlier calls.
+  // Reuses the memory of earlier calls.
   void plan(const Call& call, int num_ranks);
 
   std::size_t size() const noexcept { return starts_.size() - 1; }
@@ -39,7 +39,7 @@ class Chunks {
   std::vector<std::size_t> starts_{0};
 };
 
-// Consecutive units begin .. end - 1 of whatever a call is counted in.
+// Consecutive units begin .. end - 1; the unit depends on the call.
 struct Range {
   std::size_t begin;
   std::size_t end;

@@ -12,7 +12,7 @@ namespace ringlet::collectives {
 
 namespace {
 
-// That each rank's output has room for its rows of the root's array, whose shape only the root knew.
+// Checks that each rank's output fits its rows of the root's array, whose shape only the root knew.
 void check_pieces(Round& round) {
   const Call& root = round.call_of(round.call().root);
   const Buffer& whole = root.buffers.front();
@@ -88,7 +88,7 @@ std::vector<std::int64_t> exchange_rows(Round& round) {
 
 namespace {
 
-// Where a piece of what `source` sends to `target` lies in the buffers of both.
+// The place of a piece of the data from `source` to `target` in the buffers of both.
 struct Block {
   int source;
   int target;
@@ -101,7 +101,7 @@ void copy_block(Round& round, const Block& block, std::size_t size, kernels::Sto
              round.output(block.target, 0) + block.output_offset, store);
 }
 
-// `bytes_sent(rank)` and `bytes_received(rank)` lie apart.
+// Checks that the bytes `bytes_sent(rank)` and `bytes_received(rank)` of all ranks are disjoint.
 template <class Sent, class Received>
 void check_exchange(Round& round, Sent&& bytes_sent, Received&& bytes_received) {
   OverlapCheck overlap(round);
@@ -119,7 +119,7 @@ void all_to_all_equal(Round& round) {
   const std::size_t total = block * num_ranks * num_ranks;
   round.arrive_for_work();
   check_exchange(round, [&](std::size_t) { return bytes; }, [&](std::size_t) { return bytes; });
-  // All blocks laid end to end, by target and then by source: the order of their places in the results.
+  // All blocks laid end to end, by target and then by source, which is their order in the results.
   round.process_chunks(Ranges(total, 1, round.num_ranks()), [&](Range range) {
     while (range.begin < range.end) {
       const std::size_t target = range.begin / bytes;

@@ -1,5 +1,5 @@
 // Collectives that move bytes and compute nothing. Ranks share the copying, chunk by chunk, independent of which rank
-// owns the bytes. S is what a rank passes; small payloads travel inside the slots.
+// owns the bytes. S is the size of a rank's argument; small payloads travel inside the slots.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace ringlet::collectives {
 Results scatter(Round& round);
 
 // Block d of each rank's array goes to rank d, which lays them end to end in rank order, in part.output. P*S bytes read
-// and written. `rows` has what each rank sends to each, [source * P + target]; empty: equal blocks.
+// and written. `rows` has the numbers of rows by [source * P + target]; if empty, blocks are equal.
 void all_to_all(Round& round, std::span<const std::int64_t> rows);
 
-// What all ranks send to all, as all_to_all takes it, from call.numbers of each.
+// The row numbers that all_to_all takes, from call.numbers of each rank.
 std::vector<std::int64_t> exchange_rows(Round& round);
 
-// Rank t gets the array of the source whose target it is, or zeros, in part.output.
+// Rank t gets in part.output the array of the source that has t as target, or zeros.
 void permute(Round& round);
 
 }  // namespace ringlet::collectives

@@ -10,8 +10,8 @@ namespace ringlet::collectives {
 
 namespace {
 
-// Where the bytes from `offset` on of a part's result go: the root's output, the shared result, or the output of every
-// rank.
+// Finds the destinations of the bytes from `offset` on of a buffer's result: the root's output, the shared result, or
+// the output of every rank.
 void find_outputs(Round& round, int announcer, std::size_t part, std::size_t offset) {
   auto& outputs = round.mine().outputs;
   outputs.clear();
@@ -27,7 +27,7 @@ void find_outputs(Round& round, int announcer, std::size_t part, std::size_t off
   }
 }
 
-// Lines that were just read are in the cache, so results that replace their inputs are stored plainly.
+// The inputs' lines are in the cache, so results that replace inputs use ordinary stores.
 kernels::Store store_of(Round& round, std::size_t part) {
   const int root = round.call().root;
   std::size_t bytes = round.call().result_bytes(round.call().buffers[part]);

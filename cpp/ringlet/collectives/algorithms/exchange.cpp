@@ -14,9 +14,9 @@ namespace ringlet::collectives {
 
 namespace {
 
-// Results are copied on while they are in the first-level cache.
+// Results are copied while they are in the L1 cache.
 constexpr std::size_t kBlockBytes = std::size_t{16} << 10;
-// What is read across at once stays in the second-level cache.
+// Size of one read across processes, which fits the L2 cache.
 constexpr std::size_t kAcrossBytes = std::size_t{128} << 10;
 constexpr std::size_t kAlignment = 64;
 
@@ -24,7 +24,7 @@ kernels::Store store_of(const Buffer& part) {
   return part.input_bytes() <= kLargestStreamed ? kernels::Store::kStream : kernels::Store::kPlain;
 }
 
-// They may be the same bytes, or have none in common.
+// Whether input and output overlap without being the same bytes.
 bool overlap_in_part(const Buffer& part, std::size_t result_bytes) {
   const auto* const input = static_cast<const std::byte*>(part.input);
   const auto* const output = static_cast<const std::byte*>(part.output);
@@ -32,7 +32,8 @@ bool overlap_in_part(const Buffer& part, std::size_t result_bytes) {
   return input < output + result_bytes && output < input + part.input_bytes();
 }
 
-// One array, for one rank. Across: others read its private buffers; else shared memory stands for these.
+// The exchange of one array, for one rank. If across, others read its private buffers; else shared memory replaces
+// them.
 class Exchange {
  public:
   Exchange(Round& round, bool across)
@@ -45,8 +46,8 @@ class Exchange {
         result_bytes_(core::size_of(call_.result_dtype(part_))),
         reads_own_input_(across || !overlap_in_part(part_, call_.result_bytes(part_))) {}
 
-  // Before arriving. Staged memory is laid out as the array that it stands for. Results are staged even where the
-  // output is shared, which its owner may write to as soon as it has left the call.
+  // Before arriving. Staged memory has the layout of the array that it replaces. Results are staged even if the output
+  // is shared, because the owner may write to it as soon as it has left the call.
   void stage() {
     if (across_) return;
     round_.announce_name(round_.stage(set_.staged_outputs, call_.result_bytes(part_)));

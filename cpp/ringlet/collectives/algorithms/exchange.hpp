@@ -1,25 +1,25 @@
-// All-reduces of private arrays between few processes: each rank combines a share of its own.
+// All-reduces of private arrays between few processes: each rank combines one share.
 //
-// A rank copies to shared memory what the others combine, combines its share from that of all and its own array, writes
-// it to its output and to shared memory, and takes the other shares from there: of an array of N bytes each of P ranks
-// copies 2 N (P - 1) / P, where copies of whole arrays would be 2 N. Or *across*: each rank reads the inputs of the
-// others where they are, combines its share to its output, and reads the other shares from their outputs, which no rank
-// leaves before all have done so. Bits are those of DIRECT.
+// A rank copies the other ranks' shares of its array to shared memory, combines its own share, writes it to its output
+// and to shared memory, and copies the other shares from there. For an array of N bytes, each of P ranks copies 2 N (P
+// - 1) / P bytes instead of 2 N. *Across*, each rank reads the inputs of the others in place, combines its share to its
+// output, and reads the other shares from the others' outputs; no rank leaves before all have done so. The bits are
+// equal to those of DIRECT.
 #pragma once
 
 #include "ringlet/collectives/call/round.hpp"
 
 namespace ringlet::collectives {
 
-// Whether the ranks of a group are few enough, and each in a process of its own.
+// Whether the ranks of a group are few enough and each has its own process.
 bool exchanges(const Group& group);
 
-// Whether this call, which is all_reduce by DIRECT, is done that way as a whole: the same on all ranks.
+// Whether this call, an all_reduce by DIRECT, is exchanged as a whole; the same on all ranks.
 bool is_to_be_exchanged(const Group& group, const Call& call);
-// Whether it then goes across.
+// Whether the exchange is then across processes.
 bool is_to_be_read_across(const Group& group, const Call& call);
 
-// Reduces buffer 0 to its output. Runs DIRECT if all memory turns out to be shared.
+// Reduces buffer 0 to its output. Runs DIRECT if all memory is shared.
 void exchange_all_reduce(Round& round, bool across);
 
 }  // namespace ringlet::collectives

@@ -13,7 +13,7 @@ namespace ringlet::collectives {
 
 namespace {
 
-// How an array is cut at an axis: rows, each with so many bytes for every index along the axis.
+// An array as rows, each with a number of bytes for every index along the axis.
 struct AxisView {
   std::size_t num_rows = 1;
   std::size_t bytes = 1;
@@ -26,7 +26,7 @@ struct AxisView {
   }
 };
 
-// Brings the pieces of all ranks to their places in the rows of the result.
+// Copies the pieces of all ranks to their places in the rows of the result.
 class Gather {
  public:
   Gather(const Call& call, std::span<const std::int64_t> lengths)
@@ -41,7 +41,7 @@ class Gather {
   std::size_t first_byte(int rank) const { return columns_.begin(static_cast<std::size_t>(rank)); }
   bool has_one_row() const { return view_.num_rows == 1; }
 
-  // Bytes of all inputs, laid end to end, to one result.
+  // Copies a range of all inputs, laid end to end, to one result.
   void copy_range(Round& round, Range range, MappedBuffer result, kernels::Store store) const {
     inputs_.visit(range, [&](std::size_t rank, std::size_t begin, std::size_t size) {
       const std::size_t width = columns_.size(rank);
@@ -66,14 +66,14 @@ int announcer_of(const Call& call) { return call.kind == Kind::kGather ? call.ro
 
 bool has_output(Round& round, int rank) { return round.call_of(rank).has_outputs; }
 
-// Before arriving: room for the result, unless there is an output.
+// Before arriving: announces memory for the result, unless there is an output.
 void announce_gather(Round& round, std::size_t bytes) {
   const Call& call = round.call();
   if (round.rank() != announcer_of(call) || call.has_outputs) return;
   round.announce_result(bytes, call.kind == Kind::kAllGather);
 }
 
-// The places that the gathered bytes go to.
+// The destinations of the gathered bytes.
 std::span<const MappedBuffer> targets_of(Round& round) {
   const int announcer = announcer_of(round.call());
   auto& targets = round.mine().targets;
@@ -168,7 +168,7 @@ bool gather_equal(Round& round, Results& results) {
   round.arrive_for_work();
   for (int rank = 0; rank < round.num_ranks(); ++rank) {
     if (said_by(round, rank).input == length) continue;
-    round.call_off();  // seen by every rank, so that none touches a buffer
+    round.call_off();  // every rank determines this, so that none touches a buffer
     return false;
   }
   check_outputs(round, length * round.num_ranks());

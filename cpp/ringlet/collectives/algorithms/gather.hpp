@@ -1,4 +1,4 @@
-// The arrays of all ranks laid end to end along one axis. S is what a rank passes.
+// The arrays of all ranks laid end to end along one axis. S is the size of a rank's argument.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace ringlet::collectives {
 
-// The arrays of all ranks, one after the other along call.axis: P*S bytes read, and written once (the shared result,
-// the root's) or P times. An output may hold its rank's input in its place. False if the sizes along the axis differ:
-// then nothing was done, and gather_ragged does it in a call of its own, with the lengths of all ranks.
+// Concatenates the arrays of all ranks along call.axis: P*S bytes read, and written once (shared result or the root's)
+// or P times. An output may hold its rank's input in place. False if the sizes along the axis differ: then nothing was
+// done, and gather_ragged makes another call with the lengths of all ranks.
 bool gather_equal(Round& round, Results& results);
 Results gather_ragged(Round& round, std::span<const std::int64_t> lengths);
 

@@ -18,8 +18,8 @@ class PathTuner {
     return 1 - faster;
   }
 
-  // Record the time of a call per byte. A better time counts at once, a worse one by a quarter: other load may have
-  // caused it.
+  // Record the time of a call per byte. A better time replaces the estimate; a worse one counts by a quarter, because
+  // other load may have caused it.
   void add(std::size_t way, double cost) noexcept {
     costs_[way] = cost < costs_[way] ? cost : costs_[way] + (cost - costs_[way]) / 4;
   }

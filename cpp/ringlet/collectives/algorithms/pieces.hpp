@@ -1,8 +1,8 @@
 // All-reduces of large private arrays between processes, piece by piece.
 //
-// What cannot be reached across processes is copied through shared memory. A whole array would go to the main memory
-// and back; a piece stays in the cache. With many ranks that beats reaching across, too. Elements keep their order of
-// summation, so the bits are the same.
+// Data that cannot be read across processes is copied through shared memory. A whole array would go to main memory and
+// back, but a piece stays in the cache. With many ranks, this is also faster than reading across. The order of
+// summation and therefore the bits are the same.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace ringlet::collectives {
 // ranks.
 bool tells_memory(const Group& group, std::span<const Buffer> buffers, Algorithm algorithm);
 
-// That round, of the whole call. True if some rank has private memory.
+// Runs that round for the whole call; true if any rank has private memory.
 bool learn_memory(Round& round);
 
 // Calls f(piece) for each piece of each buffer.
@@ -27,7 +27,7 @@ void for_each_piece(std::span<const Buffer> buffers, core::Op op, std::size_t pi
     const std::size_t result_element = core::size_of(core::result_dtype(op, part.dtype));
     const std::size_t most = piece_bytes / element;
     for (std::size_t begin = 0; begin < part.count; begin += most) {
-      Buffer piece = part;  // with the shape of the whole, for messages
+      Buffer piece = part;  // keeps the shape of the whole, for messages
       piece.input = static_cast<const std::byte*>(part.input) + begin * element;
       piece.output = static_cast<std::byte*>(part.output) + begin * result_element;
       piece.count = part.count - begin < most ? part.count - begin : most;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kScanBlockBytes = 4096;
 
-// Elements `begin` and on of all inputs, which are in the share of `owner`.
+// Combines a range of all inputs inside the share of `owner`.
 void reduce_block(Round& round, std::size_t owner, Range range, std::size_t share) {
   const Call& call = round.call();
   const Buffer& part = call.buffers.front();
@@ -32,13 +32,13 @@ void reduce_block(Round& round, std::size_t owner, Range range, std::size_t shar
     inputs.push_back(round.fetch(input, count * element, rank, num_ranks));
   }
   void* const output = target.here;
-  // What was just read is in the cache, so a result in its place is stored plainly.
+  // The inputs are in the cache, so a result in their place uses ordinary stores.
   const bool is_plain = output == inputs[owner];
   kernels::active().reduce(call.op, part.dtype, inputs, count, {&output, 1},
                            is_plain ? kernels::Store::kPlain : store_for(part.count * result_element));
 }
 
-// Results of each block of rank's share of the input, which may begin and end inside the shares of two ranks.
+// Combines a range of the inputs, which may begin and end inside the shares of two ranks.
 void reduce_range(Round& round, Range range, std::size_t share) {
   const Buffer& part = round.call().buffers.front();
   const std::size_t element = std::max(core::size_of(part.dtype), core::size_of(round.call().result_dtype(part)));
@@ -56,8 +56,7 @@ void store(T value, std::byte* to) {
   std::memcpy(to, &value, sizeof value);
 }
 
-// The largest and the smallest values of the formats of one byte, by looking at all of them; infinities where there
-// are.
+// The largest or smallest value of a format of one byte, by comparing all codes; an infinity if the format has one.
 std::byte extreme_code(core::DType dtype, bool wants_largest) {
   std::byte best{};
   float best_value = wants_largest ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::infinity();
@@ -90,8 +89,7 @@ void store_identity(core::Op op, std::byte* to) {
   }
 }
 
-// What changes nothing when it is combined with a value: `to` holds zero, which is the identity
-// of SUM, OR and XOR.
+// Writes the identity of an operation. `to` holds zero, which is the identity of SUM, OR and XOR.
 void write_identity(core::Op op, core::DType dtype, std::byte* to) {
   using core::DType;
   if (op == core::Op::kAnd || (op == core::Op::kMin && dtype == DType::kBool)) {
@@ -143,7 +141,7 @@ void repeat_first(std::byte* data, std::size_t element_bytes, std::size_t count)
   }
 }
 
-// The scan of some elements: `input_of(rank)` and `output_of(rank)` give where they are; a null output is left out.
+// Scans some elements, at the addresses `input_of(rank)` and `output_of(rank)`; a null output is skipped.
 template <class InputOf, class OutputOf>
 void scan_block(const Call& call, int num_ranks, std::size_t count, InputOf&& input_of, OutputOf&& output_of) {
   const kernels::Kernels& kernels = kernels::active();
@@ -153,7 +151,7 @@ void scan_block(const Call& call, int num_ranks, std::size_t count, InputOf&& in
   std::byte* so_far = first;
   std::byte* next = second;
   for (int rank = 0; rank < num_ranks; ++rank) {
-    // The input comes before the output, which may be the same memory.
+    // The input is read before the output is written, which may be the same memory.
     if (rank == 0) {
       kernels.widen(dtype, input_of(rank), count, next);
     } else if (rank + 1 < num_ranks) {
@@ -189,7 +187,7 @@ void small_scan(Round& round) {
   });
 }
 
-// Elements of all ranks that fit the lanes, if inputs have to be read through them.
+// Scans elements of all ranks in blocks that fit the lanes, if inputs must be read through them.
 void scan_lanes(Round& round, Range range) {
   const Buffer& part = round.call().buffers.front();
   const std::size_t element = core::size_of(part.dtype);
@@ -223,7 +221,7 @@ void scan_range(Round& round, Range range) {
   }
 }
 
-// The outputs and the inputs of all ranks lie apart, but for an output in its own place.
+// Checks that outputs and inputs of all ranks are disjoint, except for an output in place of its input.
 void check_places(Round& round, std::size_t share) {
   const Call& call = round.call();
   const Buffer& part = call.buffers.front();

@@ -1,4 +1,4 @@
-// Reductions whose results differ from rank to rank, each to part.output of its rank.
+// Reductions whose results differ between ranks; each rank's result is in its part.output.
 #pragma once
 
 #include "ringlet/collectives/call/round.hpp"

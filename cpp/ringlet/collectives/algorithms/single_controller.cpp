@@ -16,7 +16,7 @@ namespace {
 // Below this many bytes, read and written, waking another thread takes longer than the work.
 constexpr std::size_t kWorthSharing = std::size_t{256} << 10;
 
-// More buffers than this are the work of one thread.
+// More buffers than this are processed by one thread.
 constexpr std::size_t kMostShared = 64;
 
 struct Work {
@@ -50,8 +50,8 @@ void reduce_buffers(std::span<const void* const> inputs, std::size_t count, core
                     std::span<void* const> outputs, int workers) {
   check_supported(op, dtype);
   if (inputs.empty() || inputs.size() > kernels::kMaxInputs) {
-    throw core::ArgumentError("cannot combine " + std::to_string(inputs.size()) + " arrays in one call: 1 to " +
-                              std::to_string(kernels::kMaxInputs) + " can be.");
+    throw core::ArgumentError("cannot combine " + std::to_string(inputs.size()) +
+                              " arrays in one call: expected 1 to " + std::to_string(kernels::kMaxInputs) + ".");
   }
   if (count == 0 || outputs.empty()) return;
   const std::size_t result_bytes = count * core::size_of(core::result_dtype(op, dtype)) * outputs.size();

@@ -16,7 +16,7 @@ constexpr std::size_t kPartAlignment = 16;
 
 std::size_t padded(std::size_t bytes) { return (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment; }
 
-// Of buffers of different ranks.
+// Whether buffers of different ranks are disjoint.
 bool is_apart(BufferName one, BufferName other, std::size_t bytes, bool are_of_one_process) {
   if (!are_of_one_process && !one.is_shared() && !other.is_shared()) return true;
   return (one.bits() < other.bits() ? other.bits() - one.bits() : one.bits() - other.bits()) >= bytes;
@@ -35,12 +35,12 @@ void check_outputs(Round& round) {
       const bool are_of_one = round.process_of(rank) == round.process_of(other);
       const bool are_apart = is_apart(output, BufferName(round.slot_of(other).output), bytes, are_of_one) &&
                              is_apart(output, BufferName(round.slot_of(other).input), bytes, are_of_one);
-      if (!are_apart) return check_overlap(round);  // looks closely
+      if (!are_apart) return check_overlap(round);  // the complete check
     }
   }
 }
 
-// Points the rank's input list at the payloads of ranks 0 .. num_ranks - 1 sent, from `offset` on.
+// Points the rank's input list at the payloads of all ranks, from `offset` on.
 std::span<const void* const> payloads(Round& round, std::size_t offset) {
   auto& inputs = round.mine().inputs;
   inputs.resize(static_cast<std::size_t>(round.num_ranks()));

@@ -1,5 +1,5 @@
-// SMALL: the payload travels inside the slot. One store, P loads; every rank computes its result for itself, and no
-// rank waits for another once all have arrived.
+// SMALL: the payload travels inside the slot. One store, P loads; every rank computes its own result, and no rank waits
+// for another after all have arrived.
 #pragma once
 
 #include "ringlet/collectives/call/round.hpp"
@@ -12,9 +12,9 @@ bool fits_slot(const Call& call);
 void send_payload(Round& round);
 
 Results small_all_reduce(Round& round);
-// To part.output of the root.
+// The result is in part.output of the root.
 void small_reduce(Round& round);
-// To part.output of each rank, from what all have sent.
+// The results are in part.output of each rank.
 void small_reduce_scatter(Round& round);
 
 }  // namespace ringlet::collectives

@@ -16,7 +16,7 @@ namespace ringlet::collectives {
 inline const std::byte* at(const void* data, std::size_t bytes) { return static_cast<const std::byte*>(data) + bytes; }
 inline std::byte* at(void* data, std::size_t bytes) { return static_cast<std::byte*>(data) + bytes; }
 
-// How results of so many bytes, all together, are stored.
+// The kind of store for results of this total size.
 inline kernels::Store store_for(std::size_t result_bytes) {
   return result_bytes > kernels::streaming_threshold_bytes() ? kernels::Store::kStream : kernels::Store::kPlain;
 }
@@ -25,20 +25,20 @@ inline void copy(const void* from, std::size_t bytes, void* to, kernels::Store s
   if (from != to && bytes > 0) kernels::active().copy(from, bytes, to, store);
 }
 
-// Bytes of everything behind one index of dimension 0.
+// Bytes of one row, which is one index of dimension 0.
 std::size_t row_bytes(const Buffer& part);
 
-// Refuses the call if a rank's output has another length than its result. All ranks look at all outputs, so that all
-// refuse, or none.
+// Refuses the call if a rank's output has another length than its result. All ranks check all outputs, so that either
+// all ranks refuse or none does.
 void check_output_length(Round& round, int rank, std::int64_t given, std::int64_t wanted, std::string_view what);
 
-// Where a search in pieces laid end to end ended: the next one goes on there.
+// The end position of a search in pieces laid end to end; the next search starts there.
 struct Cursor {
   std::size_t piece = 0;
   std::size_t begin = 0;
 };
 
-// Calls f(piece, begin in the piece, size) for the pieces that a range touches. Needs no storage, and no search where
+// Calls f(piece, begin in the piece, size) for the pieces that a range touches. Needs no storage, and no search if
 // ranges ascend.
 template <class SizeOf, class F>
 void visit(Range range, Cursor& cursor, SizeOf&& size_of, F&& f) {
@@ -53,7 +53,7 @@ void visit(Range range, Cursor& cursor, SizeOf&& size_of, F&& f) {
   }
 }
 
-// Where ranks' pieces lie when they are laid end to end.
+// The positions of the ranks' pieces laid end to end.
 class Extents {
  public:
   Extents() = default;

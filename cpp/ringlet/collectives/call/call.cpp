@@ -10,7 +10,7 @@ namespace ringlet::collectives {
 
 namespace {
 
-// A running 64 bit hash; every step is a bijection of the state, followed by a mix that spreads each bit over the word.
+// A running 64-bit hash: every step is a bijection of the state, followed by a mix of each bit over the word.
 class Hash {
  public:
   Hash& add(std::uint64_t value) noexcept {
@@ -26,7 +26,7 @@ class Hash {
   std::uint64_t value() const noexcept { return state_; }
 
  private:
-  std::uint64_t state_ = 0x243F6A8885A308D3;  // the fraction of pi: any constant but 0
+  std::uint64_t state_ = 0x243F6A8885A308D3;  // digits of pi; any nonzero constant works
 };
 
 std::string_view name_of(Kind kind) {
@@ -45,7 +45,7 @@ bool has_root(Kind kind) {
   return kind == Kind::kReduce || kind == Kind::kGather || kind == Kind::kScatter || kind == Kind::kBroadcast;
 }
 
-// Whether all ranks give outputs, or none does. Elsewhere an output is its owner's business.
+// Whether either all ranks or none must give outputs. In other calls, each rank decides for itself.
 bool shares_results(Kind kind) {
   return kind == Kind::kAllReduce || kind == Kind::kAllGather || kind == Kind::kScatter || kind == Kind::kBroadcast;
 }
@@ -77,10 +77,10 @@ std::string describe_pairs(const std::vector<std::int64_t>& numbers) {
 
 void check_supported(core::Op op, core::DType dtype) {
   if (core::is_supported(op, dtype)) return;
-  throw core::ArgumentError("there is no " + std::string(core::name_of(op)) + " of " +
-                            std::string(core::name_of(dtype)) +
-                            ": bool takes MIN, MAX, AND, OR and XOR, integers everything, floats SUM, MEAN, MIN, MAX "
-                            "and PROD, complex numbers SUM, MEAN and PROD.");
+  throw core::ArgumentError(
+      std::string(core::name_of(op)) + " is not supported for " + std::string(core::name_of(dtype)) +
+      ": bool supports MIN, MAX, AND, OR and XOR, integers every operation, floats SUM, MEAN, MIN, MAX "
+      "and PROD, complex numbers SUM, MEAN and PROD.");
 }
 
 void Call::reset(Kind new_kind) {

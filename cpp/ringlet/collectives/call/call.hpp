@@ -30,26 +30,26 @@ enum class Kind : std::uint8_t {
 enum class Algorithm : std::uint8_t { kAuto, kRing, kDirect, kSmall };
 
 constexpr bool is_reduction(Kind kind) { return kind <= Kind::kExclusiveScan; }
-// Where pieces of unequal size along one dimension, Call::axis, come together.
+// Whether pieces of possibly unequal size along one dimension, Call::axis, are concatenated.
 constexpr bool is_gather(Kind kind) { return kind == Kind::kAllGather || kind == Kind::kGather; }
 
-// One array of a call. Memory is the caller's: contiguous, aligned to its elements, alive until the call returns.
-// Without an output the result goes to memory of the library.
+// One array of a call. The caller owns the memory: contiguous, aligned to its elements, valid until the call returns.
+// Without an output, the library allocates the result.
 struct Buffer {
   const void* input = nullptr;
   void* output = nullptr;
   std::size_t count = 0;
   core::DType dtype = core::DType::kFloat32;
   std::span<const std::int64_t> shape;  // for comparison and messages; its product is `count`
-  std::int64_t output_length = 0;       // of the output along the dimension in which ranks may differ
+  std::int64_t output_length = 0;       // length of the output along the dimension in which ranks may differ
 
   std::size_t input_bytes() const noexcept { return count * core::size_of(dtype); }
 };
 
-// One block for each result that no output was given for.
+// One block for each result without an output.
 using Results = std::vector<memory::Block>;
 
-// The record of a call, kept by the group so that other ranks may read it after this rank has failed and left.
+// The record of a call, kept by the group so that other ranks can read it even after this rank has failed and left.
 struct Call {
   Kind kind = Kind::kBarrier;
   core::Op op = core::Op::kSum;
@@ -63,10 +63,10 @@ struct Call {
   std::vector<std::int64_t> dims;     // storage of the buffers' shapes
   std::vector<std::int64_t> numbers;  // scatter, all-to-all: rows for each rank; permute: pairs; split: see there
   std::string name;                   // of a barrier
-  // The number of the call that the rank's series began with, where this one is in a series: see Member::begin_series.
+  // The number of the first call of the rank's series if this call is in a series: see Member::begin_series.
   std::uint32_t series = 0;
 
-  // An empty call of this kind; keeps the memory that it has.
+  // Makes this an empty call of a kind; keeps allocated memory.
   void reset(Kind new_kind);
   // Copies the buffers and their shapes; reuses its memory.
   void set_buffers(std::span<const Buffer> from);
@@ -77,15 +77,16 @@ struct Call {
   std::size_t result_bytes(const Buffer& part) const { return part.count * core::size_of(result_dtype(part)); }
   std::size_t total_input_bytes() const;
 
-  // Equal on ranks that make the same call. Two fingerprints, because a receiver of a broadcast has only the first.
+  // Equal on ranks that make the same call. There are two fingerprints because a receiver of a broadcast has only the
+  // first.
   std::uint64_t call_fingerprint() const;
   std::uint64_t buffers_fingerprint() const;
 
-  // For people: all_reduce(SUM, float32[3,2]).
+  // Text for messages: all_reduce(SUM, float32[3,2]).
   std::string describe() const;
 };
 
-// Throws ArgumentError if there is no such operation on this dtype.
+// Throws ArgumentError if the operation does not support this dtype.
 void check_supported(core::Op op, core::DType dtype);
 
 }  // namespace ringlet::collectives

@@ -32,7 +32,7 @@ void OverlapCheck::check() {
   std::sort(accesses_.begin(), accesses_.end(), [](const Access& a, const Access& b) {
     return a.space != b.space ? a.space < b.space : a.begin < b.begin;
   });
-  // From low to high addresses: the buffers that reach furthest so far, of outputs and of all.
+  // In order of addresses: the buffer with the highest end so far, among outputs and among all buffers.
   const Access* furthest_output = nullptr;
   const Access* furthest = nullptr;
   for (const Access& access : accesses_) {
@@ -48,7 +48,7 @@ void OverlapCheck::check() {
 
 void check_overlap(Round& round) {
   OverlapCheck overlap(round);
-  const Call& call = round.call();  // the same on every rank but for the addresses
+  const Call& call = round.call();  // the same on every rank except for the addresses
   for (int rank = 0; rank < round.num_ranks(); ++rank) {
     const bool has_output = call.kind != Kind::kReduce || rank == call.root;
     for (std::size_t part = 0; part < call.buffers.size(); ++part) {

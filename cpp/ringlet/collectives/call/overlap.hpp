@@ -9,8 +9,8 @@
 
 namespace ringlet::collectives {
 
-// The memory that a call reads and writes. Other ranks may be using this rank's buffers by now, so that it cannot
-// leave: Round::publish has reserved the storage.
+// The memory that a call reads and writes. Other ranks may already use this rank's buffers, so it cannot leave;
+// Round::publish has therefore reserved the storage.
 class OverlapCheck {
  public:
   explicit OverlapCheck(Round& round) : round_(round), accesses_(round.mine().accesses) { accesses_.clear(); }
@@ -21,12 +21,12 @@ class OverlapCheck {
   void add_output(int rank, BufferName place, std::size_t bytes, std::size_t part = 0) {
     add(rank, place, bytes, part, true);
   }
-  // An input of which the bytes from `offset` on may be the output, because each is read before it is written.
+  // Adds an input whose bytes from `offset` on may be the output, because each byte is read before it is written.
   void add_input_around(int rank, BufferName place, std::size_t bytes, BufferName output, std::size_t offset,
                         std::size_t output_bytes);
 
-  // Refuses the call if an output shares a byte with anything else: it would be written while that is still needed.
-  // All ranks see the same buffers, so all of them refuse, or none.
+  // Refuses the call if an output shares a byte with another buffer that is still needed when the output is written.
+  // All ranks have the same data, so either all ranks refuse or none does.
   void check();
 
  private:
@@ -38,7 +38,7 @@ class OverlapCheck {
   std::vector<Access>& accesses_;
 };
 
-// Of calls in which every output has the size of its input, and may be its own input.
+// The overlap check of calls in which every output has the size of its input and may be the input itself.
 void check_overlap(Round& round);
 
 }  // namespace ringlet::collectives

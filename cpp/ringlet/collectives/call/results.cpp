@@ -72,8 +72,8 @@ Results Round::take_results(int announcer) {
   return taken;
 }
 
-// Between processes, results lie in the shared memory of the announcer, which keeps them until every rank holds its
-// own.
+// Between processes, results are in shared memory of the announcer, which keeps them until every rank holds its
+// results.
 void Round::announce_blocks(std::span<const std::size_t> sizes) {
   RankState::Set& set = mine().sets[set_];
   set.kept.clear();
@@ -124,8 +124,8 @@ bool Round::takes_results() {
   }
 }
 
-// At the end of a call, however it ends. No rank takes the results of a call that does no work, so the announcer
-// releases their holds; of a call that failed in progress, each rank releases its own.
+// At the end of a call, even if it failed. No rank takes the results of a call that does no work, so the announcer
+// releases all holds on them; if a call failed in progress, each rank releases its own hold.
 void Round::let_go() noexcept {
   if (!goes_) {
     for_each_hold([](sync::ProcessRefcount& word) { word.release(); });
@@ -133,7 +133,7 @@ void Round::let_go() noexcept {
   } else if (!has_taken_ && announcer_.has_value() && takes_results()) {
     try {
       (void)take_results(*announcer_);
-    } catch (const std::exception&) {  // then its memory is lost to the announcer
+    } catch (const std::exception&) {  // the announcer then cannot reuse the memory
     }
   }
   if (mine().sequence == sequence_) own_board().over.publish(sequence_);

@@ -25,8 +25,8 @@ std::string place_in_series(std::uint32_t series, std::uint64_t sequence) {
   return ", call " + std::to_string(static_cast<std::uint32_t>(sequence) - series + 1) + " of a series";
 }
 
-// For the call before one that all ranks have arrived at: no rank reads from it any more. Blocks larger than the pieces
-// of large all-reduces return to the heap, which caches them for a while.
+// For the call before one at which all ranks have arrived: no rank reads from it any more. Blocks larger than the
+// pieces of large all-reduces return to the heap, which caches them for some time.
 void drop_large_stages(RankState::Set& set) {
   constexpr std::size_t kLargestKept = std::size_t{4} << 20;
   for (memory::Block* const block : {&set.staged_inputs, &set.staged_outputs}) {
@@ -48,12 +48,12 @@ Round::Round(Group& group, int rank, sync::Poll* poll)
     throw core::ArgumentError("rank " + std::to_string(rank) +
                               " is inside a call on another thread. Drive each rank by one thread at a time.");
   }
-  sequence_ = mine().sequence + 1;  // counts once it is published: a call that throws before did not take place
+  sequence_ = mine().sequence + 1;  // valid once published: a call that throws before that did not take place
   set_ = sequence_ % kSets;
   queue_of(rank).reset();
 }
 
-// A rank that leaves a call alone, because it has no memory, would be one call behind the others.
+// A rank that alone leaves a call, for lack of memory, would be one call behind the others.
 Round::~Round() {
   if (!is_complete_ && mine().sequence == sequence_ && !group_.has_failed()) fail_without_memory();
   if (is_between_processes()) let_go();
@@ -160,7 +160,7 @@ bool Round::is_finished(std::size_t chunks) const noexcept {
   return done == chunks;
 }
 
-// Publishes how many chunks this rank has finished, and waits until all are.
+// Publishes the number of chunks that this rank has finished, and waits until all chunks are finished.
 void Round::finish_work(std::size_t finished, std::size_t num_chunks) {
   queue_of(rank_).publish_done(finished);
   if (is_finished(num_chunks)) {
@@ -186,7 +186,7 @@ void Round::fail_without_memory() noexcept {
     group_.fail(Group::Cause::kAborted,
                 "rank " + std::to_string(rank_) + " ran out of memory in the middle of a call.");
   } catch (const std::bad_alloc&) {
-    group_.fail(Group::Cause::kAborted, "out of memory");  // lies inside the string
+    group_.fail(Group::Cause::kAborted, "out of memory");  // fits the string without allocation
   }
 }
 
@@ -207,13 +207,15 @@ void Round::give_up(bool timed_out) {
                                              " waits for ranks that make no more calls: " + missing_ranks() +
                                              ". Make the same calls in the same order on every rank.");
   }
-  // The rank that cancelled the call records the cause before it leaves; if its process ends first, that is the cause.
+  // The rank that cancelled the call records the cause before it leaves; if its process ends first, its end is the
+  // cause.
   const auto limit = std::min<sync::Clock::duration>(group_.options_.timeout, kLeavingLimit);
   const bool is_stated = wait_for(limit, [this] { return group_.has_failed(); });
   raise_interruption();
   if (!is_stated) {
-    group_.fail(Group::Cause::kAborted,
-                name_of_call() + " was called off by a rank that did not say why within " + seconds_text(limit) + ".");
+    group_.fail(
+        Group::Cause::kAborted,
+        name_of_call() + " was called off by a rank that did not report the cause within " + seconds_text(limit) + ".");
   }
   group_.raise_failure(name_of_call());
 }
@@ -279,7 +281,7 @@ void Round::fail_late_work() {
                                            "allow more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS.");
 }
 
-// Between processes, the process of a rank elsewhere, and whether it is stopped; else nothing.
+// Between processes, the pid of a rank in another process, and whether it is stopped; else an empty text.
 std::string Round::process_text(int rank) const {
   if (group_.world_ == nullptr || group_.is_here(rank)) return {};
   const int pid = group_.world_->pid_of(process_of(rank));
@@ -308,7 +310,7 @@ std::string Round::missing_ranks() const {
     text += "after " + std::to_string(made) + (made == 1 ? " call)" : " calls)");
   }
   if (num_missing > kMostShown) text += " and " + std::to_string(num_missing - kMostShown) + " more";
-  return text.empty() ? "ranks that came at the last moment" : text;
+  return text.empty() ? "ranks that have arrived since" : text;
 }
 
 }  // namespace ringlet::collectives

@@ -1,10 +1,10 @@
 // Staging of buffers between processes: see Round.
 //
-// Before a rank arrives it names its buffers, and writes the record of its call where others can read it. Buffers in
-// shared memory are read and written by all ranks. Private inputs are read across processes where the system allows
-// that and they are large enough to be worth it; else shared memory stands for them, and they are copied there before
-// the work. Private outputs are written by their own rank only: by that rank itself, or, for sums that all ranks
-// compute together, from shared memory that stands for the output until the work is done.
+// Before a rank arrives, it names its buffers and writes the record of its call to memory that others can read. All
+// ranks read and write buffers in shared memory. Private inputs are read across processes if the system allows it and
+// they are large enough; else they are copied before the work to shared memory that replaces them. Private outputs are
+// written by their own rank only: directly or, for reductions that all ranks compute together, from shared memory that
+// replaces the output until the work is done.
 #include <algorithm>
 #include <cstring>
 #include <exception>
@@ -24,7 +24,7 @@ namespace ringlet::collectives {
 namespace {
 
 constexpr std::size_t kLine = 64;
-// Stays in the second-level cache together with what it is copied from.
+// Fits the L2 cache together with its source.
 constexpr std::size_t kScratchBytes = std::size_t{512} << 10;
 constexpr std::size_t kSmallestLane = 4096;
 
@@ -76,7 +76,7 @@ void Round::name_buffers(Purpose purpose, Staging staging) {
     const bool reads = has_input(set.call, rank_) && part.input != nullptr && part.count > 0;
     const bool writes =
         has_output(set.call, rank_) && part.output != nullptr && output_bytes(set.call, part, num_ranks()) > 0;
-    // A payload that travels in the slot needs names for its buffers only to see whether they overlap.
+    // For a payload in the slot, the names of its buffers are needed only to check for overlap.
     const auto name = [&](const void* data) {
       return purpose == Purpose::kSlots ? world.known_buffer_name_of(data)
                                         : world.buffer_name_of(data, interruption_.poll());
@@ -108,7 +108,7 @@ bool Round::is_to_be_staged(BufferName place, std::size_t bytes) const noexcept 
   return bytes <= largest_staged(num_ranks()) || !group_.world_->can_use_cma();
 }
 
-// Sums that all ranks compute together go to private outputs through shared memory.
+// Reductions that all ranks compute together write private outputs through shared memory.
 bool Round::is_output_to_be_staged(BufferName place, std::size_t bytes) const noexcept {
   const Kind kind = state_->sets[set_].call.kind;
   const bool is_private = !place.is_null() && !place.is_shared() && bytes > 0;
@@ -117,7 +117,7 @@ bool Round::is_output_to_be_staged(BufferName place, std::size_t bytes) const no
 
 BufferName Round::stage(memory::Block& block, std::size_t bytes) {
   if (block == nullptr || block->size() < bytes) {
-    block = nullptr;  // first, so that its memory may serve
+    block = nullptr;  // first, so that its memory can be reused
     block = group_.world_->allocate(bytes);
   }
   return group_.world_->buffer_name_of(block->data(), interruption_.poll()).as_staged();
@@ -161,7 +161,7 @@ void Round::stage_outputs() {
   }
 }
 
-// A record that is too long for its area lies in a block of its own: then the area holds length 0 and the name of the
+// A record that is too long for its area is in a separate block; the area then holds length 0 and the name of the
 // block.
 void Round::write_own_record() {
   RankState::Set& set = mine().sets[set_];
@@ -240,7 +240,7 @@ void Round::resolve_buffers() {
       }
     }
     resolve_results(announcer_of(own), num_buffers);
-    // The records that the checks of this call look at, because reading one may need memory.
+    // Reads the records that the checks of this call need, because reading one may allocate memory.
     if (is_gather(own.kind)) call_of(announcer_of(own));
     const bool looks_at_all = own.kind == Kind::kScatter || may_overlap_unseen();
     for (int rank = 0; looks_at_all && rank < num_ranks(); ++rank) call_of(rank);
@@ -307,8 +307,8 @@ void Round::copy(MappedBuffer from, std::size_t bytes, MappedBuffer to, kernels:
   read(from, bytes, to.here);
 }
 
-// A rank that has left the call may have reused its buffers. A process that ended, or runs another program now, may
-// have left its number to another one.
+// A rank that has left the call may have reused its buffers. The pid of a process that ended or called exec may now
+// denote another process.
 void Round::check_sources() const {
   if (is_left_behind()) throw Unreachable();
   if (is_all_here_) return;
@@ -317,8 +317,8 @@ void Round::check_sources() const {
   }
 }
 
-// Where all ranks get the same, staged outputs are the same bytes: one of them is written, that of the lowest rank
-// which has one, and all take theirs from there.
+// If all ranks get the same result, staged outputs are equal. Only the staged output of the lowest rank that has one is
+// written, and all ranks copy their results from there.
 bool Round::shares_staged_output() const noexcept {
   const Kind kind = state_->sets[set_].call.kind;
   return kind == Kind::kAllReduce || kind == Kind::kAllGather || kind == Kind::kBroadcast;
@@ -332,7 +332,8 @@ bool Round::is_written(int rank, std::size_t part) {
   return true;
 }
 
-// The staged memory is its owner's at its next call but one: all have arrived at the next, and so have taken theirs.
+// The owner reuses staged memory at its next call but one: by then all ranks have arrived at the next call, so they
+// have copied their results.
 void Round::take_staged() {
   const RankState::Set& set = mine().sets[set_];
   for (std::size_t part = 0; part < set.outputs.size(); ++part) {
@@ -391,7 +392,7 @@ void Round::raise_after_leaving() {
   group_.raise_failure(name_of_call());
 }
 
-// The process behind the memory has ended, which will be noticed; else the system has changed its mind.
+// Either the process that owns the memory has ended, which will be detected, or the system no longer allows the read.
 void Round::give_up_unreachable() {
   constexpr std::chrono::seconds kNoticed{1};
   const bool is_noticed = wait_for(kNoticed, [&] { return group_.has_failed(); });

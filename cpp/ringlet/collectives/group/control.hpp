@@ -1,7 +1,7 @@
 // The control block of a group: the state that all its ranks share.
 //
-// It lies on the heap (ranks that are threads of one process) or in shared memory, which each process maps at an
-// address of its own (see world.hpp). So nothing in it is a pointer or owns anything. Private state of a rank is in its
+// It lies on the heap (ranks that are threads of one process) or in shared memory, which processes map at different
+// addresses (see world.hpp). It therefore contains no pointers and owns nothing. The private state of a rank is in its
 // RankState.
 #pragma once
 
@@ -21,8 +21,8 @@
 
 namespace ringlet::collectives {
 
-// Calls use two sets of everything in turn. A rank that begins call s has seen all ranks arrive at call s - 1, so all
-// of them have left call s - 2, whose set it takes.
+// Calls alternate between two sets of all state. A rank that begins call s has seen all ranks arrive at call s - 1, so
+// all ranks have left call s - 2, whose set it reuses.
 inline constexpr std::size_t kSets = 2;
 
 // State that a rank publishes. Other ranks read it between its arrival and its next call but one.
@@ -33,10 +33,10 @@ struct alignas(sync::kCacheLine) RankBoard {
   sync::SequenceNumber left_seq;  // the last call whose buffers it no longer works on: see Round::wait_to_the_end
   sync::SequenceNumber over;      // the last call whose memory it no longer accesses: see Group::retire
   sync::Flag has_departed;
-  FixedText<184> departure;  // why; written before has_departed is set
+  FixedText<184> departure;  // the reason; written before has_departed is set
 };
 
-// Text of a failure, written by a process before it claims the failure word.
+// Text of a failure, which a process writes before it claims the failure word.
 struct FailureNote {
   FixedText<3832> text;
   FixedText<248> reason;  // how a process ended
@@ -65,10 +65,11 @@ static_assert(std::is_trivially_destructible_v<Control> && std::is_trivially_des
 class ControlBlock {
  public:
   ControlBlock() = default;
-  // Makes a block in `memory`, which is aligned to a cache line and has bytes_for() of them. Without processes: for the
-  // threads of one.
+  // Makes a block in `memory`, which is aligned to a cache line and has bytes_for() bytes. With num_processes 0, for
+  // the threads of one process.
   static ControlBlock make(std::byte* memory, int num_ranks, int num_processes);
-  // The block that another process has made; throws core::MismatchError if it is not a control block of this shape.
+  // Finds the block that another process has made; throws core::MismatchError if it is not a control block of this
+  // shape.
   static ControlBlock find(std::byte* memory, int num_ranks, int num_processes);
   static std::size_t bytes_for(int num_ranks, int num_processes);
 

@@ -10,8 +10,8 @@
 
 namespace ringlet::collectives {
 
-// Copies a text; of one that is too long its beginning and its end, with a mark between them. Cuts between characters.
-// Returns the number of bytes.
+// Copies a text; if it is too long, its beginning and its end with a mark between them, cut between characters. Returns
+// the number of bytes.
 inline std::size_t shorten(std::string_view text, std::span<char> into) noexcept {
   constexpr std::string_view kMark = " [...] ";
   const auto is_inside = [&](std::size_t at) { return at < text.size() && (text[at] & 0xC0) == 0x80; };
@@ -30,7 +30,7 @@ inline std::size_t shorten(std::string_view text, std::span<char> into) noexcept
   return static_cast<std::size_t>(end - into.data());
 }
 
-// Its one writer publishes it by a word elsewhere.
+// Text with a single writer, which publishes it by another word.
 template <std::size_t kCapacity>
 class FixedText {
  public:

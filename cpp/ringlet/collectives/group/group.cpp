@@ -26,13 +26,13 @@ int checked(int num_ranks, const World* world) {
                               std::to_string(num_ranks) + ".");
   }
   if (world != nullptr && world->num_ranks() != num_ranks) {
-    throw core::ArgumentError("a group of " + std::to_string(num_ranks) + " ranks, but its processes have " +
+    throw core::ArgumentError("a group has " + std::to_string(num_ranks) + " ranks, but its processes have " +
                               std::to_string(world->num_ranks()) + ".");
   }
   return num_ranks;
 }
 
-// Waiting ranks of one interpreter must not keep each other from it; a rank that has a process to itself may.
+// Waiting ranks that share an interpreter must not block each other from it; a rank alone in its process may spin.
 sync::Patience patience_of(int num_ranks, int num_ranks_here, bool from_interpreter, const World* world) {
   const int cores = world == nullptr ? sync::usable_cores() : world->cores();
   return sync::patience_for(num_ranks, from_interpreter && (world == nullptr || num_ranks_here > 1), cores);
@@ -45,7 +45,7 @@ Group::Group(int num_ranks, const Options& options, std::shared_ptr<World> world
       world_(std::move(world)),
       fork_generation_(sync::fork_generation()),
       states_(static_cast<std::size_t>(checked(num_ranks, world_.get()))) {
-  kernels::active();  // throws now if RINGLET_CPU cannot be had
+  kernels::active();  // throws now if RINGLET_CPU is not supported
   if (world_ == nullptr) {
     memory_ = std::make_shared<memory::Region>(ControlBlock::bytes_for(num_ranks, 0));
     control_ = std::make_unique<ControlBlock>(ControlBlock::make(memory_->data(), num_ranks, 0));
@@ -140,7 +140,7 @@ bool Group::has_failed() const noexcept { return (*control_)->failure.is_claimed
 // --- Failure ---------------------------------------------------------------------------------------------------------
 
 void Group::abort(std::string_view reason) {
-  if (!was_forked()) fail(Cause::kAborted, std::string(reason));  // else the lock may never be released
+  if (!was_forked()) fail(Cause::kAborted, std::string(reason));  // otherwise the lock may never be released
 }
 
 std::optional<std::string> Group::failure() const {
@@ -161,7 +161,7 @@ bool Group::claim_failure(Failure failure) {
     if (!(*control_)->failure.claim({.cause = static_cast<std::uint8_t>(failure.cause),
                                      .author = static_cast<std::uint16_t>(author),
                                      .lost = static_cast<std::uint16_t>(failure.lost_process)})) {
-      return false;  // first_failure() reads what the other one wrote
+      return false;  // first_failure() reads the failure that another thread wrote
     }
     failure_ = std::move(failure);  // before another thread of this process reads it
   }
@@ -175,7 +175,7 @@ void Group::fail(Cause cause, std::string text) {
   bool spreads = false;
   {
     const std::scoped_lock lock(failure_mutex_);
-    subgroups.swap(subgroups_);  // no more are made
+    subgroups.swap(subgroups_);  // no more subgroups are made
     spreads = world_ != nullptr && was_split_;
   }
   for (const Subgroup& subgroup : subgroups) {
@@ -223,8 +223,8 @@ void Group::raise_failure(const std::string& waiting) const {
   throw core::AbortedError(text);
 }
 
-// A departed rank does not count as lost: a call that waits for it reports the departure. Lost ranks are numbered in
-// the whole world, also in a subgroup. A process that ended because the parent group failed is not the cause.
+// A departed rank does not count as lost: a call that waits for it reports the departure. Lost ranks have their number
+// in the whole world, even in a subgroup. A process that ended because the parent group failed is not the cause.
 bool Group::lose(int process, const std::string& reason) noexcept {
   follow_parent();
   bool is_lost = false;

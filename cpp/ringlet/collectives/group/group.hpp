@@ -2,8 +2,8 @@
 //
 // Terms. A *rank* is one of the P members, driven by one thread at a time. The calls of a rank are numbered from 1; all
 // ranks make the same calls in the same order. A rank *arrives* at a call by publishing its slot. A call *goes* once
-// all have arrived; ranks that wait do its work, chunk by chunk. A group that has *failed* raises its first cause for
-// ever. A rank is *here* if it belongs to this process; each process has a Group object of its own.
+// all have arrived; waiting ranks do its work, chunk by chunk. A group that has *failed* always raises its first cause.
+// A rank is *here* if it belongs to this process; each process has a Group object of its own.
 #pragma once
 
 #include <cstdint>
@@ -28,15 +28,16 @@ struct RankState;
 
 struct Options {
   sync::Clock::duration timeout = sync::kForever;    // how long a rank waits for the others to arrive
-  std::optional<sync::Clock::duration> remaining{};  // how much of it is left for making the group; without: all
+  std::optional<sync::Clock::duration> remaining{};  // the part of it that is left for making the group; default: all
   std::uint64_t epoch = 0;                           // distinguishes the successive groups of a strategy
   bool from_interpreter = false;                     // the ranks are Python threads, which must not spin
 };
 
 class Group {
  public:
-  // Of threads of this process; or of all ranks of a world, each process of which makes the group: then this waits for
-  // the others, at most for the time-out. `poll` runs periodically during the wait, and may end it.
+  // A group of threads of this process, or of all ranks of a world, in which every process makes the group: the
+  // constructor then waits for the others, at most for the time-out. `poll` runs periodically during the wait and may
+  // end it.
   explicit Group(int num_ranks, const Options& options = {}, std::shared_ptr<World> world = nullptr,
                  sync::Poll* poll = nullptr);
   // Constructor of a subgroup between processes: used by join_subgroup only.
@@ -49,15 +50,15 @@ class Group {
   int num_ranks() const noexcept { return static_cast<int>(states_.size()); }
   int num_ranks_here() const noexcept { return num_ranks_here_; }
   bool is_here(int rank) const noexcept { return states_[static_cast<std::size_t>(rank)] != nullptr; }
-  // Its number among the processes of the world; 0 among threads.
+  // The process of a rank, by its number in the world; 0 among threads.
   int process_of(int rank) const noexcept;
   std::uint64_t epoch() const noexcept { return options_.epoch; }
   const std::shared_ptr<World>& world() const noexcept { return world_; }  // null for threads of this process
-  // The handle of one rank that is here, as member.hpp has it. The group must outlive it.
+  // The handle of one rank that is here (see member.hpp). The group must outlive it.
   Member member(int rank);
 
-  // Makes every waiting and every later call raise AbortedError with this cause, unless the group has failed before;
-  // and so do its subgroups.
+  // Makes every waiting and later call of the group and its subgroups raise AbortedError with this cause, unless the
+  // group has already failed.
   void abort(std::string_view reason);
   std::optional<std::string> failure() const;
 
@@ -74,12 +75,12 @@ class Group {
     std::string reason = {};  // how it ended
   };
 
-  // A group that some ranks of this one make up.
+  // A group of some ranks of this group.
   struct Subgroup {
     std::weak_ptr<Group> group;
     std::vector<int> ranks;            // ranks in this group, indexed by rank in the subgroup
     std::uint64_t name = 0;            // of its control block, between processes
-    std::shared_ptr<Group> kept = {};  // until all of its ranks that are here have it
+    std::shared_ptr<Group> kept = {};  // until all of its ranks that are here have joined
     int num_awaited = 0;
   };
 
@@ -89,25 +90,25 @@ class Group {
   bool has_failed() const noexcept;
 
   void fail(Cause cause, std::string text);
-  // The same without notifying subgroups and other processes; false if the group has failed before.
+  // The same without notifying subgroups and other processes; false if the group has already failed.
   bool claim_failure(Failure failure);
   Failure first_failure() const;
   std::string text_of(const Failure& failure, const std::string& waiting = {}) const;
-  // `waiting` names the call that waits, if any does.
+  // `waiting` names the waiting call, if any.
   [[noreturn]] void raise_failure(const std::string& waiting = {}) const;
 
-  // Called by the World, on any thread: a process has ended; whether that is a loss to this group.
+  // Called by the World, on any thread, when a process has ended; returns whether this group lost ranks.
   bool lose(int process, const std::string& reason) noexcept;
   void follow_parent() noexcept;
   void forget(const Group& parent) noexcept;
 
-  // Between processes: what others may still read or write is not used again before they have done with it.
+  // Between processes: keeps memory that other ranks may still read or write until they no longer access it.
   void retire() noexcept;
-  // After a call that a rank elsewhere has not left: the shared outputs of this rank are used for nothing else, even if
-  // the caller lets go of them, before that rank has left it, too.
+  // After a call that a remote rank has not left: keeps the shared outputs of this rank, even if the caller releases
+  // them, until that rank has left the call.
   void keep_outputs(int rank, std::uint64_t sequence) noexcept;
 
-  // Makes the group of these ranks, which fails when this one does.
+  // Makes a group of these ranks, which fails when this group does.
   std::shared_ptr<Group> make_subgroup(const std::vector<int>& ranks);
   // The same between processes: one rank makes the control block, each rank of the subgroup then joins it.
   memory::Block make_subgroup_control(const std::vector<int>& ranks, BufferName& place, sync::Poll* poll);
@@ -134,7 +135,7 @@ class Group {
   int num_ranks_here_ = 0;
   bool shares_processes_ = false;     // whether some process has several ranks
   Group* parent_ = nullptr;           // between processes; guarded by the World
-  mutable std::mutex failure_mutex_;  // guards what follows; never held while waiting
+  mutable std::mutex failure_mutex_;  // guards all members below; never held while waiting
   mutable std::optional<Failure> failure_;
   std::vector<Subgroup> subgroups_;
   bool was_split_ = false;

@@ -48,7 +48,8 @@ void check_rows(std::span<const std::int64_t> rows, const Buffer& part, int num_
 }
 
 void check_pairs(std::span<const std::int64_t> pairs, int num_ranks) {
-  if (pairs.size() % 2 != 0) throw core::ArgumentError("pairs must hold a source and a target each.");
+  if (pairs.size() % 2 != 0)
+    throw core::ArgumentError("pairs must have an even length: a source and a target for each pair.");
   for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
     std::vector<bool> is_taken(static_cast<std::size_t>(num_ranks));
     for (std::size_t i = side; i < pairs.size(); i += 2) {
@@ -66,7 +67,7 @@ void check_pairs(std::span<const std::int64_t> pairs, int num_ranks) {
   }
 }
 
-// Allocates the output of a call that has none, where the others can write to it; returns the block, if one was made.
+// Allocates the output of a call without one, in memory that other ranks can write to; returns the block, if any.
 Results with_output(const Group& group, Buffer& part, std::size_t bytes) {
   if (part.output != nullptr) return {};
   const std::shared_ptr<World>& world = group.world();
@@ -135,7 +136,7 @@ Results Member::reduce_scatter(const Buffer& part, core::Op op, sync::Poll* poll
 Results Member::exclusive_scan(const Buffer& part, core::Op op, sync::Poll* poll) {
   check_supported(op, part.dtype);
   if (op == core::Op::kMean) {
-    throw core::ArgumentError("there is no exclusive scan of MEAN: divide the scan of SUM by the rank.");
+    throw core::ArgumentError("MEAN is not supported for an exclusive scan: divide the scan of SUM by the rank.");
   }
   Buffer own = part;
   Round round(*group_, rank_, poll);

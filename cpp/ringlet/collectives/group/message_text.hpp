@@ -15,15 +15,15 @@ namespace ringlet::collectives {
 // "0.7 s".
 std::string seconds_text(sync::Clock::duration duration);
 
-// "rank 3", "ranks 0, 2 to 5, 9"; of ascending ranks. Of very many that do not follow each other some, and how many
-// more there are.
+// "rank 3", "ranks 0, 2 to 5, 9"; for ascending ranks. Of very many ranges, the first ones and the number of further
+// ranks.
 std::string ranks_text(std::span<const int> ranks);
 
-// What ranks did, a line for each; where that would be long, one for all that did the same, and of very many different
-// things the first and the last, and how many ranks are left out between them.
+// One line for each rank's text. If there would be too many lines, one for all ranks with the same text; if there are
+// still too many, the first and last ones and the number of omitted ranks.
 std::string ranks_and_texts(const std::vector<std::string>& texts);
 
-// Replaces what does not fit, between the beginning and the end, by a mark.
+// Replaces the middle of a text that is too long by a mark.
 std::string shortened(std::string_view text, std::size_t most);
 
 }  // namespace ringlet::collectives

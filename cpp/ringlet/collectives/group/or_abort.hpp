@@ -9,7 +9,7 @@
 
 namespace ringlet::collectives {
 
-// Between the rounds of a call the others wait for this rank, so that it cannot fail alone.
+// Between the rounds of a call, other ranks wait for this rank, so a failure of this rank must abort the group.
 template <class F>
 auto or_abort(Group& group, int rank, F&& f) {
   try {

@@ -18,7 +18,7 @@
 namespace ringlet::collectives {
 
 // Memory that a call reads or writes: see overlap.hpp. Equal addresses in the private memories of two processes do not
-// overlap, so `space` is the process; shared memory has a space of its own.
+// overlap, so `space` is the process; shared memory is a separate space.
 struct Access {
   std::uint64_t begin;
   std::uint64_t end;
@@ -28,8 +28,8 @@ struct Access {
   bool is_output;
 };
 
-// Of one rank. Its sets are looked at by the other ranks of its process, between its arrival and its next call but one;
-// all else is its own.
+// State of one rank. Other ranks of its process read its sets between its arrival and its next call but one; only the
+// rank itself accesses other members.
 struct RankState {
   struct Set {
     Call call;
@@ -37,24 +37,24 @@ struct RankState {
 
     // Results that this rank allocated for others. Among threads:
     std::vector<std::byte*> results;
-    std::vector<Results> holds;  // references to them, one entry for each rank, which moves it out
+    std::vector<Results> holds;  // references to `results`, one entry for each rank, which moves it out
     // Between processes:
     std::vector<BufferName> result_names;
     Results kept;  // until the call is over
 
-    // Between processes: what this rank's buffers are called, what stands for those that others cannot reach, and what
-    // they were called before.
+    // Between processes: the names of this rank's buffers, the staged memory that replaces unreachable ones, and their
+    // original names.
     std::vector<BufferName> inputs;
     std::vector<BufferName> outputs;
     std::vector<BufferName> own_inputs;
     std::vector<BufferName> own_outputs;
     memory::Block staged_inputs;
     memory::Block staged_outputs;
-    memory::Block record;  // one that its RecordArea is too small for
+    memory::Block record;  // for a record that is too long for its RecordArea
   };
   std::array<Set, kSets> sets;
 
-  std::uint64_t sequence = 0;  // the last call that it arrived at
+  std::uint64_t sequence = 0;  // the last call at which it arrived
   std::uint32_t series = 0;    // of the calls to come
   sync::Flag is_busy;
   Chunks chunks;
@@ -64,8 +64,8 @@ struct RankState {
   std::vector<MappedBuffer> targets;  // of a gather
   std::vector<Access> accesses;       // of an OverlapCheck
 
-  // Between processes: the buffers of the call in progress, [part * P + rank], and its shared results; calls of ranks
-  // elsewhere; memory for what is on its way to and from them.
+  // Between processes: the buffers of the call in progress, [part * P + rank], and its shared results; the calls of
+  // remote ranks; memory for data in transit.
   std::vector<MappedBuffer> mapped_inputs;
   std::vector<MappedBuffer> mapped_outputs;
   std::vector<MappedBuffer> results;

@@ -1,4 +1,4 @@
-// Reclaiming memory that remote ranks may still access when this process no longer uses it.
+// Reclaiming of memory that remote ranks may still access when this process no longer uses it.
 #include <algorithm>
 #include <cstdint>
 #include <exception>
@@ -21,8 +21,8 @@ namespace {
 // A block is reclaimable once each rank has left the last call, or its process has ended.
 class CallReclaimPolicy final : public memory::ReclaimPolicy {
  public:
-  // Of a group that has ended here, other ranks also take results from staged memory and read records; of a call that
-  // failed, they only work on buffers.
+  // If a group has ended in this process, other ranks may also copy results from staged memory and read records; if a
+  // call failed, they only work on buffers.
   enum class Use { kAll, kBuffers };
 
   CallReclaimPolicy(std::shared_ptr<const memory::ReclaimPolicy> before,

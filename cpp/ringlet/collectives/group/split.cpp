@@ -11,7 +11,7 @@ namespace ringlet::collectives {
 
 namespace {
 
-// What stands in Call::numbers of a split.
+// The contents of Call::numbers of a split.
 struct Choice {
   bool has_color;
   std::int64_t color;
@@ -50,17 +50,17 @@ std::shared_ptr<Group> share_subgroup(Round& round, const Ranks& subgroup, std::
 
 namespace {
 
-// Calls f(poll) for what the others wait for in the middle of a split.
+// Calls f(poll), for which other ranks wait in the middle of a split.
 template <class F>
 auto or_fail_split(Group& group, int rank, sync::Poll* poll, F&& f) {
   sync::Interruption interruption(poll);
   try {
     return f(interruption.poll());
   } catch (const sync::Interrupted&) {
-    group.abort("rank " + std::to_string(rank) + " was interrupted while it made a part of the group.");
+    group.abort("rank " + std::to_string(rank) + " was interrupted while it made a subgroup.");
     interruption.rethrow();
   } catch (const std::exception& error) {
-    group.abort("rank " + std::to_string(rank) + " could not make a part of the group: " + error.what() + ".");
+    group.abort("rank " + std::to_string(rank) + " could not make a subgroup: " + error.what() + ".");
     throw;
   }
 }

@@ -1,4 +1,4 @@
-// Subgroups made by split.
+// The rounds of a split.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace ringlet::collectives {
 
-// The ranks that gave one color, in the order of (key, rank).
+// The ranks with one color, in the order of (key, rank).
 using Ranks = std::vector<int>;
 
 // The first half of a split: exchanges color and key and returns the ranks with this color. Empty without a color.
 Ranks find_subgroup_ranks(Round& round, std::optional<int> color, std::int64_t key);
 
-// The second half: the first rank of each subgroup passes the group it made, all others null; each rank gets the group
-// of its subgroup.
+// The second half: the first rank of each subgroup passes the group that it made, other ranks pass null; each rank gets
+// the group of its subgroup.
 std::shared_ptr<Group> share_subgroup(Round& round, const Ranks& subgroup, std::shared_ptr<Group> made);
 
 // Between processes, the first rank of each subgroup passes the name of its control block, all others a null name; then

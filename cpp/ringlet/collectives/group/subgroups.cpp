@@ -42,7 +42,7 @@ std::shared_ptr<Group> Group::make_subgroup(const std::vector<int>& ranks) {
   raise_failure();  // fail() did not see this subgroup
 }
 
-// With a hold for each process that joins.
+// Makes the control block with a hold for each process that joins.
 memory::Block Group::make_subgroup_control(const std::vector<int>& ranks, BufferName& place, sync::Poll* poll) {
   const int num_processes = world_->num_processes();
   const auto num_ranks = static_cast<int>(ranks.size());

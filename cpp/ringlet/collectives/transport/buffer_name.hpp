@@ -11,8 +11,8 @@ namespace ringlet::collectives {
 //     0 [63 bits of an address]                                      private memory of the owner's process
 //     1 [process 11 bits] [staged 1 bit] [segment 11 bits] [offset 40 bits]      shared memory
 //
-// The ranks of one process use private addresses of each other as they are. Staged memory stands for a private buffer
-// of its owner, which copies the bytes there before the call, or from there after it.
+// The ranks of one process use private addresses of each other as they are. Staged memory replaces a private buffer of
+// its owner, which copies the bytes to it before the call, or from it after the call.
 class BufferName {
  public:
   static constexpr int kProcessBits = 11;
@@ -35,9 +35,9 @@ class BufferName {
   constexpr bool is_staged() const noexcept { return is_shared() && (bits_ & kStagedBit) != 0; }
   constexpr BufferName as_staged() const noexcept { return BufferName(bits_ | kStagedBit); }
 
-  // Of private memory, in its own process.
+  // The address of private memory, in its own process.
   std::byte* address() const noexcept { return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(bits_)); }
-  // Of shared memory.
+  // The process that owns shared memory.
   constexpr int process() const noexcept {
     return static_cast<int>(bits_ >> (kOffsetBits + kSegmentBits + 1) & ((1U << kProcessBits) - 1));
   }

@@ -122,7 +122,7 @@ void read_record(std::span<const std::uint64_t> words, RemoteCall& into) {
     for (std::size_t dim = 0; dim < ndims.back(); ++dim) call.dims.push_back(reader.take_number());
     call.buffers.push_back(part);
   }
-  std::size_t used = 0;  // the shapes, now that the dims stay where they are
+  std::size_t used = 0;  // the shapes, now that `dims` is not reallocated
   for (std::size_t index = 0; index < call.buffers.size(); used += ndims[index++]) {
     call.buffers[index].shape = std::span(call.dims).subspan(used, ndims[index]);
   }

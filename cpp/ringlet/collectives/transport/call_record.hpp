@@ -19,7 +19,7 @@ struct RemoteCall {
   std::vector<BufferName> own_inputs;
   std::vector<BufferName> own_outputs;
   std::vector<BufferName> results;
-  std::uint64_t sequence = 0;  // of the call that this is; 0 for none
+  std::uint64_t sequence = 0;  // the call's number; 0 for none
 };
 
 // The contents of a record: the names of the buffers, as other ranks reach them and as the caller gave them, and of the
@@ -36,7 +36,7 @@ struct RecordContents {
 // Size of the record in words.
 std::size_t record_words(const RecordContents& telling);
 void write_record(const RecordContents& telling, std::span<std::uint64_t> words);
-// Keeps the memory that `into` has.
+// Reads a record; reuses the memory of `into`.
 void read_record(std::span<const std::uint64_t> words, RemoteCall& into);
 
 }  // namespace ringlet::collectives

@@ -17,7 +17,7 @@ class Hold {
       : region_(data, header_of(data).bytes), own_index_(own_index), keeper_(std::move(keeper)) {}
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
-  // The hold is that of the process that took it, not of its forked children.
+  // The hold belongs to the process that took it, not to its forked children.
   ~Hold() {
     if (generation_ != sync::fork_generation()) return;
     header_of(region_.data()).holds[static_cast<std::size_t>(own_index_)].release();
@@ -61,9 +61,9 @@ void ProcessReclaimPolicy::set_process(int process, const sync::Pidfd& handle) n
   const auto index = static_cast<std::size_t>(process);
   try {
     processes_[index] = sync::LivingProcess(handle.pid());
-  } catch (const std::bad_alloc&) {  // then what it holds stays lent
+  } catch (const std::bad_alloc&) {  // its holds then stay in place
   }
-  if (handle.has_ended()) has_ended_[index].set(true);  // then that was perhaps another one
+  if (handle.has_ended()) has_ended_[index].set(true);  // the pid may have belonged to another process
 }
 
 void ProcessReclaimPolicy::look() const noexcept {

@@ -17,8 +17,8 @@
 
 namespace ringlet::collectives {
 
-// Header before the data of a block. A block is given out with one hold of its owner, which adds the holds of others
-// before it sends them the name; each hold is released once, when its Block is destroyed.
+// Header before the data of a block. A block is allocated with one hold of its owner, which adds the holds of other
+// processes before it sends them the name; each hold is released once, when its Block is destroyed.
 struct BlockHeader {
   static constexpr int kMostProcesses = 1000;
 
@@ -32,8 +32,8 @@ inline BlockHeader& header_of(std::byte* data) {
 }
 
 // Reclaims a block once every process that holds it has released it or ended. The peer monitor reports ended processes;
-// blocks may outlive the monitor, and then this class checks the processes itself, at intervals. It keeps no handles
-// for that: arrays may be kept for ever.
+// blocks may outlive the monitor, and then this class checks the processes itself, at intervals. It keeps no process
+// handles for this, because arrays may be kept for ever.
 class ProcessReclaimPolicy final : public memory::ReclaimPolicy {
  public:
   ProcessReclaimPolicy(int own_index, int num_processes)
@@ -50,7 +50,7 @@ class ProcessReclaimPolicy final : public memory::ReclaimPolicy {
 
   // Sets the pid to check for a process. Before watch_alone().
   void set_process(int process, const sync::Pidfd& handle) noexcept;
-  // From now on this object detects ended processes itself.
+  // Makes this object detect ended processes itself from now on.
   void watch_alone() noexcept { is_alone_.set(true); }
 
  private:

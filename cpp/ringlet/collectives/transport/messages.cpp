@@ -58,7 +58,8 @@ bool MessageSocket::try_send(const Message& message, int descriptor) {
   for (;;) {
     if (sendmsg(socket_.get(), &header, kSendFlags) >= 0) return true;
     if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
-    if (errno == ENOBUFS || errno == ETOOMANYREFS) {  // until others receive what is under way; poll does not tell when
+    if (errno == ENOBUFS ||
+        errno == ETOOMANYREFS) {  // until other processes receive descriptors in transit; poll does not report that
       usleep(1000);
       return false;
     }
@@ -81,7 +82,7 @@ std::optional<ReceivedMessage> MessageSocket::try_receive() {
     if (bytes > 0) received.descriptor = descriptor_in(header);
     received.is_cut = (header.msg_flags & MSG_CTRUNC) != 0;
     if (bytes == sizeof received.message) return received;
-    if (bytes > 0) continue;                                             // nothing that we send
+    if (bytes > 0) continue;                                             // unexpected data: ignored
     if (bytes < 0 && (errno == EINTR || errno == ECONNRESET)) continue;  // messages sent earlier are still delivered
     is_closed_ = is_closed_ || bytes == 0;
     return std::nullopt;

@@ -17,7 +17,7 @@ enum class Subject : std::uint32_t {
   kSegment,    // a segment of shared memory, with its descriptor
   kControl,    // name of the control block of a group
   kLook,       // a group has failed: check which
-  kLeave,      // the sender leaves before the group is made; and why
+  kLeave,      // the sender leaves before the group is made; with the reason
 };
 
 struct Message {
@@ -37,13 +37,13 @@ struct ReceivedMessage {
 class MessageSocket {
  public:
   MessageSocket() = default;
-  explicit MessageSocket(int fd) : socket_(fd) {}  // takes it over
+  explicit MessageSocket(int fd) : socket_(fd) {}  // takes ownership
 
   int fd() const noexcept { return socket_.get(); }
   bool is_closed() const noexcept { return is_closed_; }
 
   // False if the socket is full. Messages to an ended process are dropped silently. Throws std::system_error if the
-  // system does not let it pass.
+  // system rejects it.
   bool try_send(const Message& message, int descriptor = -1);
   // Return the next message, if there is one.
   std::optional<ReceivedMessage> try_receive();
@@ -51,12 +51,12 @@ class MessageSocket {
   bool is_open() const noexcept;
   // Shuts down sending: the other end reads end of file.
   void hang_up() const noexcept;
-  // Sleeps until a message can be received, or sent, or the other end is closed; at most so long.
+  // Sleeps until a message can be received or, if `to_send`, sent, or the other end is closed; at most for this time.
   void wait(bool to_send, int milliseconds) const noexcept;
 
  private:
   sync::Descriptor socket_;
-  bool is_closed_ = false;  // the other end is
+  bool is_closed_ = false;  // whether the other end is closed
 };
 
 }  // namespace ringlet::collectives

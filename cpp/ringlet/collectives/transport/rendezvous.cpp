@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kWaitMilliseconds = 20;
 
-// A bit for each core that the process may run on; what lies beyond the message is left out.
+// A bit for each core that the process may run on; cores beyond the size of the message are omitted.
 std::array<std::byte, 128> own_cores() {
   std::array<std::byte, 128> mask{};
 #if defined(__linux__)
@@ -42,12 +42,12 @@ int count_bits(const std::array<std::byte, 128>& mask) {
 
 }  // namespace
 
-// Waits until `is_ready(process)` has held for every other process, reading what they send.
+// Waits until `is_ready(process)` has been true for every other process, and reads their messages.
 template <class Ready>
 void World::wait_for_all(const JoinLimit& limit, sync::Poll* poll, Ready&& is_ready) {
   for (;;) {
     std::optional<int> missing;  // the first
-    std::optional<int> lost;     // preferably one that sent no reason: the others left as a consequence
+    std::optional<int> lost;     // preferably one that sent no reason: other processes left as a consequence
     for (int process = 0; process < num_processes(); ++process) {
       if (!is_other(process)) continue;
       receive_from(process);
@@ -73,7 +73,7 @@ void World::wait_for_all(const JoinLimit& limit, sync::Poll* poll, Ready&& is_re
   }
 }
 
-// A process closes its sockets shortly before its end can be detected.
+// A process that ends closes its sockets shortly before its end can be detected.
 std::string World::reason_of_leaving(int process, sync::Poll* poll) {
   {
     const std::scoped_lock lock(messages_mutex_);
@@ -98,7 +98,7 @@ void World::greet(sync::Poll* poll) {
   send_to_all(hello, poll);
 }
 
-// Whether this process can read the memory of all others; that it can write it, too, follows: the system asks the same.
+// Whether this process can read the memory of all others. The system requires the same permission to write it.
 bool World::try_all_memories() {
   bool can_read = may_use_cma_;
   for (int process = 0; process < num_processes() && can_read; ++process) {
@@ -117,11 +117,11 @@ void World::rendezvous(const JoinLimit& limit, sync::Poll* poll) {
     greet(poll);
     wait_for_all(limit, poll, [&](int process) { return peer(process).has_greeted; });
     std::array<std::byte, 128> cores{};
-    int quota = sync::kNoQuota;  // the least: processes of one job have mostly one quota, all together
+    int quota = sync::kNoQuota;  // the minimum: processes of one job mostly share one quota
     for (int process = 0; process < num_processes(); ++process) {
       const Message& hello = peer(process).hello;
       if (hello.words[0] != peer(index_).hello.words[0]) {
-        throw core::MismatchError(whereabouts_of(process) + " is connected to this group, but of another job.");
+        throw core::MismatchError(whereabouts_of(process) + " is connected to this group but belongs to another job.");
       }
       for (std::size_t i = 0; i < cores.size(); ++i) cores[i] |= hello.bytes[i];
       quota = std::min(quota, static_cast<int>(hello.number >> 1));

@@ -23,7 +23,7 @@ constexpr int kWaitMilliseconds = 20;
 void run(sync::Poll* poll) {
   if (poll != nullptr) (*poll)();
 }
-// Far longer than it takes to drain a socket or to receive a message that was sent.
+// Far longer than draining a socket or receiving a sent message takes.
 constexpr std::chrono::seconds kMailLimit{30};
 constexpr std::size_t kMostRanges = 4096;
 
@@ -106,7 +106,7 @@ void World::send(int process, const Message& message, sync::Poll* poll, int desc
     run(poll);
     if (Clock::now() > end) {
       throw core::AbortedError("cannot pass shared memory to " + whereabouts_of(process) +
-                               ": that process does not read what it is sent.");
+                               ": that process does not read its messages.");
     }
   }
 }
@@ -189,7 +189,7 @@ BufferName World::buffer_name_of(const void* address, sync::Poll* poll) {
   return BufferName::of_shared(index_, found->segment, found->offset);
 }
 
-// Two ranks of this process may send one segment twice: a receiver that gets it twice maps it twice and uses either.
+// Two ranks of this process may send the same segment; a receiver then maps it twice and uses either mapping.
 void World::send_segment(std::uint32_t index, sync::Poll* poll) {
   const memory::Segment& segment = memory::SharedHeap::of_this_process().segment(index);
   Message message;
@@ -203,7 +203,7 @@ void World::send_segment(std::uint32_t index, sync::Poll* poll) {
   peer(index_).segments.set(index, segment.data());
 }
 
-// Its owner sent the segment before the name, so the segment is in the socket if it is not in the table.
+// The owner sends a segment before any name in it, so the segment is in the socket if it is not in the table.
 std::byte* World::address_of(BufferName place, sync::Poll* poll) {
   const auto end = Clock::now() + kMailLimit;
   for (;;) {
@@ -217,7 +217,7 @@ std::byte* World::address_of(BufferName place, sync::Poll* poll) {
       if (!segment_problem_.empty()) throw core::AbortedError(segment_problem_);
       if (peer(place.process()).message_socket.is_closed() || Clock::now() > end) {
         throw core::AbortedError("the shared memory of " + name_of(place.process()) +
-                                 " did not come: its process has ended.");
+                                 " was not received: its process has ended.");
       }
     }
     peer(place.process()).message_socket.wait(false, 1);
@@ -282,13 +282,13 @@ void World::leave(std::string_view reason) noexcept {
   }
 }
 
-// Subgroups were added after their parents.
+// Subgroups come after their parents in the list.
 void World::look() noexcept {
   const std::scoped_lock lock(groups_mutex_);
   for (Group* const group : groups_) group->follow_parent();
 }
 
-// A process that closed its groups may go on without its sockets, and keep results: its holds count.
+// A process that has closed its groups may continue without sockets and keep results, so its holds stay valid.
 void World::on_end(int process, sync::Ending how) noexcept {
   is_gone_[static_cast<std::size_t>(process)].set(true);
   const sync::Pidfd& pidfd = peer(process).pidfd;

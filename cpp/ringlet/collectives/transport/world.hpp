@@ -1,8 +1,8 @@
 // The processes of one host that share groups.
 //
-// Each has an index, and a socket to every other one. What they share lies in segments of their shared heaps: before a
+// Each has an index and a socket to every other process. Shared data is in segments of their shared heaps: before a
 // process first names an address in one of its segments, it sends the segment to all others. Segments stay mapped as
-// long as the World, so that a reachable address needs no lock.
+// long as the World exists, so access to a reachable address needs no lock.
 #pragma once
 
 #include <array>
@@ -44,8 +44,8 @@ struct ProcessInfo {
   std::vector<int> ranks;  // of the whole world
   int pid = -1;
   std::string host;
-  int socket_fd = -1;  // taken over; of the own process -1
-  int pidfd = -1;      // the same; -1 where the system has none
+  int socket_fd = -1;  // takes ownership; -1 for this process
+  int pidfd = -1;      // the same; -1 if the system has no pidfds
 };
 
 class World {
@@ -53,7 +53,7 @@ class World {
   using Clock = sync::Clock;
 
   // `token` is the same in all processes of a world and in no other. With may_use_cma, private memory is read across
-  // processes where the system lets all of them.
+  // processes if the system allows it for all of them.
   World(int index, std::vector<ProcessInfo> processes, std::string token, bool may_use_cma = true);
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -68,23 +68,23 @@ class World {
   const std::string& host_of(int process) const noexcept { return info(process).host; }
   std::string name_of(int process) const;         // by its ranks
   std::string whereabouts_of(int process) const;  // by its ranks, pid and host
-  // Whether its end has been detected: it accesses no memory any more.
+  // Whether the end of a process has been detected: it no longer accesses memory.
   bool is_gone(int process) const noexcept { return is_gone_[static_cast<std::size_t>(process)].is_set(); }
-  // Asks the system: false once it has ended, or closed its socket, as by exec.
+  // Whether a process is connected, by a system call: false after it has ended or closed its socket, as by exec.
   bool is_connected(int process) const noexcept;
 
-  // Exchanges hello messages with all other processes, and starts to monitor them. Once; throws core::DeadlineError, or
-  // core::WorkerLostError if one of them ends. `poll` may end a wait, here and below.
+  // Exchanges hello messages with all other processes and starts to monitor them. Must be called once. Throws
+  // core::DeadlineError, or core::WorkerLostError if a process ends. `poll` may end a wait, here and below.
   void rendezvous(const JoinLimit& limit, sync::Poll* poll = nullptr);
   // Sends all other processes, which still wait for this one, a leave message with the reason: "was interrupted".
   void leave(std::string_view reason) noexcept;
-  // How many cores the processes may keep busy, all together.
+  // The number of cores that the processes together may keep busy.
   int cores() const noexcept { return cores_; }
   bool can_use_cma() const noexcept { return can_use_cma_; }
 
   // Names an address of this process. All other processes can then reach it if it is in shared memory.
   BufferName buffer_name_of(const void* address, sync::Poll* poll = nullptr);
-  // The same from the local table only: memory that was not shared yet counts as private.
+  // The same from the local table only: memory that has not been shared yet counts as private.
   BufferName known_buffer_name_of(const void* address) const noexcept;
   // Address of a shared buffer in this process. May wait to receive its segment: throws core::AbortedError if that
   // fails.
@@ -123,13 +123,13 @@ class World {
     ProcessInfo info;
     MessageSocket message_socket;
     sync::Pidfd pidfd;
-    sync::PointerTable<std::byte> segments;  // where they begin; of the own process, those that were sent
+    sync::PointerTable<std::byte> segments;  // their begins; for this process, the sent segments only
     Message hello;
     bool has_greeted = false;
     bool has_judged = false;
     bool can_read_all = false;
     std::string farewell;          // why the process left before the group was made; guarded by messages_mutex_
-    sync::MonitoredPeer watching;  // ends first
+    sync::MonitoredPeer watching;  // destroyed first
   };
 
   const ProcessInfo& info(int process) const noexcept { return peers_[static_cast<std::size_t>(process)]->info; }
@@ -162,7 +162,7 @@ class World {
   std::vector<sync::Flag> is_gone_;
   std::shared_ptr<ProcessReclaimPolicy> reclaim_policy_;
   std::shared_ptr<std::deque<memory::Segment>> mappings_;  // of other processes' segments
-  std::uint64_t probe_;                                    // what others try to read
+  std::uint64_t probe_;                                    // read by other processes as a trial
   std::once_flag rendezvous_once_;
 
   std::mutex messages_mutex_;  // guards sends and receives on the sockets; never held while waiting

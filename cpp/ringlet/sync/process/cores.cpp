@@ -20,7 +20,8 @@ std::vector<std::string> parts_of(const std::string& text, char separator) {
   return buffers;
 }
 
-// A group and those above it, as folders. In a container the root is its own group, whatever path /proc shows.
+// A group and its ancestors, as folders. In a container, the root is the container's group, regardless of the path in
+// /proc.
 std::vector<std::string> folders_upwards(const std::string& group) {
   std::vector<std::string> folders{""};
   for (const std::string& part : parts_of(group, '/')) {
@@ -29,7 +30,7 @@ std::vector<std::string> folders_upwards(const std::string& group) {
   return folders;
 }
 
-// Nothing where there is no quota: "max" in the second version, -1 in the first.
+// No quota is "max" in version 2 and -1 in version 1.
 int cores_of(const std::string& quota_and_period) {
   std::istringstream stream(quota_and_period);
   double quota = 0;
@@ -59,7 +60,7 @@ std::optional<std::string> read_file(const std::string& path) {
 
 }  // namespace
 
-// Each line of the file is hierarchy:controllers:path, where version 2 has no controllers: "0::/path".
+// Each line of the file is hierarchy:controllers:path, without controllers in version 2: "0::/path".
 int quota_cores(const ReadFile& read) {
   int cores = kNoQuota;
   for (const std::string& line : parts_of(read("/proc/self/cgroup").value_or(""), '\n')) {

@@ -8,14 +8,14 @@
 
 namespace ringlet::sync {
 
-// Returns the text of a file, nothing if it cannot be read.
+// Returns the text of a file; nothing if it cannot be read.
 using ReadFile = std::function<std::optional<std::string>(const std::string& path)>;
 
 inline constexpr int kNoQuota = std::numeric_limits<int>::max();
 
-// How many cores the CPU quotas of the control groups of this process, and of those above them, let it keep busy all
-// the time: rounded down, because a rank that spins takes a whole one, but at least 1. devices/cores.py reads the same
-// files; it rounds up, for replicas that compute.
+// The number of cores that the CPU quotas of this process's control groups and their ancestors allow: rounded down,
+// because a spinning rank uses a whole core, but at least 1. devices/cores.py reads the same files but rounds up, for
+// replicas that compute.
 int quota_cores(const ReadFile& read);
 int quota_cores();  // of this process
 

@@ -1,12 +1,12 @@
-// Whether this process is still the one that made an object.
+// Detection of forks.
 #pragma once
 
 #include <cstdint>
 
 namespace ringlet::sync {
 
-// How often fork() has led to this process since the library was loaded. Threads do not survive a fork: a group made
-// before it has lost its ranks in the child.
+// Number of forks that led to this process since the library was loaded. Threads do not survive a fork: in the child,
+// an earlier group has lost its ranks.
 std::uint64_t fork_generation() noexcept;
 
 }  // namespace ringlet::sync

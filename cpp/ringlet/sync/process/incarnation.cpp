@@ -85,7 +85,7 @@ std::uint64_t OwnIncarnations::add(const Node* before, int file, Tally& numbers)
     return code;
   }
   node->before.release();
-  return own_code(file, numbers);  // another thread was faster
+  return own_code(file, numbers);  // another thread has added it meanwhile
 }
 
 }  // namespace ringlet::sync

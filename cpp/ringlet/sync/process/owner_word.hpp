@@ -9,13 +9,13 @@
 namespace ringlet::sync {
 
 // Holds the code of a process (see Incarnation), or kUnowned. A thread that replaces kUnowned, or the code of an ended
-// process, by the code of its own process has exclusive ownership until it gives it up or the process ends: codes are
-// never reused, so a word that still holds the code of an ended process has not been taken over since.
+// process, by the code of its own process has exclusive ownership until it releases the word or the process ends. Codes
+// are never reused, so a word that still holds the code of an ended process has had no later owner.
 class OwnerWord {
  public:
   static constexpr std::uint64_t kUnowned = 0;
 
-  // acquire, here and in try_take, pairs with the release of both: what an earlier owner wrote is here.
+  // acquire, here and in try_take, pairs with the release of both: writes of earlier owners are visible.
   std::uint64_t owner() const noexcept { return word_.load(std::memory_order_acquire); }
   bool try_take(std::uint64_t from, std::uint64_t to) noexcept {
     if (word_.load(std::memory_order_relaxed) != from) return false;  // relaxed: only saves the attempt

@@ -36,7 +36,7 @@ using Clock = std::chrono::steady_clock;
 
 [[noreturn]] void fail(const char* call) { throw std::system_error(errno, std::generic_category(), call); }
 
-// Fills the place of a socket whose process has forked: the child must not hold the other side's connection open.
+// Replaces a socket in a forked child, which must not keep the connection to the other side open.
 void replace_by(int empty_fd, int fd) {
   if (fd >= 0) dup3(empty_fd, fd, O_CLOEXEC);
 }
@@ -48,7 +48,7 @@ struct MonitoredPeer::Entry {
   int socket_fd = -1;
   int pidfd = -1;
   PeerCallbacks calls;
-  std::optional<Clock::time_point> hung_up_at;  // this and the next: the watch's thread's own
+  std::optional<Clock::time_point> hung_up_at;  // this and the next: used by the monitor's thread only
   bool is_over = false;                         // on_end has been called
   std::uint64_t generation = fork_generation();
 };
@@ -59,7 +59,7 @@ using Entry = MonitoredPeer::Entry;
 
 class PeerMonitor {
  public:
-  // Lives as long as the process: its thread may be asleep when everything else is taken down.
+  // Never destroyed: its thread may still be asleep during the destruction of other objects.
   static PeerMonitor& instance();
 
   void add(const std::shared_ptr<Entry>& entry);
@@ -82,15 +82,15 @@ class PeerMonitor {
   void end(Entry& entry, Ending how);
   void end_hung_up();
 
-  std::mutex mutex_;  // of all below; not held while a call runs
+  std::mutex mutex_;  // guards all members below; not held during a callback
   std::condition_variable call_done_;
   std::map<std::uint64_t, std::shared_ptr<Entry>> entries_;
   std::uint64_t last_id_ = 0;
-  std::uint64_t running_id_ = 0;  // whose call runs now
+  std::uint64_t running_id_ = 0;  // the entry whose callback is running
   bool has_thread_ = false;
   std::thread::id thread_id_;
   Descriptor epoll_;
-  Descriptor wake_;  // an eventfd; also what replaces sockets in forked children
+  Descriptor wake_;  // an eventfd; also replaces sockets in forked children
 };
 
 constexpr std::uint64_t kPidfdTag = 1;  // tags are 2 * id, plus this for the pidfd
@@ -109,7 +109,7 @@ void PeerMonitor::in_child() {
   monitor.entries_.clear();
   monitor.running_id_ = 0;
   monitor.has_thread_ = false;
-  monitor.epoll_.close();  // shared with the parent: never change its interests from here
+  monitor.epoll_.close();  // shared with the parent: the child must not change its interests
   monitor.wake_.close();
   monitor.mutex_.unlock();
 }
@@ -130,7 +130,7 @@ void PeerMonitor::start_thread() {
   wake_ = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake_) fail("eventfd");
   join_interest(wake_.get(), 0, EPOLLIN);
-  // Signals belong to the program's own threads; only those for faults of this thread stay unblocked.
+  // Signals are for the program's own threads; only signals for faults of this thread stay unblocked.
   sigset_t blocked;
   sigset_t before;
   sigfillset(&blocked);
@@ -171,7 +171,7 @@ void PeerMonitor::remove(const Entry& entry) noexcept {
   if (entries_.erase(entry.id) == 0) return;
   leave_interest(entry.socket_fd);
   leave_interest(entry.pidfd);
-  // Called from a call, it returns at once: that one is the last.
+  // From within a callback, it returns immediately: that callback is the last.
   if (std::this_thread::get_id() != thread_id_) {
     call_done_.wait(lock, [&] { return running_id_ != entry.id; });
   }
@@ -183,7 +183,7 @@ bool PeerMonitor::is_watched(std::uint64_t id) {
   return entries_.contains(id);
 }
 
-// How long epoll may sleep: until the first grace of those whose socket is closed is over.
+// The time for which epoll may sleep: until the first grace period of a peer with a closed socket ends.
 int PeerMonitor::milliseconds_to_wait() {
   const std::lock_guard lock(mutex_);
   int milliseconds = -1;
@@ -197,7 +197,7 @@ int PeerMonitor::milliseconds_to_wait() {
   return milliseconds;
 }
 
-// Runs `what` for an entry that is still watched; remove() of it waits meanwhile.
+// Runs `what` for an entry that is still watched; remove() waits for it.
 void PeerMonitor::handle(std::uint64_t id, const std::function<void(Entry&)>& what) {
   std::shared_ptr<Entry> entry;
   {
@@ -207,8 +207,8 @@ void PeerMonitor::handle(std::uint64_t id, const std::function<void(Entry&)>& wh
     entry = found->second;
     running_id_ = id;
   }
-  if (!entry->is_over) what(*entry);  // else an event that came together with the end
-  entry.reset();                      // before remove() may go on: what the calls hold is then its caller's alone
+  if (!entry->is_over) what(*entry);  // otherwise the event is from the same batch as the end
+  entry.reset();  // before remove() continues: its caller is then the only owner of the callbacks' data
   const std::lock_guard lock(mutex_);
   running_id_ = 0;
   call_done_.notify_all();
@@ -231,7 +231,7 @@ void PeerMonitor::on_socket(Entry& entry, bool is_closed) {
   if (entry.pidfd < 0) return end(entry, Ending::kHungUp);
   {
     const std::lock_guard lock(mutex_);
-    leave_interest(entry.socket_fd);  // it would be readable for ever
+    leave_interest(entry.socket_fd);  // the socket would stay readable for ever
   }
   entry.hung_up_at = Clock::now();
   entry.calls.on_message();
@@ -265,7 +265,7 @@ bool PeerMonitor::finish_if_idle() {
 void PeerMonitor::run() noexcept {
   std::array<epoll_event, 16> events;
   const int epoll_fd = [&] {
-    const std::lock_guard lock(mutex_);  // until start_thread is through
+    const std::lock_guard lock(mutex_);  // until start_thread has returned
     return epoll_.get();
   }();
   for (;;) {
@@ -309,7 +309,7 @@ void MonitoredPeer::end() noexcept {
 
 struct MonitoredPeer::Entry {};
 
-MonitoredPeer monitor_peer(int, int, PeerCallbacks) { throw std::runtime_error("groups of processes need Linux"); }
+MonitoredPeer monitor_peer(int, int, PeerCallbacks) { throw std::runtime_error("groups of processes require Linux"); }
 
 void MonitoredPeer::end() noexcept { entry_.reset(); }
 

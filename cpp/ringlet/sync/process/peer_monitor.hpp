@@ -12,19 +12,19 @@ enum class Ending {
   kHungUp,  // its end of the socket is closed; it ended (no pidfd), or lives on without the socket, as after an exec
 };
 
-// Callbacks for the events of one process. Both run on the watch's thread, one at a time over all processes, so they
-// must not take long; they must not throw, and must not wait for a lock that is held while a MonitoredPeer is ended.
+// Callbacks for the events of one process. Both run on the monitor's thread, one at a time for all processes, so they
+// must be short. They must not throw, and must not wait for a lock that is held while a MonitoredPeer is ended.
 struct PeerCallbacks {
-  // The socket can be read: read all that is there with MSG_DONTWAIT. Called again as long as something is left, and
-  // once more before on_end, so that what the process sent last is seen first. Never after on_end.
+  // Called when the socket is readable; must read all messages with MSG_DONTWAIT. Called again while messages are left,
+  // and once more before on_end, so that the last messages precede it; never after on_end.
   std::function<void()> on_message;
-  // At most once.
+  // Called at most once.
   std::function<void(Ending)> on_end;
 };
 
-// Something that the thread watches, as long as this lives. A child of fork() has neither the thread nor the sockets:
-// the descriptors are closed there (their numbers stay taken, by an empty file, until their owner closes them), no call
-// comes any more, and a MonitoredPeer that the child inherits does nothing.
+// A process that the thread watches during the life of this object. A child of fork() has neither the thread nor the
+// sockets: an empty file replaces each descriptor until its owner closes it, there are no more callbacks, and an
+// inherited MonitoredPeer does nothing.
 class MonitoredPeer {
  public:
   MonitoredPeer() noexcept = default;
@@ -32,7 +32,7 @@ class MonitoredPeer {
   MonitoredPeer& operator=(MonitoredPeer&& other) noexcept;
   ~MonitoredPeer() { end(); }
 
-  // No call comes after this, and none is running, unless this is called from one. End it before the descriptors are
+  // After this, no callback runs, except one that calls this function. Must be called before the descriptors are
   // closed.
   void end() noexcept;
 
@@ -44,13 +44,13 @@ class MonitoredPeer {
   std::shared_ptr<Entry> entry_;
 };
 
-// Watches a connected socket, and the pidfd of the process at its other end (-1 for none). The caller owns both.
+// Watches a connected socket, and the pidfd of the process at its other end (-1 for none). The caller owns both. Throws
 // std::system_error if the system has no descriptor or thread left. The thread starts with the first MonitoredPeer and
 // ends with the last.
 MonitoredPeer monitor_peer(int socket_fd, int pidfd, PeerCallbacks calls);
 
-// How long after its socket closed a process with a pidfd may take to end before it counts as kHungUp. A process that
-// dies closes its sockets shortly before its pidfd becomes readable.
+// The time in which a process with a pidfd must end after its socket closed; otherwise it counts as kHungUp. A process
+// that dies closes its sockets shortly before its pidfd becomes readable.
 inline constexpr int kHangUpGraceMs = 500;
 
 }  // namespace ringlet::sync

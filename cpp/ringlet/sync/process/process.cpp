@@ -50,7 +50,7 @@ constexpr long SYS_pidfd_open = 434;
 #endif
 constexpr auto kByPidfd = static_cast<idtype_t>(3);  // P_PIDFD, which older headers lack
 
-// From linux/pidfd.h of Linux 6.15: what PIDFD_GET_INFO fills in, in its first 64 bytes.
+// From linux/pidfd.h of Linux 6.15: the first 64 bytes that PIDFD_GET_INFO fills in.
 struct PidfdInfo {
   std::uint64_t mask;
   std::uint64_t cgroup_id;
@@ -88,8 +88,8 @@ std::optional<std::uint64_t> number_after(std::string_view text, std::string_vie
   return std::nullopt;
 }
 
-// How many processes the out-of-memory killer has ended in the control group of this process (second version, then
-// first), or else on this host.
+// The number of processes that the out-of-memory killer has ended in the control group of this process (version 2, then
+// 1), else on this host.
 std::uint64_t oom_kills() {
   const std::string groups = read_file("/proc/self/cgroup");
   std::string own;
@@ -104,7 +104,7 @@ std::uint64_t oom_kills() {
   return 0;
 }
 
-// The status of a process that has ended and that its parent has not asked about yet, as wait() gives it.
+// The status, as from wait(), of an ended child that has not been reaped yet.
 std::optional<int> status_of_own_child(int fd) {
   siginfo_t info{};
   if (waitid(kByPidfd, static_cast<id_t>(fd), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) {
@@ -126,11 +126,12 @@ std::optional<Stat> stat_of(int pid) {
   return Stat{text[name_end + 2], std::move(text)};
 }
 
-// The last field of /proc/PID/stat, while the number still means the process that `fd` means.
+// The last field of /proc/PID/stat, if `pid` still denotes the process of `fd`.
 std::optional<int> status_of_zombie(int fd, int pid) {
   const std::optional<Stat> stat = stat_of(pid);
   if (!stat || stat->state != 'Z') return std::nullopt;
-  if (syscall(SYS_pidfd_send_signal, fd, 0, nullptr, 0) != 0) return std::nullopt;  // its parent has asked meanwhile
+  if (syscall(SYS_pidfd_send_signal, fd, 0, nullptr, 0) != 0)
+    return std::nullopt;  // its parent has reaped it meanwhile
   const std::size_t last = stat->text.find_last_of(' ');
   return std::atoi(stat->text.c_str() + last + 1);
 }
@@ -144,7 +145,7 @@ std::optional<int> status_kept(int fd) {
 }
 
 std::optional<int> status_of(int fd, int pid) {
-  // In this order twice: the parent may ask between the second look and the third.
+  // Twice, because the parent may reap the process between the second query and the third.
   for (int attempt = 0; attempt < 2; ++attempt) {
     if (const auto status = status_of_own_child(fd)) return status;
     if (const auto status = status_of_zombie(fd, pid)) return status;
@@ -190,14 +191,14 @@ std::string Pidfd::how_it_ended() const {
   const int signal = WTERMSIG(*status);
   std::string text = "was killed by " + name_of(signal);
   if (signal == SIGKILL && oom_kills() > oom_kills_before_) {
-    text += ", and the kernel's out-of-memory killer has struck meanwhile: the memory may have run out";
+    text += ", and the kernel's out-of-memory killer was active meanwhile: memory may have run out";
   }
   return text;
 }
 
 namespace {
 
-// A field of /proc/PID/stat, numbered as in its manual, where the state is field 3.
+// A field of /proc/PID/stat, numbered as in its manual page: the state is field 3.
 std::uint64_t field_of(const Stat& stat, int number) {
   std::size_t at = stat.text.rfind(") ") + 2;
   for (int field = 3; field < number; ++field) at = stat.text.find(' ', at) + 1;
@@ -207,7 +208,7 @@ std::uint64_t field_of(const Stat& stat, int number) {
 // In clock ticks.
 std::uint32_t start_of(const Stat& stat) { return static_cast<std::uint32_t>(field_of(stat, 22)); }
 
-// The first thread may be through while others are still on their way out.
+// The first thread may have ended while other threads are still exiting.
 bool has_threads(const Stat& stat) { return stat.state != 'Z' || field_of(stat, 20) > 1; }
 
 }  // namespace
@@ -237,7 +238,7 @@ bool is_stopped(int pid) {
 #else
 
 Pidfd::Pidfd(int fd, int pid) : descriptor_(fd), pid_(pid) {}
-Pidfd Pidfd::open(int) { throw std::runtime_error("groups of processes need Linux"); }
+Pidfd Pidfd::open(int) { throw std::runtime_error("groups of processes require Linux"); }
 bool Pidfd::has_ended() const noexcept { return false; }
 std::string Pidfd::how_it_ended() const { return "ended; the system does not tell how"; }
 LivingProcess::LivingProcess(int pid) : pid_(pid) {}

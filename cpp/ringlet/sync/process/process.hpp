@@ -10,7 +10,7 @@ namespace ringlet::sync {
 class Descriptor {
  public:
   Descriptor() noexcept = default;
-  explicit Descriptor(int fd) noexcept : fd_(fd) {}  // takes `fd` over; -1 for none
+  explicit Descriptor(int fd) noexcept : fd_(fd) {}  // takes ownership of `fd`; -1 for none
   Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
   Descriptor& operator=(Descriptor&& other) noexcept;
   ~Descriptor() { close(); }
@@ -24,20 +24,20 @@ class Descriptor {
   int fd_ = -1;
 };
 
-// A handle that keeps meaning the same process, even after its pid is reused.
+// A handle that denotes the same process even after its pid is reused.
 class Pidfd {
  public:
   Pidfd() noexcept = default;  // of no process: never ends
-  Pidfd(int fd, int pid);      // takes `fd` over; -1 where the system gives none: `pid` is then a name only
-  static Pidfd open(int pid);  // std::system_error if there is no such process, or the system has no pidfds
+  Pidfd(int fd, int pid);      // takes ownership of `fd`; -1 if the system has none: `pid` is then only a name
+  static Pidfd open(int pid);  // throws std::system_error if the process does not exist or the system has no pidfds
 
   int fd() const noexcept { return descriptor_.get(); }  // readable once the process has ended
   int pid() const noexcept { return pid_; }
-  bool has_ended() const noexcept;  // false where there is no pidfd
+  bool has_ended() const noexcept;  // false without a pidfd
 
-  // What completes "rank 2 (pid 812 on HOST) ...": "was killed by SIGKILL (signal 9)", "exited with status 3", "ended;
-  // the system does not tell how". Ask soon after the end: older systems report it only until the parent has reaped the
-  // process.
+  // Text that completes "rank 2 (pid 812 on HOST) ...": "was killed by SIGKILL (signal 9)", "exited with status 3",
+  // "ended; the system does not tell how". Must be called soon after the end: older systems report it only until the
+  // parent has reaped the process.
   std::string how_it_ended() const;
 
  private:
@@ -46,23 +46,22 @@ class Pidfd {
   std::uint64_t oom_kills_before_ = 0;
 };
 
-// A process by its number and the time at which it started: needs no handle, but the process must be known to live when
-// this is made.
+// A process identified by its pid and start time: needs no handle, but the process must be alive at construction.
 class LivingProcess {
  public:
   LivingProcess() noexcept = default;  // of no process: never ends
   explicit LivingProcess(int pid);
 
-  // Whether all its threads have ended; false where the system does not report it.
+  // Whether all threads of the process have ended; false if the system does not report it.
   bool has_ended() const;
 
  private:
   int pid_ = -1;
-  std::uint32_t started_at_ = 0;  // the low bits, which come again after a year; 0 if not known
+  std::uint32_t started_at_ = 0;  // the low bits, which repeat after a year; 0 if unknown
 };
 
-// Which processes have numbers that this one can look up: those with an equal value; 0 where the system does not report
-// it.
+// Identifies the PID namespace: processes with equal values can look up each other's pids; 0 if the system does not
+// report it.
 std::uint64_t pid_namespace() noexcept;
 
 // Return whether a process is stopped by SIGSTOP or a debugger: it does nothing until it is continued.

@@ -8,11 +8,11 @@
 
 namespace ringlet::sync {
 
-// A block has one of these for each process. Its owner adds the holds for a process before it sends that process the
-// name of the block, and takes them back if it never sends it, or if the call is known to all to have no results;
-// otherwise only that process releases them, one at a time. The owner reuses the block once all counts are zero, or
-// belong to processes that have ended. Everything is seq_cst, so accesses of a process to the block come before its
-// release, and that before the owner's next use.
+// A block has one count for each process. The owner of the block adds the holds for a process before it sends the
+// process the name of the block, and removes them if it never sends the name, or if all ranks know that the call has no
+// results; otherwise only that process releases them, one at a time. The owner reuses the block once each count is zero
+// or belongs to an ended process. All operations are seq_cst, so accesses of a process to the block precede its
+// release, which precedes the owner's next use.
 class ProcessRefcount {
  public:
   void add(std::uint32_t holds) noexcept {
@@ -23,7 +23,7 @@ class ProcessRefcount {
     fault_point();
     word_.fetch_sub(1);
   }
-  // By the owner, when no live process holds the block: an ended process has released nothing.
+  // For the owner, when no live process holds the block: an ended process may not have released its holds.
   void clear() noexcept { word_.store(0); }
   bool is_held() const noexcept { return word_.load() != 0; }
 

@@ -25,7 +25,7 @@ _LONGEST_TITLE = 110
 
 @dataclass(frozen=True)
 class _Grid:
-    """Positions of the rows and columns of each table; None stands for omitted ones."""
+    """Positions of the rows and columns of each table; None for omitted rows and columns."""
 
     rows: list[int | None]
     columns: list[int | None]
@@ -43,7 +43,7 @@ class _Grid:
 
 
 def scene_of(table: TileTable, width: int) -> Scene:
-    """Return the scene of an array in tiles; the parameters are those of :meth:`Visualization.svg`."""
+    """Return the scene of an array in tiles; parameters as for :meth:`Visualization.svg`."""
     if width < _NARROWEST:
         raise ValueError(f"width={width} is too small: a picture requires at least {_NARROWEST} pixels")
     tables = list(table.tables())

@@ -146,7 +146,7 @@ def numbers_in_words(numbers: Iterable[int]) -> str:
 
 
 def shown(count: int, most: int) -> list[int | None]:
-    """Return the items to show out of `count`: the first and the last ones, with None for those omitted between."""
+    """Return the items to show out of `count`: the first and the last items, with None for omitted items."""
     if count <= most:
         return list(range(count))
     first = most // 2

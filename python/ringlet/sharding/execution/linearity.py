@@ -47,7 +47,7 @@ def elementwise_factors(
 
 
 def checked_linear(factor_map: FactorMap, operands: Sequence[Any]) -> FactorMap:
-    """Return factors that are linear only where the values of the other operands allow it.
+    """Return factors that are linear only if the values of the other operands allow it.
 
     Terms times infinity do not add up to the sum times infinity: ``2 * inf - 1 * inf``. Coefficients must therefore be
     finite and divisors nonzero, as far as every device can check this with the values that it has.

@@ -26,7 +26,7 @@ Small = tuple[np.dtype[Any], tuple[int, ...]]
 
 
 def shape_probe(shape: Sequence[int], dtype: Any = bool) -> Array:
-    """Return an array of a shape in the memory of one element."""
+    """Return an array with this shape in the memory of one element."""
     return np.broadcast_to(np.empty((), dtype), shape)
 
 
@@ -48,7 +48,7 @@ def small(value: Any) -> Small:
 
 
 def probe_array(small: Small) -> Array:
-    """Return the array of a dtype and shape for a trial call."""
+    """Return an array with this dtype and shape for a trial call."""
     dtype, shape = small
     return np.zeros(shape, dtype)
 

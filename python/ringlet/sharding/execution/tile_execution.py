@@ -115,7 +115,7 @@ class Prepared(NamedTuple):
 def prepare(
     name: str, factor_map: FactorMap, operands: Sequence[Any], dtype: Any, *, shape: Shape | None = None
 ) -> Prepared:
-    """Plan an operation and reshard its operands; parameters are those of :func:`apply`."""
+    """Plan an operation and reshard its operands; parameters as for :func:`apply`."""
     dtype = np.dtype(dtype)
     placed: list[Any] = []
     sharded: list[ShardedArray] = []

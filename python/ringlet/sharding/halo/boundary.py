@@ -30,7 +30,7 @@ class Boundary(NamedTuple):
 class Segment(NamedTuple):
     """A contiguous run of elements in a region of an extended dimension.
 
-    `source` is descending where reflected, and may repeat one element.
+    `source` is descending in reflected images, and may repeat one element.
     """
 
     at: slice

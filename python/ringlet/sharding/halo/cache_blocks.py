@@ -64,7 +64,7 @@ def _piece(length: int, window: Window, begin: int, end: int) -> tuple[slice, in
 
 
 def filled(x: Array, block: Block, dtype: np.dtype[Any], padding: Any = 0) -> Array:
-    """Return the inputs of a block's windows: a view where all are in the input, else a padded copy."""
+    """Return the inputs of a block's windows: a view if all are in the input, else a padded copy."""
     part = x[block.source]
     if block.is_inside and part.dtype == dtype:
         return part

@@ -300,7 +300,7 @@ def _store(total: Array, target: Array) -> None:
 
 
 def _matrix_dtype(dtype: np.dtype[Any], one: Array, other: Array, length: int) -> np.dtype[Any]:
-    """Return the dtype for matrix products: float64 for integers where sums of `length` products are exact."""
+    """Return the dtype for matrix products: float64 for integers if sums of `length` products are exact."""
     if dtype.kind in "iu" and length * _largest(one) * _largest(other) < _EXACT:
         return np.dtype(np.float64)
     return wide(dtype)

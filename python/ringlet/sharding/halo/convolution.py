@@ -210,7 +210,7 @@ def _check_padding(options: Options) -> None:
 
 
 def _labels(numbers: ConvDimensionNumbers, feature_groups: int, batch_groups: int) -> list[Labels]:
-    """Return the factors of input, kernel and result: batch n, features c and o, groups g, spatial numbers."""
+    """Return the factors of input, kernel and result: batch n, features c and o, groups g, spatial 0, 1, ..."""
     spatial = range(len(numbers.lhs_spec) - 2)
     lhs: Labels
     rhs: Labels

@@ -75,7 +75,7 @@ class Window(NamedTuple):
         return self._replace(low=self.low + start * self.base - begin * self.stride)
 
     def transposed(self, length: int) -> Window:
-        """Return the window that computes the gradient of an input of a length from the gradient of the outputs.
+        """Return the window that computes the gradient of an input, with `length` elements, from the outputs' gradient.
 
         The window's elements are in reverse order.
         """

@@ -20,7 +20,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Cut:
-    """Division of one dimension into `count` tiles, and the tile of each device; empty where `count` is 1."""
+    """Division of one dimension into `count` tiles, and the tile of each device; `tile` is empty if `count` is 1."""
 
     count: int
     tile: tuple[int, ...]
@@ -88,7 +88,7 @@ class Layout:
         return range(self.num_devices) if self.only is None else (self.only,)
 
     def boxes(self, shape: tuple[int, ...]) -> tuple[Box, ...]:
-        """Return each device's box of an array of a shape; empty slices on devices without a part."""
+        """Return each device's box of an array with this shape; slices are empty on devices without a part."""
         return _boxes(self, shape)
 
     def first_holders(self, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -55,7 +55,7 @@ def _layout(sharding: Sharding, ndim: int, count: int) -> Layout:
         return Layout(count, whole, _cut(count, range(count)))
     if sharding.ndim != ndim:
         raise PartitionError(
-            f"{sharding} is for arrays of {sharding.ndim} dimensions, but this array has {ndim}: give one number of "
+            f"{sharding} is for arrays of {sharding.ndim} dimensions, but this array has {ndim}: pass one number of "
             "tiles for each dimension"
         )
     cuts = _axis_cuts(sharding)

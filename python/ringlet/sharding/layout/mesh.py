@@ -100,7 +100,7 @@ class Mesh:
             )
         if assignment is not None and replica not in range(assignment.num_replicas):
             raise ShardingError(
-                f"the assignment has replicas 0 to {assignment.num_replicas - 1}, got replica={replica!r}"
+                f"replica={replica!r} does not exist: the assignment has replicas 0 to {assignment.num_replicas - 1}"
             )
         self._member, self._owners, self._assignment, self._replica = member, owners, assignment, replica
 
@@ -239,7 +239,7 @@ def _for_ndim(named: NamedSharding, ndim: int) -> Sharding:
     spec, shape = named.spec, named.mesh.shape
     if len(spec.entries) > ndim:
         raise ShardingError(
-            f"{spec} is for arrays of {len(spec.entries)} dimensions or more, but this array has {ndim}: give one "
+            f"{spec} is for arrays of {len(spec.entries)} dimensions or more, but this array has {ndim}: pass one "
             "entry for each dimension"
         )
     names = list(shape)

@@ -50,8 +50,8 @@ def check_partition(shape: Sequence[int | None], partition_dimensions: Any, num_
         raise _no_numbers(shape, partition_dimensions)
     if any(part < 1 for part in parts):
         raise PartitionError(
-            f"partition_dimensions are {partition_dimensions}: a dimension can only be divided into 1 tile or "
-            "more. Write 1 where it is not divided"
+            f"partition_dimensions are {partition_dimensions}: a dimension can only be divided into 1 tile or more. "
+            "Write 1 for a dimension that is not divided"
         )
     return parts
 
@@ -100,5 +100,5 @@ def _shown(shape: Sequence[int | None]) -> str:
 
 def _remedy(size: int, part: Any) -> str:
     if whole_number(part) is None or part < 1:
-        return "Write 1 where a dimension is not divided"
+        return "Write 1 for a dimension that is not divided"
     return f"Choose a divisor of {size}, or pad the dimension to {-(-size // part) * part} first"

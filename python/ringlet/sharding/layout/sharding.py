@@ -61,7 +61,7 @@ class Sharding:
     elements : tuple of Sharding
         Shardings of the elements of a tuple.
     shard_group : tuple of (str, int), or None
-        ``("as", 3)`` or ``("like", 3)``, used by compilers: tensors of group 3 are divided alike.
+        ``("as", 3)`` or ``("like", 3)``, used by compilers: tensors of group 3 have the same division.
     lists_devices : bool
         Whether devices are written one by one, although they form a grid.
     unknown_fields : bytes

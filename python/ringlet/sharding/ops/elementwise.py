@@ -50,7 +50,7 @@ def result_dtypes(
     empties = [np.empty(0, it) if isinstance(it, np.dtype) else it(1) for it in operands]
     if outs:
         options = {**options, "out": tuple(None if it is None else np.empty(0, it) for it in outs)}
-    with np.errstate(all="ignore"):  # NumPy computes with numbers alone
+    with np.errstate(all="ignore"):  # with numbers alone, the call computes values and may warn
         results = ufunc(*empties, **options)
     return [result.dtype for result in (results if ufunc.nout > 1 else (results,))]
 

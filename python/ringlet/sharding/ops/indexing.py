@@ -237,7 +237,7 @@ def _as_value(value: Any, dtype: np.dtype[Any], basic: _Basic) -> Any:
 
 
 def _aligned(value: Any, basic: _Basic) -> Any:
-    """Reshape a value to its destination's dimensions, with size 1 where it is broadcast, or raise NumPy's error."""
+    """Reshape a value to its destination's dimensions, with size 1 for broadcast dimensions, or raise NumPy's error."""
     surplus = value.ndim - len(basic.shape)
     fits = all(size == 1 for size in value.shape[: max(surplus, 0)]) and all(
         size in (1, count) for size, count in zip(value.shape[::-1], basic.shape[::-1], strict=False)

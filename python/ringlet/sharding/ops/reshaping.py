@@ -1,4 +1,4 @@
-"""Reshape: tiles stay where they are if they are also tiles of the new shape."""
+"""Reshape: tiles that are also tiles of the new shape stay on their devices."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from ringlet.sharding.sharded_array import ShardedArray
 __all__ = ["along_lines"]
 
 
-# Approximate passes of a sort over its lines.
+# Approximate number of passes of a sort over its lines.
 _EFFORT = 8.0
 
 

@@ -58,7 +58,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: A
     factors = FactorMap(((*before, "taken", *after), taking), (*before, *taking, *after), whole=frozenset({"taken"}))
 
     def kernel(tiles: list[Array], place: Array, _: TileBoxes) -> None:
-        if place.size:  # else NumPy loops endlessly in wrap mode on a dimension without elements
+        if place.size:  # otherwise NumPy loops endlessly in mode "wrap" on a dimension without elements
             place[...] = np.take(tiles[0], tiles[1], axis, mode=mode)
 
     return apply("take", factors, kernel, [x, indices], x.dtype, out=out, shape=shape)
@@ -135,7 +135,7 @@ def _collectives(x: ShardedArray, made: ShardedArray, axis: int, wanted: _Wanted
 
 @implements(np.take_along_axis)
 def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
-    """Implement :func:`numpy.take_along_axis`: along the other dimensions, tile by tile."""
+    """Implement :func:`numpy.take_along_axis`: tile by tile along the other dimensions."""
     array, indices = operand(arr), operand(indices)
     if axis is None and indices.ndim == 1:
         array, axis = np.ravel(array), 0
@@ -164,7 +164,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
 
 
 def _fits_along(shape: Sequence[int], indices: Any, axis: Any) -> bool:
-    """Return whether indices fit an array of a shape; if not, NumPy raises before it reads any element."""
+    """Return whether indices fit an array with this shape; if not, NumPy raises before it reads any element."""
     if indices.ndim != len(shape) or indices.dtype.kind not in "iu" or axis is None:
         return False
     if not -len(shape) <= operator.index(axis) < len(shape):

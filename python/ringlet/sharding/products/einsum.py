@@ -155,7 +155,7 @@ def _are_compatible(labels: tuple[Labels, ...], shapes: Sequence[Shape]) -> bool
 
 @lru_cache(maxsize=1024)
 def _dtype(dtypes: tuple[Any, ...], out_dtype: Any, **options: Any) -> np.dtype[Any]:
-    """Return the dtype of NumPy's result; raises its error for a refused cast."""
+    """Return the dtype of NumPy's result; raise NumPy's error for an invalid cast."""
     ones = [np.zeros(1, dtype) for dtype in dtypes]
     if out_dtype is not None:
         options["out"] = np.empty((), out_dtype)
@@ -165,7 +165,7 @@ def _dtype(dtypes: tuple[Any, ...], out_dtype: Any, **options: Any) -> np.dtype[
 
 
 def _product(name: str, terms: list[Term], wanted: Labels, dtype: np.dtype[Any], out: Any) -> Any:
-    """Multiply arrays, two at a time, and sum along labels once no other operand has them."""
+    """Multiply arrays, two at a time, and sum along each label as soon as no other operand has it."""
     for i, j in product_order([given for _, given in terms], [x.shape for x, _ in terms], wanted):
         (a, a_labels), (b, b_labels) = terms[i], terms[j]
         rest = [term for n, term in enumerate(terms) if n not in (i, j)]

@@ -170,7 +170,7 @@ def _reduced(reduction: Reduction, tile_reduction: _TileReduction, dtype: np.dty
 
         return recorded_as_one(reduction.name, reduction.x, work)
     if op is not None:
-        reduction = replace(reduction, x=materialized(reduction.x))  # a part may be NaN where the combined value is not
+        reduction = replace(reduction, x=materialized(reduction.x))  # only a part may be NaN
         return reduction.combined(once, dtype, op, out)
     if reduction.is_cut and tile_reduction.ufunc in _ASSOCIATIVE:
         return reduction.in_two_stages(first, dtype, last, dtype, out)

@@ -36,7 +36,7 @@ class ReductionPlan:
 
 
 def plan_reduction(shape: Shape, source: Layout, target: Layout) -> ReductionPlan:
-    """Plan where the parts of an array are combined.
+    """Plan the devices that combine the parts of an array.
 
     If several devices need a box, each combines a piece of it and sends the piece to the others, including devices of
     other groups, which hold copies of the same parts. If each device has a part, p parts and r receivers send (p - 1) +

@@ -203,7 +203,7 @@ def _intersections(cells: Any, bounds: Bounds, sides: Box = ()) -> Iterator[tupl
 
 
 def collectives_of(messages: Iterable[Copy], dtype: np.dtype[Any]) -> tuple[Collective, ...]:
-    """Describe messages as collectives: broadcasts of what several devices need, and permutations."""
+    """Describe messages as collectives: broadcasts of boxes that several devices need, and permutations."""
     targets: dict[tuple[int, Bounds], list[Copy]] = {}
     for copy in messages:
         bounds = tuple((side.start, side.stop) for side in copy.box)

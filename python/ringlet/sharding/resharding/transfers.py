@@ -115,7 +115,7 @@ Integers = NDArray[np.int64]
 def moved_bytes(shape: Shape, itemsize: int, source: Layout, target: Layout) -> int:
     """Return the number of bytes that devices receive to complete their tiles.
 
-    Combining parts costs the bytes of a reduce-scatter and, where several devices need the result, an all-gather.
+    Combining parts costs the bytes of a reduce-scatter and, if several devices need the result, of an all-gather.
     """
     if source == target:
         return 0

@@ -45,7 +45,7 @@ def create_device_mesh(
     contiguous_submeshes: bool = False,
     allow_split_physical_axes: bool = False,
 ) -> IntArray:
-    """Arrange the devices of a slice as a logical mesh whose busiest axes get the fastest links.
+    """Arrange the devices of a slice as a logical mesh whose busiest axes have the fastest links.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def _physical(devices: IntArray, generation: Generation | None) -> IntArray:
         return places.reshape(x, y, z, cores, 4)
     if cores > 1 or int(low[3]) > 0:
         raise ValueError(
-            f"a mesh of {name or 'these'} devices requires one device per chip, but each of {cores} cores is one. "
+            f"a mesh of {name or 'these'} devices requires one device per chip, but each of {cores} cores is a device. "
             "Create the topology with megacore=True."
         )
     return places.reshape(x, y, z, 4)

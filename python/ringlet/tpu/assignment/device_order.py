@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 def replica_grid(capacity: Sequence[int], num_replicas: int) -> tuple[int, ...]:
     """Return the number of replicas along each axis: as equal as possible, chosen for the tightest axis first.
 
-    Of axes with equal capacity the last one (cores) comes first, then x, y, z. The product may exceed `num_replicas`.
+    Among axes with equal capacity, the last axis (cores) is first, then x, y, z. The product may exceed `num_replicas`.
     """
     grid = [0] * len(capacity)
     if num_replicas == 0:

@@ -68,7 +68,7 @@ def closed_walk(places: IntArray, sizes: Sequence[int], wrap: Sequence[bool]) ->
 
     Positions are covered by 2 x 2 squares, each a ring of four; adjacent rings are joined without longer steps.
     Uncovered positions are inserted afterwards, in pairs of neighbours if possible. Any connected set of whole squares,
-    even with holes, thus gets a ring of one-step hops.
+    even with holes, thus has a ring of one-step hops.
     """
     board = _RingJoiner([tuple(place) for place in places.tolist()], tuple(sizes), tuple(wrap))
     board.lay_squares()
@@ -133,7 +133,7 @@ class _RingJoiner:
         return self.number.get(tuple(at + (axis in axes) for axis, at in enumerate(place)))
 
     def join_rings(self) -> None:
-        """Join adjacent rings until none are left to join."""
+        """Join adjacent rings until no two are adjacent."""
         for index in sorted(self.ring_next):
             for other, axis, way in list(self.neighbours(index)):
                 if other in self.ring_next and self.find(index) != self.find(other):

@@ -23,7 +23,7 @@ def computation(name: str, given: Any) -> tuple[int, ...]:
     if given is None:
         return (1, 1, 1, 1)
     if type(given) in (list, tuple) and len(given) == 4 and all(type(one) is int and 0 < one < 2**31 for one in given):
-        return tuple(given)  # common case, without the cost of an array
+        return tuple(given)  # common case: avoids the creation of an array
     values = as_int32(name, given)
     if values.shape != (4,):
         raise ValueError(f"{name} must have shape [4]; got {values.shape}")

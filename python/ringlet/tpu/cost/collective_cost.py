@@ -235,7 +235,9 @@ def _plan(assignment: Placed | Topology, wanted: Collective, fabric: Fabric) -> 
     cores = _cores(assignment)
     groups = groups_of(cores.shape[0], cores.shape[1], wanted.axis, wanted.groups)
     if groups.size == 0:
-        raise ValueError("the assignment has no replicas, so collectives have no cost on it: build it with replicas")
+        raise ValueError(
+            "the assignment has no replicas, so the cost of collectives is undefined: build it with replicas"
+        )
     size = groups.shape[1]
     for name, member in (("root", wanted.root), ("target", wanted.target)):
         is_used = wanted.kind == "point_to_point" or (wanted.kind == "broadcast" and name == "root")

@@ -142,7 +142,7 @@ class Multicast:
         loads, longest = fabric.no_load(), 0
         for group in self.groups:
             root = group[self.root]
-            # The root comes first among the devices of its chip, the lowest device first on other chips.
+            # On the root's chip, the root is the first device; on other chips, the lowest device is.
             chips, first = np.unique(fabric.chip[np.r_[root, group]], return_index=True)
             arrival = np.r_[root, group][first]
             ways = _tree(fabric.network, int(fabric.chip[root]), chips)

@@ -84,7 +84,7 @@ class _Loaded(Drawable):
         list of BusyLink
         """
         links = self.topology.links()
-        # Links that differ by rounding only are equally busy: the first one comes first.
+        # Links that differ only by rounding are equally busy and keep their order.
         order = np.argsort(-np.round(self.link_seconds, 15), kind="stable")[: max(0, count)]
         source, target = (
             np.stack(np.unravel_index(chips[order], self.topology.chip_shape), -1).tolist()

@@ -32,7 +32,7 @@ class UnfitError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Input of a schedule: groups of devices, as boxes too if they are boxes, and ``V`` = `nbytes`."""
+    """Input of a schedule: groups of devices, also as boxes if they form boxes, and ``V`` = `nbytes`."""
 
     groups: IntArray
     box: Box | None
@@ -134,7 +134,7 @@ def _axes_by_speed(plan: Plan, box: Box) -> list[int]:
 
 
 def _sequential(plan: Plan, gather: bool) -> list[Stage]:
-    """Return stages for one axis after another, each on the shards that the previous ones left."""
+    """Return stages for one axis after another; each axis processes the shards from the previous axes."""
     box, left = _box(plan), plan.nbytes
     stages: list[Stage] = []
     for axis in _axes_by_speed(plan, box):
@@ -289,7 +289,7 @@ def _send(plan: Plan) -> list[Stage]:
 
 
 def _send_split(plan: Plan) -> list[Stage]:
-    """Return the stage that sends one message in one part per axis of its path, each part along its axis first."""
+    """Return the stage that sends a message in parts, one for each axis of its path, which the part takes first."""
     fabric = plan.fabric
     source, target = plan.groups[:, plan.root], plan.groups[:, plan.target]
     moves = fabric.network.first_ways(fabric.chip[source], fabric.chip[target])

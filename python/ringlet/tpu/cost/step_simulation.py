@@ -37,9 +37,10 @@ def simulate(
     """Predict the cost of a step on an assignment, and its bound.
 
     Collectives run in sequence; those in an inner list run concurrently and share links: when a link is overloaded, all
-    collectives that use it slow down by the same factor, so two on the same axis get half of it each, and two on
-    different axes do not interfere. Computation takes ``max(flops / peak, bytes / memory bandwidth)`` (the roofline).
-    A step takes the longer of computation and communication if they overlap, else their sum.
+    collectives that use it slow down by the same factor. Two collectives on the same axis therefore get half of its
+    speed each; on different axes, they do not interfere. Computation takes ``max(flops / peak, bytes / memory
+    bandwidth)`` (the roofline). A step takes the longer of computation and communication if they overlap, else their
+    sum.
 
     Parameters
     ----------
@@ -136,7 +137,7 @@ def _no_step(item: object) -> TypeError:
 def _device_seconds(assignment: Placed | Topology, name: str, amount: float, given: float | None) -> float:
     """Return the time in which one device computes, or transfers bytes to and from its memory."""
     if not isinstance(amount, Real) or not 0 <= amount < math.inf:
-        raise ValueError(f"{name} must be per device and step, finite and not negative, got {amount!r}")
+        raise ValueError(f"{name} must be a finite number for each device and step, not negative, got {amount!r}")
     if amount == 0:
         return 0.0
     speed = f"{name}_per_second"

@@ -169,7 +169,7 @@ def stub(
 
 
 def node(subject: Subject, layout: Layout, core: Place, panel: int) -> tuple[float, float]:
-    """Return the point where paths touch a core, clear of its label in the upper left corner.
+    """Return the point at which paths touch a core, clear of its label in the upper left corner.
 
     Each core of a chip has its own height, so that paths along x over different cores do not coincide.
     """

@@ -1,4 +1,4 @@
-"""Positions of chips: one panel per slice of equal z, in rows, as large as the width allows."""
+"""Positions of chips: one panel per slice of equal z, in rows, with the largest size that fits the width."""
 
 from __future__ import annotations
 

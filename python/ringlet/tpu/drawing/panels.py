@@ -86,7 +86,7 @@ class WidePanel(_Labelled):
 
     @property
     def pitch(self) -> int:
-        """Characters from one column to the next."""
+        """Distance in characters from one column to the next."""
         return self.label_width + 3
 
     @property

@@ -156,7 +156,7 @@ class _Paths:
         ]
 
     def along(self, axis: int, panel: int, way: int, start: Point, stop: Point) -> list[list[Point]]:
-        """Return lines along one axis, leaving the panel where they would reverse."""
+        """Return lines along one axis, which leave the panel at points where they would reverse."""
         if way == 0:
             return []
         if (stop[axis] > start[axis]) == (way > 0):

@@ -61,7 +61,7 @@ STUB = Style("stub", stroke=("#8c959f", "#6e7681"), width=1.2, dash=(2, 2))
 RING = Style("ring", stroke=("#1f2328", "#e6edf3"), width=2.0)
 LONG = Style("long", stroke=("#c2410c", "#ff9a62"), width=1.8, dash=(5, 3))
 
-# One per fifth of the highest load: darker on light pages, lighter on dark ones, and wider.
+# One style per fifth of the highest load: wider with more load, and darker on light pages, lighter on dark ones.
 LOADS = (
     Style("load1", stroke=("#f3c969", "#5f4315"), width=1.6),
     Style("load2", stroke=("#ec9f3c", "#8f5716"), width=2.4),

@@ -17,7 +17,7 @@ _SPARSE = 16
 
 
 class CoordinateError(ValueError, IndexError):
-    """A core outside the mesh, or one named twice (TensorFlow raises ``IndexError`` or no error).
+    """A core outside the mesh or assigned twice (TensorFlow raises ``IndexError`` or no error).
 
     Examples
     --------

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 __all__ = ["Variables", "contradiction"]
 
-# Names of each value in order of precedence. Names of one line are synonyms.
+# Names of each value in order of precedence. Names in one line are synonyms.
 ACCELERATOR_TYPE = ("TPU_ACCELERATOR_TYPE", "ACCELERATOR_TYPE")
 TOPOLOGY = "TPU_TOPOLOGY"
 CHIPS_PER_PROCESS = ("TPU_CHIPS_PER_PROCESS_BOUNDS", "TPU_CHIPS_PER_HOST_BOUNDS")
@@ -28,7 +28,7 @@ NUMBER = re.compile(r"\d{1,6}", re.ASCII)
 
 
 class Variables:
-    """Variables by name; an empty one counts as unset."""
+    """Variables by name; an empty variable counts as unset."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -41,7 +41,7 @@ class Variables:
         return names[0], None
 
     def same(self, names: tuple[str, str], read: Callable[[str], object] = str) -> tuple[str, str | None]:
-        """Return the same as `get` for two synonyms, which must be equal after `read`."""
+        """Return the result of `get` for two synonyms, which must have equal values after `read`."""
         name, text = self.get(*names)
         other, second = self.get(names[1])
         if text is not None and second is not None and read(text) != read(second):
@@ -58,7 +58,7 @@ class Variables:
         return int(text)
 
     def bounds(self, names: tuple[str, str]) -> tuple[str, tuple[int, ...] | None]:
-        """Return name and numbers along x, y, z, and optionally a fourth one."""
+        """Return name and numbers along x, y, z, and optionally a fourth number."""
         name, text = self.get(*names)
         if text is None:
             return name, None
@@ -80,5 +80,5 @@ class Variables:
 def contradiction(first: str, second: str, how: str) -> ValueError:
     """Return the error for two variables that contradict each other."""
     return ValueError(
-        f"{first} and {second} contradict each other: {how}. Unset the one that another job has left behind."
+        f"{first} and {second} contradict each other: {how}. Unset the variable that another job has left behind."
     )

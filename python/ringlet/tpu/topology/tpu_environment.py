@@ -79,7 +79,7 @@ class TPUEnvironment:
     >>> ringlet.tpu.TPUEnvironment.read({"TPU_ACCELERATOR_TYPE": "v4-16", "TPU_TOPOLOGY": "2x2x4"})
     Traceback (most recent call last):
     ValueError: TPU_TOPOLOGY and TPU_ACCELERATOR_TYPE contradict each other: '2x2x4' is 16 chips, but 'v4-16' is 8
-    (2x2x2). Unset the one that another job has left behind.
+    (2x2x2). Unset the variable that another job has left behind.
     """
 
     accelerator_type: str | None
@@ -259,9 +259,9 @@ def _with_processes(found: Variables, slice_: TPUEnvironment, source: str) -> TP
     worker, task = found.number(WORKER_ID), found.number(TASK_ID)
     if worker is not None and worker >= hosts:
         other = HOSTNAMES if hostnames else source
-        raise contradiction(WORKER_ID, other, f"number {worker}, with {counted(hosts, 'host')} counted from 0")
+        raise contradiction(WORKER_ID, other, f"index {worker}, but there are {counted(hosts, 'host')}")
     if task is not None and task >= slice_.num_processes:
-        how = f"number {task}, with {counted(slice_.num_processes, 'process')} counted from 0"
+        how = f"index {task}, but there are {counted(slice_.num_processes, 'process')}"
         raise contradiction(TASK_ID, source, how)
     _check_port(found.number(PORT), task, addresses)
     return replace(

@@ -23,7 +23,7 @@ _SLICE_VARIABLES = (
     "TPU_PROCESS_BOUNDS",
     "TPU_HOST_BOUNDS",
 )
-_CORES_OF_HOST = 8  # in the number of a v4 slice name
+_CORES_OF_HOST = 8  # cores of a host in the number of a v4 slice name
 
 _log = logging.getLogger(__name__)
 
