@@ -132,7 +132,8 @@ _PUBLIC = {
     "train": "train",
 }
 
-__getattr__ = _load_on_use(__name__, _PUBLIC)
+_TENSORFLOW = "write `from ringlet.compat import tf` for TensorFlow's names, or ringlet.X for tf.distribute.X"
+__getattr__ = _load_on_use(__name__, _PUBLIC, dict.fromkeys(("distribute", "tf", "constant", "keras"), _TENSORFLOW))
 
 
 def __dir__() -> list[str]:  # and no `__all__`, for which help(ringlet) would print every class in full

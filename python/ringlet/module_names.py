@@ -17,16 +17,21 @@ def list_public(module: str) -> Callable[[], list[str]]:
     return lambda: sorted(sys.modules[module].__all__)
 
 
-def load_on_use(module: str, homes: Mapping[str, str]) -> Callable[[str], object]:
+def load_on_use(
+    module: str, homes: Mapping[str, str], advice: Mapping[str, str] | None = None
+) -> Callable[[str], object]:
     """Return the ``__getattr__`` of a module whose names load on first use.
 
     `homes` maps each name to the module that defines it, relative to `module` as in ``from .home import name``, with
-    ``":original"`` where the name differs there. A sub-module stands for itself.
+    ``":original"`` where the name differs there. A sub-module stands for itself. `advice` says
+    what to write for names that other libraries have.
     """
 
     def get(name: str) -> object:
         if name not in homes:
-            raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules[module])
+            instead = f": {advice[name]}" if advice and name in advice else ""
+            message = f"module {module!r} has no attribute {name!r}{instead}"
+            raise AttributeError(message, name=name, obj=sys.modules[module])
         home, _, original = homes[name].partition(":")
         value = importlib.import_module(f".{home}", module)
         if value.__name__ != f"{module}.{name}":
