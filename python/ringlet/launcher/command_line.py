@@ -33,6 +33,10 @@ class _Parser(argparse.ArgumentParser):
     """Prints errors in one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
+        words = message.removeprefix("unrecognized arguments: ").split()
+        near = get_close_matches(words[0], self._option_string_actions, n=1) if words else []
+        if near and message.startswith("unrecognized arguments: -"):
+            message += f"; did you mean {near[0]}?"
         self.exit(WRONG_USE, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
