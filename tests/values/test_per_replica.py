@@ -80,7 +80,7 @@ def test_a_replica_computes_with_its_component():
 def test_it_is_true_has_no_foreign_attributes_and_is_not_iterable():
     assert VALUE
     assert f"{VALUE}" == str(VALUE)
-    with pytest.raises(AttributeError, match="no attribute 'foo'$"):
+    with pytest.raises(AttributeError, match=r"no attribute 'foo'$"):
         VALUE.foo  # noqa: B018
     assert not hasattr(VALUE, "shape")
     assert not isinstance(VALUE, Iterable)

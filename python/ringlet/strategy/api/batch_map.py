@@ -157,7 +157,7 @@ def _join(column: Sequence[Any]) -> Any:
         return in_kind_of(column[0], np.concatenate([as_ndarray(part) for part in column]), is_own=True)
     except ValueError as error:
         raise ValueError(
-            f"the results of {len(column)} batches cannot be joined along axis 0: {error}. The function is called with "
-            "a batch of rows: return an array with a row for each, as np.array([fn(row) for row in batch]) does, or for "
-            "one result of each batch np.array([result])"
+            f"the results of {len(column)} batches cannot be joined along axis 0: {error}. The function gets a batch "
+            "of rows: return an array with a row for each, such as np.array([fn(row) for row in batch]), or for one "
+            "result of each batch np.array([result])"
         ) from error
