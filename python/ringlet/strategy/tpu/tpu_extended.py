@@ -255,8 +255,8 @@ def _checked_resolver(resolver: Any) -> Any:
     if not hasattr(resolver, "get_tpu_system_metadata"):
         raise TypeError(
             f"tpu_cluster_resolver must be a TPUClusterResolver, got {shortened(resolver)} of type "
-            f"{type(resolver).__name__}: write ringlet.cluster_resolver.TPUClusterResolver(accelerator_type='v4-16'), and "
-            "pass a DeviceAssignment as experimental_device_assignment="
+            f"{type(resolver).__name__}: write ringlet.cluster_resolver.TPUClusterResolver(accelerator_type='v4-16'), "
+            "and pass a DeviceAssignment as experimental_device_assignment="
         )
     return resolver
 

@@ -27,7 +27,7 @@ def computation(name: str, given: Any) -> tuple[int, ...]:
     values = as_int32(name, given)
     if values.shape != (4,):
         raise ValueError(
-            f"{name} must have shape [4]; got {values.shape}: write the chips along x, y, z, and the devices of a chip, "
+            f"{name} must have shape [4]; got {values.shape}: write chips along x, y and z, and devices of a chip, "
             "such as [2, 2, 2, 1]"
         )
     if (values < 1).any():
