@@ -131,7 +131,7 @@ _PUBLIC = {
     "train": "train",
 }
 
-# Names that users look for here.
+# Names that users look for here, and those of TensorFlow.
 _ELSEWHERE = {
     "Checkpoint": "train",
     "ClusterCoordinator": "coordinator",
@@ -151,7 +151,11 @@ _ELSEWHERE = {
     "shard": "sharding",
 }
 
-__getattr__ = _load_on_use(__name__, _PUBLIC, _ELSEWHERE)
+_TENSORFLOW = "write `from ringlet.compat import tf` for TensorFlow's names, or ringlet.X for tf.distribute.X"
+_ADVICE = {name: f"write ringlet.{home}.{name}" for name, home in _ELSEWHERE.items()}
+_ADVICE |= dict.fromkeys(("distribute", "tf", "constant", "keras"), _TENSORFLOW)
+
+__getattr__ = _load_on_use(__name__, _PUBLIC, _ADVICE)
 
 
 def __dir__() -> list[str]:  # without `__all__`, because help(ringlet) would then print every class in full

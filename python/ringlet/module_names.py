@@ -17,17 +17,17 @@ def list_public(module: str) -> Callable[[], list[str]]:
     return lambda: sorted(sys.modules[module].__all__)
 
 
-def load_on_use(module: str, homes: Mapping[str, str], elsewhere: Mapping[str, str] = {}) -> Callable[[str], object]:
+def load_on_use(module: str, homes: Mapping[str, str], advice: Mapping[str, str] = {}) -> Callable[[str], object]:
     """Return the ``__getattr__`` of a module whose names load on first use.
 
     `homes` maps each name to the module that defines it, relative to `module` as in ``from .home import name``, with
-    ``":original"`` if the name differs there. A sub-module stands for itself. `elsewhere` maps names that users may
-    expect here to the sub-module that has them.
+    ``":original"`` if the name differs there. A sub-module stands for itself. `advice` maps absent names to what users
+    should write.
     """
 
     def get(name: str) -> object:
         if name not in homes:
-            remedy = f": write {module}.{elsewhere[name]}.{name}" if name in elsewhere else ""
+            remedy = f": {advice[name]}" if name in advice else ""
             raise AttributeError(
                 f"module {module!r} has no attribute {name!r}{remedy}", name=name, obj=sys.modules[module]
             )

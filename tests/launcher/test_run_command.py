@@ -24,6 +24,8 @@ def script(tmp_path, monkeypatch):
     [
         # arguments of `ringlet run`, part of the message
         ("", "the number of workers is missing. Write -n before the script: ringlet run -n 4 script.py"),
+        ("2 train.py", "the number of workers is missing. Write -n before the script: ringlet run -n 2 train.py"),
+        ("--replica 2 train.py", "unrecognized arguments: --replica; did you mean --replicas?"),
         ("train.py", "the number of workers is missing. Write -n before the script: ringlet run -n 4 train.py"),
         ("train.py -n 4", "-n must precede the script: ringlet run -n 4 train.py"),
         ("-n 4", "no script given. Write it last, with its arguments"),

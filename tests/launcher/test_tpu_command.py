@@ -170,7 +170,7 @@ def test_without_matplotlib_a_png_is_refused_with_what_to_install(capsys, monkey
         (["v5e"], "v5e"),
         (["v4-32", "--all-reduce", "1G"], "--all-reduce: '1G' is not a size"),
         (["v4-32", "--all-to-all", "-1"], "all-to-all"),
-        (["v4-32", "--computation-shape", "1,1,1"], "--computation-shape 1,1,1: expected four positive numbers"),
+        (["v4-32", "--computation-shape", "1,1"], "--computation-shape 1,1: expected three or four positive numbers"),
         (["v4-32", "--computation-shape", "1,1,0,1"], "Write --computation-shape 2,2,1,1"),
         (["v4-32", "--computation-shape", "9,1,1,1"], "has 2,2,4,1 devices along x, y, z and in a chip. Write at most"),
         (

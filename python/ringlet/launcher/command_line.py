@@ -35,7 +35,8 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         words = message.partition("unrecognized arguments: ")[2].split()
         near = get_close_matches(words[0].partition("=")[0], self._option_string_actions, n=1) if words else []
-        message += f"; did you mean {near[0]}?" if near else ""
+        if near and words[0].startswith("-"):
+            message += f"; did you mean {near[0]}?"
         self.exit(WRONG_USE, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 

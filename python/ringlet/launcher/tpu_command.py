@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--twisted", action="store_true", help="shifted wrap links (n x n x 2n, n x 2n x 2n chips)")
     placing = parser.add_argument_group("placement")
-    shape = "chips of a replica along x, y and z, and devices of each of these chips (1,1,1,1)"
+    shape = "chips of a replica along x, y and z, and devices of each of these chips, 1 if omitted (1,1,1,1)"
     placing.add_argument("--computation-shape", metavar="X,Y,Z,C", default="1,1,1,1", help=shape)
     stride = "distance between the devices of a replica along each axis (1,1,1,1)"
     placing.add_argument("--computation-stride", metavar="X,Y,Z,C", default="1,1,1,1", help=stride)
@@ -251,17 +251,20 @@ def _replicas(options: argparse.Namespace, topology: Topology, shape: list[int],
 
 def _four_numbers(option: str, text: str) -> list[int]:
     parts = re.split(r"[,x]", text.strip())
+    parts += ["1"] * (len(parts) == 3)
     if len(parts) != 4 or not all(part.strip().isdecimal() and int(part) > 0 for part in parts):
         raise CommandError(
-            f"{option} {text}: expected four positive numbers, along x, y and z and of the devices of a chip. Write "
-            f"{option} 2,2,1,1"
+            f"{option} {text}: expected three or four positive numbers, along x, y and z and of the devices of a chip. "
+            f"Write {option} 2,2,1,1"
         )
     return [int(part) for part in parts]
 
 
 def _count(option: str, text: str, least: int) -> int:
     if not text.strip().isdecimal() or int(text) < least:
-        example = max(least, 2)
+        parts = text.strip().split("x")
+        example = math.prod(map(int, parts)) if len(parts) > 1 and all(part.isdecimal() for part in parts) else 0
+        example = max(least, example or 2)
         raise CommandError(f"{option} {text}: expected a whole number, at least {least}. Write {option} {example}")
     return int(text)
 

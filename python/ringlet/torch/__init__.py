@@ -7,7 +7,12 @@ from __future__ import annotations
 
 import platform
 
-import torch
+try:
+    import torch
+except ModuleNotFoundError as error:
+    raise ImportError(
+        "ringlet.torch requires PyTorch, which is not installed: pip install torch, or pip install 'ringlet[torch]'"
+    ) from error
 
 _OLDEST = (2, 6)
 

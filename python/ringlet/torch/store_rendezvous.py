@@ -14,6 +14,7 @@ from torch.distributed import DistBackendError
 
 from ringlet.collectives import Member, init_process_group
 from ringlet.collectives.process_group import join_job
+from ringlet.errors import InvalidArgumentError
 from ringlet.rendezvous.job_key import Job, ranks_text
 from ringlet.rendezvous.process_identity import ProcessIdentity
 
@@ -38,6 +39,10 @@ def join(ranks: Ranks, rank: int, timeout: timedelta) -> Member:
 
 def exchange(store: Any, rank: int, size: int, timeout: timedelta) -> Ranks:
     """Exchange the identities of all processes through the store, and check that they can form a group."""
+    if not 0 <= rank < size:  # torch does not check RANK and WORLD_SIZE
+        raise InvalidArgumentError(
+            f"rank {rank} is not in a group of {size}: number the ranks from 0 to {size - 1}, or raise world_size"
+        )
     mine = ProcessIdentity.of_this_process()
     attempt = store.add(f"ringlet/{rank}", 1)  # the store may outlive a group, as torchrun's does
     record = {"process": mine.as_record(), "user": os.geteuid(), "key": secrets.token_hex(16) if rank == 0 else ""}

@@ -98,7 +98,8 @@ class Round {
   // A rank writes to shared memory while it takes chunks, and to its own private output afterwards.
   bool may_write(MappedBuffer to) const noexcept;
 
-  // Allocates one shared result per buffer unless there are outputs. Before arriving, by one rank, the same on all ranks.
+  // Allocates one shared result per buffer unless there are outputs. Before arriving, by one rank, the same on all
+  // ranks.
   void announce_results();
   // Allocates one result for all ranks, or for this one alone.
   void announce_result(std::size_t bytes, bool is_for_all);

@@ -25,11 +25,12 @@ ALTERNATIVES: dict[str, str] = {
     # gradients, models, optimizers
     **_same("GradientTape gradients custom_gradient autodiff hessians", f"use your framework's gradients, {GRADIENTS}"),
     **_same("grad_pass_through recompute_grad no_gradient", f"use your framework's, {GRADIENTS}"),
-    **_same(
-        "keras optimizers losses metrics nn initializers", f"use your framework's models and optimizers, {GRADIENTS}"
-    ),
+    **_same("optimizers nn initializers", f"use your framework's models and optimizers, {GRADIENTS}"),
+    "tf.keras": f"use your framework's models and optimizers, {GRADIENTS}, and tf.metrics.Mean",
     "tf.keras.metrics": "use tf.metrics.Mean, or variables",
-    "tf.Module": "use a plain class; strategies see the variables that its methods use",
+    "tf.metrics": "use tf.metrics.Mean of one value for each example, such as tf.equal(labels, predictions)",
+    "tf.losses": "use tf.nn and tf.reduce_mean",
+    "tf.Module": "use a plain class; tf.train.Checkpoint(model=vars(model)) saves its variables",
     "tf.saved_model": "save variables with tf.train.Checkpoint",
     # arithmetic
     **_same("math linalg signal bitwise sets ragged sparse quantization", "use numpy and scipy"),

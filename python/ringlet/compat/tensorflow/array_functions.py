@@ -192,6 +192,12 @@ def _matmul(  # noqa: PLR0917  # TensorFlow\'s signature
         )
     left = np.swapaxes(a, -1, -2) if transpose_a or adjoint_a else a
     right = np.swapaxes(b, -1, -2) if transpose_b or adjoint_b else b
+    if left.shape[-1] != right.shape[-2]:
+        how = " after transposing" if left is not a or right is not b else ""
+        raise InvalidArgumentError(
+            f"tf.matmul cannot multiply shapes {left.shape} and {right.shape}{how}: the first has {left.shape[-1]} "
+            f"columns, the second {right.shape[-2]} rows. Pass transpose_a=True or transpose_b=True, or swap them"
+        )
     result = np.matmul(np.conj(left) if adjoint_a else left, np.conj(right) if adjoint_b else right)
     return result if output_type is None else result.astype(as_dtype(output_type))
 
@@ -275,6 +281,11 @@ def _scaled_loss(regularization_loss: Any) -> Any:
 
 def _sparse_cross_entropy(labels: Any, logits: Any, name: Any = None) -> Any:
     classes = np.asarray(labels)
+    if classes.dtype.kind not in "iu":
+        raise InvalidArgumentError(
+            f"labels must be whole numbers, got {classes.dtype}: they are the first argument, logits the second. Or "
+            "write tf.cast(labels, tf.int64)"
+        )
     if classes.size and not 0 <= classes.min() <= classes.max() < logits.shape[-1]:
         raise InvalidArgumentError(f"labels must be in [0, {logits.shape[-1]}), got {classes.tolist()}")
     return -np.take_along_axis(_log_softmax(logits), classes[..., None], -1)[..., 0]

@@ -10,6 +10,7 @@ from ringlet.compat.tensorflow.conversion import as_array
 from ringlet.compat.tensorflow.dtypes import as_dtype
 from ringlet.compat.tensorflow.tensor import Tensor, tensor_of
 from ringlet.compat.tensorflow.variable import Variable
+from ringlet.errors import InvalidArgumentError
 from ringlet.values import VariableAggregation, VariableSynchronization
 
 __all__ = ["Mean"]
@@ -55,9 +56,14 @@ class Mean:
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
         """Add values, with weights that are broadcast to their shape; by default, each weight is 1."""
         array = as_array(values).astype(self.dtype)
-        weights = np.broadcast_to(
-            as_array(1.0 if sample_weight is None else sample_weight).astype(self.dtype), array.shape
-        )
+        weights = as_array(1.0 if sample_weight is None else sample_weight).astype(self.dtype)
+        try:
+            weights = np.broadcast_to(weights, array.shape)
+        except ValueError:
+            raise InvalidArgumentError(
+                f"sample_weight of shape {weights.shape} does not broadcast to values of shape {array.shape}: "
+                "update_state takes the values, and a weight for each; for an accuracy tf.equal(labels, predictions)"
+            ) from None
         self.total.assign_add(np.sum(array * weights, dtype=self.dtype))
         self.count.assign_add(np.sum(weights, dtype=self.dtype))
 

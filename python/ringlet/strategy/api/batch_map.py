@@ -120,7 +120,7 @@ def map_batches(
 
 
 def _num_rows(leaves: Sequence[Any]) -> int:
-    counts = []
+    counts: list[int] = []
     for leaf in leaves:
         if not getattr(leaf, "shape", ()):
             raise TypeError(

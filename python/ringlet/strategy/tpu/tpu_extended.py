@@ -254,8 +254,9 @@ def _checked_resolver(resolver: Any) -> Any:
         return TPUClusterResolver("")
     if not hasattr(resolver, "get_tpu_system_metadata"):
         raise TypeError(
-            f"tpu_cluster_resolver must be a TPUClusterResolver, got {resolver!r} of type {type(resolver).__name__}: "
-            "write ringlet.cluster_resolver.TPUClusterResolver()"
+            f"tpu_cluster_resolver must be a TPUClusterResolver, got {shortened(resolver)} of type "
+            f"{type(resolver).__name__}: write ringlet.cluster_resolver.TPUClusterResolver(accelerator_type='v4-16'), "
+            "and pass a DeviceAssignment as experimental_device_assignment="
         )
     return resolver
 

@@ -172,6 +172,8 @@ class DeviceAssignment(Drawable):
         shape = computation("computation_shape", computation_shape)
         stride = computation("computation_stride", computation_stride)
         mode = _mode(device_order_mode)
+        if not hasattr(num_replicas, "__index__"):
+            raise TypeError(f"num_replicas must be a whole number, got {num_replicas!r}: write num_replicas=64")
         cores = place(topology, shape, stride, operator.index(num_replicas), mode.name)
         assignment = cls.__new__(cls)
         assignment._assign(topology, cores)

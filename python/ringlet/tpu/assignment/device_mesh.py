@@ -84,6 +84,11 @@ def create_device_mesh(
     >>> ringlet.tpu.create_device_mesh([4], topology).tolist()
     [[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 0, 0]]
     """
+    if not hasattr(topology, "device_coordinates"):
+        raise TypeError(
+            f"topology must be a Topology, got {topology!r}: write create_device_mesh([4, 16], "
+            "Topology.from_accelerator_type('v4-128', megacore=True))"
+        )
     devices = topology.device_coordinates.reshape(-1, 4)
     return _mesh(
         _lengths("mesh_shape", mesh_shape),

@@ -26,7 +26,10 @@ def computation(name: str, given: Any) -> tuple[int, ...]:
         return tuple(given)  # common case: avoids the creation of an array
     values = as_int32(name, given)
     if values.shape != (4,):
-        raise ValueError(f"{name} must have shape [4]; got {values.shape}")
+        raise ValueError(
+            f"{name} must have shape [4]; got {values.shape}: write chips along x, y and z, and devices of a chip, "
+            "such as [2, 2, 2, 1]"
+        )
     if (values < 1).any():
         raise ValueError(f"{name} must be positive; got {name}={values}")
     return tuple(values.tolist())

@@ -96,6 +96,10 @@ class Topology(Drawable):
         wrap: Sequence[bool] | None = None,
         twisted: bool = False,
     ) -> None:
+        if isinstance(serialized, str):
+            raise TypeError(
+                f"serialized must be bytes, got {serialized!r}: write Topology.from_accelerator_type({serialized!r})"
+            )
         if serialized:
             self._mesh_shape, self._device_coordinates = parsed(serialized)
         else:
