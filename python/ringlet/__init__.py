@@ -20,7 +20,7 @@ Input
     data                         datasets: pipelines over arrays and files
     DistributedDataset, DistributedIterator, InputContext, InputOptions, InputReplicationMode
 Without a strategy
-    collectives                  all-reduce and other collectives among threads or processes
+    collectives                  all-reduce, other collectives and messages among threads or processes
     sharding                     arrays divided into tiles over devices, and what the devices would send
     tpu                          TPU slices: topology, placement, cost, drawings
     empty_shared                 an array in memory that processes share
