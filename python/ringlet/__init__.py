@@ -20,9 +20,10 @@ Input
     data                         datasets: pipelines over arrays and files
     DistributedDataset, DistributedIterator, InputContext, InputOptions, InputReplicationMode
 Without a strategy
-    collectives all-reduce and other collectives among threads or processes sharding arrays divided into tiles over
-    devices, and the data that devices would send tpu TPU slices: topology, placement, cost, drawings empty_shared an
-    array in memory that processes share
+    collectives                  all-reduce, other collectives and messages among threads or processes
+    sharding                     arrays divided into tiles over devices, and the data that the devices would send
+    tpu                          TPU slices: topology, placement, cost, drawings
+    empty_shared                 an array in memory that processes share
 Processes and clusters
     launch, Server               start workers, be one of them
     cluster_resolver             find the cluster of this process

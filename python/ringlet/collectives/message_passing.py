@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import platform
 import threading
 import time
 from ast import literal_eval
@@ -349,4 +348,4 @@ class ThreadInboxes:
 
 def _lost(rank: int) -> Exception:
     text = f"rank {rank} has closed its group: the message of this rank cannot be delivered."
-    return WorkerLostError(text, rank, platform.node(), os.getpid(), "closed its group")
+    return WorkerLostError(text, rank, os.uname().nodename, os.getpid(), "closed its group")

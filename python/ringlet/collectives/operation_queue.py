@@ -22,7 +22,8 @@ __all__ = ["Finished", "OperationQueue"]
 _log = logging.getLogger(__name__)
 _LAST_SECONDS = 1.0  # for calls that run as the interpreter exits
 _live: weakref.WeakSet[OperationQueue] = weakref.WeakSet()
-_registered_pid = 0
+_generation = 0  # of forks: comparing it costs less than asking for the process id
+_registered: int | None = None
 
 
 class Finished:
@@ -62,7 +63,8 @@ class OperationQueue:
     def __init__(self, group: _core.Group, rank: int) -> None:
         self._group: _core.Group | None = group
         self._rank = rank
-        self._pid = os.getpid()
+        self.as_error: Callable[[BaseException], BaseException] = _same  # what is raised for an error of a call
+        self._generation = _generation
         self._queue: queue.SimpleQueue[tuple[str, Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
         self._turn = threading.RLock()  # held while a call runs
         self._runner = 0  # the thread that holds it
@@ -75,8 +77,9 @@ class OperationQueue:
 
     def run(self, call: Callable[[], Any], name: str, is_async: bool = True) -> Future[Any] | Finished:
         """Start a call; it is done on return unless `is_async`."""
-        if self._pid != os.getpid():
-            return _outcome(call)  # an error; other threads' locks are never released here
+        if self._generation != _generation:
+            self._turn = threading.RLock()  # that of the parent may never be released here
+            return self._run_now(call)  # raises
         if not (is_async or self._unfinished) or threading.current_thread() is self._thread:
             return self._run_now(call)
         done: Future[Any] = Future()
@@ -94,7 +97,7 @@ class OperationQueue:
 
     def wait_for_turn(self) -> None:
         """Wait for the calls that were started before."""
-        if self._unfinished and threading.get_ident() != self._runner and self._pid == os.getpid():
+        if self._unfinished and threading.get_ident() != self._runner and self._generation == _generation:
             with self._lock:
                 last = next(reversed(self._unfinished), None)
             if last is not None:
@@ -112,7 +115,7 @@ class OperationQueue:
 
     def close(self) -> list[str]:
         """Accept no more calls, and fail those that have not begun; return the names of all that are not done."""
-        if self._pid != os.getpid():
+        if self._generation != _generation:
             return []
         with self._lock:
             self._is_closed = True
@@ -132,7 +135,7 @@ class OperationQueue:
 
     def finish_at_exit(self, deadline: float) -> None:
         """Wait for the calls; after the deadline name them, and abort the group so that they end."""
-        if self._pid != os.getpid() or self.drain(max(deadline - time.monotonic(), 0)):
+        if self._generation != _generation or self.drain(max(deadline - time.monotonic(), 0)):
             return
         with self._lock:
             group, names = self._group, ", ".join(self._names())
@@ -149,7 +152,9 @@ class OperationQueue:
         with self._turn:
             before, self._runner = self._runner, threading.get_ident()
             try:
-                return _outcome(call, kind)
+                return Finished(call())
+            except kind as error:
+                return Finished(None, self.as_error(error))
             finally:
                 self._runner = before
 
@@ -167,19 +172,24 @@ class OperationQueue:
 _REMEDY = "call wait() on each asynchronous call before close() or the end of the with block."
 
 
-def _outcome(call: Callable[[], Any], kind: type[BaseException] = Exception) -> Finished:
-    try:
-        return Finished(call())
-    except kind as error:
-        return Finished(None, error)
+def _same(error: BaseException) -> BaseException:
+    return error
 
 
 def _finish_at_exit() -> None:
     """Register the end of this process; unlike `atexit`, this also covers multiprocessing."""
-    global _registered_pid
-    if _registered_pid != os.getpid():
-        _registered_pid = os.getpid()
+    global _registered
+    if _registered != _generation:
+        _registered = _generation
         multiprocessing.util.Finalize(None, _finish_all, exitpriority=0)
+
+
+def _note_fork() -> None:
+    global _generation
+    _generation += 1
+
+
+os.register_at_fork(after_in_child=_note_fork)
 
 
 def _finish_all() -> None:

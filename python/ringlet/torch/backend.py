@@ -15,13 +15,13 @@ import numpy as np
 import torch
 from torch.distributed import DistBackendError
 
-from ringlet.collectives import Member, empty_shared
+from ringlet.collectives import empty_shared
 from ringlet.collectives.message_passing import stored_by
 from ringlet.errors import InvalidArgumentError
 from ringlet.torch.collective_calls import CollectiveCalls, listed
 from ringlet.torch.store_rendezvous import exchange, join
 from ringlet.torch.tensors import Flat, check_writable, checked, described
-from ringlet.torch.works import RingletWork, backend_error, translated
+from ringlet.torch.works import RingletWork, backend_error
 
 __all__ = ["RingletProcessGroup"]
 
@@ -48,9 +48,13 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         self._global_ranks = list(global_ranks or range(size))
         others = None if self._global_ranks == list(range(size)) else self._global_ranks
         self._as_error = partial(backend_error, global_ranks=others)
-        self._member: Member = translated(partial(join, ranks, rank, timeout), backend_error)
+        try:
+            self._member = join(ranks, rank, timeout)
+        except Exception as error:
+            found = backend_error(error)
+            raise found from found.__cause__
         self._operations, self._inbox = self._member._operations(), self._member._inbox()
-        self._inbox.numbers = self._global_ranks
+        self._operations.as_error, self._inbox.numbers = self._as_error, self._global_ranks
         self._pid: int | None = os.getpid()  # None after shutdown
         self._key = ranks.key  # unique: the store may outlive the group
         self._barriers = 0

@@ -16,7 +16,7 @@ from ringlet.collectives.operation_queue import OperationQueue
 from ringlet.errors import InvalidArgumentError
 from ringlet.torch.sparse_sums import all_reduce_sparse
 from ringlet.torch.tensors import Flat, Reduction, checked, copy_parts, item_count, joined, reduction_of
-from ringlet.torch.works import RingletWork, translated
+from ringlet.torch.works import RingletWork
 
 __all__ = ["CollectiveCalls", "listed"]
 
@@ -28,7 +28,6 @@ class CollectiveCalls:
 
     _member: Member
     _operations: OperationQueue
-    _as_error: Callable[[BaseException], BaseException]
     _rank: int
     _size: int
 
@@ -38,8 +37,7 @@ class CollectiveCalls:
     def _run(self, call: str, run: Callable[[], Any], results: Sequence[Any], opts: Any = None) -> RingletWork:
         """Start an operation; a synchronous one runs in the calling thread."""
         self._check_usable(call)
-        done = self._operations.run(partial(translated, run, self._as_error), call, getattr(opts, "asyncOp", True))
-        return RingletWork(done, results)
+        return RingletWork(self._operations.run(run, call, getattr(opts, "asyncOp", True)), results)
 
     # --- reductions ---------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from torch.distributed import DistBackendError
 from ringlet.collectives.operation_queue import Finished
 from ringlet.errors import WorkerLostError
 
-__all__ = ["RingletWork", "backend_error", "translated"]
+__all__ = ["RingletWork", "backend_error"]
 
 Future = concurrent.futures.Future
 
@@ -107,15 +107,6 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
         return int(self._done.result())
 
     source_rank = _source_rank
-
-
-def translated(call: Callable[[], Any], as_error: Callable[[BaseException], BaseException]) -> Any:
-    """Return the result of a call, or raise its error as `as_error` returns it."""
-    try:
-        return call()
-    except Exception as error:
-        found = as_error(error)
-        raise found from found.__cause__
 
 
 def backend_error(error: BaseException, global_ranks: Sequence[int] | None = None) -> BaseException:
