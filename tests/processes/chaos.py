@@ -337,7 +337,9 @@ def _refused(plan: Plan, pids: list[int], rank: int, answer: Any) -> str:
     if plan.event == "raise" and rank in plan.victims:
         right = (kind, text) == ("ValueError", "chaos")
     elif plan.event == "raise" and kind == "CollectiveAborted":  # other replicas of that process waited
-        right = f"(pid {pids[plan.victims[0]]}) cannot continue: replica " in text and "raised ValueError: chaos" in text
+        right = (
+            f"(pid {pids[plan.victims[0]]}) cannot continue: replica " in text and "raised ValueError: chaos" in text
+        )
     elif plan.event == "raise":  # the process has caught its error, and ended
         right = kind == "WorkerLostError" and pid == pids[lost] and lost in plan.victims and "with status 0" in text
     elif plan.kills:

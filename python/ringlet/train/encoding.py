@@ -3,11 +3,16 @@
 A node of the tree is None, a bool, a number or a text, which encode themselves, or a list that begins with the name
 of a :class:`~ringlet.train.trackable_types.Kind`::
 
-    ["list", [node, ...]] and tuple, set, frozenset ["dict", [[key, node], ...]] and group, namedtuple, dataclass; keys
-    are also nodes ["int", "0x..."] beyond 64 bits ["complex", real, imaginary] ["str", tensor] long texts ["bytes",
-    base64] or ["bytes", null, tensor], and bytearray ["array", tensor] and scalar ["tensor", kind of array, tensor] an
-    array of another library ["state", node] from get_state; and state_dict ["variable", sort, aggregation, [tensor of
-    each component]]
+    ["list", [node, ...]]                 and tuple, set, frozenset
+    ["dict", [[key, node], ...]]          and group, namedtuple, dataclass; keys are nodes, too
+    ["int", "0x..."]                      beyond 64 bits
+    ["complex", real, imaginary]
+    ["str", tensor]                               long texts
+    ["bytes", base64] or ["bytes", null, tensor], and bytearray
+    ["array", tensor]                     and scalar
+    ["tensor", kind of array, tensor]             an array of another library
+    ["state", node]                               from get_state; and state_dict
+    ["variable", sort, aggregation, [tensor of each component]]
 
 where ``tensor`` is a name in the file.
 """

@@ -2,12 +2,17 @@
 
 The message, in Protocol Buffers' wire format (proto3)::
 
-    1   type                         enum: the position of its name in `sharding.TYPES` 3   tile_assignment_dimensions
-    repeated int64, packed 4   tile_assignment_devices      repeated int64, packed 5   tuple_shardings
-    repeated OpSharding 6   replicate_on_last_tile_dim   bool 8   last_tile_dims               repeated enum, packed 9
-    iota_reshape_dims            repeated int64, packed 10  iota_transpose_perm          repeated int32, packed 11
-    is_shard_group               bool 12  shard_group_id               int64 13  shard_group_type             enum; 0
-    for as, 1 for like
+    1   type                         enum: the position of its name in `sharding.TYPES`
+    3   tile_assignment_dimensions   repeated int64, packed
+    4   tile_assignment_devices      repeated int64, packed
+    5   tuple_shardings              repeated OpSharding
+    6   replicate_on_last_tile_dim   bool
+    8   last_tile_dims               repeated enum, packed
+    9   iota_reshape_dims            repeated int64, packed
+    10  iota_transpose_perm          repeated int32, packed
+    11  is_shard_group               bool
+    12  shard_group_id               int64
+    13  shard_group_type             enum; 0 for as, 1 for like
 
 The parser accepts repeated numbers packed or separate, and fields in any order; the writer uses this order. Unknown
 fields are preserved.

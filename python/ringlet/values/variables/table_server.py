@@ -23,8 +23,9 @@ class TableServer:
 
     Requests and replies are tuples that begin with their type::
 
-        ("create", key, shape, name of the dtype) ("created", key), with a descriptor ("forget", keys) ("forgotten",
-        number of tables left) any request that raises ("failed", Failure)
+        ("create", key, shape, name of the dtype)     ("created", key), with a descriptor
+        ("forget", keys)                              ("forgotten", number of tables left)
+        any request that raises                       ("failed", Failure)
     """
 
     def __init__(self) -> None:
