@@ -38,15 +38,15 @@ CachedShape = tuple[PyTreeSpec, "operator.itemgetter[Any] | None"]
 # Length of the longest row whose shape is cached; the cached shapes of all lengths must be small in total.
 _LONGEST_ROW = 256
 
-# Shapes of dictionaries by their keys; bounded, for programs with new keys in every step. Keys of other types, such as
-# 1 and True, may be equal although they are distinct.
+# Shapes of dictionaries by their keys; bounded, for programs with new keys in every step. Only string
+# keys are cached: distinct keys of other types, such as 1 and True, may compare equal.
 _dictionaries: dict[tuple[Any, ...], CachedShape] = {}
 _MOST_DICTIONARIES = 256
 _KEY_TYPES = frozenset({str})
 
 
 def row_shape(structure: Any) -> PyTreeSpec | None:
-    """Return the shape of a list or tuple of leaves, the same object for each type and length; None for long ones."""
+    """Return the shape of a list or tuple of leaves, the same object for each type and length; None for other types and for long rows."""
     kind = type(structure)
     if (kind is list or kind is tuple) and len(structure) <= _LONGEST_ROW:
         return _row_shape(kind is list, len(structure))

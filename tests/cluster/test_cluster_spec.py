@@ -102,7 +102,7 @@ def test_what_cannot_be_meant_is_refused_with_its_place(cluster, kind, path, wor
 @pytest.mark.parametrize("method", ["num_tasks", "task_indices", "job_tasks"])
 def test_a_job_that_is_not_there_is_named_with_those_that_are(method):
     spec = ClusterSpec({"worker": ["a:1"], "ps": ["p:1"]})
-    with pytest.raises(ValueError, match=r"No such job in cluster: 'nojob'. It has 'worker', 'ps'"):
+    with pytest.raises(ValueError, match=r"No such job in cluster: 'nojob'. Its jobs: 'worker', 'ps'"):
         getattr(spec, method)("nojob")
 
 

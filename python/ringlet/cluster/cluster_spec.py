@@ -201,7 +201,7 @@ class ClusterSpec:
 
     def _tasks(self, job_name: str) -> dict[int, Any]:
         if job_name not in self._jobs:
-            raise ClusterConfigError(f"No such job in cluster: {shown(job_name)}. It has {_listed(self.jobs)}", "$")
+            raise ClusterConfigError(f"No such job in cluster: {shown(job_name)}. Its jobs: {_listed(self.jobs)}", "$")
         return self._jobs[job_name]
 
 

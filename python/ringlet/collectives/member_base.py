@@ -57,7 +57,7 @@ class MemberBase:
         self._core = core
         self._hold = hold
         self._inboxes = inboxes
-        self._parts: weakref.WeakSet[Any] | None = None  # closed together with it
+        self._parts: weakref.WeakSet[Any] | None = None  # closed together with this member
         self._queue: OperationQueue | None = None  # made by the first asynchronous call
         self.rank = core.rank
         self.num_ranks = core.num_ranks

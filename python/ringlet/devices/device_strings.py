@@ -90,7 +90,7 @@ def _parse_part(part: str, name: str) -> dict[str, str | int]:
         return {"kind": unit[1].upper(), "index": int(index)}
     raise ValueError(
         f"{part!r} in the device string {name!r} is not valid: expected parts such as 'CPU:0', 'device:CPU:0', "
-        "'job:worker', 'replica:0' or 'task:0', joined by '/'. Name the first device 'CPU:0'"
+        "'job:worker', 'replica:0' or 'task:0', joined by '/'. For example, the first CPU device is 'CPU:0'"
     )
 
 

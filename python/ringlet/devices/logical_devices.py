@@ -43,7 +43,7 @@ class LogicalDevices:
             self._asked = asked
 
     def names(self) -> tuple[str, ...]:
-        """Return the full names; the first call fixes their number."""
+        """Return the full names of the logical devices; the first call fixes their number."""
         if self._names is None:
             with self._lock:
                 count, self._reason = self._count_and_reason()

@@ -149,7 +149,7 @@ class Inbox:
         return names
 
     def _deliver(self, source: int, data: memoryview, text: str, tag: int) -> bool:
-        """Copy a message to its receive, or store it; return whether the inbox is open."""
+        """Copy a message to the receive that matches it, or store it; return whether the inbox is open."""
         with self._changed:
             if self._is_closed:
                 return False

@@ -23,7 +23,7 @@ _BACKLOG = 128
 
 
 def listen(address: str) -> socket.socket | None:
-    """Return a socket that listens under an abstract name; None if another process does."""
+    """Return a socket that listens under an abstract name; None if the address is in use."""
     listener = new_socket()
     try:
         listener.bind(address)

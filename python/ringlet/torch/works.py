@@ -72,7 +72,7 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
         self.wait()
 
     def is_completed(self) -> bool:
-        """Return whether the operation has succeeded or failed."""
+        """Return whether the operation has finished, with or without an error."""
         return self._done.done()
 
     def is_success(self) -> bool:

@@ -96,7 +96,7 @@ def test_files_come_in_the_order_of_their_names_or_take_turns(write, tmp_path):
 REFUSED = [
     (ROWS, {"label_name": "q"}, r"label_name must be one of the columns \['x', 'y', 'n'\], got 'q'"),
     (ROWS, {"select_columns": ["q"]}, "select_columns has 'q'"),
-    (ROWS, {"select_columns": [3]}, "select_columns has 3, but the columns 0 to 2"),
+    (ROWS, {"select_columns": [3]}, "select_columns has 3, which is not a column: .*positions from 0 to 2"),
     (ROWS, {"select_columns": ["x", 0]}, "must not have a column twice"),
     (ROWS, {"column_defaults": [[0], [0.5]], "select_columns": ["x"]}, "2 defaults and 1 columns"),
     ("1,2\n", {"header": False}, "header=False requires column_names"),

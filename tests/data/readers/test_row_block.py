@@ -42,5 +42,5 @@ def test_lists_of_one_length_become_a_matrix_and_others_are_refused():
 def test_pieces_that_differ_are_refused():
     with pytest.raises(InvalidArgumentError, match=r"rows with different columns: \['x'\] and \['y'\]"):
         join_rows([{"x": np.arange(1)}, {"y": np.arange(1)}])
-    with pytest.raises(InvalidArgumentError, match="column 'x' differs from file to file"):
+    with pytest.raises(InvalidArgumentError, match="type or shape of column 'x' differs between files"):
         join_rows([{"x": np.arange(1)}, {"x": np.arange(1.0)}])

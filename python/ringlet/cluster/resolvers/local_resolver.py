@@ -132,7 +132,7 @@ def _end(children: ChildProcesses, channels: Mapping[Any, LocalChannel], seconds
     for channel in channels.values():
         channel.close()
     children.end_all(seconds)
-    for channel in channels.values():  # a concurrently restarted task may have opened one
+    for channel in channels.values():  # a task restarted concurrently may have opened a new channel
         channel.close()
 
 

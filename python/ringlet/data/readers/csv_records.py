@@ -119,7 +119,7 @@ class RecordBlocks(FileBlocks):
         self._at_end = not count
 
     def _split(self) -> list[Record]:
-        """Remove all complete records from the buffered bytes."""
+        """Remove all complete records from the buffered bytes and return them."""
         data, delimiter = self._rest, self._dialect.delimiter
         if not self._dialect.has_quotes or b'"' not in data:
             end = len(data) if self._at_end else data.rfind(b"\n") + 1

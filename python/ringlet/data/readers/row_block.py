@@ -85,9 +85,9 @@ def _join(name: str, arrays: list[Array]) -> Array:
     kinds = {(array.dtype, array.shape[1:]) for array in arrays if len(array)}
     if len(kinds) > 1:
         raise InvalidArgumentError(
-            f"cannot batch rows whose column {name!r} differs from file to file or block to block: "
+            f"cannot batch rows: the type or shape of column {name!r} differs between files or blocks: "
             + ", ".join(sorted(f"{dtype}{list(shape)}" for dtype, shape in kinds))
-            + ". Use one type when writing or reading the column."
+            + ". Use one type and shape when writing or reading the column."
         )
     joined = arrays[0] if len(arrays) == 1 else np.concatenate([array for array in arrays if len(array)])
     if joined.dtype == object and len(joined) and isinstance(joined[0], np.ndarray):

@@ -121,7 +121,7 @@ def is_in_bounds(call: Scatter) -> bool:
 def scatter(call: Scatter) -> None:
     """Run ``ufunc.at`` for indices that are in bounds."""
     ufunc, op, target, operands, _ = call
-    # Neutral element for addition, which keeps -0.0.
+    # Sums of floats start from -0.0, because 0.0 + -0.0 would be 0.0.
     start = -np.zeros((), target.dtype) if target.dtype.kind in "fc" and op is Op.SUM else identity(op, target.dtype)
 
     def kernel(tiles: list[Any], place: Array, _: TileBoxes) -> None:

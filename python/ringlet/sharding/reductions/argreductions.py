@@ -1,4 +1,4 @@
-"""Argmax and argmin: each tile returns a (value, index) pair, and the first best pair is chosen."""
+"""Argmax and argmin: each tile returns a (value, index) pair, and the best value with the lowest index is chosen."""
 
 from __future__ import annotations
 

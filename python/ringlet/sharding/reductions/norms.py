@@ -45,7 +45,7 @@ def _checked(function: Callable[..., Any], x: Any, *, is_vector: bool, **kwargs:
     if np.ndim(order):
         return NotImplemented
     if axis is not None and not isinstance(axis, tuple):
-        axis = int(axis)  # as NumPy does, also for 1.5
+        axis = int(axis)  # like NumPy, truncates a fractional axis such as 1.5
     axes = tuple(each % x.ndim for each in axis) if isinstance(axis, tuple) else normalized_axes(axis, x.ndim)
     if not is_vector and len(axes) == 2 and order in (2, -2, "nuc"):
         return NotImplemented

@@ -79,7 +79,7 @@ def _squared(distance: Array) -> Array:
     return np.multiply(distance, distance, out=distance)
 
 
-_NO_VALUE: Any = np._NoValue  # default values in NumPy's functions
+_NO_VALUE: Any = np._NoValue  # NumPy's marker for an argument that was not passed
 
 
 def _modelled(

@@ -41,8 +41,8 @@ def hint(length: int, num_replicas: int) -> None:
     global _has_hinted
     _has_hinted = True
     warnings.warn(
-        f"strategy.run passed all {length} rows of an array to each of {num_replicas} replicas, so each computes the "
-        f"same. To split the rows, write strategy.map(fn, array), or batches = strategy.distribute_dataset("
+        f"strategy.run passed all {length} rows of an array to each of {num_replicas} replicas, so all compute the "
+        f"same result. To split the rows, write strategy.map(fn, array), or batches = strategy.distribute_dataset("
         f"ringlet.data.Dataset.from_tensor_slices(array).batch({length})) and strategy.run(fn, args=(next(iter(batches)"
         "),)). If each replica needs all rows, write warnings.simplefilter('ignore', "
         "ringlet.errors.ReplicatedBatchWarning)",

@@ -60,7 +60,7 @@ class BusyLink:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Loaded(Drawable):
-    """Base class of costs with loads of links."""
+    """Base class of costs that include the load of each link."""
 
     assignment: Placed | Topology = field(repr=False)
     link_bytes: FloatArray = field(repr=False)

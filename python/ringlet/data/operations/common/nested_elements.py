@@ -4,8 +4,8 @@ A cycle has *slots*; each holds one inner dataset. A *visit* to a slot yields up
 the next slot is visited. A visit to an exhausted inner dataset clears the slot; a visit to an empty slot first opens
 the inner dataset of the next outer element. With one slot, inner datasets are read one after another.
 
-With threads, the slots of the next visits are filled in advance, each by one call at a time. Slots are always opened in
-the order of visits, so that the order of elements does not depend on threads.
+With threads, the slots of the next visits are filled in advance, each by one call at a time. If the stream is
+ordered, the order of elements does not depend on the threads.
 """
 
 from __future__ import annotations
