@@ -46,7 +46,7 @@ _KEY_TYPES = frozenset({str})
 
 
 def row_shape(structure: Any) -> PyTreeSpec | None:
-    """Return the shape of a list or tuple of leaves, the same object for each type and length; None for other types and for long rows."""
+    """Return the cached shape of a list or tuple of leaves; None for other types and for long rows."""
     kind = type(structure)
     if (kind is list or kind is tuple) and len(structure) <= _LONGEST_ROW:
         return _row_shape(kind is list, len(structure))

@@ -27,7 +27,8 @@ _KILL_SECONDS = 0.5  # share of end_all()'s time that is reserved for killing
 class ChildProcesses:
     """Starts processes and kills them.
 
-    PR_SET_PDEATHSIG kills a child when the *thread* that started it exits, so one long-lived thread starts all children.
+    PR_SET_PDEATHSIG kills a child when the *thread* that started it exits, so one long-lived thread starts all
+    children.
     """
 
     def __init__(self) -> None:

@@ -70,7 +70,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
             options.store, options.group_rank, options.group_size, options.timeout, options.global_ranks_in_group
         )
 
-    # --- properties of the group that torch queries --------------------------------------------------------------------------------
+    # --- properties of the group that torch queries -------------------------------------------------------------------
 
     def name(self) -> str:
         return "ringlet"
@@ -210,8 +210,11 @@ def _leave_at_exit() -> None:
     if _registered_pid != os.getpid():
         _registered_pid = os.getpid()
         multiprocessing.util.Finalize(
-            None, _leave_groups, exitpriority=1
-        )  # runs before the exit handler of operation_queue, which waits for calls
+            None,
+            _leave_groups,
+            exitpriority=1,
+            # runs before the exit handler of operation_queue, which waits for calls
+        )
 
 
 def _leave_groups() -> None:

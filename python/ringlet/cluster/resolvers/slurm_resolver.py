@@ -223,8 +223,8 @@ def _tasks_on_hosts(environ: Mapping[str, str], tasks_per_node: int | dict[str, 
             tasks_on = dict.fromkeys(hosts, int(tasks_per_node))
     if not tasks_on:
         raise ValueError(
-            f"the step has no hosts: {_HOSTS} is {environ.get(_HOSTS)!r} and tasks_per_node is {tasks_per_node!r}. Start "
-            "the program with srun, or pass tasks for each host, such as tasks_per_node={'n1': 2}"
+            f"the step has no hosts: {_HOSTS} is {environ.get(_HOSTS)!r} and tasks_per_node is {tasks_per_node!r}. "
+            "Start the program with srun, or pass tasks for each host, such as tasks_per_node={'n1': 2}"
         )
     return tasks_on
 

@@ -217,8 +217,8 @@ def _selected(given: Sequence[str | int] | None, names: list[str]) -> list[int]:
         is_position = isinstance(column, int)
         if (is_position and not 0 <= column < len(names)) or (not is_position and column not in names):  # type: ignore[operator]
             raise ValueError(
-                f"select_columns has {column!r}, which is not a column: pass names from {names}, or positions from 0 to "
-                f"{len(names) - 1}"
+                f"select_columns has {column!r}, which is not a column: pass names from {names}, or positions "
+                f"from 0 to {len(names) - 1}"
             )
         positions.append(column if isinstance(column, int) else names.index(column))
     if len(set(positions)) < len(positions):
