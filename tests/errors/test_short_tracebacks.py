@@ -77,9 +77,9 @@ def test_everything_shows_where_it_is_asked_for_and_where_ringlet_does_not_print
 
 
 def test_unexpected_errors_and_causes_show_everything():
-    unexpected = printed("ringlet.MirroredStrategy(['CPU:0', 'CPU:1']).run(5)")
+    unexpected = printed("ringlet.MirroredStrategy(['CPU:0', 'CPU:1']).run(int, args=('x',))")
     assert "ringlet/strategy/" in unexpected
-    assert "'int' object is not callable" in unexpected
+    assert "invalid literal for int()" in unexpected
     of_the_program = printed("ringlet.MirroredStrategy(['CPU:0', 'CPU:1']).run(lambda: 1 / 0)")
     assert "ringlet/strategy/" in of_the_program
     cause = printed(f"try:\n    {ERROR}\nexcept ValueError as error:\n    raise RuntimeError('outer') from error")

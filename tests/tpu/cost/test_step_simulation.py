@@ -122,9 +122,9 @@ def test_other_speeds_can_be_given():
     [
         ({"flops": 1.0}, ValueError, "flops cannot be timed: pass flops_per_second="),
         ({"hbm_bytes": 1.0}, ValueError, "hbm_bytes cannot be timed: pass hbm_bytes_per_second="),
-        ({"flops": -1.0}, ValueError, "finite and not negative, got -1.0"),
+        ({"flops": -1.0}, ValueError, "a finite number .*, not negative, got -1.0"),
         ({"flops": 1.0, "flops_per_second": 0}, ValueError, "flops_per_second must be positive, got 0"),
-        ({"flops": "4e12"}, ValueError, "finite and not negative, got '4e12'"),
+        ({"flops": "4e12"}, ValueError, "a finite number .*, not negative, got '4e12'"),
         ({"collectives": ["all_reduce"]}, TypeError, "must consist of Collective.*, got 'all_reduce'"),
         ({"collectives": "all_reduce"}, TypeError, "must consist of Collective.*, got 'all_reduce'"),
         ({"collectives": [[3]]}, TypeError, "must consist of Collective.*, got 3"),
