@@ -1,4 +1,5 @@
 #include <exception>
+#include <system_error>
 
 #include "registers.hpp"
 #include "ringlet/core/error.hpp"
@@ -41,6 +42,13 @@ void set_error(const core::SharedMemoryError& error) {
   });
 }
 
+void set_error(const std::system_error& error) {
+  set_or_interrupt([&] {
+    const py::handle type = PyExc_OSError;
+    PyErr_SetObject(type.ptr(), type(error.code().value(), error.what()).ptr());
+  });
+}
+
 }  // namespace
 
 void register_errors() {
@@ -63,6 +71,8 @@ void register_errors() {
       set_error("PartitionError", error);
     } catch (const core::ArgumentError& error) {
       set_error("InvalidArgumentError", error);
+    } catch (const std::system_error& error) {
+      set_error(error);
     }
   });
 }

@@ -91,7 +91,7 @@ def test_the_launcher_needs_no_arguments_in_the_program(run, program):
         # variables, what the one line names
         ({"SLURM_PROCID": "0", "SLURM_NTASKS": "2"}, "found SLURM_PROCID=0 SLURM_NTASKS=2 outside of an srun step"),
         ({"PMIX_RANK": "1"}, "found PMIX_RANK=1 without a number of processes"),
-        ({"WORLD_SIZE": "2"}, "found WORLD_SIZE=2 (expected RANK below WORLD_SIZE)"),
+        ({"WORLD_SIZE": "2"}, "found WORLD_SIZE=2 without RANK"),
     ],
 )
 def test_a_process_that_cannot_find_the_others_says_so_in_one_line(run, environ, seen):

@@ -29,12 +29,15 @@ def fail_on_worker_1():
     time.sleep(300)
 
 
-def fail_on_worker_1_with_others():
+def fail_on_worker_1_with_others(folder):
     if index_of_this_worker() == 1:
+        (folder / "raises").touch()
         time.sleep(0.05)
         raise ValueError("bad data")
     from ringlet.errors import CollectiveAborted
 
+    while not (folder / "raises").exists():
+        time.sleep(0.001)
     raise CollectiveAborted("worker 1 raised ValueError: bad data")
 
 

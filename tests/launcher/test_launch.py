@@ -79,9 +79,9 @@ def test_the_exception_of_the_worker_that_failed_first_is_raised_here():
     assert "worker 1 of 3 raised this" in caught.value.__notes__
 
 
-def test_an_exception_that_follows_from_another_one_is_not_the_one_that_is_raised():
+def test_an_exception_that_follows_from_another_one_is_not_the_one_that_is_raised(tmp_path):
     with pytest.raises(ValueError, match="bad data"):
-        ringlet.launch(tasks.fail_on_worker_1_with_others, n=3)
+        ringlet.launch(tasks.fail_on_worker_1_with_others, n=3, args=(tmp_path,))
 
 
 def test_who_failed_first_is_known_also_where_nobody_has_looked_for_a_while(monkeypatch, tmp_path):

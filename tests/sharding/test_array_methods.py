@@ -133,7 +133,7 @@ def test_its_names_are_listed():
 
 
 def test_vectors_are_no_matrices():
-    with pytest.raises(ValueError, match="2 or more dimensions"):
+    with pytest.raises(ValueError, match="2 dimensions or more"):
         shard(np.zeros(3), Sharding.replicated(2)).mT  # noqa: B018
 
 

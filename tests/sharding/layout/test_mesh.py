@@ -78,7 +78,7 @@ def test_devices_have_places_in_a_topology():
     assert (group.assignment, group.replica) == (assignment, 1)
     with pytest.raises(ShardingError, match=r"has 4 logical cores in a replica, but Mesh.* has 2 devices"):
         Mesh({"x": 2}, assignment=assignment)
-    with pytest.raises(ShardingError, match="has replicas 0 to 1, got replica=2"):
+    with pytest.raises(ShardingError, match="replica=2 does not exist: the assignment has replicas 0 to 1"):
         Mesh({"x": 4}, assignment=assignment, replica=2)
 
 

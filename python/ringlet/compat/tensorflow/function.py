@@ -32,7 +32,9 @@ class TensorFunction(Function[..., Any]):
         try:
             result = self.python_function(*args, **kwargs)
         except StopIteration as error:  # raised by next(iterator); programs catch TensorFlow's class
-            raise OutOfRangeError("End of sequence: the iterator that the function reads has no more elements") from error
+            raise OutOfRangeError(
+                "End of sequence: the iterator that the function reads has no more elements"
+            ) from error
         return _answer(result)
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
