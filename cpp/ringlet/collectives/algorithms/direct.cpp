@@ -57,31 +57,37 @@ RingPiece ring_piece_of(const Buffer& part, std::size_t element, std::size_t num
   return {number, begin + (number + 1) * size / num_ranks};
 }
 
-// Combines the inputs one after the other, from that of rank `first` on, and writes the result to all outputs.
-void reduce_in_ring_order(const Call& call, core::DType dtype, std::size_t first, std::size_t count,
-                          std::span<const void* const> inputs, std::span<void* const> outputs) {
-  constexpr std::size_t kPartialBytes = 8192;  // stays in the first-level cache with a block of each array
-  alignas(64) std::byte partial[kPartialBytes];
+// Combines the inputs one after the other, starting with the input of rank `first`, and writes the result to all
+// outputs.
+void reduce_in_ring_order(core::Op op, core::DType dtype, std::size_t first, std::size_t count,
+                          std::span<const void* const> inputs, std::span<void* const> outputs, kernels::Store store) {
+  constexpr std::size_t kBlockBytes = 8192;  // stays in the first-level cache with a block of each array
+  alignas(64) std::byte partial[kBlockBytes];
+  alignas(64) std::byte result[kBlockBytes];
   const kernels::Kernels& kernels = kernels::active();
-  const std::size_t block = kPartialBytes / core::size_of(core::partial_dtype(dtype));
+  const std::size_t element = core::size_of(dtype);
+  const std::size_t result_element = core::size_of(core::result_dtype(op, dtype));
+  const std::size_t block = kBlockBytes / std::max(core::size_of(core::partial_dtype(dtype)), result_element);
   for (std::size_t begin = 0; begin < count; begin += block) {
     const std::size_t size = std::min(block, count - begin);
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      const auto* const input = at(inputs[(first + i) % inputs.size()], begin * core::size_of(dtype));
-      if (i == 0) {
-        kernels.widen(dtype, input, size, partial);
-      } else {
-        kernels.combine(call.op, dtype, partial, input, size, partial);
-      }
+    kernels.widen(dtype, at(inputs[first], begin * element), size, partial);
+    for (std::size_t i = 1; i < inputs.size(); ++i) {
+      kernels.combine(op, dtype, partial, at(inputs[(first + i) % inputs.size()], begin * element), size, partial);
     }
+    if (store == kernels::Store::kStream) kernels.finish(op, dtype, partial, size, inputs.size(), result);
     for (void* const output : outputs) {
-      kernels.finish(call.op, dtype, partial, size, inputs.size(),
-                     at(output, begin * core::size_of(core::result_dtype(call.op, dtype))));
+      std::byte* const to = at(output, begin * result_element);
+      if (store == kernels::Store::kStream) {
+        kernels.copy(result, size * result_element, to, store);
+      } else {
+        kernels.finish(op, dtype, partial, size, inputs.size(), to);
+      }
     }
   }
 }
 
-void reduce_block(Round& round, const Run& block, kernels::Store store) {
+// `first` is the rank at which RING begins.
+void reduce_block(Round& round, const Run& block, std::size_t first, kernels::Store store) {
   const Call& call = round.call();
   const Buffer& part = call.buffers[block.part];
   const auto num_ranks = static_cast<std::size_t>(round.num_ranks());
@@ -95,8 +101,7 @@ void reduce_block(Round& round, const Run& block, kernels::Store store) {
   }
   find_outputs(round, 0, block.part, block.begin * result_element);
   if (call.algorithm == Algorithm::kRing) {
-    const std::size_t first = ring_piece_of(part, block.begin, num_ranks).number;
-    return reduce_in_ring_order(call, part.dtype, first, block.count, inputs, round.mine().outputs);
+    return reduce_in_ring_order(call.op, part.dtype, first, block.count, inputs, round.mine().outputs, store);
   }
   kernels::active().reduce(call.op, part.dtype, inputs, block.count, round.mine().outputs, store);
 }
@@ -111,8 +116,13 @@ void reduce_run(Round& round, const Run& run) {
   const std::size_t end = run.begin + run.count;
   for (std::size_t begin = run.begin; begin < end;) {
     std::size_t count = std::min(block, end - begin);
-    if (call.algorithm == Algorithm::kRing) count = std::min(count, ring_piece_of(part, begin, num_ranks).end - begin);
-    reduce_block(round, {run.part, begin, count}, store);
+    std::size_t first = 0;
+    if (call.algorithm == Algorithm::kRing) {
+      const RingPiece piece = ring_piece_of(part, begin, num_ranks);
+      first = piece.number;
+      count = std::min(count, piece.end - begin);
+    }
+    reduce_block(round, {run.part, begin, count}, first, store);
     begin += count;
   }
 }
