@@ -57,7 +57,7 @@ class Argument {
   // The shape with another length of one dimension.
   std::vector<std::int64_t> shape_with(std::size_t dim, std::int64_t length) const;
 
-  // The output, or an array on the block of `results` if there is no output.
+  // Returns the output that the caller passed, or an array that owns the block in `results`.
   pybind11::object take(collectives::Results results, core::DType dtype, std::span<const std::int64_t> shape) const;
 
  private:

@@ -103,8 +103,8 @@ def enter(mode: Mode) -> None:
 def call_in(mode: Mode, function: Callable[..., R], /, *args: Any, **kwargs: Any) -> R:
     """Call a function with a mode on top of the stack.
 
-    The call has its own ``contextvars`` context, as each replica does. After any end of the call, even by Ctrl-C at any
-    instruction, the mode is no longer current, and neither are values that the function sets in context variables.
+    The call has its own ``contextvars`` context, as each replica does. When the call ends, even by Ctrl-C at any
+    instruction, the previous mode and the previous values of context variables are current again.
     """
     return copy_context().run(_enter_and_call, mode, function, args, kwargs)
 

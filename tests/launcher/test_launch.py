@@ -45,6 +45,12 @@ def test_workers_have_the_environment_of_this_process_and_what_is_added(monkeypa
     assert {"TF_CONFIG", "RINGLET_JOB_ID", "OMP_NUM_THREADS"} <= told.keys()
 
 
+def test_the_workers_of_a_job_share_a_port_for_torch_and_jobs_do_not():
+    first, second = (ringlet.launch(os.getenv, n=2, args=("MASTER_PORT",)) for _ in range(2))
+    assert len(set(first)) == len(set(second)) == 1
+    assert first != second
+
+
 def test_what_workers_print_appears_here(capsys):
     ringlet.launch(tasks.say, n=2, args=("hello",))
     out, err = capsys.readouterr()

@@ -26,7 +26,8 @@ class Table {
   // The number of complete updates and scatters. Their changes may be visible before they are counted.
   std::uint64_t version() const noexcept { return memory_.updates().count(); }
 
-  // Read or update rows from `begin` on. A read copies each byte once if there is no concurrent write.
+  // Read or update consecutive rows, the first of which is row `begin`. A read copies each byte once unless another
+  // process writes to the rows at the same time.
   void read(std::size_t begin, std::span<std::byte> rows, sync::Poll* poll);
   void update(Change kind, std::size_t begin, std::span<const std::byte> values, sync::Poll* poll);
 

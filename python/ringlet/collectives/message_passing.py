@@ -39,8 +39,8 @@ _POLL_SECONDS = 0.1
 class MessageWork(Work[T]):
     """A message that is sent or received while the program continues. Returned by `send_async` and `recv_async`.
 
-    `wait` also raises `DeadlineExceededError` after the time-out of the group, from the call on, and
-    `WorkerLostError` or `CollectiveAborted` if the group fails. A receive that has ended so takes no message.
+    `wait` also raises `DeadlineExceededError` when the time-out of the group has passed since the call, and
+    `WorkerLostError` or `CollectiveAborted` if the group fails. A receive that has failed takes no message.
 
     Examples
     --------
@@ -166,7 +166,7 @@ class MessagePassing(MemberBase):
         Parameters
         ----------
         source : int, optional
-            The rank that sends; by default any.
+            The rank that sends; by default any rank.
         tag : int
             The tag of the message.
         out : ndarray, optional
@@ -257,7 +257,7 @@ def _tag_of(tag: Any) -> int:
 def stored_by(
     received: Future[Any], store: Callable[[Any], T], as_error: Callable[[BaseException], BaseException] | None = None
 ) -> Future[T]:
-    """Return a future of what `store` returns for the result of another, once that is done."""
+    """Return a future with the result of `store`, called with the result of `received` once that is done."""
     from concurrent.futures import Future
 
     stored: Future[T] = Future()

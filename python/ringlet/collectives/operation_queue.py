@@ -27,7 +27,7 @@ _registered: int | None = None
 
 
 class Finished:
-    """A future that was done from the start, which costs a fraction."""
+    """The future of a call that is already done; cheaper than `concurrent.futures.Future`."""
 
     __slots__ = ("_error", "_value")
 
@@ -55,9 +55,9 @@ class Finished:
 
 
 class OperationQueue:
-    """The calls of one member: `run` starts them; `wait_for_turn` is the gate of those that do not pass through it.
+    """The calls of one member: `run` starts them; calls that bypass `run` first call `wait_for_turn`.
 
-    The queue holds no reference to the member, whose calls do.
+    The queue holds no reference to the member; the calls in it do.
     """
 
     def __init__(self, group: _core.Group, rank: int) -> None:
@@ -78,7 +78,7 @@ class OperationQueue:
     def run(self, call: Callable[[], Any], name: str, is_async: bool = True) -> Future[Any] | Finished:
         """Start a call; it is done on return unless `is_async`."""
         if self._generation != _generation:
-            self._turn = threading.RLock()  # that of the parent may never be released here
+            self._turn = threading.RLock()  # the parent's lock may never be released in this process
             return self._run_now(call)  # raises
         if not (is_async or self._unfinished) or threading.current_thread() is self._thread:
             return self._run_now(call)
@@ -96,7 +96,7 @@ class OperationQueue:
         return done
 
     def wait_for_turn(self) -> None:
-        """Wait for the calls that were started before."""
+        """Wait for the calls that were started earlier."""
         if self._unfinished and threading.get_ident() != self._runner and self._generation == _generation:
             with self._lock:
                 last = next(reversed(self._unfinished), None)
@@ -104,7 +104,7 @@ class OperationQueue:
                 last.exception()
 
     def drain(self, seconds: float | None) -> bool:
-        """Accept no more calls, and wait for those that were started, at most so long; return whether they are done."""
+        """Accept no more calls, and wait up to `seconds` for the started calls; return whether they are done."""
         with self._lock:
             self._is_closed = True
             self._queue.put(None)

@@ -172,7 +172,7 @@ class Worker:
         self._running = item.number
         try:
             value = self._apply(item)
-            self._running = None  # a call that has finished is no longer cancelled
+            self._running = None  # a later request to cancel this call has no effect
             header, buffers = (None, ()) if value is None else self._packed(value, item)
         except BaseException as error:
             self._leave_child(error)

@@ -1,4 +1,4 @@
-"""Inbox: the messages to one rank, matched by source and tag; those from ranks of the same process are copied."""
+"""Inbox: the messages to one rank, matched by source and tag; messages between ranks of one process are copied."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Place = memoryview | Callable[[str], memoryview]
 
 @dataclass
 class Receive:
-    """A receive that waits; its future returns the source.
+    """A waiting receive; the result of its future is the source.
 
     `into` is memory for a message described as `text`, or returns memory for a message of any description.
     """
@@ -29,11 +29,11 @@ class Receive:
     error: Exception | None = None
 
     def matches(self, source: int, tag: int) -> bool:
-        """Return whether the receive takes a message."""
+        """Return whether the receive matches a message."""
         return self.source in (None, source) and self.tag == tag
 
     def place(self, text: str, number: int) -> memoryview | None:
-        """Return where the message of the rank with this number is written; None if it is an error."""
+        """Return the memory for a message from the rank with this number; None if the message is an error."""
         if isinstance(self.into, memoryview) and text == self.text:
             return self.into
         try:
@@ -48,7 +48,7 @@ class Receive:
         return None
 
     def finish(self, source: int) -> None:
-        """End the receive after its message."""
+        """End the receive after its message has arrived."""
         if self.error is None:
             self.done.set_result(source)
         else:
@@ -79,7 +79,7 @@ class Inbox:
         peers[rank] = self
 
     def send(self, data: memoryview, text: str, target: int, tag: int) -> Future[None]:
-        """Start to send bytes, described as `text`; they must not change until the future is done."""
+        """Start sending bytes, described by `text`; the bytes must not change until the future is done."""
         done: Future[None] = Future()
         if self._is_closing:
             done.set_exception(
@@ -92,7 +92,7 @@ class Inbox:
         return done
 
     def receive(self, into: Place, text: str, source: int | None, tag: int) -> Future[int]:
-        """Start to receive from one source, or from any; the future returns the source."""
+        """Start receiving from one source, or from any; the result of the future is the source."""
         wanted = Receive(into, text, source, tag)
         with self._changed:
             if self._refused is not None:
@@ -109,7 +109,7 @@ class Inbox:
         return wanted.done
 
     def withdraw(self, done: Future[int], error: Exception) -> bool:
-        """End a receive that waits with an error; return False if a message has been found for it."""
+        """Make a waiting receive fail with an error; return False if it already has a message."""
         with self._changed:
             for number, wanted in enumerate(self._waiting):
                 if wanted.done is done:
@@ -119,13 +119,13 @@ class Inbox:
         return False
 
     def abort(self, error: Exception) -> None:
-        """End the receives that wait, and later ones, with an error."""
+        """Make waiting and later receives fail with an error."""
         with self._changed:
             self._refused = self._refused or error
             self._fail_hopeless()
 
     def close(self, seconds: float = 0) -> list[str]:
-        """Wait until all messages are sent, at most so long, and end all others; return what was not done."""
+        """Fail the waiting receives, and return their names; messages are sent already, so `seconds` is not used."""
         unfinished = self._end()
         for rank, peer in list(self._peers.items()):
             if rank != self.rank:
@@ -172,7 +172,7 @@ class Inbox:
         return None
 
     def _fail_hopeless(self) -> None:
-        """End the receives whose source has ended and has no connection left; all after `abort` or `close`."""
+        """Fail the receives whose source has ended and has no connection left; after `abort` or `close`, all."""
         if self._refused is not None:
             while self._waiting:
                 self._waiting.pop().done.set_exception(self._refused)

@@ -30,14 +30,14 @@ _HEADER = struct.Struct(f"<qQI{_SHORT_BYTES}s")  # tag, bytes, length of the des
 _HELLO = struct.Struct("<I")  # rank
 _STORED_BYTES = 1 << 16  # a message up to this size is stored at once
 _RETRY_SECONDS = 0.05
-_LAST_SECONDS = 1.0  # for a thread whose write has failed
+_LAST_SECONDS = 1.0  # time to stop a thread whose write has failed
 
 
 class Mailbox(Inbox):
     """The messages of one rank, the only one of its process. `key` is a secret of the group.
 
-    `pidfds` returns one of each other rank whose process runs, -1 where there is none; the first send or receive calls
-    it. They are closed with the mailbox, and then are -1.
+    `pidfds` returns a pidfd for each other rank whose process runs, -1 if it has no pidfd; the first send or receive
+    calls it. The pidfds are closed with the mailbox and then replaced with -1.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Mailbox(Inbox):
         self._listener.listen(num_ranks)
 
     def send(self, data: memoryview, text: str, target: int, tag: int) -> Future[None]:
-        """Start to send bytes, described as `text`; they must not change until the future is done."""
+        """Start sending bytes, described by `text`; the bytes must not change until the future is done."""
         with self._changed:
             if self._is_closing or target == self.rank:
                 return super().send(data, text, target, tag)
@@ -74,14 +74,14 @@ class Mailbox(Inbox):
         return self._senders[target].send([header, name[_SHORT_BYTES:], data])
 
     def receive(self, into: Place, text: str, source: int | None, tag: int) -> Future[int]:
-        """Start to receive from one source, or from any; the future returns the source."""
+        """Start receiving from one source, or from any; the result of the future is the source."""
         with self._changed:
             if not self._is_closed:
                 self._open()
         return super().receive(into, text, source, tag)
 
     def close(self, seconds: float = 0) -> list[str]:
-        """Wait until all messages are sent, at most so long, and end all others; return what was not done."""
+        """Wait up to `seconds` until all messages are sent, and fail the other operations; return their names."""
         if self._is_closed or self._pid != os.getpid():
             return []
         deadline = time.monotonic() + seconds
@@ -106,21 +106,21 @@ class Mailbox(Inbox):
             os.close(self._wake_writer)
         for rank, fd in (self._pidfds or {}).items():
             if fd >= 0:
-                (self._pidfds or {})[rank] = -1  # before another file gets the number
+                (self._pidfds or {})[rank] = -1  # before another file gets the descriptor's number
                 os.close(fd)
         return unfinished
 
     def _take_leave(self) -> None:
-        """Connect to the ranks that got no message, and disconnect: their receives from this rank end."""
+        """Connect to the ranks without a connection, and disconnect, so that their receives from this rank end."""
         for target in range(self.num_ranks):
             if target != self.rank and target not in self._senders:
-                with contextlib.suppress(OSError), _socket() as connection:  # it may have left
+                with contextlib.suppress(OSError), _socket() as connection:  # the rank may have left
                     connection.setblocking(False)
                     connection.connect(_address(self._key, target))
                     connection.sendall(_HELLO.pack(self.rank))
 
     def _open(self) -> None:
-        """Start to watch the other processes, once."""
+        """Start watching the other processes, unless this was done before."""
         if self._watcher is None:
             self._pidfds = self._open_pidfds()
             self._wake_reader, self._wake_writer = os.pipe()
@@ -130,7 +130,7 @@ class Mailbox(Inbox):
     # --- threads ------------------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        """Accept connections, and notice processes that have ended."""
+        """Accept connections, and detect processes that have ended."""
         pidfds = self._pidfds or {}
         ranks = {fd: rank for rank, fd in pidfds.items() if fd >= 0}
         ended = set(range(self.num_ranks)) - pidfds.keys() - {self.rank}
@@ -143,7 +143,7 @@ class Mailbox(Inbox):
             self._listener.setblocking(False)
         while True:
             ready = [fd for fd, _ in poll.poll(0 if ended - self._ended else None)]
-            while True:  # all connections, before a process that made one counts as ended
+            while True:  # accept all connections before a process that opened one counts as ended
                 try:
                     connection, _ = self._listener.accept()
                 except BlockingIOError:
@@ -216,7 +216,7 @@ class Mailbox(Inbox):
 
 
 class _Sender:
-    """The connection to one rank; a thread writes what the socket does not take at once."""
+    """The connection to one rank; a thread writes the rest of messages that do not fit in the socket."""
 
     def __init__(self, address: str, rank: int, lost: Callable[[], Exception]) -> None:
         self._lost = lost
@@ -262,7 +262,7 @@ class _Sender:
         return done
 
     def close(self, seconds: float) -> int:
-        """Wait until all messages are sent, at most so long; fail those that are not, and return their number."""
+        """Wait up to `seconds` until all messages are sent; fail the remaining messages, and return their number."""
         with self._lock:
             if self._is_closed:
                 return 0
@@ -314,7 +314,7 @@ def _interrupt(connection: socket.socket) -> None:
 
 
 def _after(parts: list[memoryview], sent: int) -> list[memoryview]:
-    """Return what is left of a message."""
+    """Return the parts of a message that are not sent yet."""
     while parts and sent >= len(parts[0]):
         sent -= len(parts[0])
         parts = parts[1:]
@@ -322,13 +322,13 @@ def _after(parts: list[memoryview], sent: int) -> list[memoryview]:
 
 
 def _read_exactly(connection: socket.socket, size: int) -> bytes:
-    """Return so many bytes; none at the end of the stream."""
+    """Return `size` bytes; no bytes at the end of the stream."""
     data = bytearray(size)
     return bytes(data) if _fill(connection, memoryview(data)) else b""
 
 
 def _fill(connection: socket.socket, into: memoryview) -> bool:
-    """Fill a buffer; return False if the connection ends before."""
+    """Fill a buffer; return False if the connection ends before it is full."""
     try:
         while len(into):
             count = connection.recv_into(into)

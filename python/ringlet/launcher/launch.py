@@ -44,7 +44,7 @@ def launch(
     replicas : int, optional
         Number of replicas of each worker (``RINGLET_NUM_DEVICES``).
     timeout_seconds : float, optional
-        Maximum time of all calls together; by default there is no limit other than those within `fn`.
+        Maximum time until all calls have returned; unlimited by default.
     environment : mapping of str to str, optional
         Variables for the workers, in addition to the environment of this process.
 

@@ -26,7 +26,7 @@ from ringlet.launcher.exit_report import workers_text
 from ringlet.launcher.output_relay import OutputChannel, prefix_of
 from ringlet.launcher.result_channel import ResultChannel
 from ringlet.launcher.supervisor import Supervisor
-from ringlet.launcher.worker_environment import worker_environment
+from ringlet.launcher.worker_environment import unused_port, worker_environment
 
 __all__ = ["LaunchJob"]
 
@@ -52,10 +52,10 @@ class LaunchJob:
             file.flush()
             self._process_group = WorkerProcessGroup()
             on_error.callback(self._process_group.close)
-            job_id = new_job_id()
+            job_id, port = new_job_id(), unused_port()
             threads = blas_threads(variables, visible_cores().count, num_workers * (replicas or 1))
             for index in range(num_workers):
-                place = worker_environment(index, num_workers, job_id, replicas)
+                place = worker_environment(index, num_workers, job_id, replicas, port)
                 environment = {"PYTHONUNBUFFERED": "1", **variables, **threads, **place}
                 self._workers.append(Worker(index, self._start(index, file.fileno(), environment, on_error)))
                 on_error.callback(self._workers[-1].close)

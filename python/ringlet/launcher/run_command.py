@@ -96,10 +96,10 @@ def _number_of_workers(text: str | None, words: list[str]) -> int:
         raise CommandError(
             f"-n must precede the script: ringlet run -n 4 {words[0]}. Later arguments are passed to the script"
         )
-    number = words[0] if words and words[0].isdecimal() else None
-    script = "".join([*words, "script.py"][number is not None : (number is not None) + 1])
+    number = words.pop(0) if words and words[0].isdecimal() else "4"
+    script = words[0] if words else "script.py"
     raise CommandError(
-        f"the number of workers is missing. Write -n before the script: ringlet run -n {number or 4} {script}"
+        f"the number of workers is missing. Write -n before the script: ringlet run -n {number} {script}"
     )
 
 

@@ -20,7 +20,7 @@ from ringlet.launcher.output_relay import OutputChannel, colored_prefix, prefix_
 from ringlet.launcher.signals import Signals, Terminal
 from ringlet.launcher.supervisor import Supervisor
 from ringlet.launcher.traceback_buffer import TracebackBuffer
-from ringlet.launcher.worker_environment import worker_environment
+from ringlet.launcher.worker_environment import unused_port, worker_environment
 
 __all__ = ["Job", "run_workers"]
 
@@ -99,10 +99,10 @@ class _Run:
 
     def start(self, supervisor: Supervisor, signals: Signals) -> None:
         """Start all workers while supervising the started ones; stop early if the job ends."""
-        job_id = new_job_id()
+        job_id, port = new_job_id(), unused_port()
         for index in range(self._job.num_workers):
             with contextlib.ExitStack() as on_error:
-                worker = self._start_worker(index, job_id, on_error)
+                worker = self._start_worker(index, job_id, port, on_error)
                 on_error.pop_all()
             supervisor.add([worker], [self._outputs[-1], self._errors[-1]])
             supervisor.turn(0.0)
@@ -149,14 +149,14 @@ class _Run:
         while not writer.flush(_FLUSH_SECONDS) and not signals.is_asked_to_end:
             pass
 
-    def _start_worker(self, index: int, job_id: str, on_error: contextlib.ExitStack) -> Worker:
+    def _start_worker(self, index: int, job_id: str, port: int, on_error: contextlib.ExitStack) -> Worker:
         ranks = self._job.num_workers * (self._job.replicas or 1)
         environment = {
             "PYTHONUNBUFFERED": "1",  # otherwise Python would buffer 8 KiB, because a pipe is not a terminal
             "RINGLET_PROGRESS_SECONDS": "2" if os.isatty(2) else "30",  # otherwise progress bars would be off
             **os.environ,
             **blas_threads(os.environ, visible_cores().count, ranks),
-            **worker_environment(index, self._job.num_workers, job_id, self._job.replicas),
+            **worker_environment(index, self._job.num_workers, job_id, self._job.replicas, port),
         }
         with contextlib.ExitStack() as writers:
             stdout = self._new_channel(index, 1, writers, on_error)

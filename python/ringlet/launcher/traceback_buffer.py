@@ -29,7 +29,7 @@ class TracebackBuffer:
     """Forwards the lines of a standard error stream, except a traceback that may be the final one.
 
     Lines are held back for `hold_seconds`, or until the exit of the worker if `is_final`: it has reported an uncaught
-    exception. `text` holds them, and `began` is the arrival time of the first one, None if there are none.
+    exception. `text` contains the held lines, and `began` is the arrival time of the first; None without held lines.
     """
 
     def __init__(self, hold_seconds: float = HOLD_SECONDS) -> None:

@@ -68,8 +68,8 @@ def is_chief() -> bool:
 
     Notes
     -----
-    The chief is the task of type ``chief``, or the first worker if there is no chief. As in TensorFlow, an evaluator is
-    its own chief.
+    The chief is the task of type ``chief``. In a cluster without such a task, worker 0 is the chief. As in TensorFlow,
+    an evaluator is its own chief.
 
     Examples
     --------

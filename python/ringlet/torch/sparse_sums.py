@@ -1,4 +1,4 @@
-"""The sum of sparse tensors of all ranks: their elements one after the other, of which those of one index are added."""
+"""The sum of sparse tensors of all ranks: elements are concatenated, and elements with equal indices are added."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def all_reduce_sparse(member: Member, tensor: Any) -> None:
     """Sum COO tensors of one shape in place."""
     mine = tensor.coalesce()
     shape = [mine.sparse_dim(), *mine.shape]
-    counts = member.all_gather(np.array([mine._nnz()]))
-    shapes = member.all_gather(np.array(shape)).tolist()
-    if shapes != shape * len(counts):
+    rows = member.all_gather(np.array([mine._nnz(), *shape]))
+    if rows.size != member.num_ranks * (1 + len(shape)) or (rows.reshape(member.num_ranks, -1)[:, 1:] != shape).any():
         raise InvalidArgumentError(
-            f"all_reduce got a sparse tensor of the shape {tuple(mine.shape)}, {mine.sparse_dim()} dimensions of it "
-            "sparse, and another rank has other dimensions: pass the same on all ranks."
+            f"all_reduce got a sparse tensor of shape {tuple(mine.shape)} with {mine.sparse_dim()} sparse dimensions, "
+            "but another rank passed a tensor with other dimensions: pass tensors of one shape and number of sparse "
+            "dimensions on all ranks."
         )
-    count = int(counts.sum())
+    count = int(rows.reshape(member.num_ranks, -1)[:, 0].sum())
     indices = torch.empty(count, mine.sparse_dim(), dtype=torch.int64)
     values = torch.empty(count, *mine.values().shape[1:], dtype=mine.dtype)
     for whole, part in ((indices, mine.indices().t()), (values, mine.values())):

@@ -1,4 +1,4 @@
-"""Work: an operation that torch waits for, and its errors."""
+"""Work: the handle of an operation for torch, and its errors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _value(value: Any) -> Any:
 
 
 class RingletWork(torch.distributed.Work):  # type: ignore[misc]
-    """An operation, done with `future`; `results` are its outputs, in torch's order."""
+    """An operation, which ends when `future` is done; `results` are its outputs, in torch's order."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
         self._done = future
         self._results = results
         self.seconds = seconds
-        self._withdraw = withdraw  # ends an operation that has not begun with an error; returns whether it did
+        self._withdraw = withdraw  # fails a waiting receive; returns False if its message is arriving
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Wait until the operation is done; raise its error."""
@@ -68,7 +68,7 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
         return True
 
     def synchronize(self) -> None:
-        """As `wait`."""
+        """Wait; the same as `wait`."""
         self.wait()
 
     def is_completed(self) -> bool:
@@ -112,7 +112,7 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
 def backend_error(error: BaseException, global_ranks: Sequence[int] | None = None) -> BaseException:
     """Return the error that torch's callers expect: the failure of a group as a `DistBackendError` with its facts.
 
-    `global_ranks` are those of a group whose ranks differ from them.
+    `global_ranks` are the global ranks of a group whose own ranks differ from them.
     """
     if not isinstance(error, (RuntimeError, OSError)) or isinstance(error, (DistBackendError, NotImplementedError)):
         return error  # about the arguments of this rank

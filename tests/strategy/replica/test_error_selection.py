@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-
 from ringlet.errors import CollectiveAborted
 from ringlet.strategy.replica.error_selection import (
     follows_from_abort,
-    location,
     one_line,
     other_failures,
     primary_failure,
@@ -74,8 +71,3 @@ def test_replicas_with_equal_failures_are_listed_together():
     failures[4] = ABORTED
     expected = "; replicas 1-2, 7: the same; replicas 3, 5-6 also failed: KeyError: True"
     assert other_failures(failures, raised=0) == expected
-
-
-def test_the_location_of_a_thread_is_its_line():
-    assert location(threading.get_ident()).startswith("in location (")
-    assert location(None) == location(-1) == "in a thread that has ended"

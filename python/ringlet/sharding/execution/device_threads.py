@@ -12,12 +12,12 @@ import itertools
 import os
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 
 from ringlet.devices import visible_cores
 from ringlet.devices.blas_threads import blas_limiter
+from ringlet.errors.thread_location import location
 
 __all__ = ["INLINE_BYTES", "in_threads", "on_devices"]
 
@@ -138,12 +138,11 @@ class _Job:
     def _wait(self, is_interrupted: bool) -> None:
         """Wait for the helpers; after Ctrl-C, print what they run unless they end soon."""
         if is_interrupted and not self._has_ended.wait(_SILENT_SECONDS):
-            frames = sys._current_frames()
-            last = [traceback.extract_stack(frames[thread])[-1] for thread in self._helpers.copy() if thread in frames]
-            where = "; ".join(dict.fromkeys(f"in {frame.name} ({frame.filename}:{frame.lineno})" for frame in last))
+            busy = self._helpers.copy()
+            where = "; ".join(dict.fromkeys(map(location, busy)))
             with contextlib.suppress(Exception):  # stderr may be closed
                 print(
-                    f"ringlet: interrupted; waiting for {len(last)} of the threads that compute tiles, which write to "
+                    f"ringlet: interrupted; waiting for {len(busy)} of the threads that compute tiles, which write to "
                     f"arrays of this call: {where}. A second Ctrl-C does not wait",
                     file=sys.stderr,
                     flush=True,

@@ -62,7 +62,7 @@ def strict(is_strict: bool = True) -> Iterator[None]:
 def record_gather(function_name: str, x: ShardedArray, *, is_asked_for: bool = False) -> None:
     """Count an imminent gather and warn once for each calling line; raise GatherError in :func:`strict`.
 
-    `is_asked_for`: the caller requested a conversion to a plain array, so there is no warning.
+    If `is_asked_for`, the program requested a conversion to a plain array, and no warning is given.
     """
     nbytes = x.size * x.dtype.itemsize
     if _is_strict.get():

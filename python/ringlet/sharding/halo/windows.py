@@ -147,10 +147,11 @@ def windows_of(
 ) -> Windows:
     """Return the windows of an operation along each dimension; raise ValueError for inconsistent numbers.
 
-    A single stride or dilation applies to all dimensions. Padding "VALID" is no padding; "SAME" gives as many outputs
-    as inputs, divided by the stride and rounded up, with the odd place after the input; "SAME_LOWER" has the odd place
-    before it (jax-ml/jax, ``jax/_src/lax/lax.py``, ``padtype_to_pads``). The space between elements of the input does
-    not count. `names` are the names of strides and dilations in errors.
+    A single stride or dilation applies to all dimensions. Padding "VALID" adds no elements. "SAME" adds elements on
+    both sides so that the number of outputs is the number of inputs divided by the stride, rounded up. If the number of
+    added elements is odd, "SAME" adds one more after the input, "SAME_LOWER" before it (jax-ml/jax,
+    ``jax/_src/lax/lax.py``, ``padtype_to_pads``). The space between elements of the input does not count.
+    `names` are the names of strides and dilations in errors.
     """
     ndim = len(sizes)
     columns = zip(

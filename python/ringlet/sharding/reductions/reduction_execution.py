@@ -288,7 +288,7 @@ def _kept(array: Array, shape: Shape, axes: tuple[int, ...]) -> Array:
 
 
 def _num_pieces(size: int, num_tiles: int) -> int:
-    """Return the number of tiles with elements; 1 if there are none: the first tile then has the empty result."""
+    """Return the number of tiles that are not empty, at least 1: without elements, the first tile has the result."""
     return -(-size // -(-size // num_tiles)) if size else 1
 
 

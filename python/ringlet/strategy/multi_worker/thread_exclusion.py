@@ -46,7 +46,7 @@ class ThreadExclusion:
 
     @contextmanager
     def transferred(self) -> Iterator[None]:
-        """Let the calling thread act for the holder, which waits for it."""
+        """Make the calling thread the holder until the block ends; the previous holder waits meanwhile."""
         holder = self._holder.get("thread")
         if holder is None:
             raise AssertionError("no thread holds the strategy")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import traceback
 from collections.abc import Mapping
 
 from ringlet.errors import CollectiveAborted
 
-__all__ = ["follows_from_abort", "location", "one_line", "other_failures", "primary_failure"]
+__all__ = ["follows_from_abort", "one_line", "other_failures", "primary_failure"]
 
 
 def primary_failure(failures: Mapping[int, BaseException]) -> tuple[int, BaseException]:
@@ -46,7 +45,8 @@ def one_line(error: BaseException) -> str:
 def other_failures(failures: Mapping[int, BaseException], raised: int) -> str:
     """Describe the independent failures of replicas other than the one whose exception is raised.
 
-    The text continues a sentence about that replica; equal failures are listed once; it is empty if there are none.
+    The text continues a sentence about the raised exception, and is empty without other failures. Equal failures are
+    listed once.
     """
     replicas_of: dict[str, list[int]] = {}
     for replica, error in sorted(failures.items()):
@@ -67,12 +67,3 @@ def _replicas(numbers: list[int]) -> str:
         else:
             ranges.append([number])
     return f"replica{'s' if len(numbers) > 1 else ''} " + ", ".join("-".join(map(str, ends)) for ends in ranges)
-
-
-def location(thread: int | None) -> str:
-    """Describe the line that a thread, given by its ``get_ident()``, is executing."""
-    frame = None if thread is None else sys._current_frames().get(thread)
-    if frame is None:
-        return "in a thread that has ended"
-    last = traceback.extract_stack(frame)[-1]
-    return f"in {last.name} ({last.filename}:{last.lineno})"

@@ -19,7 +19,7 @@ from ringlet import _core
 from ringlet.collectives import Group, Member, default_timeout_seconds
 from ringlet.devices.blas_threads import blas_limiter
 from ringlet.errors import FailedPreconditionError
-from ringlet.strategy.replica.error_selection import location
+from ringlet.errors.thread_location import location
 
 __all__ = ["NO_WORK", "ReplicaThreadPool", "ReplicaThreads", "fork_count"]
 
