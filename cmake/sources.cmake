@@ -50,6 +50,7 @@ set(RINGLET_CORE_SOURCES
   cpp/ringlet/collectives/group/message_text.cpp
   cpp/ringlet/collectives/group/reclaim.cpp
   cpp/ringlet/collectives/group/split.cpp
+  cpp/ringlet/collectives/group/stall.cpp
   cpp/ringlet/collectives/group/subgroups.cpp
   cpp/ringlet/collectives/transport/call_record.cpp
   cpp/ringlet/collectives/transport/cma.cpp

@@ -117,7 +117,7 @@ def printed_by(program: str, names: dict[str, object]) -> str:
     """Run a program, and return what it prints."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile(program, "<document>", "exec"), names)
+        exec(compile(program, "example.py", "exec"), names)
     return printed.getvalue().strip()
 
 

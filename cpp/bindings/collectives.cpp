@@ -1,5 +1,6 @@
 #include <pybind11/stl.h>
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -234,11 +235,20 @@ auto in_turn(Result (*call)(HeldMember&, Args...)) {
   };
 }
 
+// Of one rank, which waits for something that is not a call of the group.
+void report_stall(Group& group, const std::string& waiting, int rank) {
+  std::vector<bool> is_missing(static_cast<std::size_t>(group.num_ranks()), true);
+  is_missing[static_cast<std::size_t>(rank)] = false;
+  without_interpreter([&] { group.report_stall(waiting, is_missing); });
+}
+
 std::shared_ptr<Group> make_group(int num_ranks, double timeout_seconds, std::uint64_t epoch,
                                   std::shared_ptr<collectives::World> world, bool from_interpreter,
-                                  std::optional<double> seconds_left) {
-  collectives::Options options{
-      .timeout = timeout_of(timeout_seconds), .epoch = epoch, .from_interpreter = from_interpreter};
+                                  std::optional<double> seconds_left, double stall_seconds) {
+  collectives::Options options{.timeout = timeout_of(timeout_seconds),
+                               .stall = timeout_of(stall_seconds),
+                               .epoch = epoch,
+                               .from_interpreter = from_interpreter};
   if (seconds_left.has_value()) options.remaining = timeout_of(*seconds_left);
   std::shared_ptr<Group> group;
   sync::Poll* const poll = signal_poll();
@@ -285,12 +295,14 @@ void register_collectives(py::module_& m) {
       .def("close", [](HeldMember& member, const std::string& reason) { return member.close(reason); }, "reason"_a);
   py::class_<Group, std::shared_ptr<Group>>(m, "Group")
       .def(py::init(&make_group), "num_ranks"_a, "timeout_seconds"_a, "epoch"_a, "world"_a = py::none(),
-           "from_interpreter"_a = true, "seconds_left"_a = py::none())
+           "from_interpreter"_a = true, "seconds_left"_a = py::none(),
+           "stall_seconds"_a = std::numeric_limits<double>::infinity())
       .def_property_readonly("num_ranks", &Group::num_ranks)
       .def_property_readonly("epoch", &Group::epoch)
       .def_property_readonly("failure", &Group::failure)
       .def(
           "abort", [](Group& group, const std::string& reason) { group.abort(reason); }, "reason"_a)
+      .def("report_stall", report_stall, "waiting"_a, "rank"_a)
       .def(
           "member", [](std::shared_ptr<Group> group, int rank) { return HeldMember(std::move(group), rank); },
           "rank"_a);

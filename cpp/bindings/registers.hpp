@@ -14,6 +14,7 @@ void register_sync(pybind11::module_& m);
 void register_tables(pybind11::module_& m);
 void register_tiling(pybind11::module_& m);
 void register_dtypes(pybind11::module_& m);
+void register_thread_reports(pybind11::module_& m);
 void register_world(pybind11::module_& m);
 void register_collectives(pybind11::module_& m);
 void register_plan(pybind11::module_& m);

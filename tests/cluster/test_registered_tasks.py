@@ -107,7 +107,7 @@ def test_tasks_that_do_not_come_are_named(servers, join):
 
 
 def test_who_does_not_come_is_named_before_the_time_is_over(servers, join, monkeypatch, caplog):
-    monkeypatch.setattr("ringlet.cluster.registered_tasks._SLOW_SECONDS", 0.05)
+    monkeypatch.setenv("RINGLET_STALL_SECONDS", "0.05")
     threading.Timer(0.2, servers.start, TASKS).start()
     join()
     (record,) = caplog.records

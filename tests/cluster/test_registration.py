@@ -83,7 +83,7 @@ def test_who_waits_too_long_says_for_whom(job):
 
 
 def test_who_waits_long_says_once_for_whom_and_goes_on_waiting(job, monkeypatch, caplog):
-    monkeypatch.setattr("ringlet.cluster.registration._SLOW_SECONDS", 0.02)
+    monkeypatch.setenv("RINGLET_STALL_SECONDS", "0.02")
     with pytest.raises(DeadlineExceededError):
         come(job, ("worker", 0), 0.1)
     (record,) = caplog.records

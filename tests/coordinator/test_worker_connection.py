@@ -193,13 +193,14 @@ def test_what_is_asked_of_a_worker_that_was_given_up_fails(ends):
             value.fetch()
 
 
-def test_a_function_that_runs_very_long_is_named_once(ends, caplog, monkeypatch):
-    monkeypatch.setattr(connection_module, "_SLOW_SECONDS", 5.0)
+def test_a_function_that_runs_very_long_is_named_once(ends, caplog):
     connection, _ = ends
     connection.give(closures_of(None, 1))
     with caplog.at_level(logging.WARNING):
         for later in (1, 7, 8):
-            connection.log_if_slow(time.monotonic() + later)
+            now = time.monotonic() + later
+            if connection.is_slow(now, 5.0):
+                connection.report(now, is_stopped=False)
     assert [record.getMessage() for record in caplog.records] == ["worker has run len for 7 s"]
 
 

@@ -252,6 +252,8 @@ def _wrong(each: Round, event: Event, is_early: bool) -> list[str]:
     job, wrong = each.job, []
     text = job.err.decode()
     statuses = {event.status, 128 - event.status} if is_early and event.status > 128 else {event.status}
+    if is_early and "Fatal Python error: init_import_site" in text:
+        statuses = {1}  # Ctrl-C while the interpreter was starting, before any code of the launcher
     if job.status not in statuses:
         wrong.append(f"the status is not {statuses}")
     says = [

@@ -51,6 +51,30 @@ class alignas(kCacheLine) SequenceNumber {
     value_.store(sequence);
   }
   bool has_reached(std::uint64_t sequence) const noexcept { return value_.load() >= sequence; }
+  std::uint64_t value() const noexcept { return value_.load(); }
+
+ private:
+  std::atomic<std::uint64_t> value_{0};
+};
+
+// The last call that one rank of any process has claimed, to report it. relaxed: it orders nothing.
+class alignas(kCacheLine) ClaimedSequence {
+ public:
+  // True for one caller for each call; calls are claimed in order.
+  bool claim(std::uint64_t sequence) noexcept {
+    std::uint64_t last = last_.load(std::memory_order_relaxed);
+    return last < sequence && last_.compare_exchange_strong(last, sequence, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<std::uint64_t> last_{0};
+};
+
+// A number that its owner sets and others read, for messages. relaxed: it orders nothing.
+class PlainNumber {
+ public:
+  void set(std::uint64_t value) noexcept { value_.store(value, std::memory_order_relaxed); }
+  std::uint64_t value() const noexcept { return value_.load(std::memory_order_relaxed); }
 
  private:
   std::atomic<std::uint64_t> value_{0};

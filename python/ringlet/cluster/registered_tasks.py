@@ -16,15 +16,13 @@ from ringlet.cluster.task_pool import Tasks
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError
 from ringlet.ipc import Channel
 from ringlet.ipc.deadline import Deadline
+from ringlet.observe.stall_reports import stall_seconds
 from ringlet.rendezvous.handshake import held_by
 from ringlet.rendezvous.rendezvous_errors import how_it_left
 
 __all__ = ["RegisteredTasks", "start_tasks"]
 
 _log = logging.getLogger(__name__)
-
-# Time after which a warning names the tasks that the coordinator waits for.
-_SLOW_SECONDS = 30.0
 
 
 def start_tasks(resolver: ClusterResolver, timeout_seconds: float) -> Tasks:
@@ -126,7 +124,7 @@ class _Registrations:
 
     def wait_for(self, ranks: set[int], deadline: Deadline) -> None:
         """Wait for registrations of all these ranks, and make them current."""
-        silence = Deadline.after(_SLOW_SECONDS)
+        silence = Deadline.after(stall_seconds())
         with self._changed:
             while not self._is_closed and ranks - self._arrived.keys():
                 if deadline.is_over():

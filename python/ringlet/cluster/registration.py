@@ -30,6 +30,7 @@ from ringlet.errors import DeadlineExceededError, FailedPreconditionError
 from ringlet.ipc import LocalChannel
 from ringlet.ipc.deadline import Deadline
 from ringlet.ipc.unix_sockets import close_in_children, credentials, open_pidfd, pair
+from ringlet.observe.stall_reports import stall_seconds
 from ringlet.rendezvous.handshake import Handshake
 from ringlet.rendezvous.job_key import listed
 from ringlet.rendezvous.listener import ConnectedProcess, Listener, listen, refuse
@@ -40,8 +41,6 @@ __all__ = ["Registration", "RegistrationServer", "ServersJob", "Task", "register
 
 _log = logging.getLogger(__name__)
 
-# Time after which a server that waits for its coordinator logs a warning.
-_SLOW_SECONDS = 30.0
 _FIRST_PAUSE_SECONDS = 0.005
 _LONGEST_PAUSE_SECONDS = 0.1
 _ANSWER_SECONDS = 5.0  # for the reply of a listening coordinator
@@ -178,7 +177,7 @@ class RegistrationServer:
 def register(job: ServersJob, task: Task, deadline: Deadline) -> LocalChannel:
     """Wait for the coordinator of a cluster, and register with it as a task."""
     handshake = Handshake.of_this_process(job, [job.rank_of(task)])
-    pause, silence = _FIRST_PAUSE_SECONDS, Deadline.after(_SLOW_SECONDS)
+    pause, silence = _FIRST_PAUSE_SECONDS, Deadline.after(stall_seconds())
     while True:
         channel = _try(job, handshake, deadline.left(_ANSWER_SECONDS))
         if channel is not None:

@@ -14,6 +14,7 @@ from ringlet.collectives.op import Op
 from ringlet.collectives.single_controller import all_reduce_all, plan_all_reduce_all
 from ringlet.collectives.timeouts import resolve_timeout
 from ringlet.errors import CollectiveAborted, InvalidArgumentError
+from ringlet.observe.stall_reports import report_stalls
 
 __all__ = ["Group"]
 
@@ -67,7 +68,7 @@ class Group:
         if number < 0:
             raise InvalidArgumentError(f"epoch is {number}: expected a non-negative number.")
         seconds = resolve_timeout(timeout_seconds)
-        self._core = _core.Group(count, seconds, number)
+        self._core = _core.Group(count, seconds, number, stall_seconds=report_stalls())
         self._inboxes = ThreadInboxes(count, seconds)
         self.num_ranks = count
 

@@ -24,6 +24,7 @@ from ringlet.errors import (
     InvalidArgumentError,
     WorkerLostError,
 )
+from ringlet.observe.stall_reports import stall_seconds
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -52,7 +53,7 @@ class MessageWork(Work[T]):
     (array([1, 2]), 0)
     """
 
-    __slots__ = ("_deadline", "_group", "_inboxes", "_received", "_withdraw")
+    __slots__ = ("_deadline", "_group", "_inboxes", "_rank", "_received", "_withdraw")
 
     def __init__(
         self,
@@ -64,7 +65,7 @@ class MessageWork(Work[T]):
     ) -> None:
         super().__init__(name, future)
         assert member._inboxes is not None
-        self._group, self._inboxes = member._core.group, member._inboxes
+        self._rank, self._group, self._inboxes = member.rank, member._core.group, member._inboxes
         self._deadline = time.monotonic() + self._inboxes.seconds
         self._received = received
         self._withdraw = withdraw  # ends a receive without a message, and returns whether it did
@@ -78,6 +79,8 @@ class MessageWork(Work[T]):
 
     def _is_done_after(self, seconds: float) -> bool:
         until = min(time.monotonic() + seconds, self._deadline)
+        limit = stall_seconds()
+        reported_at = time.monotonic() + limit
         while not super()._is_done_after(min(max(until - time.monotonic(), 0), _POLL_SECONDS)):
             if (failure := self._group.failure) is not None:
                 self._end(self._inboxes.failure(failure))
@@ -90,6 +93,9 @@ class MessageWork(Work[T]):
                 )
             elif time.monotonic() >= until:
                 return False
+            elif time.monotonic() >= reported_at:
+                reported_at = math.inf
+                self._group.report_stall(f"{self._name}, of rank {self._rank}, has waited {limit:g} s.", self._rank)
         return True
 
     def _end(self, error: Exception) -> None:

@@ -21,6 +21,7 @@ from ringlet.collectives.process_messages import ProcessInbox
 from ringlet.collectives.timeouts import resolve_timeout
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 from ringlet.ipc.deadline import Deadline
+from ringlet.observe.stall_reports import report_stalls
 from ringlet.rendezvous.connected_group import ConnectedGroup
 from ringlet.rendezvous.job_key import MOST_PROCESSES, Job
 from ringlet.rendezvous.rendezvous import rendezvous
@@ -115,7 +116,9 @@ def init_process_group(
     count, mine = _selection(rank, num_ranks, ranks, os.environ)
     seconds = resolve_timeout(timeout_seconds)
     if len(mine) == count:
-        hold = _ProcessShare(_core.Group(count, seconds, 0), None, ThreadInboxes(count, seconds))
+        hold = _ProcessShare(
+            _core.Group(count, seconds, 0, stall_seconds=report_stalls()), None, ThreadInboxes(count, seconds)
+        )
         members = [Member(hold.group.member(number), hold, hold.inboxes) for number in mine]
     else:
         members = join_job(Job(as_text(name or ""), job_id(os.environ), count), mine, seconds)
@@ -168,7 +171,9 @@ def _join(connected: ConnectedGroup, num_ranks: int, deadline: Deadline) -> _Pro
         epoch = int.from_bytes(connected.token[:7], "little")
         left = max(deadline.left(math.inf), _LAST_MOMENT_SECONDS)
         return _ProcessShare(
-            _core.Group(num_ranks, deadline.seconds, epoch, world, seconds_left=left), connected, inbox
+            _core.Group(num_ranks, deadline.seconds, epoch, world, seconds_left=left, stall_seconds=report_stalls()),
+            connected,
+            inbox,
         )
     except BaseException:
         if inbox is not None:

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from ringlet import _core
 from ringlet.cluster import Tasks
 from ringlet.collectives.timeouts import default_timeout_seconds
 from ringlet.coordinator.argument_codec import Payload
@@ -24,6 +25,7 @@ from ringlet.coordinator.worker_connection import WorkerConnection
 from ringlet.errors import CancelledError, DeadlineExceededError, FailedPreconditionError, WorkerLostError
 from ringlet.ipc import Channel, ChannelClosed
 from ringlet.ipc.unix_sockets import pair
+from ringlet.observe.stall_reports import stall_seconds
 
 __all__ = ["Dispatcher"]
 
@@ -72,6 +74,7 @@ class Dispatcher:
         self._descriptors: dict[WorkerConnection, int] = {}
         self._num_given_up = 0
         self._timeout_seconds = default_timeout_seconds()
+        self._stall_seconds = stall_seconds()
         self._ask_seconds = min(_ASK_SECONDS, self._timeout_seconds / _LEAST_ASKS)
         self._final_error: BaseException = CancelledError(CANCELLED)  # used by leave()
         self._thread = threading.Thread(target=self._run, name="ringlet-coordinator", daemon=True)
@@ -189,7 +192,8 @@ class Dispatcher:
                 connection.recall(now)
             if self._queue.is_cancelling:
                 connection.cancel()
-            connection.log_if_slow(now)
+            if connection.is_slow(now, self._stall_seconds):
+                connection.report(now, _core.is_stopped(self._tasks.pid_of("worker", connection.index)))
             if now - connection.asked_at >= self._ask_seconds and connection.channel is not None:
                 if connection.num_unanswered * self._ask_seconds >= self._timeout_seconds:
                     self._lose(connection, f"has not answered for {self._timeout_seconds:g} s")

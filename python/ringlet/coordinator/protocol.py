@@ -1,8 +1,8 @@
 """Protocol between a coordinator and its workers: batches of commands, and batches of replies.
 
 An item has a kind, the number of its subject, a content, and its buffers and descriptors. Workers execute commands in
-order, except RECALL and CANCEL, which take effect at once. The answer to RECALL doubles as a heartbeat, because it is
-sent even while a function runs.
+order, except RECALL, CANCEL and DESCRIBE, which take effect at once. The answer to RECALL doubles as a heartbeat,
+because it is sent even while a function runs.
 
     to a worker                                         from a worker
     DEFINE   function, (its digest, pickle) + buffers   RESULT    call, (seconds, pickle) + buffers
@@ -15,6 +15,7 @@ sent even while a function runs.
     ENTER    -, pickle of the strategy
     RECALL   -, answered by RETURNED                    READY     -
     CANCEL   -, calls to cancel                         CANCELLED call, which has ended early
+    DESCRIBE -, answered by DESCRIBED                   DESCRIBED -, the lines that its function executes
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class Command(enum.IntEnum):
     ENTER = 7
     RECALL = 8
     CANCEL = 9
+    DESCRIBE = 10
 
 
 class Reply(enum.IntEnum):
@@ -64,6 +66,7 @@ class Reply(enum.IntEnum):
     RETURNED = 6
     READY = 7
     CANCELLED = 8
+    DESCRIBED = 9
 
 
 class Item(NamedTuple):

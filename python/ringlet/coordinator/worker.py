@@ -25,6 +25,7 @@ from ringlet.ipc import Channel, ChannelClosed, pack, unpack
 from ringlet.ipc.pickle_codec import Unsendable
 from ringlet.ipc.pickle_diagnostics import named
 from ringlet.ipc.remote_exception import Failure, failure_of
+from ringlet.observe.stacks import rank_stacks
 from ringlet.values import Variable
 from ringlet.values.variables.sharded_variable import ShardedVariable
 from ringlet.values.variables.table_variable import attach_table, forget_tables
@@ -61,6 +62,7 @@ class Worker:
         self._variables: set[int] = set()
         self._unusable: dict[int, Exception] = {}  # the reason why a variable cannot be used on this worker
         self._running: int | None = None  # the running call
+        self._thread_id = 0  # of the thread that runs functions
         self._cancelled: frozenset[int] = frozenset()  # calls that end at the next check
         self._scope = contextlib.ExitStack()
         self._do = {
@@ -147,6 +149,10 @@ class Worker:
             self._give_back()
         elif item.kind == Command.CANCEL:
             self._cancelled = frozenset(item.content)
+        elif item.kind == Command.DESCRIBE:
+            with self._lock:
+                self._reports.add(Reply.DESCRIBED, None, rank_stacks([(self._index, self._thread_id, True)])[0])
+            self._send_reports()
         else:
             if item.kind == Command.CALL:
                 self._waiting[item.number] = True

@@ -29,8 +29,6 @@ _BATCH_SECONDS = 0.004
 _MOST_IN_FLIGHT = 256
 # Closures queued behind one that takes longer than expected are recalled after this time.
 _STUCK_SECONDS = 0.02
-# Time after which a warning names the running function.
-_SLOW_SECONDS = 30.0
 
 
 class WorkerConnection:
@@ -51,7 +49,7 @@ class WorkerConnection:
     def _forget(self) -> None:
         self.in_flight.clear()
         self._batch = Batch()
-        self._is_recalled = self._is_slow = self._is_cancelled = False
+        self._is_recalled = self._is_reported = self._is_cancelled = False
         self._expected: dict[int, float] = {}  # estimated seconds of each closure in flight
         self._expected_seconds = 0.0
         self._requests: dict[int, list[RemoteValue]] = collections.defaultdict(list)
@@ -155,12 +153,17 @@ class WorkerConnection:
         """Return whether closures wait behind one that takes longer than expected."""
         return len(self.in_flight) > 1 and not self._is_recalled and now - self.replied_at > _STUCK_SECONDS
 
-    def log_if_slow(self, now: float) -> None:
-        """Log the running function, once, if it has been running for very long."""
-        if self.in_flight and not self._is_slow and now - self.replied_at > _SLOW_SECONDS:
-            self._is_slow = True
-            running = next(iter(self.in_flight.values()))
-            _log.warning("%s has run %s for %.0f s", self.name, running.function.name, now - self.replied_at)
+    def is_slow(self, now: float, limit: float) -> bool:
+        """Return whether a function has been running for longer than `limit`, which was not reported."""
+        return bool(self.in_flight) and not self._is_reported and now - self.replied_at > limit
+
+    def report(self, now: float, is_stopped: bool) -> None:
+        """Log the running function, and request the lines that it executes."""
+        self._is_reported = True
+        running = next(iter(self.in_flight.values()))
+        state = ", and is stopped, by a signal or a debugger" if is_stopped else ""
+        _log.warning("%s has run %s for %.0f s%s", self.name, running.function.name, now - self.replied_at, state)
+        self._batch.add(Command.DESCRIBE)
 
     def ask(self, now: float, timeout_seconds: float) -> None:
         """Send a heartbeat request, which is answered even while a function runs."""
@@ -273,8 +276,11 @@ class WorkerConnection:
             returned = [self._take_in_flight(number, None) for number in item.content]
             self._queue.put_back(closure for closure in returned if closure is not None)
             return 0
+        if item.kind == Reply.DESCRIBED:
+            _log.warning("%s%s", self.name, item.content)
+            return 0
         self.replied_at = self.asked_at
-        self._is_slow = False
+        self._is_reported = False
         if item.kind in (Reply.RESULT, Reply.CANCELLED):
             return self._handle_result(item)
         if item.kind == Reply.FAILURE:

@@ -157,7 +157,7 @@ def test_a_parameter_server_that_does_not_answer_is_named_and_its_late_reply_is_
 
 
 def test_a_parameter_server_that_takes_long_to_answer_is_named(monkeypatch, caplog):
-    monkeypatch.setattr(parameter_server_client, "_SLOW_SECONDS", 0.05)
+    monkeypatch.setenv("RINGLET_STALL_SECONDS", "0.05")
     monkeypatch.setenv("RINGLET_TIMEOUT_SECONDS", "0.1")
     tasks = LateTasks()
     with pytest.raises(DeadlineExceededError):

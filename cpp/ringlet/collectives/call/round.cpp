@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <new>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "ringlet/collectives/group/message_text.hpp"
+#include "ringlet/collectives/group/thread_reports.hpp"
 #include "ringlet/collectives/transport/world.hpp"
 #include "ringlet/core/error.hpp"
 #include "ringlet/sync/process/fork.hpp"
@@ -48,6 +50,7 @@ Round::Round(Group& group, int rank, sync::Poll* poll)
     throw core::ArgumentError("rank " + std::to_string(rank) +
                               " is inside a call on another thread. Drive each rank by one thread at a time.");
   }
+  if (ThreadReports* const reports = thread_reports()) mine().thread.set(reports->this_thread());
   sequence_ = mine().sequence + 1;  // valid once published: a call that throws before that did not take place
   set_ = sequence_ % kSets;
   queue_of(rank).reset();
@@ -118,7 +121,7 @@ void Round::await_others(Purpose purpose) {
   if (all_have_arrived()) {
     (*group_.control_)->event.notify();
   } else {
-    const bool in_time = wait_for(group_.options_.timeout, [this] { return all_have_arrived() || is_hopeless(); });
+    const bool in_time = wait_for_ranks([this] { return all_have_arrived() || is_hopeless(); });
     if (!all_have_arrived()) give_up(!in_time);
   }
   compare();
@@ -136,7 +139,7 @@ void Round::await_others_for_work(Staging staging) {
     goes = !control.has_leavers.is_set() || control.gates[set_].propose_to_go(sequence_);
     if (!goes) give_up(false);
   } else {
-    const bool in_time = wait_for(group_.options_.timeout, [this] { return all_have_arrived() || is_hopeless(); });
+    const bool in_time = wait_for_ranks([this] { return all_have_arrived() || is_hopeless(); });
     goes = all_have_arrived() && !interruption_.has_come() && !is_hopeless() && !control.has_leavers.is_set();
     if (!goes && propose_to_leave()) give_up(!in_time);
   }
@@ -239,10 +242,12 @@ void Round::compare() {
   if (matches) return;
   bool is_one_series = true;
   for (int rank = 0; rank < num_ranks(); ++rank) is_one_series &= call_of(rank).series == call().series;
-  std::vector<std::string> calls;
+  std::vector<std::string> calls = call_sites();
   for (int rank = 0; rank < num_ranks(); ++rank) {
     const Call& other = call_of(rank);
-    calls.push_back(other.describe() + (is_one_series ? "" : place_in_series(other.series, sequence_)));
+    std::string& text = calls[static_cast<std::size_t>(rank)];
+    text = other.describe() + (is_one_series ? "" : place_in_series(other.series, sequence_)) +
+           (text.empty() ? "" : ", " + text);
   }
   raise_interruption();
   group_.fail(Group::Cause::kMismatch,
@@ -250,6 +255,24 @@ void Round::compare() {
                   "):" + ranks_and_texts(calls) +
                   "\nMake the same calls in the same order, with equal shapes and dtypes, on every rank.");
   group_.raise_failure();
+}
+
+// The place of this call in the program of each rank: every rank publishes its own. Empty for a rank without one.
+std::vector<std::string> Round::call_sites() {
+  std::vector<std::string> sites(static_cast<std::size_t>(num_ranks()));
+  if (thread_reports() == nullptr) return sites;
+  own_board().call_site.set(thread_reports()->call_site());
+  own_board().located.publish(sequence_);
+  sync::Event& event = (*group_.control_)->event;
+  event.notify();
+  const auto has_located = [&](const RankBoard& board) { return board.located.has_reached(sequence_); };
+  const auto boards = group_.control_->boards();
+  (void)sync::wait_until(event, group_.patience_, kSiteLimit, nullptr,
+                         [&] { return group_.has_failed() || std::ranges::all_of(boards, has_located); });
+  for (int rank = 0; rank < num_ranks(); ++rank) {
+    if (has_located(board_of(rank))) sites[static_cast<std::size_t>(rank)] = board_of(rank).call_site.get();
+  }
+  return sites;
 }
 
 void Round::wait_for_readers() {
@@ -268,17 +291,38 @@ void Round::refuse(const std::string& problem) {
   group_.raise_failure();
 }
 
-void Round::fail_late_work() {
+// The ranks that keep a call from ending, for messages: stopped ones, if there are any.
+std::string Round::late_ranks() const {
   std::string stopped;
   for (int rank = 0; rank < num_ranks(); ++rank) {
     const std::string process = process_text(rank);
     if (!process.ends_with(kStopped)) continue;
     stopped += (stopped.empty() ? "rank " : ", rank ") + std::to_string(rank) + " (" + process + ")";
   }
+  return (stopped.empty() ? "other ranks" : stopped) + " to finish their part of it";
+}
+
+void Round::fail_late_work() {
   group_.fail(Group::Cause::kDeadline, name_of_call() + " waited " + seconds_text(group_.options_.timeout) + " for " +
-                                           (stopped.empty() ? "other ranks" : stopped) +
-                                           " to finish their part of it. Find out what they do, or " +
+                                           late_ranks() + ". Find out what they do, or " +
                                            "allow more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS.");
+}
+
+// Never raises: a report that cannot be made must not end the call.
+void Round::report_stall() noexcept {
+  try {
+    Control& control = **group_.control_;
+    if (interruption_.has_come() || is_hopeless() || !control.stalled.claim(sequence_)) return;
+    std::vector<bool> is_missing;
+    for (const RankBoard& board : group_.control_->boards()) {
+      is_missing.push_back(!board.slots[set_].has_arrived(sequence_));
+    }
+    const bool is_in_work = std::ranges::none_of(is_missing, std::identity());
+    group_.report_stall(name_of_call() + " has waited " + seconds_text(group_.options_.stall) + " for " +
+                            (is_in_work ? late_ranks() : missing_ranks()) + ".",
+                        is_missing);
+  } catch (const std::exception&) {
+  }
 }
 
 // Between processes, the pid of a rank in another process, and whether it is stopped; else an empty text.

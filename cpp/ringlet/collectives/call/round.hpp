@@ -182,6 +182,7 @@ class Round {
   void await_others_for_work(Staging staging);
   bool propose_to_leave();  // false if the call takes place nevertheless
   void compare();
+  std::vector<std::string> call_sites();
   bool is_finished(std::size_t chunks) const noexcept;
   void finish_work(std::size_t finished, std::size_t num_chunks);
   // Publishes that this rank has read other ranks' private buffers, and waits until all ranks have.
@@ -189,6 +190,7 @@ class Round {
   [[noreturn]] void give_up(bool timed_out);
   std::string name_of_call() const;
   std::string missing_ranks() const;
+  std::string late_ranks() const;
   std::string process_text(int rank) const;
   RankBoard& own_board() const noexcept { return group_.control_->board(rank_); }
 
@@ -254,6 +256,15 @@ class Round {
       return true;
     }
   }
+  // The same with the group's time-out; a long wait is reported.
+  template <class Ready>
+  bool wait_for_ranks(Ready&& is_ready) {
+    const Options& options = group_.options_;
+    if (options.stall >= options.timeout) return wait_for(options.timeout, is_ready);
+    if (wait_for(options.stall, is_ready)) return true;
+    report_stall();
+    return wait_for(options.timeout == sync::kForever ? sync::kForever : options.timeout - options.stall, is_ready);
+  }
 
   // Waits for an event that is certain among threads, because all ranks are in the call. A process, however, may end or
   // be stopped in the middle of it; then the other ranks leave the call together, so that none reuses memory that
@@ -264,9 +275,9 @@ class Round {
       sync::wait_until((*group_.control_)->event, group_.patience_, sync::kForever, nullptr, is_ready);
       return;
     }
+    const auto is_over = [&] { return is_ready() || group_.has_failed(); };
     // A rank that has been interrupted waits only briefly.
-    const auto limit = interruption_.has_come() ? kShortWait : group_.options_.timeout;
-    const bool in_time = wait_for(limit, [&] { return is_ready() || group_.has_failed(); });
+    const bool in_time = interruption_.has_come() ? wait_for(kShortWait, is_over) : wait_for_ranks(is_over);
     if (is_ready()) return;
     if (interruption_.has_come()) {
       fail_interrupted();
@@ -280,6 +291,7 @@ class Round {
   void fail_interrupted();
   void fail_without_memory() noexcept;
   void fail_late_work();
+  void report_stall() noexcept;
 
   // Prevents a rank from reusing its memory while another rank still works on it. Does not wait for stopped ranks,
   // because a stop may be indefinite.
@@ -304,6 +316,8 @@ class Round {
   // overloaded.
   static constexpr sync::Clock::duration kShortWait = std::chrono::milliseconds(100);
   static constexpr sync::Clock::duration kLeavingLimit = std::chrono::seconds(5);
+  // For the other ranks of a mismatch to state their places in the program.
+  static constexpr sync::Clock::duration kSiteLimit = std::chrono::milliseconds(300);
 
   Group& group_;
   int rank_;

@@ -17,10 +17,14 @@ std::size_t notes_end(int num_ranks, int num_processes) {
   return boards_end(num_ranks) + static_cast<std::size_t>(num_processes) * sizeof(FailureNote);
 }
 
+std::size_t stacks_end(int num_ranks, int num_processes) {
+  return notes_end(num_ranks, num_processes) + static_cast<std::size_t>(num_processes) * sizeof(StackNote);
+}
+
 }  // namespace
 
 std::size_t ControlBlock::bytes_for(int num_ranks, int num_processes) {
-  const std::size_t end = notes_end(num_ranks, num_processes);
+  const std::size_t end = stacks_end(num_ranks, num_processes);
   return num_processes == 0 ? end : end + static_cast<std::size_t>(num_ranks) * kSets * sizeof(RecordArea);
 }
 
@@ -28,12 +32,16 @@ ControlBlock::ControlBlock(std::byte* memory, int num_ranks, int num_processes)
     : control_(reinterpret_cast<Control*>(memory)),
       boards_(reinterpret_cast<RankBoard*>(memory + sizeof(Control))),
       notes_(reinterpret_cast<FailureNote*>(memory + boards_end(num_ranks))),
-      records_(reinterpret_cast<RecordArea*>(memory + notes_end(num_ranks, num_processes))) {}
+      stacks_(reinterpret_cast<StackNote*>(memory + notes_end(num_ranks, num_processes))),
+      records_(reinterpret_cast<RecordArea*>(memory + stacks_end(num_ranks, num_processes))) {}
 
 ControlBlock ControlBlock::make(std::byte* memory, int num_ranks, int num_processes) {
   const ControlBlock block(memory, num_ranks, num_processes);
   for (int rank = 0; rank < num_ranks; ++rank) new (&block.board(rank)) RankBoard;
-  for (int process = 0; process < num_processes; ++process) new (&block.note(process)) FailureNote;
+  for (int process = 0; process < num_processes; ++process) {
+    new (&block.note(process)) FailureNote;
+    new (&block.stacks(process)) StackNote;
+  }
   new (memory) Control;
   block->size_bytes = bytes_for(num_ranks, num_processes);
   block->num_ranks = num_ranks;

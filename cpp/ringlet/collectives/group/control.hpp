@@ -32,6 +32,8 @@ struct alignas(sync::kCacheLine) RankBoard {
   sync::SequenceNumber read_seq;  // the last call in which it has read the private buffers of others
   sync::SequenceNumber left_seq;  // the last call whose buffers it no longer works on: see Round::wait_to_the_end
   sync::SequenceNumber over;      // the last call whose memory it no longer accesses: see Group::retire
+  sync::SequenceNumber located;   // the last call of which `call_site` is the place in the program
+  FixedText<184> call_site;
   sync::Flag has_departed;
   FixedText<184> departure;  // the reason; written before has_departed is set
 };
@@ -41,6 +43,14 @@ struct FailureNote {
   FixedText<3832> text;
   FixedText<248> reason;  // how a process ended
 };
+
+// What the ranks of a process do, which it writes when another process asks for it.
+struct StackNote {
+  FixedText<8120> texts;         // one for each of its ranks, separated by kStackSeparator
+  sync::SequenceNumber answers;  // how many times it has answered
+  sync::PlainNumber signal;      // that makes it print its stacks: see ThreadReports; 0 for none
+};
+inline constexpr char kStackSeparator = '\x1e';
 
 // The record of a call for ranks of other processes: see call_record.hpp.
 using RecordArea = std::array<std::uint64_t, 1024>;
@@ -57,11 +67,12 @@ struct alignas(sync::kCacheLine) Control {
   sync::Flag has_leavers;  // a rank intends to leave a call: see Gate
   sync::Flag has_departures;
   sync::FailureWord failure;
+  sync::ClaimedSequence stalled;  // the last call of which a stall was reported
 };
 static_assert(std::is_trivially_destructible_v<Control> && std::is_trivially_destructible_v<RankBoard>);
 
-// The block: Control, a RankBoard for each rank; between processes also a FailureNote for each process and kSets
-// RecordAreas for each rank.
+// The block: Control, a RankBoard for each rank; between processes also a FailureNote and a StackNote for each
+// process and kSets RecordAreas for each rank.
 class ControlBlock {
  public:
   ControlBlock() = default;
@@ -78,6 +89,7 @@ class ControlBlock {
   RankBoard& board(int rank) const noexcept { return boards_[rank]; }
   std::span<RankBoard> boards() const noexcept { return {boards_, static_cast<std::size_t>(control_->num_ranks)}; }
   FailureNote& note(int process) const noexcept { return notes_[process]; }
+  StackNote& stacks(int process) const noexcept { return stacks_[process]; }
   RecordArea& record(int rank, std::size_t set) const noexcept {
     return records_[static_cast<std::size_t>(rank) * kSets + set];
   }
@@ -88,6 +100,7 @@ class ControlBlock {
   Control* control_ = nullptr;
   RankBoard* boards_ = nullptr;
   FailureNote* notes_ = nullptr;
+  StackNote* stacks_ = nullptr;
   RecordArea* records_ = nullptr;
 };
 

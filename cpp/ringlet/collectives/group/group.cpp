@@ -9,6 +9,7 @@
 #include "ringlet/collectives/group/message_text.hpp"
 #include "ringlet/collectives/group/rank_state.hpp"
 #include "ringlet/collectives/group/subgroups.hpp"
+#include "ringlet/collectives/group/thread_reports.hpp"
 #include "ringlet/collectives/transport/world.hpp"
 #include "ringlet/core/error.hpp"
 #include "ringlet/kernels/kernels.hpp"
@@ -108,6 +109,9 @@ void Group::make_states() {
     if (world_ != nullptr) state->remote_calls.resize(ranks);
     states_[static_cast<std::size_t>(rank)] = std::move(state);
     ++num_ranks_here_;
+  }
+  if (world_ != nullptr && thread_reports() != nullptr) {
+    control_->stacks(world_->index()).signal.set(static_cast<std::uint64_t>(thread_reports()->stack_signal()));
   }
   std::vector<bool> has_rank(world_ == nullptr ? 0 : static_cast<std::size_t>(world_->num_processes()));
   for (const int process : process_of_) {

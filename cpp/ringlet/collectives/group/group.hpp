@@ -23,11 +23,13 @@ class ControlBlock;
 class Member;
 class BufferName;
 class World;
+struct RankThread;
 struct RemoteCall;
 struct RankState;
 
 struct Options {
   sync::Clock::duration timeout = sync::kForever;    // how long a rank waits for the others to arrive
+  sync::Clock::duration stall = sync::kForever;      // how long a rank waits before it reports the stall
   std::optional<sync::Clock::duration> remaining{};  // the part of it that is left for making the group; default: all
   std::uint64_t epoch = 0;                           // distinguishes the successive groups of a strategy
   bool from_interpreter = false;                     // the ranks are Python threads, which must not spin
@@ -61,6 +63,8 @@ class Group {
   // group has already failed.
   void abort(std::string_view reason);
   std::optional<std::string> failure() const;
+  // Logs a text about a wait, and what every rank executes.
+  void report_stall(const std::string& waiting, const std::vector<bool>& is_missing);
 
  private:
   friend class Member;
@@ -101,6 +105,11 @@ class Group {
   bool lose(int process, const std::string& reason) noexcept;
   void follow_parent() noexcept;
   void forget(const Group& parent) noexcept;
+
+  // For reports of stalls: see stall.cpp.
+  std::vector<RankThread> threads_here() const;
+  void answer(const std::vector<std::string>& stacks) noexcept;  // between processes: to a request
+  std::vector<std::string> all_stacks();
 
   // Between processes: keeps memory that other ranks may still read or write until they no longer access it.
   void retire() noexcept;

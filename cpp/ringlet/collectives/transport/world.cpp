@@ -6,11 +6,13 @@
 #include <functional>
 #include <span>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "ringlet/collectives/group/fixed_text.hpp"
 #include "ringlet/collectives/group/group.hpp"
 #include "ringlet/collectives/group/message_text.hpp"
+#include "ringlet/collectives/group/thread_reports.hpp"
 #include "ringlet/core/error.hpp"
 #include "ringlet/sync/process/fork.hpp"
 
@@ -146,6 +148,9 @@ void World::handle(int process, ReceivedMessage received) {
     case Subject::kLeave:
       sender.farewell.assign(reinterpret_cast<const char*>(received.message.bytes.data()), received.message.number);
       break;
+    case Subject::kStacks:
+      answer_about_stacks();
+      break;
   }
 }
 
@@ -252,17 +257,17 @@ void World::remove(Group& group) noexcept {
   for (Group* const other : groups_) other->forget(group);
 }
 
-void World::spread_failure() noexcept {
+void World::notify_all(Subject subject) noexcept {
   Message message;
-  message.subject = Subject::kLook;
+  message.subject = subject;
   for (int process = 0; process < num_processes(); ++process) {
-    if (is_other(process)) tell_to_look(process, message);
+    if (is_other(process)) notify(process, message);
   }
 }
 
 // A full socket holds unread messages, and its reader checks the groups after reading them. A process that cannot
 // receive anything checks them when the connection ends.
-void World::tell_to_look(int process, const Message& message) noexcept {
+void World::notify(int process, const Message& message) noexcept {
   const std::scoped_lock lock(messages_mutex_);
   const MessageSocket& message_socket = peer(process).message_socket;
   try {
@@ -272,13 +277,40 @@ void World::tell_to_look(int process, const Message& message) noexcept {
   }
 }
 
+// On a thread of its own, since the interpreter lock may not be available for a long time.
+void World::answer_about_stacks() noexcept {
+  if (thread_reports() == nullptr) return;
+  try {
+    std::thread([world = weak_from_this()] {
+      if (const std::shared_ptr<World> living = world.lock()) living->describe_ranks();
+    }).detach();
+  } catch (const std::system_error&) {  // no thread left: the other process reports that this one does not answer
+  }
+}
+
+// The interpreter lock may be held by a thread that waits for groups_mutex_.
+void World::describe_ranks() noexcept {
+  std::vector<std::pair<const Group*, std::vector<RankThread>>> asked;
+  {
+    const std::scoped_lock lock(groups_mutex_);
+    for (const Group* const group : groups_) asked.emplace_back(group, group->threads_here());
+  }
+  for (const auto& [described, threads] : asked) {
+    const std::vector<std::string> stacks = thread_reports()->stacks(threads);
+    const std::scoped_lock lock(groups_mutex_);
+    for (Group* const group : groups_) {
+      if (group == described) group->answer(stacks);
+    }
+  }
+}
+
 void World::leave(std::string_view reason) noexcept {
   Message message;
   message.subject = Subject::kLeave;
   const std::span<char> text(reinterpret_cast<char*>(message.bytes.data()), message.bytes.size());
   message.number = static_cast<std::uint32_t>(shorten(reason, text));
   for (int process = 0; process < num_processes(); ++process) {
-    if (is_other(process)) tell_to_look(process, message);
+    if (is_other(process)) notify(process, message);
   }
 }
 

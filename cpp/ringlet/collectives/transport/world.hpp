@@ -48,7 +48,7 @@ struct ProcessInfo {
   int pidfd = -1;      // the same; -1 if the system has no pidfds
 };
 
-class World {
+class World : public std::enable_shared_from_this<World> {
  public:
   using Clock = sync::Clock;
 
@@ -109,8 +109,10 @@ class World {
   void remove(Group& group) noexcept;
   // Fails each group whose parent has failed.
   void look() noexcept;
+  // Asks all other processes what their ranks execute: see Group::answer.
+  void ask_for_stacks() noexcept { notify_all(Subject::kStacks); }
   // Makes all processes check which groups have failed.
-  void spread_failure() noexcept;
+  void spread_failure() noexcept { notify_all(Subject::kLook); }
 
  private:
   struct Range {
@@ -142,7 +144,10 @@ class World {
   void wait_for_all(const JoinLimit& limit, sync::Poll* poll, Ready&& is_ready);
   void send_to_all(const Message& message, sync::Poll* poll, int descriptor = -1);
   void send(int process, const Message& message, sync::Poll* poll, int descriptor = -1);
-  void tell_to_look(int process, const Message& message) noexcept;
+  void notify(int process, const Message& message) noexcept;
+  void notify_all(Subject subject) noexcept;
+  void answer_about_stacks() noexcept;
+  void describe_ranks() noexcept;
   void send_segment(std::uint32_t segment, sync::Poll* poll);
   void receive_from(int process);
   void handle(int process, ReceivedMessage received);

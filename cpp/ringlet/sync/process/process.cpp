@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <csignal>
 #include <stdexcept>
 #include <utility>
 
@@ -15,7 +16,6 @@
 
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <cstdlib>
 #include <optional>
 #include <string_view>
@@ -37,6 +37,8 @@ int Descriptor::release() noexcept { return std::exchange(fd_, -1); }
 void Descriptor::close() noexcept {
   if (fd_ >= 0) ::close(release());
 }
+
+bool send_signal(int pid, int signal) noexcept { return ::kill(pid, signal) == 0; }
 
 #if defined(__linux__)
 

@@ -64,6 +64,9 @@ class LivingProcess {
 // report it.
 std::uint64_t pid_namespace() noexcept;
 
+// Sends a signal; false if the process has ended or belongs to another user.
+bool send_signal(int pid, int signal) noexcept;
+
 // Return whether a process is stopped by SIGSTOP or a debugger: it does nothing until it is continued.
 bool is_stopped(int pid);
 

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import json
 import logging
+import math
 import os
 import shlex
 import sys
@@ -23,6 +24,7 @@ from ringlet.collectives import Member
 from ringlet.collectives.process_group import MOST_RANKS, job_id, join_job
 from ringlet.errors import ClusterConfigError, FailedPreconditionError
 from ringlet.ipc.byte_framing import join_frames, split_frames
+from ringlet.observe.stall_reports import stall_seconds
 from ringlet.rendezvous.job_key import MOST_PROCESSES
 from ringlet.strategy.replica.watchdog import call_later
 
@@ -31,9 +33,6 @@ __all__ = ["Cluster", "join", "script_of_process"]
 _log = logging.getLogger(__name__)
 
 MIXED_VARIABLE = "RINGLET_MIXED_SCRIPTS"
-
-# Time after which a rendezvous logs that it is waiting.
-_SECONDS_BEFORE_LOG = 30.0
 
 
 @dataclass(frozen=True)
@@ -149,17 +148,19 @@ def _refuse_other_machines(cluster: Cluster) -> None:
 def _log_long_wait(cluster: Cluster, wait: Callable[[], Member]) -> Member:
     """Wait for the other workers, and log a warning if the wait is long."""
     is_done: list[bool] = []
+    seconds = stall_seconds()
 
     def log() -> None:
         if not is_done:
             _log.warning(
                 "%s has waited %g s for the other workers of its cluster; it continues once all %d are connected",
                 cluster.name,
-                _SECONDS_BEFORE_LOG,
+                seconds,
                 cluster.num_workers,
             )
 
-    call_later(_SECONDS_BEFORE_LOG, log)
+    if seconds < math.inf:
+        call_later(seconds, log)
     try:
         return wait()
     finally:

@@ -8,6 +8,7 @@ import contextlib
 import errno
 import itertools
 import logging
+import math
 import os
 import resource
 import select
@@ -24,6 +25,7 @@ from ringlet.errors import DeadlineExceededError, FailedPreconditionError, PSUna
 from ringlet.ipc import Channel, ChannelClosed, Message, pack, unpack
 from ringlet.ipc.deadline import Deadline
 from ringlet.ipc.remote_exception import exception_of
+from ringlet.observe.stall_reports import stall_seconds
 from ringlet.values.variables.table_storage import TableForm, TableStorage, new_table_key
 
 __all__ = ["ParameterServers", "servers_of"]
@@ -32,8 +34,6 @@ _log = logging.getLogger(__name__)
 
 # Free file descriptors for a new table: one in the message, one to keep, and some for other threads.
 _SPARE_FILES = 8
-# Time after which a missing reply is logged.
-_SLOW_SECONDS = 30.0
 
 
 class ParameterServers:
@@ -168,10 +168,11 @@ def _receive(channel: Channel, deadline: Deadline) -> Message:
                 f"{channel.peer} has not answered for {deadline}: check whether its process is stopped. Allow more "
                 "with RINGLET_TIMEOUT_SECONDS"
             )
-        if not poller.poll(deadline.left(_SLOW_SECONDS) * 1000) and not deadline.is_over():
-            _log.warning(
-                "%s has not answered for %g s: check whether its process is stopped", channel.peer, _SLOW_SECONDS
-            )
+        limit = stall_seconds()
+        seconds = deadline.left(limit)
+        is_late = not poller.poll(None if math.isinf(seconds) else seconds * 1000)
+        if is_late and not deadline.is_over():
+            _log.warning("%s has not answered for %g s: check whether its process is stopped", channel.peer, limit)
     return message
 
 

@@ -1,0 +1,1 @@
+"""Reports about running programs: what each rank waits for, and where."""

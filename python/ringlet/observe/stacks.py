@@ -1,0 +1,104 @@
+"""Places in the program that threads execute, without the frames inside Ringlet and the standard library's threads."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from types import FrameType
+
+__all__ = ["call_site", "rank_stacks"]
+
+_PACKAGE = __file__.rpartition("observe")[0]
+_STANDARD_LIBRARY = (os.__file__.removesuffix("os.py"), "<frozen ")
+_INSTALLED = os.path.join(_STANDARD_LIBRARY[0], "site-packages", "")
+_MOST_FRAMES = 8
+_MOST_THREADS = 4
+
+
+def call_site() -> str:
+    """Return the place of the innermost frame of this thread outside Ringlet, as ``in step (train.py:88)``.
+
+    In a thread that makes asynchronous calls, the place that the main thread executes.
+    """
+    frames, state = _frames(sys._getframe()), ""
+    if not frames:
+        frames = _frames(sys._current_frames().get(threading.main_thread().ident or 0))
+        state = "asynchronous; the program is now "
+    if not frames:
+        return ""
+    return f"{state}in {frames[0].f_code.co_name} ({_file(frames[0])}:{frames[0].f_lineno})"
+
+
+def rank_stacks(ranks: Sequence[tuple[int, int, bool]]) -> list[str]:
+    """Describe what the threads of ranks execute.
+
+    Parameters
+    ----------
+    ranks : sequence of (int, int, bool)
+        Of each rank of this process: its number, the thread that made its last call (0 for none), and whether it is in
+        a call.
+
+    Returns
+    -------
+    list of str
+        For each rank, in order, its innermost frames, one a line, each after a line break. The thread of another rank's
+        call is not the thread of a rank that is outside of a call. If the thread of a rank is unknown or executes only
+        Ringlet, the text has the frames of every thread that is not in a call.
+    """
+    frames = sys._current_frames()
+    frames.pop(threading.get_ident(), None)  # the thread of this report
+    stacks = {thread: found for thread, frame in frames.items() if (found := _frames(frame))}
+    calling = {thread for _, thread, is_in_call in ranks if is_in_call}
+    free = {thread: found for thread, found in stacks.items() if thread not in calling}
+    return [_text(_of_rank(stacks if is_in_call else free, thread, free)) for _, thread, is_in_call in ranks]
+
+
+def _of_rank(
+    stacks: dict[int, list[FrameType]], thread: int, free: dict[int, list[FrameType]]
+) -> dict[int, list[FrameType]]:
+    return {thread: stacks[thread]} if thread in stacks else free
+
+
+def _frames(frame: FrameType | None) -> list[FrameType]:
+    """Return the frames of a thread outside Ringlet, the innermost first; none if all are of the standard library."""
+    found, is_of_program = [], False
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith((_PACKAGE, threading.__file__)):
+            found.append(frame)
+            is_of_program |= not name.startswith(_STANDARD_LIBRARY) or name.startswith(_INSTALLED)
+        frame = frame.f_back
+    return found if is_of_program else []
+
+
+def _text(stacks: dict[int, list[FrameType]]) -> str:
+    if not stacks:
+        return ": idle"
+    if len(stacks) == 1:
+        return ":" + _lines(*stacks.values())
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    texts = [f"\n    in thread {names.get(thread, thread)}:{_lines(stacks[thread])}" for thread in sorted(stacks)]
+    return ": one of these threads" + "".join(texts[:_MOST_THREADS])
+
+
+def _lines(frames: list[FrameType]) -> str:
+    lines = [_line(frame) for frame in frames[:_MOST_FRAMES]]
+    if len(frames) > _MOST_FRAMES:
+        lines.append(f"and {len(frames) - _MOST_FRAMES} more frames")
+    return "".join(f"\n    {line}" for line in lines)
+
+
+def _line(frame: FrameType) -> str:
+    source = linecache.getline(frame.f_code.co_filename, frame.f_lineno, frame.f_globals).strip()
+    return f"{_file(frame)}:{frame.f_lineno} in {frame.f_code.co_name}" + (f": {source}" if source else "")
+
+
+def _file(frame: FrameType) -> str:
+    """Return the file of a frame, relative to the working directory if it is below it."""
+    try:
+        return frame.f_code.co_filename.removeprefix(os.path.join(os.getcwd(), ""))
+    except OSError:  # the working directory was deleted
+        return frame.f_code.co_filename

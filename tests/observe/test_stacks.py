@@ -1,0 +1,105 @@
+"""Which frames describe a rank: those of its own thread, and of other threads if that is unknown."""
+
+from __future__ import annotations
+
+import inspect
+import queue
+import sys
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from ringlet.observe.stacks import call_site, rank_stacks
+from tests.processes.harness import eventually
+
+
+@contextmanager
+def parked(*names):
+    """Threads that wait in `park`; their idents."""
+    release = threading.Event()
+
+    def park():
+        release.wait()
+
+    threads = [threading.Thread(target=park, name=name) for name in names]
+    for thread in threads:
+        thread.start()
+    idents = [thread.ident for thread in threads]
+    try:
+        assert eventually(lambda: all("release.wait" in text for text in rank_stacks([(0, t, True) for t in idents])))
+        yield idents
+    finally:
+        release.set()
+        for thread in threads:
+            thread.join()
+
+
+@pytest.fixture
+def alone(monkeypatch):
+    """No frames of the threads of other tests or of pytest's."""
+    others = {thread.ident for thread in threading.enumerate()}
+    frames = sys._current_frames
+    monkeypatch.setattr("sys._current_frames", lambda: {t: f for t, f in frames().items() if t not in others})
+
+
+def test_a_call_site_is_the_innermost_frame_outside_ringlet():
+    number = inspect.currentframe().f_lineno + 1
+    assert call_site().endswith(f"test_stacks.py:{number})")
+    assert call_site().startswith("in test_a_call_site_is_the_innermost_frame_outside_ringlet (")
+
+
+def test_each_rank_has_the_frames_of_its_thread(alone):
+    with parked("one", "two") as (one, two):
+        texts = rank_stacks([(0, one, True), (1, two, False)])
+    for text in texts:
+        assert text.startswith(":\n    ")
+        assert "test_stacks.py:" in text
+        assert "in park: release.wait()" in text
+        assert "threading.py" not in text
+
+
+def test_the_thread_of_another_ranks_call_does_not_describe_a_rank(alone):
+    with parked("caller", "elsewhere") as (caller, elsewhere):
+        _, text = rank_stacks([(0, caller, True), (1, caller, False)])
+        alone_text = rank_stacks([(0, caller, True)])[0]
+        assert text == rank_stacks([(2, elsewhere, True)])[0] == alone_text  # the only other thread
+
+
+def test_a_rank_without_a_thread_has_all_threads_that_are_not_in_a_call(alone):
+    with parked("caller", "loader", "saver") as (caller, _, _):
+        (_, text) = rank_stacks([(0, caller, True), (1, 0, False)])
+    assert text.startswith(": one of these threads\n    in thread ")
+    assert "in thread loader:\n" in text
+    assert "in thread saver:\n" in text
+    assert "caller" not in text
+
+
+def test_threads_of_the_standard_library_alone_describe_no_rank(alone):
+    release = threading.Event()
+    thread = threading.Thread(target=queue.SimpleQueue().get)
+    timer = threading.Timer(3600, release.set)
+    for each in (thread, timer):
+        each.daemon = True
+        each.start()
+    assert rank_stacks([(0, 0, False)]) == [": idle"]
+    timer.cancel()
+
+
+def test_a_rank_without_any_frames_is_idle(alone):
+    assert rank_stacks([(0, 0, False), (1, 12345, True)]) == [": idle", ": idle"]
+
+
+def test_long_stacks_are_shortened(alone):
+    release = threading.Event()
+
+    def descend(depth):
+        return descend(depth - 1) if depth else release.wait()
+
+    thread = threading.Thread(target=descend, args=(30,))
+    thread.start()
+    assert eventually(lambda: rank_stacks([(0, thread.ident, True)])[0].endswith("and 23 more frames"))
+    (text,) = rank_stacks([(0, thread.ident, True)])
+    release.set()
+    thread.join()
+    assert text.count("\n") == 9

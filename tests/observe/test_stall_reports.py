@@ -1,0 +1,253 @@
+"""Reports of stalls: once for each call, with the missing ranks and what every rank executes."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import ringlet
+from ringlet.collectives import Group
+from ringlet.errors import CollectiveMismatchError, DeadlineExceededError
+from ringlet.observe.stall_reports import stall_seconds
+from ringlet.testing import run_on_ranks
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("", 30.0), (" ", 30.0), ("2.5", 2.5), ("0", float("inf"))])
+def test_the_time_comes_from_the_environment(text, seconds):
+    assert stall_seconds({"RINGLET_STALL_SECONDS": text}) == seconds
+
+
+@pytest.mark.parametrize("text", ["soon", "-1", "nan"])
+def test_a_time_that_is_not_one_is_named(text):
+    with pytest.raises(ValueError, match=f"^RINGLET_STALL_SECONDS is '{text}': expected a number of seconds, or 0 for"):
+        stall_seconds({"RINGLET_STALL_SECONDS": text})
+
+
+def reports(caplog):
+    return [record.getMessage() for record in caplog.records if record.name == "ringlet.observe.stall_reports"]
+
+
+def late_step(seconds, calls=1):
+    """The program of a rank: rank 1 sleeps before its last call."""
+
+    def step(member):
+        for _ in range(calls - 1):
+            member.barrier()
+        if member.rank == 1:
+            time.sleep(seconds)
+        return member.all_reduce(np.ones((2, 3)))[0, 0]
+
+    return step
+
+
+GOLDEN = """\
+all_reduce(SUM, float64[2,3]), call 3 of rank R, has waited 0.2 s for rank 1 (after 2 calls).
+  rank 1:
+    FILE:N in step: time.sleep(seconds)
+    FILE:N in run: results[member.rank] = program(member)
+  ranks 0, 2, waiting in this call:
+    FILE:N in step: return member.all_reduce(np.ones((2, 3)))[0, 0]
+    FILE:N in run: results[member.rank] = program(member)
+This is reported once for each call, after RINGLET_STALL_SECONDS. The call fails after LIMIT."""
+
+
+def normalised(text):
+    text = re.sub(r"of rank \d", "of rank R", text.replace("600 s (RINGLET_TIMEOUT_SECONDS)", "LIMIT"))
+    return re.sub(r"\S+:\d+ in ", "FILE:N in ", text)
+
+
+def threads_of(program, num_ranks=3, **options):
+    """Run a program on ranks whose threads have no frames of the caller."""
+    group, results = Group(num_ranks, **options), [None] * num_ranks
+
+    def run(member):
+        results[member.rank] = program(member)
+
+    threads = [threading.Thread(target=run, args=(group.member(rank),)) for rank in range(num_ranks)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def test_a_late_rank_is_named_once_with_the_lines_of_all_ranks(monkeypatch, caplog):
+    monkeypatch.setenv("RINGLET_STALL_SECONDS", "0.2")
+    assert threads_of(late_step(1.0, calls=3)) == [3, 3, 3]
+    (text,) = reports(caplog)
+    assert normalised(text) == GOLDEN
+
+
+def test_each_stalled_call_is_reported(monkeypatch, caplog):
+    monkeypatch.setenv("RINGLET_STALL_SECONDS", "0.1")
+
+    def step(member):
+        for _ in range(2):
+            if member.rank == 1:
+                time.sleep(0.5)
+            member.barrier()
+
+    threads_of(step)
+    assert len(reports(caplog)) == 2
+
+
+@pytest.mark.parametrize("seconds", ["0", "5"])
+def test_nothing_is_reported_before_the_time(monkeypatch, caplog, seconds):
+    monkeypatch.setenv("RINGLET_STALL_SECONDS", seconds)
+    threads_of(late_step(0.5))
+    assert reports(caplog) == []
+
+
+def test_a_stall_ends_in_the_error_of_the_time_out(monkeypatch, caplog):
+    monkeypatch.setenv("RINGLET_STALL_SECONDS", "0.1")
+    group = Group(2, timeout_seconds=0.6)
+    began = time.monotonic()
+    with pytest.raises(DeadlineExceededError, match=r"waited 0\.6 s for rank 1"):
+        group.member(0).barrier()
+    assert time.monotonic() - began < 30
+    (text,) = reports(caplog)
+    assert "barrier(), call 1 of rank 0, has waited 0.1 s for rank 1 (after 0 calls)." in text
+    assert text.endswith("The call fails after 0.6 s (RINGLET_TIMEOUT_SECONDS).")
+
+
+def test_a_replica_is_described_before_its_first_call(monkeypatch, caplog):
+    monkeypatch.setenv("RINGLET_STALL_SECONDS", "0.2")
+    strategy = ringlet.MirroredStrategy(["CPU:0", "CPU:1"])
+
+    def load_batch():
+        time.sleep(1.0)
+
+    def step():
+        context = ringlet.get_replica_context()
+        if context.replica_id_in_sync_group == 1:
+            load_batch()
+        return context.all_reduce(ringlet.ReduceOp.SUM, np.ones(2))
+
+    strategy.run(step)
+    (text,) = reports(caplog)
+    missing, waiting = text.split("rank 0, waiting in this call:")
+    assert "load_batch" in missing
+    assert "time.sleep(1.0)" in missing
+    assert "return context.all_reduce" in waiting
+
+
+def test_a_mismatch_names_the_lines_of_both_sides():
+    def step(member):
+        if member.rank == 1:
+            return member.barrier()
+        return member.all_reduce(np.ones(2))
+
+    with pytest.raises(CollectiveMismatchError) as caught:
+        run_on_ranks(2, step)
+    text = str(caught.value)
+    first = step.__code__.co_firstlineno
+    assert re.search(rf"rank 0: all_reduce\(SUM, float64\[2\]\), in step \(\S*test_stall_reports.py:{first + 3}\)", text)
+    assert re.search(rf"rank 1: barrier\(\), in step \(\S*test_stall_reports.py:{first + 2}\)", text)
+
+
+def test_a_receive_without_a_message_is_reported(monkeypatch, caplog):
+    monkeypatch.setenv("RINGLET_STALL_SECONDS", "0.2")
+
+    def step(member):
+        if member.rank == 1:
+            time.sleep(1.0)
+            member.send(np.ones(2), 0, tag=7)
+            return None
+        return member.recv(1, tag=7)
+
+    threads_of(step, num_ranks=2)
+    (text,) = reports(caplog)
+    assert text.startswith("recv from rank 1 with tag 7, of rank 0, has waited 0.2 s.\n  rank 1:")
+    assert "time.sleep(1.0)" in text
+    assert "return member.recv(1, tag=7)" in text.split("rank 0, waiting in this call:")[1]
+
+
+# --- between processes ------------------------------------------------------------------------------------------------
+
+JOB = """
+import ctypes, os, signal, sys, time
+import numpy as np
+import ringlet
+
+def load_batch():
+    if sys.argv[1] == "sleep":
+        time.sleep(1.5)
+    elif sys.argv[1] == "compute":
+        end = time.monotonic() + 1.5
+        while time.monotonic() < end:
+            pass
+    elif sys.argv[1] == "hold the interpreter":
+        ctypes.PyDLL(None).usleep(4_000_000)
+    elif sys.argv[1] == "stop":
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+member = ringlet.collectives.init_process_group()
+for _ in range(4):
+    member.barrier()
+if member.rank == 1:
+    load_batch()
+member.all_reduce(np.ones(3))
+"""
+
+
+def job(tmp_path, how, **environment):
+    (tmp_path / "train.py").write_text(JOB, encoding="utf-8")
+    command = [sys.executable, "-m", "ringlet", "run", "-n", "3", str(tmp_path / "train.py"), how]
+    variables = {**os.environ, "RINGLET_STALL_SECONDS": "0.3", **environment}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=120, check=False)
+    return done.returncode, re.sub(r"(?m)^\[w\d\] ", "", done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("how", "missing"),
+    [
+        (
+            "sleep",
+            r"  rank 1:\n    \S*train.py:8 in load_batch: time.sleep\(1.5\)\n    \S*train.py:22 in <module>: load_",
+        ),
+        (
+            "compute",
+            r"  rank 1:\n    \S*train.py:1[12] in load_batch: .*\n    \S*train.py:22 in <module>: load_batch\(\)\n",
+        ),
+        (
+            "hold the interpreter",
+            r"  rank 1: no answer, perhaps because C code holds the interpreter lock; its process prints its stacks on",
+        ),
+    ],
+)
+def test_a_late_process_is_named_with_its_lines(tmp_path, how, missing):
+    status, text = job(tmp_path, how)
+    assert status == 0, text
+    assert re.search(
+        r"all_reduce\(SUM, float64\[3\]\), call 5 of rank \d, has waited 0.3 s for rank 1 \(pid \d+, after 4", text
+    )
+    assert re.search(missing, text), text
+    assert re.search(r"  ranks 0, 2, waiting in this call:\n    \S*train.py:23 in <module>: member.all_reduce", text), (
+        text
+    )
+    if how == "hold the interpreter":
+        assert re.search(r'File "\S*train.py", line 14 in load_batch', text), text
+
+
+def test_a_stopped_process_is_named_as_stopped(tmp_path):
+    status, text = job(tmp_path, "stop", RINGLET_TIMEOUT_SECONDS="2")
+    assert status == 1
+    assert "  rank 1: stopped, by a signal or a debugger\n" in text
+    assert "  ranks 0, 2, waiting in this call:\n" in text
+    assert "DeadlineExceededError: all_reduce(SUM, float64[3]), call 5 of rank" in text
+
+
+def test_a_program_that_handles_the_signal_keeps_it(tmp_path):
+    program = (
+        "import signal, ringlet; signal.signal(signal.SIGRTMAX - 4, print); ringlet.collectives.Group(1); "
+        "print(signal.getsignal(signal.SIGRTMAX - 4) is print)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "True\n"
