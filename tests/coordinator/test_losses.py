@@ -6,6 +6,7 @@ import gc
 import importlib
 import os
 import random
+import re
 import signal
 import sys
 import time
@@ -114,6 +115,38 @@ def test_a_worker_that_is_stopped_is_lost_when_its_time_is_over(spring, monkeypa
             assert coordinator.schedule(os.getpid).fetch() != stopped
         finally:
             os.kill(stopped, signal.SIGKILL)
+
+
+def records_of(caplog, count):
+    assert eventually(lambda: len(caplog.records) >= count)
+    return [record.getMessage() for record in caplog.records]
+
+
+def test_a_function_that_runs_long_is_named_with_the_lines_that_it_executes(spring, monkeypatch, caplog):
+    monkeypatch.setenv("RINGLET_STALL_SECONDS", "0.3")
+    with coordinator_of(spring, workers=1, ps=1) as coordinator:
+
+        def load_batch():
+            time.sleep(3)
+
+        coordinator.schedule(load_batch)
+        named, described = records_of(caplog, 2)
+        coordinator.join()
+        assert re.fullmatch(r".*task:0.* has run .*load_batch for \d s", named)
+        assert re.search(r"task:0.*:\n    \S+:\d+ in load_batch", described)
+        assert len(caplog.records) == 2
+
+
+def test_a_worker_that_is_stopped_is_named_as_stopped(spring, monkeypatch, caplog):
+    monkeypatch.setenv("RINGLET_STALL_SECONDS", "0.3")
+    with coordinator_of(spring, workers=1, ps=1) as coordinator:
+        stopped = coordinator.schedule(os.getpid).fetch()
+        os.kill(stopped, signal.SIGSTOP)
+        value = coordinator.schedule(os.getpid)
+        named = records_of(caplog, 1)[0]
+        os.kill(stopped, signal.SIGCONT)
+        assert value.fetch() == stopped
+        assert named.endswith(", and is stopped, by a signal or a debugger")
 
 
 def test_a_function_that_runs_longer_than_an_answer_may_take_is_left_alone(spring, monkeypatch):

@@ -10,7 +10,6 @@ import time
 
 import pytest
 
-from ringlet.coordinator import worker_connection as connection_module
 from ringlet.coordinator.argument_codec import SentFunction, pack_arguments, pack_value
 from ringlet.coordinator.closure_queue import ClosureQueue
 from ringlet.coordinator.closures import Closure

@@ -44,6 +44,34 @@ def lost(rank, size, where):
     return str(error), time.monotonic() - started, [getattr(error, name, None) for name in ("rank", "host", "pid")]
 
 
+def late(rank, size):
+    """Rank 1 comes late to a call of a new group; return the warnings of this rank."""
+    import logging
+
+    records = []
+    handler = logging.Handler()
+    handler.emit = lambda record: records.append(record.getMessage())
+    logging.getLogger("ringlet.observe.stall_reports").addHandler(handler)
+    os.environ["RINGLET_STALL_SECONDS"] = "0.5"
+    group = dist.new_group()
+
+    def load_batch():
+        time.sleep(4)
+
+    if rank == 1:
+        load_batch()
+    dist.all_reduce(torch.ones(3), group=group)
+    return records
+
+
+def test_a_late_rank_is_reported_with_the_lines_of_all_ranks():
+    (text,) = [text for records in run_ranks(late, 3) for text in records]
+    missing, waiting = text.split("waiting in this call")
+    assert "has waited 0.5 s for rank 1 (pid " in missing
+    assert "in load_batch: time.sleep(4)" in missing
+    assert "dist.all_reduce(torch.ones(3), group=group)" in waiting
+
+
 @pytest.mark.parametrize("where", ["subgroup", "sync", "async", "recv", "send", "backward"])
 def test_a_killed_rank_is_named_by_all_others(where):
     *answers, killed = run_ranks(lost, 3, where)

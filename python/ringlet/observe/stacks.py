@@ -7,13 +7,14 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from types import FrameType
 
 __all__ = ["call_site", "rank_stacks"]
 
 _PACKAGE = __file__.rpartition("observe")[0]
 _STANDARD_LIBRARY = (os.__file__.removesuffix("os.py"), "<frozen ")
-_INSTALLED = os.path.join(_STANDARD_LIBRARY[0], "site-packages", "")
+_INSTALLED = f"{_STANDARD_LIBRARY[0]}site-packages"
 _MOST_FRAMES = 8
 _MOST_THREADS = 4
 
@@ -99,6 +100,6 @@ def _line(frame: FrameType) -> str:
 def _file(frame: FrameType) -> str:
     """Return the file of a frame, relative to the working directory if it is below it."""
     try:
-        return frame.f_code.co_filename.removeprefix(os.path.join(os.getcwd(), ""))
+        return frame.f_code.co_filename.removeprefix(f"{Path.cwd()}{os.sep}")
     except OSError:  # the working directory was deleted
         return frame.f_code.co_filename
