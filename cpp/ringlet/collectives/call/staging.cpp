@@ -387,7 +387,7 @@ void Round::leave_together() {
 }
 
 void Round::raise_after_leaving() {
-  if (!others_have_left()) group_.keep_outputs(rank_, sequence_);
+  if (!others_have_left()) group_.keep_memory(rank_, sequence_);
   raise_interruption();
   group_.raise_failure(name_of_call());
 }
