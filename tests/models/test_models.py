@@ -79,7 +79,8 @@ def search(
 
     call("spin", "-a", *defined, str(HERE / f"{model}.pml"))
     call("gcc", "-w", "-DMEMLIM=3000", *options, "-o", "pan", "pan.c")
-    report = call("./pan", "-m100000", *run)
+    # The hash table has as many slots as a small search has states: a larger one takes longer to clear than to use.
+    report = call("./pan", "-m100000", "-w24" if NIGHTLY else "-w18", *run)
     assert "max search depth too small" not in report, report
     return report
 
