@@ -166,6 +166,43 @@ def test_a_loss_is_told_to_all_parts_of_the_group(processes, name):
         assert (kind, pid) == ("WorkerLostError", victim.pid)
 
 
+OUTSIDE = """
+import signal
+from ringlet.collectives import init_process_group
+rank, name = int(sys.argv[1]), sys.argv[2]
+member = init_process_group(rank, 3, name=name, timeout_seconds=50)
+part = member.split(None if rank == 0 else 0)
+tell("ready")
+hear()
+def interrupt(*_):
+    raise RuntimeError("interrupted")
+try:
+    if rank == 0:
+        signal.signal(signal.SIGALRM, interrupt)
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        member.barrier()
+    elif rank == 1:
+        part.barrier()
+    tell("waited for nothing")
+except Exception as error:
+    tell([type(error).__name__, str(error)])
+hear()
+"""
+
+
+def test_a_failure_claimed_outside_of_a_part_reaches_the_ranks_that_wait_in_it(processes, name):
+    started = [processes.start(OUTSIDE, rank, name) for rank in range(3)]
+    for process in started:
+        assert process.told() == "ready"
+    for process in started:
+        process.say()
+    assert started[0].told() == ["RuntimeError", "interrupted"]
+    kind, text = started[1].told(20)
+    assert kind == "CollectiveAborted"
+    assert "of rank 0, was interrupted while it waited for rank 1" in text
+    assert started[2].told() == "waited for nothing"
+
+
 STOPPED = """
 from ringlet.collectives import init_process_group
 rank, name = int(sys.argv[1]), sys.argv[2]

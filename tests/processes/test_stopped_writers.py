@@ -26,6 +26,8 @@ make = ringlet.empty_shared if kind == "shared" else np.empty
 def step(member, x, out):
     if call == "broadcast":
         member.broadcast(x if member.rank == 0 else None, root=0, out=out)
+    elif call == "gather":
+        member.gather(x[: COUNT // member.num_ranks], root=0)
     elif call == "all_gather":
         member.all_gather(x[: COUNT // member.num_ranks], out=out[: COUNT // member.num_ranks * member.num_ranks])
     else:
@@ -93,6 +95,7 @@ tell(found)
         ("part", "shared"),
         ("broadcast", "private"),
         ("all_gather", "shared"),
+        ("gather", "shared"),
     ],
 )
 def test_a_stopped_rank_leaves_memory_alone_that_others_use_again(call, kind):

@@ -136,7 +136,7 @@ void Round::let_go() noexcept {
     } catch (const std::exception&) {  // the announcer then cannot reuse the memory
     }
   }
-  if (mine().sequence == sequence_) own_board().over.publish(sequence_);
+  if (mine().sequence == sequence_) own_board().over.publish_before_reuse(sequence_);
 }
 
 }  // namespace ringlet::collectives

@@ -310,6 +310,7 @@ void Round::copy(MappedBuffer from, std::size_t bytes, MappedBuffer to, kernels:
 // A rank that has left the call may have reused its buffers. The pid of a process that ended or called exec may now
 // denote another process.
 void Round::check_sources() const {
+  sync::SequenceNumber::order_reads();
   if (is_left_behind()) throw Unreachable();
   if (is_all_here_) return;
   for (int rank = 0; rank < num_ranks(); ++rank) {
@@ -387,7 +388,7 @@ void Round::leave_together() {
 }
 
 void Round::raise_after_leaving() {
-  if (!others_have_left()) group_.keep_outputs(rank_, sequence_);
+  if (!others_have_left()) group_.keep_memory(rank_, sequence_);
   raise_interruption();
   group_.raise_failure(name_of_call());
 }

@@ -114,8 +114,8 @@ class Group {
   // Between processes: keeps memory that other ranks may still read or write until they no longer access it.
   void retire() noexcept;
   // After a call that a remote rank has not left: keeps the shared outputs of this rank, even if the caller releases
-  // them, until that rank has left the call.
-  void keep_outputs(int rank, std::uint64_t sequence) noexcept;
+  // them, and the results that it announced, even if no process holds them, until that rank has left the call.
+  void keep_memory(int rank, std::uint64_t sequence) noexcept;
 
   // Makes a group of these ranks, which fails when this group does.
   std::shared_ptr<Group> make_subgroup(const std::vector<int>& ranks);
@@ -123,6 +123,9 @@ class Group {
   memory::Block make_subgroup_control(const std::vector<int>& ranks, BufferName& place, sync::Poll* poll);
   std::shared_ptr<Group> join_subgroup(const std::vector<int>& ranks, BufferName place, sync::Poll* poll);
   std::shared_ptr<Group> find_subgroup(BufferName place);
+  // From now on, a failure of this group is sent to all processes. Every process calls this, also if it joins no
+  // subgroup, before a process can join one: a failure that is claimed earlier is found when the subgroup is added.
+  void mark_split();
 
   // The call of a remote rank, cached in the state of a local rank.
   RemoteCall& remote_call(RankState& state, int rank, std::uint64_t sequence);

@@ -91,21 +91,26 @@ void Group::retire() noexcept {
   }
 }
 
-void Group::keep_outputs(int rank, std::uint64_t sequence) noexcept {
-  const RankState::Set& set = states_[static_cast<std::size_t>(rank)]->sets[sequence % kSets];
-  for (std::size_t part = 0; part < set.outputs.size(); ++part) {
-    if (!set.outputs[part].is_shared() || set.outputs[part].is_staged()) continue;
-    const auto* const output = static_cast<const std::byte*>(set.call.buffers[part].output);
-    memory::SharedHeap& heap = memory::SharedHeap::of_this_process();
+void Group::keep_memory(int rank, std::uint64_t sequence) noexcept {
+  memory::SharedHeap& heap = memory::SharedHeap::of_this_process();
+  const auto keep = [&](const std::byte* address) {
     try {
-      heap.hand_over(output, [&](std::shared_ptr<const memory::ReclaimPolicy> before) {
+      heap.hand_over(address, [&](std::shared_ptr<const memory::ReclaimPolicy> before) {
         return std::make_shared<const CallReclaimPolicy>(std::move(before), world_->reclaim_policy(), memory_,
                                                          *control_, process_of_, sequence,
                                                          CallReclaimPolicy::Use::kBuffers);
       });
     } catch (const std::exception&) {  // no memory for that: the block is never used again
-      heap.give_up(output);
+      heap.give_up(address);
     }
+  };
+  const RankState::Set& set = states_[static_cast<std::size_t>(rank)]->sets[sequence % kSets];
+  for (std::size_t part = 0; part < set.outputs.size(); ++part) {
+    if (!set.outputs[part].is_shared() || set.outputs[part].is_staged()) continue;
+    keep(static_cast<const std::byte*>(set.call.buffers[part].output));
+  }
+  for (const memory::Block& block : set.kept) {
+    if (block != nullptr) keep(block->data());
   }
 }
 

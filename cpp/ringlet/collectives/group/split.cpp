@@ -85,6 +85,7 @@ std::shared_ptr<Group> Member::split_between(const std::vector<int>& subgroup, b
     made = or_fail_split(*group_, rank_, poll,
                          [&](sync::Poll* kept) { return group_->make_subgroup_control(subgroup, place, kept); });
   }
+  group_->mark_split();
   Round round(*group_, rank_, poll);
   round.begin(Kind::kSplit);
   announce_subgroup(round, place);

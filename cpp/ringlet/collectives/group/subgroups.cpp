@@ -75,11 +75,15 @@ std::shared_ptr<Group> Group::join_subgroup(const std::vector<int>& ranks, Buffe
   auto subgroup = std::make_shared<Group>(SubgroupOf{*this, ranks, world_->take_hold(place, poll)});
   const auto here = std::count_if(ranks.begin(), ranks.end(), [&](int rank) { return is_here(rank); });
   const std::scoped_lock lock(failure_mutex_);
-  was_split_ = true;
   std::erase_if(subgroups_, [](const Subgroup& known) { return known.group.expired(); });
   const auto others = static_cast<int>(here) - 1;
   subgroups_.push_back({subgroup, ranks, place.bits(), others > 0 ? subgroup : nullptr, others});
   return subgroup;
+}
+
+void Group::mark_split() {
+  const std::scoped_lock lock(failure_mutex_);
+  was_split_ = true;
 }
 
 template <class F>
