@@ -16,6 +16,7 @@ set(RINGLET_CORE_SOURCES
   cpp/ringlet/memory/segment.cpp
   cpp/ringlet/memory/shared_heap.cpp
   cpp/ringlet/io/crc32c.cpp
+  cpp/ringlet/io/crc32c_math.cpp
   cpp/ringlet/io/crc32c_portable.cpp
   cpp/ringlet/io/example.cpp
   cpp/ringlet/io/records.cpp

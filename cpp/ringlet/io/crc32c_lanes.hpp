@@ -34,8 +34,9 @@ class Lanes {
 
   template <std::size_t kLane>
   static void take_lanes(std::uint32_t& reg, const std::byte*& at, std::size_t& remaining) {
-    static constexpr crc_math::ByteTable kOneLane(crc_math::zeros(kLane));
-    static constexpr crc_math::ByteTable kTwoLanes(crc_math::zeros(2 * kLane));
+    if (remaining < 3 * kLane) return;
+    static const crc_math::ByteTable kOneLane = crc_math::zeros(kLane);
+    static const crc_math::ByteTable kTwoLanes = crc_math::zeros(2 * kLane);
     for (; remaining >= 3 * kLane; at += 3 * kLane, remaining -= 3 * kLane) {
       std::uint32_t first = reg;
       std::uint32_t second = 0;
