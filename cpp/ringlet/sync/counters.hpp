@@ -53,7 +53,22 @@ class alignas(kCacheLine) SequenceNumber {
   bool has_reached(std::uint64_t sequence) const noexcept { return value_.load() >= sequence; }
   std::uint64_t value() const noexcept { return value_.load(); }
 
+  // For an owner that then overwrites memory which others may still be reading, and for those: reads, then
+  // order_reads(), then has_reached(). A reader that has read a new byte finds the number. seq_cst alone permits that
+  // plain writes become visible before an earlier store, and that plain reads take place after a later load.
+  void publish_before_reuse(std::uint64_t sequence) noexcept {
+    publish(sequence);
+    fence(std::memory_order_release);
+  }
+  static void order_reads() noexcept { fence(std::memory_order_acquire); }
+
  private:
+  static void fence([[maybe_unused]] std::memory_order order) noexcept {
+#if !defined(__SANITIZE_THREAD__)  // does not know fences; it sees one process, where no rank reads such memory
+    std::atomic_thread_fence(order);
+#endif
+  }
+
   std::atomic<std::uint64_t> value_{0};
 };
 
@@ -76,22 +91,7 @@ class PlainNumber {
   void set(std::uint64_t value) noexcept { value_.store(value, std::memory_order_relaxed); }
   std::uint64_t value() const noexcept { return value_.load(std::memory_order_relaxed); }
 
-  // For an owner that then overwrites memory which others may still be reading, and for those: reads, then
-  // order_reads(), then has_reached(). A reader that has read a new byte finds the number. seq_cst alone permits that
-  // plain writes become visible before an earlier store, and that plain reads take place after a later load.
-  void publish_before_reuse(std::uint64_t sequence) noexcept {
-    publish(sequence);
-    fence(std::memory_order_release);
-  }
-  static void order_reads() noexcept { fence(std::memory_order_acquire); }
-
  private:
-  static void fence([[maybe_unused]] std::memory_order order) noexcept {
-#if !defined(__SANITIZE_THREAD__)  // does not know fences; it sees one process, where no rank reads such memory
-    std::atomic_thread_fence(order);
-#endif
-  }
-
   std::atomic<std::uint64_t> value_{0};
 };
 
