@@ -51,7 +51,8 @@ class alignas(kCacheLine) SequenceNumber {
     value_.store(sequence);
   }
   bool has_reached(std::uint64_t sequence) const noexcept { return value_.load() >= sequence; }
-  std::uint64_t value() const noexcept { return value_.load(); }
+  // relaxed: what the owner wrote before the number is seen through has_reached() only.
+  std::uint64_t value() const noexcept { return value_.load(std::memory_order_relaxed); }
 
   // For an owner that then overwrites memory which others may still be reading, and for those: reads, then
   // order_reads(), then has_reached(). A reader that has read a new byte finds the number. seq_cst alone permits that

@@ -137,7 +137,7 @@ std::vector<std::string> Group::all_stacks() {
   for (int process = 0; process < static_cast<int>(before.size()); ++process) {
     if (process == here || !has_ranks_of(process)) continue;
     const StackNote& note = control_->stacks(process);
-    const auto has_answered = [&] { return note.answers.value() > before[static_cast<std::size_t>(process)]; };
+    const auto has_answered = [&] { return note.answers.has_reached(before[static_cast<std::size_t>(process)] + 1); };
     const bool is_stopped = sync::is_stopped(world_->pid_of(process));
     if (is_stopped) {
       put(process, std::vector<std::string>(states_.size(), ": stopped, by a signal or a debugger"));
