@@ -190,7 +190,7 @@ def test_a_limit_of_open_files_that_is_too_low_is_named(processes, name):
 
         resource.setrlimit(resource.RLIMIT_NOFILE, (12, 12))
 
-    started = [start(processes, name, rank, 8, seconds=2, before=lower) for rank in range(8)]
+    started = [start(processes, name, rank, 8, seconds=6, before=lower) for rank in range(8)]
     told = [process.told() for process in started]
     kinds = {answer[0] for answer in told}
     assert kinds <= {"OSError", "WorkerLostError", "DeadlineExceededError"}, told

@@ -85,7 +85,7 @@ def test_an_extra_call_on_one_worker_does_not_match_the_next_step_of_the_others(
         for worker, place in enumerate(places):
             lines = [line for line in failure.text.splitlines() if f"/job:worker/task:{worker}" in line]
             assert len(lines) == workers.num_local
-            assert all(line.endswith(f"all_reduce(SUM, float64[]), {place}") for line in lines)
+            assert all(f"all_reduce(SUM, float64[]), {place}" in line for line in lines)
 
 
 def test_calls_that_were_refused_and_runs_without_calls_do_not_count(workers):
