@@ -18,7 +18,7 @@ __all__ = [
 class CollectiveMismatchError(RuntimeError):
     """The ranks of a group did not make the same call.
 
-    Raised on every rank of the group. The message lists the call of each rank.
+    Raised on every rank of the group. The message lists the call of each rank, with its place in the program.
 
     Examples
     --------
@@ -29,8 +29,8 @@ class CollectiveMismatchError(RuntimeError):
     >>> ringlet.testing.run_on_ranks(2, step)
     Traceback (most recent call last):
     ringlet.errors.CollectiveMismatchError: the ranks did not make the same call (their call number 1):
-      rank 0: all_reduce(SUM, float64[2])
-      rank 1: all_reduce(SUM, float64[3])
+      rank 0: all_reduce(SUM, float64[2]), in step (...)
+      rank 1: all_reduce(SUM, float64[3]), in step (...)
     Make the same calls in the same order, with equal shapes and dtypes, on every rank.
     """
 

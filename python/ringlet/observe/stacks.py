@@ -7,7 +7,6 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 from types import FrameType
 
 __all__ = ["call_site", "rank_stacks"]
@@ -100,6 +99,6 @@ def _line(frame: FrameType) -> str:
 def _file(frame: FrameType) -> str:
     """Return the file of a frame, relative to the working directory if it is below it."""
     try:
-        return frame.f_code.co_filename.removeprefix(f"{Path.cwd()}{os.sep}")
+        return frame.f_code.co_filename.removeprefix(os.getcwd() + os.sep)  # noqa: PTH109 - pathlib is slow to load
     except OSError:  # the working directory was deleted
         return frame.f_code.co_filename
