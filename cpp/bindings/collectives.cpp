@@ -235,7 +235,7 @@ auto in_turn(Result (*call)(HeldMember&, Args...)) {
   };
 }
 
-// Of one rank, which waits for something that is not a call of the group.
+// Reports a wait of one rank that is not a call of the group: for a message.
 void report_stall(Group& group, const std::string& waiting, int rank) {
   std::vector<bool> is_missing(static_cast<std::size_t>(group.num_ranks()), true);
   is_missing[static_cast<std::size_t>(rank)] = false;

@@ -69,6 +69,7 @@ sync::Poll* signal_poll() {
 void register_sync(py::module_& m) {
   main_thread = py::module_::import("threading").attr("main_thread")().attr("ident").cast<unsigned long>();
   pthread_atfork(nullptr, nullptr, keep_main_thread);
+  m.def("is_stopped", sync::is_stopped, "pid"_a);
   py::class_<sync::Crew>(m, "Crew")
       .def(py::init<int>(), "num_replicas"_a)
       .def("open", &sync::Crew::open)

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "registers.hpp"
-#include "ringlet/sync/process/process.hpp"
 
 namespace py = pybind11;
 using py::literals::operator""_a;
@@ -58,7 +57,6 @@ class PythonReports final : public collectives::ThreadReports {
         log_(log.release().ptr()),
         stack_signal_(stack_signal) {}
 
-  std::uint64_t this_thread() override { return PyThread_get_thread_ident(); }
   int stack_signal() override { return stack_signal_; }
   std::string call_site() override {
     return with_interpreter([this] { return text_of(PyObject_CallNoArgs(call_site_)); });
@@ -102,7 +100,6 @@ class PythonReports final : public collectives::ThreadReports {
 }  // namespace
 
 void register_thread_reports(py::module_& m) {
-  m.def("is_stopped", sync::is_stopped, "pid"_a);
   m.def(
       "set_thread_reports",
       [](py::function call_site, py::function stacks, py::function log, int stack_signal) {

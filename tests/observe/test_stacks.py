@@ -6,6 +6,7 @@ import inspect
 import queue
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -47,6 +48,11 @@ def test_a_call_site_is_the_innermost_frame_outside_ringlet():
     number = inspect.currentframe().f_lineno + 1
     assert call_site().endswith(f"test_stacks.py:{number})")
     assert call_site().startswith("in test_a_call_site_is_the_innermost_frame_outside_ringlet (")
+
+
+def test_a_thread_of_ringlet_has_the_place_of_the_main_thread():
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(call_site).result().startswith("while the main thread is in ")
 
 
 def test_each_rank_has_the_frames_of_its_thread(alone):

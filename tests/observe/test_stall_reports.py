@@ -244,6 +244,51 @@ def test_a_stopped_process_is_named_as_stopped(tmp_path):
     assert "DeadlineExceededError: all_reduce(SUM, float64[3]), call 5 of rank" in text
 
 
+@pytest.mark.parametrize("text", ["9", "11", "1000", "-3", "soon"])
+def test_a_signal_that_cannot_be_handled_is_named(text):
+    program = "import ringlet; ringlet.collectives.Group(1)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "RINGLET_STACK_SIGNAL": text},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (
+        f"ValueError: RINGLET_STACK_SIGNAL is '{text}': expected the number of a signal that a program" in done.stderr
+    )
+
+
+def test_silent_processes_together_delay_a_time_out_by_one_limit_at_most(tmp_path):
+    """Two of three ranks hold their interpreter; the report waits once for both, and counts for the time-out."""
+    program = """
+import ctypes, sys, time
+import ringlet
+
+member = ringlet.collectives.init_process_group()
+if member.rank:
+    ctypes.PyDLL(None).sleep(60)
+began = time.monotonic()
+try:
+    member.barrier()
+except ringlet.errors.DeadlineExceededError:
+    print(time.monotonic() - began)
+"""
+    (tmp_path / "train.py").write_text(program, encoding="utf-8")
+    variables = {"RINGLET_STALL_SECONDS": "0.3", "RINGLET_TIMEOUT_SECONDS": "3", "RINGLET_STACK_SIGNAL": "0"}
+    done = subprocess.run(
+        [sys.executable, "-m", "ringlet", "run", "-n", "3", "--grace-seconds", "0", str(tmp_path / "train.py")],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("[w0]")]
+    assert 2.9 <= float(line.split()[1]) < 4.0
+
+
 def test_a_program_that_handles_the_signal_keeps_it(tmp_path):
     program = (
         "import signal, ringlet; signal.signal(signal.SIGRTMAX - 4, print); ringlet.collectives.Group(1); "

@@ -87,7 +87,7 @@ class alignas(kCacheLine) ClaimedSequence {
 };
 
 // A number that its owner sets and others read, for messages. relaxed: it orders nothing.
-class PlainNumber {
+class RelaxedNumber {
  public:
   void set(std::uint64_t value) noexcept { value_.store(value, std::memory_order_relaxed); }
   std::uint64_t value() const noexcept { return value_.load(std::memory_order_relaxed); }

@@ -78,9 +78,9 @@ class MessageWork(Work[T]):
         return self._received.result()
 
     def _is_done_after(self, seconds: float) -> bool:
-        until = min(time.monotonic() + seconds, self._deadline)
-        limit = stall_seconds()
-        reported_at = time.monotonic() + limit
+        began = time.monotonic()
+        until = min(began + seconds, self._deadline)
+        is_reported = False
         while not super()._is_done_after(min(max(until - time.monotonic(), 0), _POLL_SECONDS)):
             if (failure := self._group.failure) is not None:
                 self._end(self._inboxes.failure(failure))
@@ -93,9 +93,10 @@ class MessageWork(Work[T]):
                 )
             elif time.monotonic() >= until:
                 return False
-            elif time.monotonic() >= reported_at:
-                reported_at = math.inf
-                self._group.report_stall(f"{self._name}, of rank {self._rank}, has waited {limit:g} s.", self._rank)
+            elif not is_reported and time.monotonic() >= began + stall_seconds():
+                is_reported = True
+                text = f"{self._name}, of rank {self._rank}, has waited {stall_seconds():g} s."
+                self._group.report_stall(text, self._rank)
         return True
 
     def _end(self, error: Exception) -> None:

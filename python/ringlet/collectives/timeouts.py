@@ -6,12 +6,11 @@ import math
 import os
 from collections.abc import Mapping
 
-from ringlet.collectives.variable_names import warn_if_misspelt
+from ringlet.variable_names import seconds_of, warn_if_misspelt
 
 __all__ = ["default_timeout_seconds", "resolve_timeout"]
 
-TIMEOUT_VARIABLE = "RINGLET_TIMEOUT_SECONDS"
-DEFAULT_TIMEOUT_SECONDS = 600.0
+_DEFAULT_SECONDS = 600.0
 
 
 def default_timeout_seconds(environ: Mapping[str, str] | None = None) -> float:
@@ -41,13 +40,8 @@ def default_timeout_seconds(environ: Mapping[str, str] | None = None) -> float:
     """
     if environ is None:
         warn_if_misspelt()  # every strategy and every group of processes reads the time-out
-    text = (os.environ if environ is None else environ).get(TIMEOUT_VARIABLE, "").strip()
-    if not text:
-        return DEFAULT_TIMEOUT_SECONDS
-    try:
-        return resolve_timeout(float(text))
-    except ValueError:
-        raise ValueError(f"{TIMEOUT_VARIABLE} is {text!r}: expected a number of seconds, or 0 for no limit.") from None
+    given = os.environ if environ is None else environ
+    return seconds_of("RINGLET_TIMEOUT_SECONDS", given, _DEFAULT_SECONDS, "no limit")
 
 
 def resolve_timeout(timeout_seconds: float | None) -> float:

@@ -150,8 +150,9 @@ class Worker:
         elif item.kind == Command.CANCEL:
             self._cancelled = frozenset(item.content)
         elif item.kind == Command.DESCRIBE:
+            (text,) = rank_stacks([(self._index, self._thread_id, True)])
             with self._lock:
-                self._reports.add(Reply.DESCRIBED, None, rank_stacks([(self._index, self._thread_id, True)])[0])
+                self._reports.add(Reply.DESCRIBED, None, text)
             self._send_reports()
         else:
             if item.kind == Command.CALL:

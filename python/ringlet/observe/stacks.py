@@ -21,12 +21,12 @@ _MOST_THREADS = 4
 def call_site() -> str:
     """Return the place of the innermost frame of this thread outside Ringlet, as ``in step (train.py:88)``.
 
-    In a thread that makes asynchronous calls, the place that the main thread executes.
+    In a thread of Ringlet, which makes calls for others, the place of the main thread.
     """
     frames, state = _frames(sys._getframe()), ""
     if not frames:
         frames = _frames(sys._current_frames().get(threading.main_thread().ident or 0))
-        state = "asynchronous; the program is now "
+        state = "while the main thread is "
     if not frames:
         return ""
     return f"{state}in {frames[0].f_code.co_name} ({_file(frames[0])}:{frames[0].f_lineno})"

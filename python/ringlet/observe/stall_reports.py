@@ -5,7 +5,6 @@ from __future__ import annotations
 import faulthandler
 import functools
 import logging
-import math
 import os
 import signal
 import sys
@@ -13,13 +12,12 @@ from collections.abc import Mapping
 
 from ringlet import _core
 from ringlet.observe.stacks import call_site, rank_stacks
+from ringlet.variable_names import seconds_of
 
-__all__ = ["SIGNAL_VARIABLE", "STALL_VARIABLE", "report_stalls", "stall_seconds"]
+__all__ = ["report_stalls", "stall_seconds"]
 
 _log = logging.getLogger(__name__)
 
-STALL_VARIABLE = "RINGLET_STALL_SECONDS"
-SIGNAL_VARIABLE = "RINGLET_STACK_SIGNAL"
 _DEFAULT_SECONDS = 30.0
 
 
@@ -46,18 +44,12 @@ def stall_seconds(environ: Mapping[str, str] | None = None) -> float:
     >>> stall_seconds({"RINGLET_STALL_SECONDS": "2.5"})
     2.5
     """
-    text = (os.environ if environ is None else environ).get(STALL_VARIABLE, "").strip()
-    try:
-        seconds = float(text) if text else _DEFAULT_SECONDS
-    except ValueError:
-        seconds = math.nan
-    if not seconds >= 0:
-        raise ValueError(f"{STALL_VARIABLE} is {text!r}: expected a number of seconds, or 0 for no reports.")
-    return seconds or math.inf
+    given = os.environ if environ is None else environ
+    return seconds_of("RINGLET_STALL_SECONDS", given, _DEFAULT_SECONDS, "no reports")
 
 
 def report_stalls() -> float:
-    """Let the core report long waits of this process, and return :func:`stall_seconds`.
+    """Set how the core reports stalls of this process; return the time after which it does, in seconds.
 
     A process whose interpreter lock is held by C code does not answer when another rank asks for its stacks. It prints
     them on standard error when it receives a signal: the fifth from the last real-time signal, unless the program
@@ -74,13 +66,17 @@ def _install() -> None:
 
 def _register_stack_signal() -> int:
     """Return the signal that prints stacks; 0 if there is none."""
-    text = os.environ.get(SIGNAL_VARIABLE, "").strip()
+    text = os.environ.get("RINGLET_STACK_SIGNAL", "").strip()
     if sys.platform != "linux" or text == "0":
         return 0
-    if text and (not text.isdecimal() or int(text) not in signal.valid_signals()):
-        raise ValueError(f"{SIGNAL_VARIABLE} is {text!r}: expected the number of a signal, or 0 for none.")
-    number = int(text) if text else signal.SIGRTMAX - 4
-    if signal.getsignal(number) is not signal.SIG_DFL:
-        return 0
-    faulthandler.register(number, file=2)
+    try:
+        number = int(text) if text else signal.SIGRTMAX - 4
+        if signal.getsignal(number) is not signal.SIG_DFL:
+            return 0
+        faulthandler.register(number, file=2)
+    except (ValueError, OSError, RuntimeError) as error:
+        raise ValueError(
+            f"RINGLET_STACK_SIGNAL is {text!r}: expected the number of a signal that a program may handle, as "
+            f"{signal.SIGRTMAX - 4}, or 0 for none ({error})."
+        ) from None
     return number

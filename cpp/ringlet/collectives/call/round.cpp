@@ -50,7 +50,7 @@ Round::Round(Group& group, int rank, sync::Poll* poll)
     throw core::ArgumentError("rank " + std::to_string(rank) +
                               " is inside a call on another thread. Drive each rank by one thread at a time.");
   }
-  if (ThreadReports* const reports = thread_reports()) mine().thread.set(reports->this_thread());
+  mine().thread.set(this_thread());
   sequence_ = mine().sequence + 1;  // valid once published: a call that throws before that did not take place
   set_ = sequence_ % kSets;
   queue_of(rank).reset();

@@ -262,8 +262,10 @@ class Round {
     const Options& options = group_.options_;
     if (options.stall >= options.timeout) return wait_for(options.timeout, is_ready);
     if (wait_for(options.stall, is_ready)) return true;
+    const auto stalled_at = sync::Clock::now();
     report_stall();
-    return wait_for(options.timeout == sync::kForever ? sync::kForever : options.timeout - options.stall, is_ready);
+    if (options.timeout == sync::kForever) return wait_for(sync::kForever, is_ready);
+    return wait_for(options.timeout - options.stall - (sync::Clock::now() - stalled_at), is_ready);
   }
 
   // Waits for an event that is certain among threads, because all ranks are in the call. A process, however, may end or

@@ -57,7 +57,7 @@ struct RankState {
   std::uint64_t sequence = 0;  // the last call at which it arrived
   std::uint32_t series = 0;    // of the calls to come
   sync::Flag is_busy;
-  sync::PlainNumber thread;  // that made its last call, for messages
+  sync::RelaxedNumber thread;  // that made its last call, for messages
   Chunks chunks;
   PathTuner path_tuner;  // of rank 0: to reach across (0), or to exchange pieces (1)
   std::vector<const void*> inputs;

@@ -37,9 +37,9 @@ constexpr std::string_view kPrinted = "; its process prints its stacks on standa
 
 ThreadReports* reports = nullptr;
 
-// The result of f(), called on another thread; nothing if it takes longer than the limit.
+// The result of f(), called on another thread; nothing if it is not there in time.
 template <class F>
-auto answer_of(F f) -> std::optional<decltype(f())> {
+auto answer_of(F f, sync::Clock::time_point end) -> std::optional<decltype(f())> {
   struct Answer {
     std::mutex mutex;
     std::condition_variable is_there;
@@ -53,7 +53,7 @@ auto answer_of(F f) -> std::optional<decltype(f())> {
     answer->is_there.notify_one();
   }).detach();
   std::unique_lock lock(answer->mutex);
-  answer->is_there.wait_for(lock, kAnswerLimit, [&] { return answer->value.has_value(); });
+  answer->is_there.wait_until(lock, end, [&] { return answer->value.has_value(); });
   return std::move(answer->value);
 }
 
@@ -70,10 +70,11 @@ std::vector<std::string> parts_of(const std::string& texts) {
 void log(const std::string& text) {
   const auto is_logged = std::make_shared<sync::Flag>();
   if (reports != nullptr) {
-    (void)answer_of([is_logged, text] {
+    const auto log_by_owner = [is_logged, text] {
       reports->log(text, *is_logged);
       return true;
-    });
+    };
+    (void)answer_of(log_by_owner, sync::Clock::now() + kAnswerLimit);
   }
   if (!is_logged->claim()) return;
   const std::string line = "ringlet: " + text + "\n";
@@ -113,6 +114,7 @@ std::vector<std::string> Group::all_stacks() {
   };
   const auto has_ranks_of = [&](int process) { return std::ranges::find(process_of_, process) != process_of_.end(); };
   const int here = world_ == nullptr ? 0 : world_->index();
+  const auto end = sync::Clock::now() + kAnswerLimit;  // for all answers together
   std::vector<std::uint64_t> before;
   if (world_ != nullptr) {
     for (int process = 0; process < world_->num_processes(); ++process) {
@@ -127,7 +129,7 @@ std::vector<std::string> Group::all_stacks() {
     put(process, std::vector<std::string>(states_.size(), std::string(kSilent) + std::string(kPrinted)));
   };
   if (reports != nullptr) {
-    const auto own = answer_of([threads = threads_here()] { return reports->stacks(threads); });
+    const auto own = answer_of([threads = threads_here()] { return reports->stacks(threads); }, end);
     if (own.has_value()) {
       put(here, *own);
     } else {
@@ -138,10 +140,14 @@ std::vector<std::string> Group::all_stacks() {
     if (process == here || !has_ranks_of(process)) continue;
     const StackNote& note = control_->stacks(process);
     const auto has_answered = [&] { return note.answers.has_reached(before[static_cast<std::size_t>(process)] + 1); };
-    const bool is_stopped = sync::is_stopped(world_->pid_of(process));
-    if (is_stopped) {
+    if (sync::is_stopped(world_->pid_of(process))) {
       put(process, std::vector<std::string>(states_.size(), ": stopped, by a signal or a debugger"));
-    } else if (sync::wait_until((*control_)->event, patience_, kAnswerLimit, nullptr, has_answered)) {
+      continue;
+    }
+    sync::wait_until((*control_)->event, patience_, end - sync::Clock::now(), nullptr,
+                     [&] { return has_answered() || has_failed(); });
+    if (has_failed()) return stacks;  // nothing is reported
+    if (has_answered()) {
       put(process, parts_of(note.texts.get()));
     } else if (!world_->is_gone(process)) {
       signal(process, static_cast<int>(note.signal.value()));

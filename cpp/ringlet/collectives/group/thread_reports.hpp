@@ -1,6 +1,8 @@
 // What only the owner of the ranks' threads knows about them, such as an interpreter.
 #pragma once
 
+#include <pthread.h>
+
 #include <cstdint>
 #include <span>
 #include <string>
@@ -17,10 +19,12 @@ struct RankThread {
   bool is_in_call;
 };
 
-// All functions but this_thread may block, for the interpreter lock; none may throw.
+// The calling thread as an integer: the same as threading.get_ident() of Python.
+inline std::uint64_t this_thread() noexcept { return (std::uint64_t)pthread_self(); }
+
+// Functions may block, for the interpreter lock, but must not throw.
 class ThreadReports {
  public:
-  virtual std::uint64_t this_thread() = 0;
   // The signal that makes this process print the stacks of all threads on its standard error, even while a thread holds
   // the interpreter lock; 0 for none.
   virtual int stack_signal() = 0;

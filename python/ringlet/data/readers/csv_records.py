@@ -19,7 +19,7 @@ from ringlet.errors import DataLossError, InvalidArgumentError
 
 __all__ = ["CsvRecords", "Dialect", "Record", "RecordBlocks"]
 
-# Not up to the first quote of an escaped one, even if the field is not closed in the bytes at hand.
+# The closing quote is not the first of an escaped pair, even if the bytes at hand end inside the field.
 _QUOTED = re.compile(rb'"([^"]*(?:""[^"]*)*)"(?!")')
 _LINE_END = re.compile(rb"\r\n?|\n")
 _NOT_CLOSED = "Reached end of file without closing quoted field in record"

@@ -1,12 +1,13 @@
-"""Names of the environment variables that Ringlet reads, and a warning about a variable that resembles one of them."""
+"""Names of the environment variables that Ringlet reads, a warning about similar names, and durations in variables."""
 
 from __future__ import annotations
 
 import logging
+import math
 import os
 from collections.abc import Mapping
 
-__all__ = ["NAMES", "misspelt", "warn_if_misspelt"]
+__all__ = ["NAMES", "misspelt", "seconds_of", "warn_if_misspelt"]
 
 _log = logging.getLogger(__name__)
 
@@ -52,3 +53,15 @@ def warn_if_misspelt() -> None:
         _has_warned = True
         for name, nearest in misspelt(os.environ).items():
             _log.warning("the environment variable %s has no effect: did you mean %s?", name, nearest)
+
+
+def seconds_of(name: str, environ: Mapping[str, str], default: float, zero: str) -> float:
+    """Return the duration in a variable; infinity for 0, which means `zero`."""
+    text = environ.get(name, "").strip()
+    try:
+        seconds = float(text) if text else default
+    except ValueError:
+        seconds = math.nan
+    if not seconds >= 0:
+        raise ValueError(f"{name} is {text!r}: expected a number of seconds, or 0 for {zero}.")
+    return seconds or math.inf

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import ringlet
-from ringlet.collectives import variable_names
-from ringlet.collectives.variable_names import NAMES, misspelt
+from ringlet import variable_names
+from ringlet.variable_names import NAMES, misspelt
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_names_that_ringlet_reads_and_names_of_the_user_are_not_misspelt():
 
 
 def test_the_documented_variables_are_known():
-    table = Path(__file__).parents[2] / "docs" / "install.md"
+    table = Path(__file__).parents[1] / "docs" / "install.md"
     assert set(re.findall(r"`(RINGLET_\w+|TF_CONFIG)`", table.read_text(encoding="utf-8"))) - {
         "RINGLET_TIMEOUT"
     } <= set(NAMES)
