@@ -48,7 +48,7 @@ struct FailureNote {
 struct StackNote {
   FixedText<8120> texts;         // one for each of its ranks, separated by kStackSeparator
   sync::SequenceNumber answers;  // how many times it has answered
-  sync::RelaxedNumber signal;      // that makes it print its stacks: see ThreadReports; 0 for none
+  sync::RelaxedNumber signal;    // that makes it print its stacks: see ThreadReports; 0 for none
 };
 inline constexpr char kStackSeparator = '\x1e';
 
