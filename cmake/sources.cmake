@@ -21,6 +21,8 @@ set(RINGLET_CORE_SOURCES
   cpp/ringlet/io/example.cpp
   cpp/ringlet/io/records.cpp
   cpp/ringlet/io/wire.cpp
+  cpp/ringlet/record/recorder.cpp
+  cpp/ringlet/record/ring.cpp
   cpp/ringlet/kernels/dispatch.cpp
   cpp/ringlet/kernels/portable.cpp
   cpp/ringlet/tiling/tile_grid.cpp
@@ -42,6 +44,7 @@ set(RINGLET_CORE_SOURCES
   cpp/ringlet/collectives/call/bytes.cpp
   cpp/ringlet/collectives/call/call.cpp
   cpp/ringlet/collectives/call/overlap.cpp
+  cpp/ringlet/collectives/call/recording.cpp
   cpp/ringlet/collectives/call/results.cpp
   cpp/ringlet/collectives/call/round.cpp
   cpp/ringlet/collectives/call/staging.cpp

@@ -25,10 +25,11 @@ CPP_LAYERS = {
     "kernels": 2,
     "tiling": 2,
     "io": 2,
-    "collectives": 3,
+    "record": 3,
     "tables": 3,
-    "bindings": 4,
-    "tests": 5,  # stress programs and benchmarks see everything but the extension
+    "collectives": 4,
+    "bindings": 5,
+    "tests": 6,  # stress programs and benchmarks see everything but the extension
 }
 
 # Folder or module below python/ringlet: its layer. "__init__" is the name `ringlet` itself.

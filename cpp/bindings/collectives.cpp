@@ -13,6 +13,7 @@
 #include "registers.hpp"
 #include "ringlet/collectives/transport/world.hpp"
 #include "ringlet/core/error.hpp"
+#include "ringlet/record/recorder.hpp"
 
 namespace py = pybind11;
 using py::literals::operator""_a;
@@ -245,6 +246,7 @@ void report_stall(Group& group, const std::string& waiting, int rank) {
 std::shared_ptr<Group> make_group(int num_ranks, double timeout_seconds, std::uint64_t epoch,
                                   std::shared_ptr<collectives::World> world, bool from_interpreter,
                                   std::optional<double> seconds_left, double stall_seconds) {
+  if (record::claim_opening()) py::module_::import("ringlet.observe.recorder_memory").attr("open_own")();
   collectives::Options options{.timeout = timeout_of(timeout_seconds),
                                .stall = timeout_of(stall_seconds),
                                .epoch = epoch,
@@ -254,6 +256,20 @@ std::shared_ptr<Group> make_group(int num_ranks, double timeout_seconds, std::ui
   sync::Poll* const poll = signal_poll();
   without_interpreter([&] { group = std::make_shared<Group>(num_ranks, options, std::move(world), poll); });
   return group;
+}
+
+template <class Name>
+std::string names_of(std::size_t count) {
+  std::string names;
+  for (std::size_t i = 0; i < count; ++i) names += std::string(name_of(static_cast<Name>(i))) + ',';
+  return names + ';';
+}
+
+// The names for which the numbers in records stand.
+std::string recorder_names() {
+  static_assert(collectives::kNumKinds <= record::kMostKinds);
+  return names_of<collectives::Kind>(collectives::kNumKinds) + names_of<core::Op>(core::kNumOps) +
+         names_of<Algorithm>(collectives::kNumAlgorithms) + names_of<core::DType>(core::kNumDTypes);
 }
 
 }  // namespace
@@ -269,6 +285,9 @@ Algorithm algorithm_of(int number) {
 }
 
 void register_collectives(py::module_& m) {
+  m.def("open_recorder", record::open, "fd"_a);
+  m.def("recorder", record::descriptor);
+  m.def("recorder_names", recorder_names);
   py::register_local_exception<Unusable>(m, "Unusable");
   py::class_<HeldMember>(m, "Member")
       .def_property_readonly("rank", &HeldMember::rank)

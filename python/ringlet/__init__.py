@@ -33,6 +33,7 @@ The rest
     compat                       ``from ringlet.compat import tf`` for programs written for TensorFlow
     experimental                 names of ``tf.distribute.experimental``
     errors, checks, testing      exception classes; equality over replicas; reference reductions
+    observe                      statistics of collectives: calls, bytes, time, waiting
     show_config, set_logical_devices
 
 Examples
@@ -126,6 +127,7 @@ _PUBLIC = {
     "data": "data",
     "errors": "errors",
     "experimental": "experimental",
+    "observe": "observe",
     "sharding": "sharding",
     "testing": "testing",
     "tpu": "tpu",

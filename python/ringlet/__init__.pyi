@@ -8,6 +8,7 @@ from ringlet import coordinator as coordinator
 from ringlet import data as data
 from ringlet import errors as errors
 from ringlet import experimental as experimental
+from ringlet import observe as observe
 from ringlet import sharding as sharding
 from ringlet import testing as testing
 from ringlet import tpu as tpu

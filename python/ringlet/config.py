@@ -14,6 +14,7 @@ from ringlet.collectives import Algorithm, Op
 from ringlet.devices import visible_cores
 from ringlet.errors import InvalidArgumentError
 from ringlet.module_names import list_public
+from ringlet.observe import recorder_memory
 
 __all__ = ["Config", "__version__", "cmake_dir", "show_config"]
 
@@ -71,6 +72,7 @@ class Config(TypedDict):
     blas: list[BlasConfig]
     algorithms: list[str]
     operations: list[str]
+    recorder: str
     environment: dict[str, str]
 
 
@@ -93,8 +95,8 @@ def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> Config | None:
     dict or None
         With ``"dicts"``: `version`, `python`, `compiler`, `cpu` (the `target` whose kernels run, those `runnable`
         here, and the `reason` for the choice), `cores` (`count` and `reason`), `blas` (`library`, `version` and
-        `threads` of each that is loaded now), `algorithms`, `operations`, and `environment`: the ``RINGLET_``
-        variables that are set.
+        `threads` of each that is loaded now), `algorithms`, `operations`, `recorder` (whether the flight recorder is
+        on, and if not, why), and `environment`: the ``RINGLET_`` variables that are set.
 
     Raises
     ------
@@ -173,6 +175,7 @@ def _collect(environment: Mapping[str, str]) -> Config:
         "blas": _loaded_blas(),
         "algorithms": [algorithm.name for algorithm in Algorithm],
         "operations": [op.name for op in Op],
+        "recorder": recorder_memory.state(),
         "environment": {name: value for name, value in sorted(environment.items()) if name.startswith("RINGLET_")},
     }
 
@@ -199,5 +202,6 @@ def _rows(config: Config) -> list[tuple[str, str]]:
         ("blas", "; ".join(blas) or "none loaded"),
         ("algorithms", ", ".join(config["algorithms"])),
         ("operations", ", ".join(config["operations"])),
+        ("recorder", config["recorder"]),
         ("environment", ", ".join(f"{k}={v}" for k, v in config["environment"].items()) or "no RINGLET_ variable set"),
     ]

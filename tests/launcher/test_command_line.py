@@ -59,7 +59,7 @@ def test_the_version_is_printed(capsys):
             ["run", "-n", "3", "--replica", "2", "step.py"],
             "unrecognized arguments: --replica; did you mean --replicas?",
         ),
-        (["run", "--loud"], "unrecognized arguments: --loud (see ringlet run --help)"),
+        (["run", "--verbose"], "unrecognized arguments: --verbose (see ringlet run --help)"),
     ],
 )
 def test_a_wrong_word_is_answered_in_one_line_with_status_2(arguments, said, capsys):

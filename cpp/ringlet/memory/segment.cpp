@@ -77,10 +77,14 @@ struct stat status_of(int fd) {
 }  // namespace
 
 Segment Segment::create(std::size_t bytes) {
-  if (!is_within_file_limit(bytes)) fail("make a file of", bytes, kAllowMore, EFBIG);
   const int fd = create_file();
   if (fd < 0) fail("make a file for", bytes, kAllowMore);
+  return create_in(fd, bytes);
+}
+
+Segment Segment::create_in(int fd, std::size_t bytes) {
   Segment segment(fd, bytes);
+  if (!is_within_file_limit(bytes)) fail("make a file of", bytes, kAllowMore, EFBIG);
   if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) fail("make a file of", bytes, kMakeRoom);
   if (fcntl(fd, F_ADD_SEALS, kSeals) != 0) fail("seal a file of", bytes, kAllowMore);
   segment.map();
@@ -166,6 +170,7 @@ namespace {
 }  // namespace
 
 Segment Segment::create(std::size_t bytes) { refuse(bytes); }
+Segment Segment::create_in(int, std::size_t bytes) { refuse(bytes); }
 Segment Segment::attach(int, std::size_t bytes) { refuse(bytes); }
 Segment Segment::attach(int) { refuse(0); }
 void Segment::map() {}

@@ -21,6 +21,7 @@ WRONG_USE = 2
 # Sub-command: its file in this folder, and its description.
 _COMMANDS = {
     "run": ("run_command", "run a script on several worker processes of this machine"),
+    "inspect": ("inspect_command", "show what each rank of a running or ended job did last"),
     "tpu": ("tpu_command", "show a TPU slice, an assignment of replicas and what collectives cost there"),
 }
 

@@ -24,6 +24,7 @@ from ringlet.ipc.remote_exception import exception_of
 from ringlet.ipc.worker_process import Worker, WorkerProcessGroup, ending_text
 from ringlet.launcher.exit_report import workers_text
 from ringlet.launcher.output_relay import OutputChannel, prefix_of
+from ringlet.launcher.recorder_files import RecorderFiles
 from ringlet.launcher.result_channel import ResultChannel
 from ringlet.launcher.supervisor import Supervisor
 from ringlet.launcher.worker_environment import unused_port, worker_environment
@@ -46,12 +47,15 @@ class LaunchJob:
         self._workers: list[Worker] = []
         # Sort key of each failed worker: the lowest is the first failure.
         self._failed: dict[int, tuple[bool, float]] = {}
+        self._recorders = RecorderFiles(num_workers, variables)
+        self._divergence: str | None = None
         with contextlib.ExitStack() as on_error, tempfile.TemporaryFile() as file:
             # All workers read one unnamed file: pipes would have to be filled while the workers start.
             file.write(pickle.dumps((sys.argv, call)))
             file.flush()
             self._process_group = WorkerProcessGroup()
             on_error.callback(self._process_group.close)
+            on_error.callback(self._recorders.close)
             job_id, port = new_job_id(), unused_port()
             threads = blas_threads(variables, visible_cores().count, num_workers * (replicas or 1))
             for index in range(num_workers):
@@ -91,6 +95,10 @@ class LaunchJob:
         except KeyboardInterrupt:
             self._supervisor.close()
             raise
+        finally:
+            if self._failed:
+                self._divergence = self._recorders.divergence()
+            self._recorders.close()
 
     def results(self) -> list[Any]:
         """Return the results of all workers, or raise the exception of the worker that failed first."""
@@ -126,6 +134,8 @@ class LaunchJob:
 
     def _add_notes(self, error: BaseException, first: int) -> None:
         add_note(error, f"{self._named(first)} raised this")
+        if self._divergence is not None:
+            add_note(error, self._divergence)
         for index in sorted(self._failed):
             failure = self._results[index].failure if self._results[index].is_complete else None
             if index != first and failure is not None and not self._results[index].follows:
@@ -156,14 +166,15 @@ class LaunchJob:
                 ends.append(writer)
             # Workers import modules from this process's path.
             path = list(filter(_is_text, sys.path))  # imports also skip entries that are not str
+            recorders, variables = self._recorders.add()
             program = f"import sys; sys.path[:] = {path!r}; from ringlet.launcher.worker_main import main; "
             return self._process_group.start(
                 [sys.executable, "-c", program + f"main({file}, {ends[0]})"],
-                environment,
+                {**environment, **variables},
                 stdin=subprocess.DEVNULL,
                 stdout=ends[1],
                 stderr=ends[2],
-                pass_fds=(file, ends[0]),
+                pass_fds=(file, ends[0], *recorders),
             )
 
     def _new_result(self, index: int, reader: int) -> ResultChannel:

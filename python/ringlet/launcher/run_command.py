@@ -6,6 +6,7 @@ import argparse
 import errno
 import math
 import os
+import signal
 import sys
 
 from ringlet.cluster.environment import placement
@@ -18,6 +19,7 @@ __all__ = ["add_arguments", "execute"]
 
 _GRACE_SECONDS = 1.0
 _LONGEST_QUOTE = 40
+_RECORDER_SIGNALS = {"USR1": signal.SIGUSR1, "USR2": signal.SIGUSR2}
 
 _EPILOG = """\
 examples:
@@ -58,6 +60,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="show the tracebacks of all failed workers; that of the first failure is still the last one",
     )
+    parser.add_argument(
+        "--log-dir",
+        metavar="DIR",
+        help="folder for rank-N.recorder of each worker, written when the job fails; ringlet inspect reads them",
+    )
     parser.add_argument("program", nargs=argparse.REMAINDER, help="script or module, then its arguments")
 
 
@@ -71,6 +78,8 @@ def execute(options: argparse.Namespace) -> int:
         replicas=None if options.replicas is None else _whole_number("--replicas", options.replicas),
         grace_seconds=_seconds(options.grace_seconds),
         shows_all_tracebacks=options.all_tracebacks,
+        log_folder=options.log_dir,
+        recorder_signal=_recorder_signal(os.environ.get("RINGLET_RECORDER_SIGNAL")),
     )
     _check_size(job)
     # TF_CONFIG is replaced for the workers.
@@ -121,6 +130,14 @@ def _seconds(text: str) -> float:
     if not 0 <= seconds < math.inf:
         raise CommandError(f"--grace-seconds must be a number of at least 0, got {text!r}")
     return seconds
+
+
+def _recorder_signal(name: str | None) -> int | None:
+    if not name:
+        return None
+    if name not in _RECORDER_SIGNALS:
+        raise CommandError(f"RINGLET_RECORDER_SIGNAL must be {' or '.join(_RECORDER_SIGNALS)}, got {name!r}")
+    return _RECORDER_SIGNALS[name]
 
 
 def _check_size(job: Job) -> None:

@@ -17,6 +17,7 @@ from ringlet.ipc.worker_process import Worker, WorkerProcessGroup
 from ringlet.launcher.exit_report import Ending, first_failure, job_status, summary
 from ringlet.launcher.nonblocking_writer import NonblockingWriter
 from ringlet.launcher.output_relay import OutputChannel, colored_prefix, prefix_of
+from ringlet.launcher.recorder_files import RecorderFiles
 from ringlet.launcher.signals import Signals, Terminal
 from ringlet.launcher.supervisor import Supervisor
 from ringlet.launcher.traceback_buffer import TracebackBuffer
@@ -39,7 +40,8 @@ class Job:
     """A job of `ringlet run`.
 
     Without `replicas`, the script sets their number. `grace_seconds` is the time that workers have to exit after a
-    signal, or after one of them has raised an uncaught exception.
+    signal, or after one of them has raised an uncaught exception. `log_folder` is for the workers' flight recorders,
+    which `recorder_signal` requests.
     """
 
     command: list[str]
@@ -47,6 +49,8 @@ class Job:
     replicas: int | None = None
     grace_seconds: float = 1.0
     shows_all_tracebacks: bool = False
+    log_folder: str | None = None
+    recorder_signal: int | None = None
 
 
 def run_workers(job: Job) -> int:
@@ -54,6 +58,8 @@ def run_workers(job: Job) -> int:
     _fill_standard_descriptors()
     with Terminal(), Signals() as signals:
         run = _Run(job)
+        if job.recorder_signal is not None:
+            signals.actions[job.recorder_signal] = lambda: run.save_recorders(job.log_folder or os.curdir)
         supervisor = run.supervisor()
         supervisor.watch(run.reports.fileno())
         supervisor.watch(signals.fileno())
@@ -66,7 +72,10 @@ def run_workers(job: Job) -> int:
         finally:
             supervisor.close()
             run.reports.close()
-        return run.report(signals)
+        try:
+            return run.report(signals)
+        finally:
+            run.recorders.close()
 
 
 class _Run:
@@ -82,6 +91,7 @@ class _Run:
         self._endings: list[Ending] = []
         self._received: int | None = None
         self.reports = UncaughtReports()
+        self.recorders = RecorderFiles(job.num_workers, os.environ)
         self._indices: dict[int, int] = {}  # running workers by pid
         self._raised: dict[int, float] = {}  # by worker: time of its reported exception
 
@@ -123,6 +133,15 @@ class _Run:
         if first_failure(self._endings) is None:
             self._received = signals.received
 
+    def save_recorders(self, folder: str) -> None:
+        """Write the flight recorders of all workers, which are not involved."""
+        try:
+            count = self.recorders.save(folder)
+            text = f"wrote {count} flight recorders to {folder}: ringlet inspect {folder} shows them"
+        except OSError as error:
+            text = f"cannot write the flight recorders to {folder}: {error.strerror}"
+        self._err.write(f"ringlet run: {text}\n".encode(errors="replace"))
+
     def report(self, signals: Signals) -> int:
         """Print the summary of the job, and return its exit status."""
         first = first_failure(self._endings)
@@ -132,6 +151,8 @@ class _Run:
                     self._errors[ending.worker].show_traceback()
         for line in summary(self._endings, self._received, self._job.num_workers):
             self._err.write(f"ringlet run: {line}\n".encode(errors="replace"))
+        if first is not None:
+            self._report_recorders()
         if first is not None:
             self._errors[first.worker].show_traceback()
         self._flush(self._out, signals)
@@ -143,6 +164,13 @@ class _Run:
         if lost is None or lost.errno == errno.EPIPE or status not in (0, 128 + signal.SIGPIPE):
             return status
         return 1
+
+    def _report_recorders(self) -> None:
+        divergence = self.recorders.divergence()
+        if divergence is not None:
+            self._err.write(f"ringlet run: {divergence}\n".encode(errors="replace"))
+        if self._job.log_folder is not None:
+            self.save_recorders(self._job.log_folder)
 
     def _flush(self, writer: NonblockingWriter, signals: Signals) -> None:
         # A slow reader gets all output, unless a signal ends this process.
@@ -158,17 +186,18 @@ class _Run:
             **blas_threads(os.environ, visible_cores().count, ranks),
             **worker_environment(index, self._job.num_workers, job_id, self._job.replicas, port),
         }
+        recorders, variables = self.recorders.add()
         with contextlib.ExitStack() as writers:
             stdout = self._new_channel(index, 1, writers, on_error)
             stderr = self._new_channel(index, 2, writers, on_error)
             stdin = None if index == 0 and not os.isatty(0) else subprocess.DEVNULL
             process = self._process_group.start(
                 self._job.command,
-                environment | self.reports.environment(),
+                environment | self.reports.environment() | variables,
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
-                pass_fds=(self.reports.writer,),
+                pass_fds=(self.reports.writer, *recorders),
             )
         self._indices[process.pid] = index
         return Worker(index, process)

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import termios
+from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -20,12 +21,14 @@ _PASSED_ON = (signal.SIGUSR1, signal.SIGUSR2)
 class Signals:
     """Records signals while entered, and forwards them to the workers between two steps of their supervisor.
 
-    Handlers only record the signal, which is processed at a safe point; `received` is the first terminating signal.
-    Signals that were ignored when the launcher was started (``nohup``, a shell's background jobs) stay ignored.
+    Handlers only record the signal, which is processed at a safe point; `received` is the first terminating signal. A
+    signal in `actions` is not forwarded: its function is called instead. Signals that were ignored when the launcher
+    was started (``nohup``, a shell's background jobs) stay ignored.
     """
 
     def __init__(self) -> None:
         self.received: int | None = None
+        self.actions: dict[int, Callable[[], object]] = {}
         self._noted: list[int] = []
         self._replaced: dict[int, Any] = {}
 
@@ -72,6 +75,8 @@ class Signals:
     def _act_on(self, number: int, supervisor: Supervisor) -> None:
         if number == signal.SIGTSTP:
             self._stop(supervisor)
+        elif number in self.actions:
+            self.actions[number]()
         elif number in _PASSED_ON:
             supervisor.pass_on(number)
         elif number == signal.SIGINT and self.received is not None:

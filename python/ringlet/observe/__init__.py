@@ -1,1 +1,19 @@
-"""Reports about running programs: what each rank waits for, and where."""
+"""What running programs do: statistics of collectives, the last operations of each rank, reports of stalls.
+
+Examples
+--------
+>>> import ringlet
+>>> strategy = ringlet.MirroredStrategy(2)
+>>> _ = strategy.run(lambda: ringlet.replica_context().all_reduce("SUM", 1.0))
+>>> ringlet.observe.stats()["all_reduce"].count >= 2
+True
+"""
+
+from __future__ import annotations
+
+from ringlet.module_names import list_public
+from ringlet.observe.operation_stats import OperationStats, stats
+
+__all__ = ["OperationStats", "stats"]
+
+__dir__ = list_public(__name__)

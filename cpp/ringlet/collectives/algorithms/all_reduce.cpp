@@ -24,11 +24,13 @@ struct Reduction {
   core::Op op;
   Algorithm algorithm;
   sync::Poll* poll;
+  bool continues = false;  // in further rounds
 
   const Call& begin(Round& round, std::span<const Buffer> some) const {
     Call& call = round.begin(Kind::kAllReduce);
     call.op = op;
     call.algorithm = algorithm;
+    call.continues = continues;
     call.set_buffers(some);
     return call;
   }
@@ -102,10 +104,11 @@ Choice choose(const Reduction& reduction, RankState& state, bool has_two_ways) {
 
 Results Member::all_reduce(std::span<const Buffer> buffers, core::Op op, Algorithm algorithm, sync::Poll* poll) {
   for (const Buffer& part : buffers) check_supported(op, part.dtype);
-  const Reduction reduction{*group_, rank_, buffers, op, algorithm, poll};
+  Reduction reduction{*group_, rank_, buffers, op, algorithm, poll};
   if (!tells_memory(*group_, buffers, algorithm)) return reduce_whole(reduction);
   const bool has_two_ways = exchanges(*group_) && group_->world()->can_use_cma();
   const Choice choice = choose(reduction, state(), has_two_ways);
+  reduction.continues = true;
   const sync::Clock::time_point start = sync::Clock::now();
   Results results;
   or_abort(*group_, rank_, [&] {

@@ -29,22 +29,6 @@ class Hash {
   std::uint64_t state_ = 0x243F6A8885A308D3;  // digits of pi; any nonzero constant works
 };
 
-std::string_view name_of(Kind kind) {
-  constexpr std::string_view kNames[] = {
-      "all_reduce", "reduce",    "reduce_scatter", "exclusive_scan",     "all_gather", "gather",
-      "scatter",    "broadcast", "all_to_all",     "collective_permute", "barrier",    "split"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
-std::string_view name_of(Algorithm algorithm) {
-  constexpr std::string_view kNames[] = {"AUTO", "RING", "DIRECT", "SMALL"};
-  return kNames[static_cast<std::size_t>(algorithm)];
-}
-
-bool has_root(Kind kind) {
-  return kind == Kind::kReduce || kind == Kind::kGather || kind == Kind::kScatter || kind == Kind::kBroadcast;
-}
-
 // Whether either all ranks or none must give outputs. In other calls, each rank decides for itself.
 bool shares_results(Kind kind) {
   return kind == Kind::kAllReduce || kind == Kind::kAllGather || kind == Kind::kScatter || kind == Kind::kBroadcast;
@@ -75,6 +59,18 @@ std::string describe_pairs(const std::vector<std::int64_t>& numbers) {
 
 }  // namespace
 
+std::string_view name_of(Kind kind) {
+  constexpr std::string_view kNames[kNumKinds] = {
+      "all_reduce", "reduce",    "reduce_scatter", "exclusive_scan",     "all_gather", "gather",
+      "scatter",    "broadcast", "all_to_all",     "collective_permute", "barrier",    "split"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::string_view name_of(Algorithm algorithm) {
+  constexpr std::string_view kNames[kNumAlgorithms] = {"AUTO", "RING", "DIRECT", "SMALL"};
+  return kNames[static_cast<std::size_t>(algorithm)];
+}
+
 void check_supported(core::Op op, core::DType dtype) {
   if (core::is_supported(op, dtype)) return;
   throw core::ArgumentError(
@@ -92,6 +88,7 @@ void Call::reset(Kind new_kind) {
   has_outputs = false;
   has_buffers = true;
   is_ragged = false;
+  continues = false;
   buffers.clear();
   numbers.clear();
   name.clear();

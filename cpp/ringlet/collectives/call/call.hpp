@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ringlet/core/dtype.hpp"
@@ -27,9 +28,16 @@ enum class Kind : std::uint8_t {
   kBarrier,
   kSplit,
 };
+inline constexpr std::size_t kNumKinds = 12;
 enum class Algorithm : std::uint8_t { kAuto, kRing, kDirect, kSmall };
+inline constexpr std::size_t kNumAlgorithms = 4;
+std::string_view name_of(Kind kind);
+std::string_view name_of(Algorithm algorithm);
 
 constexpr bool is_reduction(Kind kind) { return kind <= Kind::kExclusiveScan; }
+constexpr bool has_root(Kind kind) {
+  return kind == Kind::kReduce || kind == Kind::kGather || kind == Kind::kScatter || kind == Kind::kBroadcast;
+}
 // Whether pieces of possibly unequal size along one dimension, Call::axis, are concatenated.
 constexpr bool is_gather(Kind kind) { return kind == Kind::kAllGather || kind == Kind::kGather; }
 
@@ -59,6 +67,7 @@ struct Call {
   bool has_outputs = false;
   bool has_buffers = true;  // false: a receiver of a broadcast or scatter, which takes shape and dtype from the root
   bool is_ragged = false;
+  bool continues = false;  // a later round of the operation whose first round was the rank's call before
   std::vector<Buffer> buffers;
   std::vector<std::int64_t> dims;     // storage of the buffers' shapes
   std::vector<std::int64_t> numbers;  // scatter, all-to-all: rows for each rank; permute: pairs; split: see there

@@ -13,6 +13,7 @@
 #include "ringlet/collectives/group/thread_reports.hpp"
 #include "ringlet/collectives/transport/world.hpp"
 #include "ringlet/core/error.hpp"
+#include "ringlet/record/recorder.hpp"
 #include "ringlet/sync/process/fork.hpp"
 #include "ringlet/sync/process/process.hpp"
 
@@ -58,6 +59,7 @@ Round::Round(Group& group, int rank, sync::Poll* poll)
 
 // A rank that alone leaves a call, for lack of memory, would be one call behind the others.
 Round::~Round() {
+  record::end(record_, is_complete_);
   if (!is_complete_ && mine().sequence == sequence_ && !group_.has_failed()) fail_without_memory();
   if (is_between_processes()) let_go();
   mine().is_busy.set(false);
@@ -102,6 +104,7 @@ void Round::publish(Purpose purpose, Staging staging) {
   }
   slot.call_fingerprint = own.call_fingerprint();
   slot.buffers_fingerprint = own.has_buffers ? own.buffers_fingerprint() : 0;
+  begin_record(slot);
   if (is_between_processes()) {
     or_fail([&] { name_buffers(purpose, staging); });
   } else if (!own.buffers.empty()) {
@@ -120,9 +123,11 @@ void Round::await_others(Purpose purpose) {
   publish(purpose);
   if (all_have_arrived()) {
     (*group_.control_)->event.notify();
+    record::arrive(record_, false);
   } else {
     const bool in_time = wait_for_ranks([this] { return all_have_arrived() || is_hopeless(); });
     if (!all_have_arrived()) give_up(!in_time);
+    record::arrive(record_, true);
   }
   compare();
   drop_large_stages(mine().sets[(sequence_ - 1) % kSets]);
@@ -138,10 +143,12 @@ void Round::await_others_for_work(Staging staging) {
     control.event.notify();
     goes = !control.has_leavers.is_set() || control.gates[set_].propose_to_go(sequence_);
     if (!goes) give_up(false);
+    record::arrive(record_, false);
   } else {
     const bool in_time = wait_for_ranks([this] { return all_have_arrived() || is_hopeless(); });
     goes = all_have_arrived() && !interruption_.has_come() && !is_hopeless() && !control.has_leavers.is_set();
     if (!goes && propose_to_leave()) give_up(!in_time);
+    record::arrive(record_, true);
   }
   compare();
   if (!is_between_processes()) return;

@@ -167,6 +167,7 @@ class Round {
   // Thrown if the memory of another process could not be read.
   class Unreachable {};
 
+  void begin_record(const sync::Slot& slot) noexcept;  // see recording.cpp
   bool all_have_arrived() const noexcept;
   bool misses_departed() const noexcept;
   bool is_hopeless() noexcept;  // further waiting is useless: the group failed, or a missing rank has departed
@@ -332,6 +333,7 @@ class Round {
   bool writes_own_output_ = false;
   bool goes_ = false;  // between processes: others may take results of this call
   bool has_taken_ = false;
+  std::uint64_t record_ = 0;      // of the flight recorder
   std::optional<int> announcer_;  // of results, once their addresses are known
   Takers takers_ = Takers::kNone;
   sync::Interruption interruption_;

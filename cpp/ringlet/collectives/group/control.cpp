@@ -1,5 +1,8 @@
 #include "ringlet/collectives/group/control.hpp"
 
+#include <unistd.h>
+
+#include <chrono>
 #include <new>
 #include <string>
 
@@ -19,6 +22,13 @@ std::size_t notes_end(int num_ranks, int num_processes) {
 
 std::size_t stacks_end(int num_ranks, int num_processes) {
   return notes_end(num_ranks, num_processes) + static_cast<std::size_t>(num_processes) * sizeof(StackNote);
+}
+
+std::uint64_t new_identity() {
+  static sync::Tally made;
+  std::uint64_t bits = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+  bits = (bits ^ static_cast<std::uint64_t>(getpid()) << 40 ^ made.add() << 20) * 0x9E3779B97F4A7C15;
+  return bits ^ bits >> 32;
 }
 
 }  // namespace
@@ -46,6 +56,7 @@ ControlBlock ControlBlock::make(std::byte* memory, int num_ranks, int num_proces
   block->size_bytes = bytes_for(num_ranks, num_processes);
   block->num_ranks = num_ranks;
   block->num_processes = num_processes;
+  block->identity = new_identity();
   return block;
 }
 

@@ -62,6 +62,7 @@ struct alignas(sync::kCacheLine) Control {
   std::uint64_t size_bytes = 0;
   std::int32_t num_ranks = 0;
   std::int32_t num_processes = 0;
+  std::uint64_t identity = 0;  // of the flight recorder: 64 bits that no other group of this host should have
   std::array<sync::Gate, kSets> gates;
   sync::Event event;
   sync::Flag has_leavers;  // a rank intends to leave a call: see Gate

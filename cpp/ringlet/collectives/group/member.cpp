@@ -164,7 +164,7 @@ Results Member::gather(Kind kind, const Buffer& part, int root, int axis, sync::
     Call& call = round.begin(kind);
     call.root = root;
     call.axis = axis;
-    call.is_ragged = is_ragged;
+    call.is_ragged = call.continues = is_ragged;
     call.set_buffers({&part, 1});
   };
   Results results;
@@ -246,7 +246,7 @@ Results Member::exchange_blocks(Buffer part, std::span<const std::int64_t> all_r
   Results result = with_output(*group_, part, static_cast<std::size_t>(rows_received_) * row_bytes(part));
   part.output_length = rows_received_;
   Call& call = round.begin(Kind::kAllToAll);
-  call.is_ragged = !all_rows.empty();
+  call.is_ragged = call.continues = !all_rows.empty();
   call.set_buffers({&part, 1});
   collectives::all_to_all(round, all_rows);
   round.finish();

@@ -72,7 +72,7 @@ std::shared_ptr<Group> Member::split_here(const std::vector<int>& subgroup, bool
   if (is_first)
     made = or_fail_split(*group_, rank_, poll, [&](sync::Poll*) { return group_->make_subgroup(subgroup); });
   Round round(*group_, rank_, poll);
-  round.begin(Kind::kSplit);
+  round.begin(Kind::kSplit).continues = true;
   std::shared_ptr<Group> group = share_subgroup(round, subgroup, std::move(made));
   round.finish();
   return group;
@@ -87,7 +87,7 @@ std::shared_ptr<Group> Member::split_between(const std::vector<int>& subgroup, b
   }
   group_->mark_split();
   Round round(*group_, rank_, poll);
-  round.begin(Kind::kSplit);
+  round.begin(Kind::kSplit).continues = true;
   announce_subgroup(round, place);
   round.finish();
   if (subgroup.empty()) return nullptr;

@@ -1,0 +1,134 @@
+#include "ringlet/record/recorder.hpp"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#endif
+
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "ringlet/sync/append_only.hpp"
+#include "ringlet/sync/counters.hpp"
+
+namespace ringlet::record {
+
+namespace {
+
+std::uint64_t thread_id() {
+#if defined(__linux__)
+  return static_cast<std::uint64_t>(syscall(SYS_gettid));
+#else
+  return 0;
+#endif
+}
+
+// Never destroyed: threads may outlive static objects.
+class Recorder {
+ public:
+  explicit Recorder(int fd) : segment_(memory::Segment::create_in(fd, kBytes)) {
+#if defined(__linux__)
+    madvise(segment_.data(), kBytes, MADV_DONTFORK);
+#endif
+    segment_.reserve(0, kPage);
+    rings_.reserve(kMostRings);  // so that rings do not move
+    free_.reserve(kMostRings);
+  }
+
+  int descriptor() const noexcept { return segment_.fd(); }
+  void forget_in_child() noexcept { segment_.close_descriptor(); }
+
+  // Null if no ring or no memory is left.
+  Ring* acquire() noexcept {
+    const std::scoped_lock lock(mutex_);
+    try {
+      if (free_.empty() && rings_.size() < kMostRings) {
+        free_.push_back(&rings_.emplace_back(segment_, kPage + rings_.size() * sizeof(RingMemory)));
+        reinterpret_cast<sync::SoleCounter*>(segment_.data() + kNumRingsOffset)->set(rings_.size());
+      }
+    } catch (const std::exception&) {
+      return nullptr;
+    }
+    if (free_.empty()) return nullptr;
+    Ring* const ring = free_.back();
+    free_.pop_back();
+    ring->set_thread(thread_id());
+    return ring;
+  }
+  void give_back(Ring* ring) noexcept {
+    const std::scoped_lock lock(mutex_);
+    free_.push_back(ring);
+  }
+
+ private:
+  memory::Segment segment_;
+  std::mutex mutex_;
+  std::vector<Ring> rings_;
+  std::vector<Ring*> free_;
+};
+
+sync::Flag is_claimed;
+sync::PointerTable<Recorder> current(1);
+
+// The ring of this thread, for as long as it runs. `recorder` is the one that was asked for it.
+struct Lease {
+  Recorder* recorder = nullptr;
+  Ring* ring = nullptr;
+  ~Lease() {
+    if (ring != nullptr) recorder->give_back(ring);
+  }
+};
+thread_local Lease lease;
+thread_local constinit Ring* own_ring = nullptr;  // of the lease, at less cost
+
+Ring* acquire_ring() noexcept {
+  Recorder* const recorder = current.get(0);
+  if (recorder == nullptr || lease.recorder == recorder) return nullptr;
+  lease.recorder = recorder;
+  lease.ring = recorder->acquire();
+  return own_ring = lease.ring;
+}
+
+// In the child of a fork, which has one thread. The recorder's lock may be held for ever.
+void forget_parent() {
+  if (Recorder* const recorder = current.get(0); recorder != nullptr) recorder->forget_in_child();
+  current.set(0, nullptr);
+  is_claimed.set(false);
+  lease.recorder = nullptr;
+  lease.ring = own_ring = nullptr;
+}
+
+}  // namespace
+
+bool claim_opening() noexcept { return !is_claimed.is_set() && is_claimed.claim(); }
+
+void open(int fd) {
+  [[maybe_unused]] static const int registered = pthread_atfork(nullptr, nullptr, forget_parent);
+  current.set(0, std::make_unique<Recorder>(fd).release());
+}
+
+int descriptor() noexcept {
+  const Recorder* const recorder = current.get(0);
+  return recorder == nullptr ? -1 : recorder->descriptor();
+}
+
+std::uint64_t begin(Operation& operation) noexcept {
+  Ring* const ring = own_ring != nullptr ? own_ring : acquire_ring();
+  if (ring == nullptr) return 0;
+  operation.began = now();
+  return ring->begin(operation);
+}
+
+void arrive(std::uint64_t number, bool has_waited) noexcept {
+  if (number != 0 && own_ring != nullptr) own_ring->arrive(number, has_waited);
+}
+
+void end(std::uint64_t number, bool has_returned) noexcept {
+  if (number != 0 && own_ring != nullptr) own_ring->end(number, has_returned);
+}
+
+}  // namespace ringlet::record

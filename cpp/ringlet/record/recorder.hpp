@@ -1,0 +1,32 @@
+// The flight recorder: the last operations of each thread of this process, in a file without a name that other
+// processes of the user can read, even after this process was killed if another one holds the file.
+//
+// python/ringlet/observe/recorder_memory.py makes the file and writes the header, its first page. Recording functions
+// do not throw, and do nothing without a file. The child of a fork() does not write to the file of its parent.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ringlet/record/ring.hpp"
+
+namespace ringlet::record {
+
+inline constexpr std::size_t kMostRings = 256;  // operations of more threads at a time are not recorded
+inline constexpr std::size_t kBytes = kPage + kMostRings * sizeof(RingMemory);
+inline constexpr std::size_t kNumRingsOffset = 56;  // in the header: how many rings have been used; they are the first
+
+// True once in each process: for the caller that then opens the recorder, if it is wanted.
+bool claim_opening() noexcept;
+// Uses an empty file that can be sealed; takes ownership of `fd`. Throws core::SharedMemoryError if the file is in use
+// by another process, or memory is missing.
+void open(int fd);
+int descriptor() noexcept;  // -1 if it is not open
+
+// Records an operation of this thread, whose time of begin it sets; returns its number, 0 if it is not recorded.
+std::uint64_t begin(Operation& operation) noexcept;
+// For the number that begin() returned on this thread: see Ring.
+void arrive(std::uint64_t number, bool has_waited) noexcept;
+void end(std::uint64_t number, bool has_returned) noexcept;
+
+}  // namespace ringlet::record

@@ -1,0 +1,233 @@
+"""``ringlet inspect``: show what each rank of a running or ended job did last."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ringlet.launcher.command_line import CommandError
+from ringlet.observe.divergence import calls_by_group, first_divergence, ranks_text
+from ringlet.observe.recorder import NAME, Operation, Process, copy_memory, read_process
+from ringlet.observe.recorder_memory import start_ticks
+
+__all__ = ["add_arguments", "execute"]
+
+_EPILOG = """\
+examples:
+  ringlet inspect 4711                 the job of a worker or launcher, by pid
+  ringlet inspect 8f0c2a6de15b9347     by the RINGLET_JOB_ID of its processes
+  ringlet inspect logs/                files that ringlet run --log-dir has written
+
+Processes are not stopped or attached to. The exit status is 1 if ranks of one
+group have made different calls with the same number, 2 if nothing can be read,
+else 0.
+"""
+_MOST_PID_DIGITS = 8
+_SUFFIX = ".recorder"
+
+
+@dataclass(frozen=True)
+class _Snapshot:
+    """A process, the time to which its state belongs, in its ``time.monotonic()``, and whether it has exited since."""
+
+    process: Process
+    at: float
+    has_exited: bool | None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command to `parser`."""
+    parser.epilog = _EPILOG
+    parser.add_argument("subjects", metavar="PID|JOB|FILE", nargs="+", help="processes, a job, or files and folders")
+    parser.add_argument("--last", metavar="N", type=int, default=10, help="calls to show of each group (%(default)s)")
+    parser.add_argument("--json", action="store_true", help="print all that is known as JSON")
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Print the report; return the exit status."""
+    if options.last < 1:
+        raise CommandError(f"--last must be at least 1, got {options.last}")
+    try:
+        snapshots = [snapshot for subject in options.subjects for snapshot in _read(subject)]
+    except OSError as error:
+        raise CommandError(str(error)) from error
+    snapshots = list({(shot.process.host, shot.process.pid): shot for shot in snapshots}.values())
+    divergence = first_divergence(shot.process for shot in snapshots)
+    if options.json:
+        found = None if divergence is None else asdict(divergence) | {"text": str(divergence)}
+        print(json.dumps({"processes": [_plain(shot, options.last) for shot in snapshots], "divergence": found}))
+    else:
+        lines = [*_process_lines(snapshots), *_call_lines(snapshots, options.last)]
+        print("\n".join([*lines, str(divergence)] if divergence else lines))
+    return 0 if divergence is None else 1
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def _read(subject: str) -> Iterator[_Snapshot]:
+    path = Path(subject)
+    if path.is_dir():
+        files = sorted(path.glob("*" + _SUFFIX))
+        if not files:
+            raise CommandError(f"{subject} contains no file *{_SUFFIX}")
+        yield from map(_read_file, files)
+    elif path.exists():
+        yield _read_file(path)
+    elif subject.isdecimal() and len(subject) <= _MOST_PID_DIGITS:
+        yield from _read_pid(int(subject))
+    else:
+        found = list(_read_memories(_memories(), job=subject))
+        if not found:
+            raise CommandError(
+                f"{subject!r} is neither a pid, nor a file, nor the RINGLET_JOB_ID of a running process of this user"
+            )
+        yield from found
+
+
+def _read_file(path: Path) -> _Snapshot:
+    process = read_process(path.read_bytes(), str(path))
+    return _Snapshot(process, path.stat().st_mtime - process.wall_minus_monotonic, None)
+
+
+def _read_pid(pid: int) -> Iterator[_Snapshot]:
+    try:
+        own = list(_memories_of(pid))
+    except FileNotFoundError as error:
+        raise CommandError(f"no process has the pid {pid}") from error
+    except PermissionError as error:
+        raise CommandError(f"process {pid} cannot be read: it belongs to another user, or is protected") from error
+    found = list(_read_memories(own))
+    if not found:
+        raise CommandError(
+            f"process {pid} has no flight recorder: it has made no group of ranks yet, has RINGLET_RECORDER=0, or does "
+            "not use ringlet"
+        )
+    jobs = {shot.process.job for shot in found} - {""}
+    yield from found
+    for job in jobs:
+        yield from _read_memories(_memories(), job=job)
+
+
+def _memories() -> Iterator[str]:
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # another user's, or it has exited
+            yield from _memories_of(int(folder.name))
+
+
+def _memories_of(pid: int) -> Iterator[str]:
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            if str(link.readlink()).startswith(f"/memfd:{NAME}"):
+                yield str(link)
+
+
+def _read_memories(paths: Iterable[str], job: str | None = None) -> Iterator[_Snapshot]:
+    seen: set[int] = set()
+    for path in paths:
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:  # the process has exited meanwhile
+            continue
+        try:
+            inode = os.fstat(descriptor).st_ino
+            # Launcher and worker hold the same memory. It is empty before the first group of the worker.
+            if inode in seen or os.pread(descriptor, 1, 0) in (b"", b"\0"):
+                continue
+            seen.add(inode)
+            process = read_process(copy_memory(descriptor, path), path)
+        finally:
+            os.close(descriptor)
+        if job is None or process.job == job:
+            yield _Snapshot(process, time.monotonic(), start_ticks(process.pid) != process.start_ticks)
+
+
+# --- printing ---------------------------------------------------------------------------------------------------------
+
+
+def _process_lines(snapshots: list[_Snapshot]) -> Iterator[str]:
+    calls = calls_by_group(shot.process for shot in snapshots)
+    first = snapshots[0].process
+    count = "1 process" if len(snapshots) == 1 else f"{len(snapshots)} processes"
+    yield f"{count}{f' of job {first.job}' if first.job else ''} on {first.host}: {first.command}"
+    rows: list[tuple[str, ...]] = [("rank", "pid", "state")]
+    for shot in snapshots:
+        pid = f"{shot.process.pid}{' (exited)' if shot.has_exited else ''}"
+        if not any(shot.process.threads):
+            rows.append(("-", pid, "has made no call"))
+        for thread in filter(None, shot.process.threads):
+            # A thread that drives ranks of a group and its subgroups is known by its rank in the largest.
+            rank = max(thread, key=lambda operation: operation.num_ranks).rank
+            rows.append((str(rank), pid, _state(thread[-1], shot, calls[thread[-1].group][thread[-1].sequence])))
+        if shot.process.num_half_written:
+            rows.append(("", "", f"{shot.process.num_half_written} records were being written and are left out"))
+    rows[1:] = sorted(rows[1:], key=lambda row: (not row[0].isdecimal(), int(row[0]) if row[0].isdecimal() else 0))
+    yield from _aligned(rows)
+
+
+def _state(last: Operation, shot: _Snapshot, ranks: dict[int, Operation]) -> str:
+    call = f"call {last.sequence}, {last.text}"
+    if last.ended is not None:
+        verb = ", which raised an error" if last.outcome == "raised" else ""
+        return f"idle for {_duration(shot.at - last.ended)} after {call}{verb}"
+    missing = [rank for rank in range(last.num_ranks) if rank not in ranks]
+    waits = f", waits for {ranks_text(missing)}" if missing and last.arrived is None else ""
+    return f"for {_duration(shot.at - last.began)} in {call}{waits}"
+
+
+def _call_lines(snapshots: list[_Snapshot], last: int) -> Iterator[str]:
+    recent = {op.group for shot in snapshots for thread in shot.process.threads for op in thread[-last:]}
+    groups = calls_by_group(shot.process for shot in snapshots)
+    for group, calls in groups.items():
+        if group not in recent:
+            continue
+        yield ""
+        yield f"group {group[:8]}, {ranks_text(list(range(next(iter(calls[max(calls)].values())).num_ranks)))}"
+        rows: list[tuple[str, ...]] = [("call", "ranks", "outcome", "time", "waiting", "last to call", "operation")]
+        for sequence in sorted(calls)[-last:]:
+            rows += _rows_of(sequence, calls[sequence])
+        yield from _aligned(rows)
+
+
+def _rows_of(sequence: int, ranks: dict[int, Operation]) -> Iterator[tuple[str, ...]]:
+    """Return a row for each different call; equal ones share a row."""
+    same: dict[tuple[str, str], list[Operation]] = {}
+    for _, operation in sorted(ranks.items()):
+        same.setdefault((operation.text, operation.outcome), []).append(operation)
+    latest = max(ranks.values(), key=lambda operation: operation.began)
+    for (text, outcome), operations in same.items():
+        times = [operation.ended - operation.began for operation in operations if operation.ended is not None]
+        waits = [operation.arrived - operation.began for operation in operations if operation.arrived is not None]
+        names = "all" if len(operations) == operations[0].num_ranks else ranks_text([op.rank for op in operations])
+        yield (
+            str(sequence),
+            names.partition(" ")[2] or names,
+            outcome,
+            _duration(max(times)) if times else "",
+            _duration(max(waits)) if waits else "",
+            f"rank {latest.rank}" if len(ranks) > 1 else "",
+            text,
+        )
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.1f} us"
+    return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+def _plain(shot: _Snapshot, last: int) -> dict[str, object]:
+    plain = asdict(shot.process) | {"at": shot.at, "has_exited": shot.has_exited}
+    return plain | {"threads": [thread[-last:] for thread in plain["threads"]]}

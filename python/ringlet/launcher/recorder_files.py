@@ -1,0 +1,74 @@
+"""Recorder files: the memories of the workers' flight recorders, which the launcher keeps beyond the workers' end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from ringlet.errors import DataLossError
+from ringlet.observe.divergence import first_divergence
+from ringlet.observe.recorder import copy_memory, read_process
+from ringlet.observe.recorder_memory import VARIABLE, new_memory
+
+__all__ = ["RecorderFiles"]
+
+# Other descriptors that the launcher needs for each worker, and in total.
+_OTHERS_PER_WORKER, _OTHERS = 4, 64
+
+
+class RecorderFiles:
+    """One memory for each worker of a job; none if the recorder is off, or descriptors are scarce."""
+
+    def __init__(self, num_workers: int, environment: Mapping[str, str]) -> None:
+        self._descriptors: list[int] = []
+        self._is_on = environment.get("RINGLET_RECORDER") != "0" and _has_descriptors(num_workers)
+
+    def add(self) -> tuple[tuple[int, ...], dict[str, str]]:
+        """Create the memory of the next worker; return the descriptors that it inherits, and its variables."""
+        if self._is_on:
+            with contextlib.suppress(OSError):  # the system refuses memory, or has no descriptor left
+                descriptor, place = new_memory()
+                self._descriptors.append(descriptor)
+                return (descriptor,), {VARIABLE: place}
+            self._is_on = False
+        return (), {VARIABLE: ""}
+
+    def divergence(self) -> str | None:
+        """Return a line about the first call that the ranks did not make alike, or None."""
+        processes = []
+        for index, data in self._copies().items():
+            with contextlib.suppress(DataLossError):  # overwritten by the program
+                processes.append(read_process(data, f"worker {index}"))
+        found = first_divergence(processes)
+        return None if found is None else str(found)
+
+    def save(self, folder: str) -> int:
+        """Write a file for each worker that has made a group; return their number."""
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        copies = self._copies()
+        for index, data in copies.items():
+            Path(folder, f"rank-{index}.recorder").write_bytes(data)
+        return len(copies)
+
+    def close(self) -> None:
+        """Close the memories."""
+        while self._descriptors:
+            os.close(self._descriptors.pop())
+
+    def _copies(self) -> dict[int, bytes]:
+        copies = {}
+        for index, descriptor in enumerate(self._descriptors):
+            with contextlib.suppress(DataLossError):  # empty: a worker without a group, or killed as it made the first
+                copies[index] = copy_memory(descriptor, f"worker {index}")
+        return copies
+
+
+def _has_descriptors(num_workers: int) -> bool:
+    if not hasattr(os, "memfd_create"):  # not on Linux
+        return False
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return limit == resource.RLIM_INFINITY or (_OTHERS_PER_WORKER + 1) * num_workers + _OTHERS <= limit

@@ -1,0 +1,77 @@
+"""Divergence: the first call of a group that its ranks did not make alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ringlet.observe.recorder import Operation, Process
+
+__all__ = ["Divergence", "calls_by_group", "first_divergence", "ranks_text"]
+
+_MOST_CALLS = 4
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """A call that ranks of one group made with different arguments, and the ranks that made each."""
+
+    group: str
+    sequence: int
+    calls: list[tuple[str, list[int]]]
+
+    def __str__(self) -> str:
+        (common, most), *others = sorted(self.calls, key=lambda call: -len(call[1]))
+        has_majority = all(len(ranks) < len(most) for _, ranks in others)
+        told = sorted(others if has_majority else self.calls, key=lambda call: call[1])
+        words = [f"{ranks_text(ranks)} made {text}" for text, ranks in told[:_MOST_CALLS]]
+        words += [f"{len(told) - _MOST_CALLS} more calls differ"] if len(told) > _MOST_CALLS else []
+        words += [f"the others {common}"] if has_majority else []
+        is_hidden = len({text for text, _ in self.calls}) == 1
+        cause = " (the difference is in arguments that are not recorded, such as names and pairs)" if is_hidden else ""
+        return f"the ranks' calls differ first at call {self.sequence}: {', '.join(words)}{cause}"
+
+
+def calls_by_group(processes: Iterable[Process]) -> dict[str, dict[int, dict[int, Operation]]]:
+    """Return all operations by group, call number and rank, the groups in the order of their first recorded calls."""
+    operations = (operation for process in processes for thread in process.threads for operation in thread)
+    groups: dict[str, dict[int, dict[int, Operation]]] = {}
+    for operation in sorted(operations, key=lambda operation: operation.began):
+        calls = groups.setdefault(operation.group, {})
+        calls.setdefault(operation.sequence, {})[operation.rank] = operation
+    return groups
+
+
+def first_divergence(processes: Iterable[Process]) -> Divergence | None:
+    """Return the earliest call for which the recorded calls of the ranks of a group differ, or None."""
+    found = [
+        (min(operation.began for operation in ranks.values()), group, sequence, ranks)
+        for group, calls in calls_by_group(processes).items()
+        for sequence, ranks in calls.items()
+        if not _match(list(ranks.values()))
+    ]
+    if not found:
+        return None
+    _, group, sequence, ranks = min(found, key=lambda entry: entry[:3])
+    same: dict[tuple[str, tuple[int, int]], list[int]] = {}
+    for rank, operation in sorted(ranks.items()):
+        same.setdefault((operation.text, operation.fingerprints), []).append(rank)
+    return Divergence(group, sequence, [(text, members) for (text, _), members in same.items()])
+
+
+def _match(operations: list[Operation]) -> bool:
+    # A rank that receives may pass no array, and takes shape and dtype from the root.
+    buffers = {operation.fingerprints[1] for operation in operations if operation.has_buffers}
+    return len({operation.fingerprints[0] for operation in operations}) == 1 and len(buffers) <= 1
+
+
+def ranks_text(ranks: list[int]) -> str:
+    """Return the names of ranks, runs of them shortened: ``ranks 0, 2 to 5``."""
+    runs: list[list[int]] = []
+    for rank in sorted(ranks):
+        if runs and runs[-1][-1] == rank - 1:
+            runs[-1].append(rank)
+        else:
+            runs.append([rank])
+    texts = [str(r[0]) if len(r) == 1 else f"{r[0]} to {r[-1]}" if len(r) > 2 else f"{r[0]}, {r[-1]}" for r in runs]
+    return ("rank " if len(ranks) == 1 else "ranks ") + ", ".join(texts)

@@ -1,0 +1,211 @@
+"""Format of the flight recorder: its header, and a reader of the last operations of each thread of a process.
+
+Rings are laid out by ``cpp/ringlet/record/ring.hpp``; the header has the sizes, and the names of operations.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+import time
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ringlet.errors import DataLossError
+
+__all__ = ["NAME", "Operation", "Process", "Totals", "copy_memory", "header", "read_process"]
+
+NAME = "ringlet-recorder"  # of the memory, as in the links of /proc/PID/fd
+_VERSION = 1
+_MAGIC = b"RNGLTREC"
+_HEADER = struct.Struct("=8s6I2Qq Q64s64s832s3072s")
+_RING = struct.Struct("=2Q")
+_TOTALS = struct.Struct("=4Q")
+_RECORD = struct.Struct("=3Q6B5HQ6q2I3Q")
+_RING_HEADER_BYTES, _NUM_RECORDS, _MOST_RINGS, _MOST_DIMS = 4096, 1024, 256, 6
+_NO_NAME, _NO_PLACE = 0xFF, 0xFFFF
+_RAISED = 1 << 63
+_HAS_BUFFERS, _CONTINUES = 1, 2
+_MOST_READINGS = 5
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One call of one rank; times in seconds of ``time.monotonic()``, None for what had not happened."""
+
+    group: str
+    sequence: int
+    rank: int
+    num_ranks: int
+    text: str
+    bytes: int
+    has_buffers: bool
+    fingerprints: tuple[int, int]  # of the call and of its buffers
+    began: float
+    arrived: float | None
+    ended: float | None
+    outcome: str
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Sums over all operations of one kind that have ended."""
+
+    count: int
+    bytes: int
+    seconds: float
+    waiting_seconds: float
+
+
+@dataclass(frozen=True)
+class Process:
+    """What the recorder of one process held: the operations of each thread, oldest first, and all totals by name."""
+
+    source: str
+    pid: int
+    start_ticks: int
+    wall_minus_monotonic: float
+    job: str
+    host: str
+    command: str
+    threads: list[list[Operation]]
+    num_half_written: int
+    totals: dict[str, Totals]
+
+
+def header(pid: int, start_ticks: int, names: str) -> bytes:
+    """Return the header of a memory whose rings are unused."""
+    ring_bytes = _RING_HEADER_BYTES + _NUM_RECORDS * _RECORD.size
+    sizes = (_VERSION, _HEADER.size, ring_bytes, _RING_HEADER_BYTES, _NUM_RECORDS, _MOST_RINGS)
+    texts = (os.environ.get("RINGLET_JOB_ID", ""), os.uname().nodename, " ".join(sys.orig_argv), names)
+    fields = [text.encode(errors="replace")[:size] for text, size in zip(texts, (63, 63, 831, 3071), strict=True)]
+    return _HEADER.pack(_MAGIC, *sizes, pid, start_ticks, time.time_ns() - time.monotonic_ns(), 0, *fields)
+
+
+def copy_memory(descriptor: int, source: str) -> bytes:
+    """Return a copy of an open recorder, in which records that a process changes meanwhile are marked as half-written.
+
+    A record that is equal in two successive copies, and not half-written, was not being written between them.
+    """
+    head = _Header.of(os.pread(descriptor, _HEADER.size, 0), source)
+    size = min(head.size, os.fstat(descriptor).st_size)
+    copy = b""
+    for _ in range(_MOST_READINGS):
+        before, copy = copy, os.pread(descriptor, size, 0)
+        if copy == before:
+            return copy
+    changed = bytearray(copy)
+    for ring in range(head.num_rings if size == head.size else 0):
+        first = _HEADER.size + ring * head.ring_bytes + head.ring_header_bytes
+        for at in range(first, first + head.num_records * _RECORD.size, _RECORD.size):
+            changed[at] |= before[at : at + _RECORD.size] != copy[at : at + _RECORD.size]
+    return bytes(changed)
+
+
+def read_process(data: bytes, source: str, *, totals_only: bool = False) -> Process:
+    """Decode a copy of a recorder; raise DataLossError, which names it by `source`, if it is damaged or truncated."""
+    head = _Header.of(data, source)
+    if len(data) < head.size:
+        raise _truncated(source, len(data), head.size)
+    tables = [table.split(",")[:-1] for table in head.names.split(";")[:-1]]
+    threads, num_half_written = [], 0
+    sums: dict[str, list[int]] = {}
+    try:
+        for begin in range(_HEADER.size, head.size, head.ring_bytes):
+            for index, kind in enumerate(tables[0]):
+                numbers = _TOTALS.unpack_from(data, begin + _RING.size + index * _TOTALS.size)
+                sums[kind] = [sum(pair) for pair in zip(sums.get(kind, (0, 0, 0, 0)), numbers, strict=True)]
+            if not totals_only:
+                ring = data[begin + head.ring_header_bytes : begin + head.ring_bytes]
+                records = sorted(record for record in _RECORD.iter_unpack(ring) if record[0])
+                num_half_written += sum(record[0] % 2 for record in records)
+                threads.append([_operation(record, tables) for record in records if record[0] % 2 == 0])
+    except (IndexError, ValueError, struct.error) as error:
+        raise DataLossError(f"{source} is damaged: it contains an operation that does not exist", source) from error
+    return Process(
+        source=source,
+        pid=head.pid,
+        start_ticks=head.start_ticks,
+        wall_minus_monotonic=head.wall_minus_monotonic / 1e9,
+        job=head.job,
+        host=head.host,
+        command=head.command,
+        threads=threads,
+        num_half_written=num_half_written,
+        totals={kind: Totals(n[0], n[1], n[2] / 1e9, n[3] / 1e9) for kind, n in sums.items() if n[0]},
+    )
+
+
+class _Header(NamedTuple):
+    ring_bytes: int
+    ring_header_bytes: int
+    num_records: int
+    most_rings: int
+    pid: int
+    start_ticks: int
+    wall_minus_monotonic: int
+    num_rings: int
+    job: str
+    host: str
+    command: str
+    names: str
+
+    @property
+    def size(self) -> int:
+        return _HEADER.size + self.num_rings * self.ring_bytes
+
+    @staticmethod
+    def of(data: bytes, source: str) -> _Header:
+        if not data or not (data + _MAGIC[len(data) :]).startswith(_MAGIC):
+            raise DataLossError(f"{source} is not a recorder file: it does not begin with {_MAGIC.decode()}", source)
+        if len(data) < _HEADER.size:
+            raise _truncated(source, len(data), _HEADER.size)
+        _, version, _, *numbers = _HEADER.unpack_from(data)
+        if version != _VERSION:
+            raise DataLossError(
+                f"{source} has version {version} of the recorder's format, but this installation reads version "
+                f"{_VERSION}: use the version of ringlet that wrote it",
+                source,
+            )
+        texts = [text.split(b"\0", 1)[0].decode(errors="replace") for text in numbers[8:]]
+        head = _Header(*numbers[:8], *texts)
+        records_bytes = head.num_records * _RECORD.size
+        if head.num_rings > head.most_rings or head.ring_bytes != head.ring_header_bytes + records_bytes:
+            raise DataLossError(f"{source} is damaged: the sizes in its header do not match", source)
+        return head
+
+
+def _operation(record: tuple[int, ...], tables: list[list[str]]) -> Operation:
+    group, sequence, kind, op, algorithm, dtype, ndim, flags, num_arrays, rank, num_ranks, root, axis = record[1:14]
+    began, ended, arrived = record[23:]
+    kinds, ops, algorithms, dtypes = tables
+    words = [] if op == _NO_NAME else [ops[op]]
+    if not flags & _HAS_BUFFERS:
+        words.append("None")
+    elif dtype != _NO_NAME:
+        dims = [str(dim) for dim in record[15 : 15 + min(ndim, _MOST_DIMS)]] + ["..."] * (ndim > _MOST_DIMS)
+        more = f" and {num_arrays - 1} more" if num_arrays > 1 else ""
+        words.append(f"{dtypes[dtype]}[{','.join(dims)}]{more}")
+    words += [f"{name}={place}" for name, place in (("root", root), ("axis", axis)) if place != _NO_PLACE]
+    words += [f"algorithm={algorithms[algorithm]}"] if algorithm else []
+    return Operation(
+        group=f"{group:016x}",
+        sequence=sequence,
+        rank=rank,
+        num_ranks=num_ranks,
+        text=f"{kinds[kind]}({', '.join(words)})" + (", continued" if flags & _CONTINUES else ""),
+        bytes=record[14],
+        has_buffers=bool(flags & _HAS_BUFFERS),
+        fingerprints=(record[21], record[22]),
+        began=began / 1e9,
+        arrived=arrived / 1e9 if arrived else None,
+        ended=(ended & ~_RAISED) / 1e9 if ended else None,
+        outcome="in progress" if not ended else "raised" if ended & _RAISED else "returned",
+    )
+
+
+def _truncated(source: str, size: int, expected: int) -> DataLossError:
+    return DataLossError(
+        f"{source} is truncated: it has {size} bytes, and its header describes at least {expected}", source, size
+    )

@@ -1,0 +1,72 @@
+"""Memory of the flight recorder: a file without a name, made with the first group, or by a launcher that keeps it."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ringlet.observe.recorder import NAME, header
+
+__all__ = ["VARIABLE", "new_memory", "open_own", "start_ticks", "state"]
+
+VARIABLE = "RINGLET_RECORDER_FD"  # descriptor, device and inode of a memory that the launcher has made
+_NO_EXEC = 0x8  # MFD_NOEXEC_SEAL of Linux 6.3
+
+
+def new_memory() -> tuple[int, str]:
+    """Return the descriptor of an empty memory, and the value of `VARIABLE` for it."""
+    flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
+    try:
+        descriptor = os.memfd_create(NAME, flags | _NO_EXEC)
+    except OSError:  # an older kernel
+        descriptor = os.memfd_create(NAME, flags)
+    status = os.fstat(descriptor)
+    return descriptor, f"{descriptor}:{status.st_dev}:{status.st_ino}"
+
+
+def open_own() -> None:
+    """Start the recorder of this process, unless it is off; called with the first group, does not raise."""
+    from ringlet import _core  # loaded here because the launcher does not use it
+
+    if os.environ.get("RINGLET_RECORDER") == "0" or sys.platform != "linux":
+        return
+    # A program that this one starts may inherit the descriptor, too: then the memory is in use.
+    for find in (_passed_memory, lambda: new_memory()[0]):
+        try:
+            descriptor = find()
+            os.set_inheritable(descriptor, False)
+            _core.open_recorder(descriptor)
+        except (OSError, ValueError):
+            continue
+        os.pwrite(descriptor, header(os.getpid(), start_ticks(os.getpid()) or 0, _core.recorder_names()), 0)
+        return
+
+
+def state() -> str:
+    """Return whether the recorder is on, and if not, why."""
+    from ringlet import _core
+
+    if _core.recorder() >= 0:
+        return "on"
+    if os.environ.get("RINGLET_RECORDER") == "0":
+        return "off: RINGLET_RECORDER=0"
+    return "off: starts with the first group, if the system provides shared memory"
+
+
+def start_ticks(pid: int) -> int | None:
+    """Return the time at which a process started, as the kernel counts it; None if it has exited."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123  # pathlib loads slowly
+            fields = file.read().rpartition(") ")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] == "Z" else int(fields[19])
+
+
+def _passed_memory() -> int:
+    # Programs that do not inherit the descriptor inherit the variable: the number may be another file there.
+    descriptor, device, inode = map(int, os.environ.get(VARIABLE, "").split(":"))
+    status = os.fstat(descriptor)
+    if (status.st_dev, status.st_ino) != (device, inode):
+        raise ValueError(VARIABLE)
+    return descriptor

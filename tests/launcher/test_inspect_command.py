@@ -1,0 +1,157 @@
+"""``ringlet inspect``: what it shows of running jobs and of files, and its errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ringlet import _core
+from ringlet.collectives import Group
+from ringlet.launcher.command_line import main
+from ringlet.observe.recorder import copy_memory
+from tests.launcher.test_recorder_files import DIVERGES, GROUP, WAITS
+from tests.processes.harness import eventually
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the recorder needs memfd_create")
+
+
+@pytest.fixture
+def file(tmp_path):
+    """A recorder file of this process."""
+    Group(1).member(0).all_reduce(np.ones(3))
+    path = tmp_path / "rank-0.recorder"
+    path.write_bytes(copy_memory(_core.recorder(), "self"))
+    return path
+
+
+def test_a_running_job_is_shown_by_the_pid_of_any_process_or_its_id(launcher, capsys):
+    job = launcher.start(GROUP + "print(os.getpid(), os.environ['RINGLET_JOB_ID'])" + WAITS, "-n", 3)
+    job.wait_for_lines(4)
+    words = dict(line.split()[1:3] for line in job.lines if "ready" not in line)
+    job_id = next(iter(words.values()))
+
+    def shown(subject):
+        assert main(["inspect", str(subject), "--last", "2"]) == 0
+        return capsys.readouterr().out
+
+    assert eventually(lambda: shown(job_id).count("waits for rank 1") == 2)
+    for subject in (job.popen.pid, *words, job_id):
+        lines = shown(subject).splitlines()
+        assert lines[0].startswith(f"3 processes of job {job_id} on ")
+        assert [line.split()[:2] for line in lines[2:5]] == [
+            [str(rank), pid] for rank, pid in enumerate(sorted_pids(job))
+        ]
+        assert lines[3].split(maxsplit=2)[2].startswith("idle for ")
+        assert lines[3].endswith(" after call 3, all_reduce(SUM, float32[3])")
+        assert lines[8].split()[:3] == ["3", "all", "returned"]
+        assert lines[9].split()[:4] == ["4", "0,", "2", "in"]
+    os.kill(job.popen.pid, signal.SIGKILL)
+    assert job.leaves_nothing()
+
+
+def sorted_pids(job):
+    """The pids of the workers, in worker order."""
+    lines = sorted(line for line in job.lines if "ready" not in line)
+    return [line.split()[1] for line in lines]
+
+
+def test_a_divergence_is_named_and_sets_the_exit_status(launcher, tmp_path, capsys):
+    launcher.run(GROUP + DIVERGES, "-n", 4, "--log-dir", "logs")
+    folder = tmp_path / "logs"
+    assert main(["inspect", str(folder)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == (
+        "the ranks' calls differ first at call 4: rank 2 made all_gather(float32[3], axis=0), the others "
+        "all_reduce(SUM, float32[3])"
+    )
+    assert main(["inspect", *map(str, sorted(folder.iterdir())), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["divergence"]["sequence"] == 4
+    assert found["divergence"]["text"] == lines[-1]
+    assert [process["threads"][0][-1]["outcome"] for process in found["processes"]] == ["raised"] * 4
+
+
+def test_one_file_is_shown_with_what_is_known_of_it(file, capsys):
+    assert main(["inspect", str(file), "--last", "1"]) == 0
+    out = capsys.readouterr().out
+    assert f"  {os.getpid()}" in out
+    assert "all_reduce(SUM, float64[3])" in out
+
+
+def test_a_process_that_has_exited_is_marked(tmp_path, capsys):
+    # The parent keeps the memory of its child.
+    descriptor = os.memfd_create("ringlet-recorder", os.MFD_ALLOW_SEALING)
+    status = os.fstat(descriptor)
+    code = "from ringlet.collectives import Group; Group(1).member(0).barrier()"
+    variables = {"RINGLET_RECORDER_FD": f"{descriptor}:{status.st_dev}:{status.st_ino}"}
+    try:
+        subprocess.run([sys.executable, "-c", code], check=True, pass_fds=(descriptor,), env=os.environ | variables)
+        assert main(["inspect", str(os.getpid())]) == 0
+    finally:
+        os.close(descriptor)
+    assert "(exited)  idle for " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("subject", "expected"),
+    [
+        # subject, words of the error
+        ("99999999", "no process has the pid 99999999"),
+        ("8f0c2a6de15b9347", "is neither a pid, nor a file, nor the RINGLET_JOB_ID of a running process of this user"),
+        (__file__, "is not a recorder file: it does not begin with RNGLTREC"),
+        (str(Path(__file__).parent), "contains no file *.recorder"),
+    ],
+)
+def test_a_wrong_subject_is_a_named_error(subject, expected, capsys):
+    assert main(["inspect", subject]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("ringlet inspect: ")
+    assert expected in error
+    assert error.count("\n") == 1
+
+
+def test_a_process_without_a_recorder_is_a_named_error(capsys):
+    with subprocess.Popen(["sleep", "300"]) as process:
+        try:
+            assert main(["inspect", str(process.pid)]) == 2
+        finally:
+            process.kill()
+    assert f"process {process.pid} has no flight recorder: it has made no group" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="changes its user")
+def test_a_process_of_another_user_is_a_named_error(capfd):
+    process = os.getpid()
+    child = os.fork()
+    if child == 0:
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+        os._exit(main(["inspect", str(process)]))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
+    assert f"process {process} cannot be read: it belongs to another user" in capfd.readouterr().err
+
+
+def test_a_truncated_file_and_another_version_are_named_errors(file, capsys):
+    data = file.read_bytes()
+    for damaged, expected in (
+        (data[:5000], "is truncated: it has 5000 bytes"),
+        (data[:8] + b"\7" + data[9:], "has version 7 of the recorder's format"),
+    ):
+        file.write_bytes(damaged)
+        assert main(["inspect", str(file)]) == 2
+        error = capsys.readouterr().err
+        assert str(file) in error
+        assert expected in error
+
+
+def test_last_must_be_a_positive_number(file, capsys):
+    assert main(["inspect", str(file), "--last", "0"]) == 2
+    assert "--last must be at least 1, got 0" in capsys.readouterr().err

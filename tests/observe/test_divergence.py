@@ -1,0 +1,85 @@
+"""The first call that the ranks of a group did not make alike."""
+
+from __future__ import annotations
+
+from ringlet.observe.divergence import first_divergence, ranks_text
+from ringlet.observe.recorder import Operation, Process
+
+REDUCE = ("all_reduce(SUM, float32[3])", (1, 1))
+GATHER = ("all_gather(float32[3], axis=0)", (2, 1))
+LONGER = ("all_reduce(SUM, float32[4])", (1, 2))
+RECEIVE = ("broadcast(None, root=0)", (3, 0))
+SEND = ("broadcast(float32[3], root=0)", (3, 7))
+
+
+def process(rank, *calls, group="a", began=0.0):
+    """A process of one rank that has made these calls; None leaves a number out."""
+    operations = [
+        Operation(
+            group=group,
+            sequence=number,
+            rank=rank,
+            num_ranks=4,
+            text=call[0],
+            bytes=12,
+            has_buffers="None" not in call[0],
+            fingerprints=call[1],
+            began=began + number,
+            arrived=None,
+            ended=None,
+            outcome="in progress",
+        )
+        for number, call in enumerate(calls, 1)
+        if call is not None
+    ]
+    return Process("f", 1, 1, 0.0, "", "", "", [operations], 0, {})
+
+
+def test_equal_calls_do_not_diverge():
+    assert first_divergence([process(rank, REDUCE, GATHER) for rank in range(4)]) is None
+    assert first_divergence([]) is None
+
+
+def test_a_rank_that_is_behind_does_not_diverge():
+    assert first_divergence([process(0, REDUCE, GATHER), process(1, REDUCE), process(2, None, GATHER)]) is None
+
+
+def test_the_first_call_that_differs_is_named_with_the_ranks():
+    ranks = [process(rank, REDUCE, REDUCE if rank != 2 else GATHER, LONGER) for rank in range(4)]
+    found = first_divergence(ranks)
+    assert str(found) == (
+        "the ranks' calls differ first at call 2: rank 2 made all_gather(float32[3], axis=0), the others "
+        "all_reduce(SUM, float32[3])"
+    )
+    assert (found.sequence, found.group) == (2, "a")
+
+
+def test_without_a_majority_all_are_named():
+    found = first_divergence([process(0, REDUCE), process(1, LONGER)])
+    assert str(found) == (
+        "the ranks' calls differ first at call 1: rank 0 made all_reduce(SUM, float32[3]), rank 1 made "
+        "all_reduce(SUM, float32[4])"
+    )
+
+
+def test_receivers_may_omit_the_array():
+    assert first_divergence([process(0, SEND), process(1, RECEIVE), process(2, SEND)]) is None
+    found = first_divergence([process(0, SEND), process(1, RECEIVE), process(2, (SEND[0], (3, 8)))])
+    assert found is not None
+
+
+def test_a_difference_in_arguments_that_are_not_recorded_is_said():
+    found = first_divergence([process(0, REDUCE), process(1, REDUCE), process(2, (REDUCE[0], (9, 1)))])
+    assert str(found).endswith("(the difference is in arguments that are not recorded, such as names and pairs)")
+
+
+def test_groups_are_compared_apart_and_the_earliest_counts():
+    early = [process(0, REDUCE, group="b"), process(1, GATHER, group="b")]
+    late = [process(0, REDUCE, began=9), process(1, GATHER, began=9)]
+    assert first_divergence([*late, *early]).group == "b"
+    assert first_divergence([process(0, REDUCE, group="b"), process(1, GATHER)]) is None
+
+
+def test_runs_of_ranks_are_shortened():
+    assert ranks_text([3]) == "rank 3"
+    assert ranks_text([5, 0, 1, 2, 7, 8]) == "ranks 0 to 2, 5, 7, 8"
