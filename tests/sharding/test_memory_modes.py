@@ -82,3 +82,27 @@ def test_arrays_of_both_modes_meet():
     with mode("copy"):
         y = shard(np.arange(4), Sharding.replicated(2)) + x
     assert (np.asarray(y) + np.asarray(x + y)).tolist() == [0, 5, 10, 15]
+
+
+@pytest.mark.parametrize("cuts", [((1, 4), (2, 2)), ((1, 3), (3, 1)), ((4, 1), (1, 4)), ((3, 1), (3, 1))])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda a, b: a.T @ b.T,
+        lambda a, b: a.T[1:6] @ b.T[:, 1:],
+        lambda a, b: a.T[:, ::2] @ b.T[::2],
+        lambda a, b: a.T[::-1] @ b.T[:, ::-1],
+        lambda a, b: a.T[1:].sum() + b.sum(),
+    ],
+    ids=["transposed", "slices", "steps", "reversed", "sum of a slice"],
+)
+def test_sums_of_views_have_the_same_bits_in_both_modes(function, cuts):
+    rng = np.random.default_rng(0)
+    for dtype in ["float32", "float64", "complex64"] * 3:
+        a, b = rng.standard_normal((5, 7)).astype(dtype), rng.standard_normal((6, 5)).astype(dtype)
+        bits = set()
+        for name in ("shared", "copy"):
+            with mode(name):
+                x, y = (shard(values, Sharding.tiled(cut)) for values, cut in zip((a, b), cuts, strict=True))
+                bits.add(np.asarray(function(x, y)).tobytes())
+        assert len(bits) == 1

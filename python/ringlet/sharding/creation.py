@@ -14,7 +14,7 @@ from ringlet.sharding.layout.layout_of import group_of, layout_of
 from ringlet.sharding.layout.mesh import NamedSharding
 from ringlet.sharding.layout.sharding import Sharding
 from ringlet.sharding.memory_modes import current_mode
-from ringlet.sharding.resharding.device_buffers import buffers_for, fresh
+from ringlet.sharding.resharding.device_buffers import buffers_for, fresh, fresh_like
 from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["device_put", "place", "replicated_with", "shard"]
@@ -90,12 +90,10 @@ def place(whole: Array, layout: Layout, group: DeviceGroup) -> ShardedArray:
         return ShardedArray._of_whole(whole, layout, group)
     boxes = layout.boxes(whole.shape)
     is_own = current_mode() == "copy"
-    # Logical order, not memory order ("A" and "K"), which may differ between processes.
-    axes = range(whole.ndim) if group.member else sorted(range(whole.ndim), key=lambda d: -abs(whole.strides[d]))
-    shape = [whole.shape[axis] for axis in axes]
 
     def buffer(device: int) -> Array:
-        made: Array = fresh(shape, whole.dtype).transpose(np.argsort(axes))
+        # Between processes in C order: the order in memory may differ.
+        made = fresh(whole.shape, whole.dtype) if group.member else fresh_like(whole)
         part = layout.parts.tile_of(device)
         for other in (device,) if is_own else group.local_devices:
             if layout.parts.tile_of(other) == part:

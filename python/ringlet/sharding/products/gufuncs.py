@@ -14,6 +14,7 @@ from ringlet.sharding.execution.ufunc_table import implements_ufunc
 from ringlet.sharding.layout.factors import Labels
 from ringlet.sharding.layout.layout import Shape
 from ringlet.sharding.products.contraction import contract, dtype_of, numpy_error, operand
+from ringlet.sharding.products.product_kernel import packed
 
 __all__ = ["generalized"]
 
@@ -39,7 +40,7 @@ def generalized(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) 
     out = kwargs.get("out", (None,))[0]
 
     def kernel(tiles: list[Any], target: Any, _: Any) -> None:
-        ufunc(*tiles, out=target, **options)
+        ufunc(*map(packed, tiles), out=target, **options)
 
     # einsum's kernel multiplies integers faster, but does not conjugate.
     if dtype.kind in "iu":

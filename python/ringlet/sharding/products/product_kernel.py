@@ -12,7 +12,7 @@ import numpy as np
 from ringlet.sharding.layout.factors import Labels
 from ringlet.sharding.layout.layout import Array
 
-__all__ = ["sum_along", "sum_of_products"]
+__all__ = ["packed", "sum_along", "sum_of_products"]
 
 
 def sum_of_products(a: Array, b: Array, labels: tuple[Labels, Labels, Labels], out: Array) -> None:
@@ -141,7 +141,19 @@ def _matmul(a: Array, b: Array, out: Array | None) -> Array:
     # BLAS does not support integers; NumPy's einsum, which sums along rows, is many times faster than its matmul.
     if a.dtype.kind in "iu":
         return np.einsum("...ij,...jk->...ik", a, b, out=out)
-    return np.matmul(a, b, out=out)
+    return np.matmul(packed(a), packed(b), out=out)
+
+
+def packed(x: Array) -> Array:
+    """Return an operand of a matrix product as BLAS reads it: a view with other strides as a copy.
+
+    NumPy adds up such views in loops of its own, which are slower and whose sums of floats have other last bits.
+    """
+    if x.dtype.kind not in "fc" or x.flags.forc:
+        return x
+    strides = x.strides[-2:]
+    is_matrix = 1 not in x.shape[-2:] and x.itemsize in strides and min(strides) > 0
+    return x if is_matrix else x.copy(order="K")
 
 
 def _merges(x: Array, first: int, number: int) -> bool:

@@ -16,7 +16,7 @@ from ringlet.sharding.layout.layout import Array, Layout, Shape
 from ringlet.sharding.memory_modes import current_mode
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["POISONED", "buffers_for", "copies", "empty", "filling_devices", "fresh"]
+__all__ = ["POISONED", "buffers_for", "copies", "empty", "filling_devices", "fresh", "fresh_like"]
 
 
 # Fill fresh memory with unlikely values, so that tests detect reads of elements that were never received.
@@ -25,6 +25,17 @@ POISONED: ContextVar[bool] = ContextVar("ringlet_sharding_poisoned", default=os.
 # Larger buffers come from a pool that keeps its pages: the kernel zeroes new pages, which costs more than most
 # arithmetic on them.
 _POOLED_BYTES = 128 << 10
+
+
+def fresh_like(array: Array, shape: Sequence[int] | None = None) -> Array:
+    """Return uninitialized writable memory of an array's shape or another, dtype, and order of axes in memory.
+
+    Sums of floats depend on that order, so memory that replaces an array has the same.
+    """
+    order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
+    shape = array.shape if shape is None else shape
+    made: Array = fresh([shape[axis] for axis in order], array.dtype).transpose(np.argsort(order))
+    return made
 
 
 def fresh(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:

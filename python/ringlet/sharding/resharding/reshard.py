@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import Array, Layout
 from ringlet.sharding.layout.layout_of import group_of, layout_of
 from ringlet.sharding.resharding.collective_record import Collective, Message
-from ringlet.sharding.resharding.device_buffers import buffers_for, empty, fresh
+from ringlet.sharding.resharding.device_buffers import buffers_for, empty, fresh, fresh_like
 from ringlet.sharding.resharding.partial_combine import combine, identity
 from ringlet.sharding.resharding.reshard_plan import ReshardPlan, Step, collectives_for, plan_reshard
 from ringlet.sharding.resharding.tile_transport import deliver, received, view_of
@@ -136,12 +136,14 @@ def receive_buffers(x: ShardedArray, layout: Layout) -> list[Array | None]:
         if buffer is not None and not buffer.flags.writeable:
             made = replaced.get(id(buffer))
             if made is None:
-                made = replaced[id(buffer)] = fresh(x.shape, x.dtype)
+                made = replaced[id(buffer)] = fresh_like(buffer)
             made[boxes[device]] = buffer[boxes[device]]
             buffers[device] = made
     missing = [device for device in layout.holders if buffers[device] is None and x._group.has(device)]
     if missing:
-        made_for = buffers_for(layout.without_parts(), x._group, lambda _: fresh(x.shape, x.dtype))
+        known = next((buffer for buffer in buffers if buffer is not None), None)
+        new = partial(fresh, x.shape, x.dtype) if known is None else partial(fresh_like, known)
+        made_for = buffers_for(layout.without_parts(), x._group, lambda _: new())
         for device in missing:
             buffers[device] = made_for[device]
     return buffers

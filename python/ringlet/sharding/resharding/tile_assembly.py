@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from ringlet.sharding.explain import record_operation
 from ringlet.sharding.layout.device_group import DeviceGroup, common_group
 from ringlet.sharding.layout.layout import Array, Box, Layout
 from ringlet.sharding.resharding.collective_record import Collective, Message
-from ringlet.sharding.resharding.device_buffers import buffers_for, fresh
+from ringlet.sharding.resharding.device_buffers import buffers_for, fresh, fresh_like
 from ringlet.sharding.resharding.regions import (
     ArraySpec,
     CopyPlan,
@@ -161,8 +162,11 @@ def _planned(operands: Sequence[Any], regions: Sequence[Region], spec: ArraySpec
 def _filled(
     operands: Sequence[Any], regions: Sequence[Region], spec: ArraySpec, group: DeviceGroup, copies: CopyPlan
 ) -> ShardedArray:
-    buffers = buffers_for(spec.layout, group, lambda _: fresh(spec.shape, spec.dtype))
     sources = [region_views(operands[region.operand], region, group.num_devices) for region in regions]
+    # A single region takes the place of a view.
+    view = next((view for view in sources[0][0] if view is not None), None) if len(regions) == 1 else None
+    make = partial(fresh, spec.shape, spec.dtype) if view is None else partial(fresh_like, view, spec.shape)
+    buffers = buffers_for(spec.layout, group, lambda _: make())
     fill(group, buffers, device_boxes(spec.layout, spec.shape), sources, copies)
     return ShardedArray._build(buffers, spec.layout, group)
 
