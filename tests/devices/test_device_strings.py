@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from ringlet.devices import Device, canonicalize, canonicalize_distinct, device_strings, short_name
+from ringlet.devices import Device, canonicalize, canonicalize_distinct, device_strings, short_list, short_name
 from ringlet.errors import DuplicateDeviceError
 
 FIRST = "/job:localhost/replica:0/task:0/device:CPU:0"
@@ -83,6 +83,11 @@ def test_what_is_no_string_is_refused(name):
 )
 def test_people_read_the_short_form(name, short):
     assert short_name(name) == short
+
+
+def test_a_list_of_many_devices_is_cut():
+    assert short_list([f"CPU:{n}" for n in range(16)]) == repr([f"CPU:{n}" for n in range(16)])
+    assert short_list([f"CPU:{n}" for n in range(1000)]) == "['CPU:0', 'CPU:1', 'CPU:2', ..., 'CPU:999']"
 
 
 def test_hardware_that_is_a_name_only_is_logged_once(caplog, monkeypatch):

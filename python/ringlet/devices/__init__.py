@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ringlet.devices.cores import CoreCount, count_cores, visible_cores
-from ringlet.devices.device_strings import Device, canonicalize, canonicalize_distinct, short_name
+from ringlet.devices.device_strings import Device, canonicalize, canonicalize_distinct, short_list, short_name
 from ringlet.devices.logical_devices import (
     LogicalDevices,
     logical_devices,
@@ -23,6 +23,7 @@ __all__ = [
     "logical_devices_reason",
     "requested_devices",
     "set_logical_devices",
+    "short_list",
     "short_name",
     "visible_cores",
 ]

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from ringlet.errors import DuplicateDeviceError
 
-__all__ = ["Device", "canonicalize", "canonicalize_distinct", "short_name"]
+__all__ = ["Device", "canonicalize", "canonicalize_distinct", "short_list", "short_name"]
 
 # Device types that this library drives.
 DRIVEN_TYPES = frozenset({"CPU", "TPU"})
@@ -23,6 +23,7 @@ _log = logging.getLogger(__name__)
 _PLACE = re.compile(r"(job):([A-Za-z0-9_]+)|(replica|task):(\d+|\*)", re.IGNORECASE)
 _UNIT = re.compile(r"(?:device:)?([A-Za-z][A-Za-z0-9_]*)(?::(\d+|\*))?", re.IGNORECASE)
 _KNOWN_UNITS = ("CPU", "GPU", "TPU")
+_MOST_LISTED = 16
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,14 @@ def canonicalize(name: str) -> str:
 def short_name(name: str) -> str:
     """Return the short form of a device string."""
     return Device.parse(name).short
+
+
+def short_list(names: Sequence[str]) -> str:
+    """Return the short names as the text of a list, of more than 16 the first three and the last."""
+    short = [repr(short_name(name)) for name in names]
+    if len(short) > _MOST_LISTED:
+        short[3:-1] = ["..."]
+    return f"[{', '.join(short)}]"
 
 
 def canonicalize_distinct(names: Iterable[str]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ringlet.collectives.argument_parsing import shortened
-from ringlet.devices import short_name
+from ringlet.devices import short_list, short_name
 from ringlet.strategy.api.extended import StrategyExtended
 from ringlet.strategy.api.mirrored_strategy import MirroredExtended
 from ringlet.strategy.api.reduction_to_one_device import ReductionToOneDevice
@@ -48,7 +48,7 @@ class CentralStorageStrategy(Strategy):
         super().__init__(CentralStorageExtended(self, compute_devices, parameter_device))
 
     def __repr__(self) -> str:
-        devices = [short_name(device) for device in self.extended.worker_devices]
+        devices = short_list(self.extended.worker_devices)
         return f"{type(self).__name__}({devices}, {short_name(self.extended.parameter_devices[0])!r})"
 
 

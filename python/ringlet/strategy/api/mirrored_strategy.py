@@ -17,7 +17,7 @@ from ringlet.devices import (
     canonicalize_distinct,
     logical_devices,
     logical_devices_reason,
-    short_name,
+    short_list,
 )
 from ringlet.devices.blas_threads import blas_limiter
 from ringlet.strategy.api.cross_device_ops import CoreAllReduce, CrossDeviceOps
@@ -98,7 +98,7 @@ class MirroredStrategy(Strategy):
         super().__init__(MirroredExtended(self, devices, cross_device_ops))
 
     def __repr__(self) -> str:
-        return f"MirroredStrategy({[short_name(device) for device in self.extended.worker_devices]})"
+        return f"MirroredStrategy({short_list(self.extended.worker_devices)})"
 
 
 class MirroredExtended(StrategyExtended):

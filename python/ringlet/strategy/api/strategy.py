@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, overload
 
 from ringlet import context, nest
-from ringlet.devices import short_name
+from ringlet.devices import short_list
 from ringlet.strategy.api.deprecated_calls import DeprecatedCalls
 from ringlet.strategy.api.extended import StrategyExtended
 from ringlet.strategy.calls.argument_checks import check_arguments, check_function, check_input_options
@@ -88,7 +88,7 @@ class Strategy(DeprecatedCalls):
     def _repr_html_(self) -> str:
         from ringlet.values.notebook_repr import facts_table
 
-        devices = ", ".join(map(short_name, self._extended.worker_devices))
+        devices = short_list(self._extended.worker_devices).replace("'", "")[1:-1]
         return facts_table(type(self).__name__, {"replicas in sync": self.num_replicas_in_sync, "devices": devices})
 
     @property

@@ -12,7 +12,7 @@ from ringlet.cluster.cluster_queries import check_workers, id_in_cluster, is_chi
 from ringlet.cluster.environment import default_resolver, warn_if_alone
 from ringlet.cluster.worker_job_key import task_name
 from ringlet.collectives import CommunicationImplementation, CommunicationOptions, ReduceOp
-from ringlet.devices import requested_devices, short_name
+from ringlet.devices import requested_devices, short_list
 from ringlet.devices.blas_threads import blas_limiter
 from ringlet.strategy.api.cross_device_ops import CoreAllReduce, CrossDeviceOps, RingAllReduce, copies
 from ringlet.strategy.api.mirrored_strategy import MirroredExtended
@@ -180,9 +180,9 @@ class MultiWorkerMirroredExtended(MirroredExtended):
         return self._is_chief
 
     def __repr__(self) -> str:
-        devices = [short_name(device) for device in self._devices]
+        devices = short_list(self._devices)
         if self._workers is None:
-            return f"{devices}"
+            return devices
         return f"{devices}, worker {self._workers.worker_index} of {self._workers.num_workers}"
 
     @property
