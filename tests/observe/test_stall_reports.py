@@ -296,3 +296,33 @@ def test_a_program_that_handles_the_signal_keeps_it(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "True\n"
+
+
+def load(element):
+    time.sleep(0.5)
+    return element
+
+
+@pytest.mark.parametrize(
+    "pipeline",
+    [
+        lambda dataset: dataset.map(load).prefetch(1),
+        lambda dataset: dataset.map(load, num_parallel_calls=2),
+        lambda dataset: dataset.map(load, num_parallel_calls=2, deterministic=False).prefetch(2),
+    ],
+    ids=["prefetch", "parallel map", "both"],
+)
+def test_a_dataset_names_what_its_threads_execute(pipeline, monkeypatch, caplog):
+    monkeypatch.setenv("RINGLET_STALL_SECONDS", "0.1")
+    assert list(pipeline(ringlet.data.Dataset.range(2))) == [0, 1]
+    made_by = "a dataset has waited 0.1 s for an element, which is made by\n  ringlet-"
+    assert any(text.startswith(made_by) for text in reports(caplog))
+    assert any("test_stall_reports.py:" in text and "in load: time.sleep(0.5)" in text for text in reports(caplog))
+
+
+def test_a_dataset_that_is_fast_enough_reports_nothing(monkeypatch, caplog):
+    monkeypatch.setenv("RINGLET_STALL_SECONDS", "0")
+    assert list(ringlet.data.Dataset.range(2).map(load, num_parallel_calls=2).prefetch(1)) == [0, 1]
+    monkeypatch.setenv("RINGLET_STALL_SECONDS", "30")
+    assert list(ringlet.data.Dataset.range(2).map(load, num_parallel_calls=2).prefetch(1)) == [0, 1]
+    assert not reports(caplog)

@@ -6,10 +6,10 @@ import linecache
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import FrameType
 
-__all__ = ["call_site", "rank_stacks"]
+__all__ = ["call_site", "rank_stacks", "thread_stacks"]
 
 _PACKAGE = __file__.rpartition("observe")[0]
 _STANDARD_LIBRARY = (os.__file__.removesuffix("os.py"), "<frozen ")
@@ -56,6 +56,18 @@ def rank_stacks(ranks: Sequence[tuple[int, int, bool]]) -> list[str]:
     return [_text(_of_rank(stacks if is_in_call else free, thread, free)) for _, thread, is_in_call in ranks]
 
 
+def thread_stacks(threads: Iterable[int | None]) -> str:
+    """Return the innermost frames of each thread that executes the program, as text to follow a message."""
+    current = sys._current_frames()
+    stacks = {thread: _frames(current[thread]) for thread in threads if thread in current}
+    texts = [f"\n  {_name(thread)}:{_lines(found)}" for thread, found in stacks.items() if found]
+    return "".join(texts[:_MOST_THREADS]) or " code of Ringlet"
+
+
+def _name(thread: int) -> str:
+    return next((each.name for each in threading.enumerate() if each.ident == thread), str(thread))
+
+
 def _of_rank(
     stacks: dict[int, list[FrameType]], thread: int, free: dict[int, list[FrameType]]
 ) -> dict[int, list[FrameType]]:
@@ -79,8 +91,7 @@ def _text(stacks: dict[int, list[FrameType]]) -> str:
         return ": idle"
     if len(stacks) == 1:
         return ":" + _lines(*stacks.values())
-    names = {thread.ident: thread.name for thread in threading.enumerate()}
-    texts = [f"\n    in thread {names.get(thread, thread)}:{_lines(stacks[thread])}" for thread in sorted(stacks)]
+    texts = [f"\n    in thread {_name(thread)}:{_lines(stacks[thread])}" for thread in sorted(stacks)]
     return ": one of these threads" + "".join(texts[:_MOST_THREADS])
 
 

@@ -8,13 +8,14 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Iterable, Mapping
 
 from ringlet import _core
-from ringlet.observe.stacks import call_site, rank_stacks
+from ringlet.observe.stacks import call_site, rank_stacks, thread_stacks
 from ringlet.variable_names import seconds_of
 
-__all__ = ["report_stalls", "stall_seconds"]
+__all__ = ["report_stalls", "stall_seconds", "wait_for_threads"]
 
 _log = logging.getLogger(__name__)
 
@@ -46,6 +47,24 @@ def stall_seconds(environ: Mapping[str, str] | None = None) -> float:
     """
     given = os.environ if environ is None else environ
     return seconds_of("RINGLET_STALL_SECONDS", given, _DEFAULT_SECONDS, "no reports")
+
+
+def wait_for_threads(wait: Callable[[float], bool], what: str, threads: Callable[[], Iterable[int | None]]) -> None:
+    """Wait for what other threads do; log once what they execute if that takes long.
+
+    Parameters
+    ----------
+    wait : callable
+        Takes a limit in seconds, and returns whether the wait has ended: ``threading.Condition.wait``.
+    what : str
+        The wait, for the log: ``"prefetch has waited %g s for an element. Its thread is"``.
+    threads : callable
+        Returns the identifiers of the threads.
+    """
+    seconds = min(stall_seconds(), threading.TIMEOUT_MAX)
+    if not wait(seconds):
+        _log.warning(what + "%s", seconds, thread_stacks(threads()))
+        wait(threading.TIMEOUT_MAX)
 
 
 def report_stalls() -> float:

@@ -324,3 +324,19 @@ def test_a_failing_run_does_not_disturb_another_one():
             strategy.run(lambda: 1 // 0)
         may_end.set()
         assert len(run.result(timeout=SECONDS).values) == 2
+
+
+def test_a_run_names_the_replicas_that_it_waits_for(monkeypatch, caplog):
+    monkeypatch.setenv("RINGLET_STALL_SECONDS", "0.1")
+    has_begun = threading.Event()
+
+    def step() -> None:
+        if replica_id() == 0:
+            has_begun.wait(SECONDS)
+        else:
+            has_begun.set()
+            time.sleep(0.5)
+
+    mirrored(2).run(step)
+    (text,) = [record.getMessage() for record in caplog.records]
+    assert text.startswith("strategy.run has waited 0.1 s for replicas to return: replica 1 is in step (")

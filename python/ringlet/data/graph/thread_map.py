@@ -17,8 +17,9 @@ from typing import Any, Generic, TypeVar
 from ringlet.data.graph.count_arguments import AUTOTUNE
 from ringlet.devices.cores import visible_cores
 from ringlet.errors import FailedPreconditionError
+from ringlet.observe.stall_reports import wait_for_threads
 
-__all__ = ["DROPPED_SECONDS", "WORTH_A_THREAD_BYTES", "ThreadMap", "count_calls", "other_process"]
+__all__ = ["DROPPED_SECONDS", "WAITS", "WORTH_A_THREAD_BYTES", "ThreadMap", "count_calls", "other_process"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -30,6 +31,9 @@ WORTH_A_THREAD_BYTES = 256 * 1024
 # Timeout of waiting for threads when an iterator is deleted without `close`, so that a map function that hangs does not
 # block the program. A thread that is still in the function stops when the function returns.
 DROPPED_SECONDS = 1.0
+
+# The report of a long wait, which the stacks of the threads follow.
+WAITS = "a dataset has waited %g s for an element, which is made by"
 
 
 def count_calls(num_parallel_calls: int | None) -> int:
@@ -114,6 +118,10 @@ class _ThreadPool:
             self._num_idle -= 1
             return None if self.is_shut else self._waiting.popleft()
 
+    def thread_ids(self) -> list[int | None]:
+        """Return the identifiers of the threads."""
+        return [thread.ident for thread in self._threads]
+
     def shut(self, timeout_seconds: float | None) -> None:
         """Stop the threads after their current calls."""
         if os.getpid() != self.process:
@@ -196,7 +204,7 @@ class ThreadMap(Generic[T, R]):
                     call = team.finished.popleft()
                     self._calls.remove(call)
                     return call
-                team.has_result.wait()
+                wait_for_threads(team.has_result.wait, WAITS, team.thread_ids)
         raise StopIteration
 
     def close(self) -> None:

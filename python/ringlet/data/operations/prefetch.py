@@ -14,8 +14,9 @@ from ringlet.data.graph.count_arguments import AUTOTUNE, check_buffer_size
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.mapped_stream import RestoredError
 from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream, Transformation
-from ringlet.data.graph.thread_map import DROPPED_SECONDS, WORTH_A_THREAD_BYTES, other_process
+from ringlet.data.graph.thread_map import DROPPED_SECONDS, WAITS, WORTH_A_THREAD_BYTES, other_process
 from ringlet.data.state.saved_elements import load_elements, save_elements
+from ringlet.observe.stall_reports import wait_for_threads
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
@@ -126,9 +127,12 @@ class _Channel:
                     return _END
                 if self._thread is None:
                     self._start()
-                self._changed.wait()
+                wait_for_threads(self._changed.wait, WAITS, self._thread_ids)
             self._changed.notify_all()
             return self._ready.popleft()
+
+    def _thread_ids(self) -> list[int | None]:
+        return [self._thread.ident] if self._thread is not None else []
 
     def _start(self) -> None:
         # The thread runs in the reader's context: the current strategy, np.errstate, ...

@@ -20,6 +20,7 @@ from ringlet.collectives import Group, Member, default_timeout_seconds
 from ringlet.devices.blas_threads import blas_limiter
 from ringlet.errors import FailedPreconditionError
 from ringlet.errors.thread_location import location
+from ringlet.observe.stall_reports import stall_seconds
 
 __all__ = ["NO_WORK", "ReplicaThreadPool", "ReplicaThreads", "fork_count"]
 
@@ -65,6 +66,7 @@ class ReplicaThreads:
         self._has_departures = False
         self._num_replicas = num_replicas
         self._timeout_seconds = timeout_seconds
+        self.stall_seconds = stall_seconds()
         self._new_group(epoch=0)
 
     def _new_group(self, epoch: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from ringlet.strategy.api.strategy import Strategy
 
 __all__ = ["ReplicaRun"]
+
+_log = logging.getLogger(__name__)
 
 # Without the interpreter lock, each of two threads may miss the other's last write.
 _HAS_INTERPRETER_LOCK = getattr(sys, "_is_gil_enabled", lambda: True)()
@@ -119,7 +122,7 @@ class ReplicaRun:
         try:
             num_mine = self._claim_all()
             _refuse_child(forks)
-            is_finished = num_mine == len(rows) or self.threads.claims.wait_finished(
+            is_finished = num_mine == len(rows) or self._wait(
                 _GRACE_SECONDS if self._is_interrupted() else timeout_seconds
             )
         except BaseException as error:  # usually KeyboardInterrupt
@@ -253,6 +256,17 @@ class ReplicaRun:
             replica == _CALLER or isinstance(error, KeyboardInterrupt)
             for replica, error in tuple(self._failures.items())
         )
+
+    def _wait(self, timeout_seconds: float) -> bool:
+        """Wait until all replicas have ended; log once which are running if that takes long."""
+        claims, stall_seconds = self.threads.claims, min(self.threads.stall_seconds, timeout_seconds)
+        if claims.wait_finished(stall_seconds):
+            return True
+        if stall_seconds == timeout_seconds:
+            return False
+        where = self.threads.describe_running(self.first_replica)
+        _log.warning("strategy.run has waited %g s for replicas to return: %s", stall_seconds, where)
+        return claims.wait_finished(timeout_seconds - stall_seconds)
 
     def _unwind(self, error: BaseException) -> bool:
         """Stop a run after an exception in the calling thread; return whether all replicas have ended."""
