@@ -92,18 +92,22 @@ def test_one_file_is_shown_with_what_is_known_of_it(file, capsys):
     assert "all_reduce(SUM, float64[3])" in out
 
 
-def test_a_process_that_has_exited_is_marked(tmp_path, capsys):
-    # The parent keeps the memory of its child.
-    descriptor = os.memfd_create("ringlet-recorder", os.MFD_ALLOW_SEALING)
-    status = os.fstat(descriptor)
-    code = "from ringlet.collectives import Group; Group(1).member(0).barrier()"
-    variables = {"RINGLET_RECORDER_FD": f"{descriptor}:{status.st_dev}:{status.st_ino}"}
-    try:
-        subprocess.run([sys.executable, "-c", code], check=True, pass_fds=(descriptor,), env=os.environ | variables)
-        assert main(["inspect", str(os.getpid())]) == 0
-    finally:
-        os.close(descriptor)
-    assert "(exited)  idle for " in capsys.readouterr().out
+# A program that keeps the memory of a child that has exited, and inspects itself.
+_KEEPS = """
+import os, subprocess, sys
+from ringlet.launcher.command_line import main
+descriptor = os.memfd_create("ringlet-recorder", os.MFD_ALLOW_SEALING)
+status = os.fstat(descriptor)
+code = "from ringlet.collectives import Group; Group(1).member(0).barrier()"
+variables = {"RINGLET_RECORDER_FD": f"{descriptor}:{status.st_dev}:{status.st_ino}"}
+subprocess.run([sys.executable, "-c", code], check=True, pass_fds=(descriptor,), env=os.environ | variables)
+sys.exit(main(["inspect", str(os.getpid())]))
+"""
+
+
+def test_a_process_that_has_exited_is_marked():
+    found = subprocess.run([sys.executable, "-c", _KEEPS], check=True, capture_output=True, text=True)
+    assert "(exited)  idle for " in found.stdout
 
 
 @pytest.mark.parametrize(
