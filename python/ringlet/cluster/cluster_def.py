@@ -108,11 +108,11 @@ def _read_job(data: bytes | int) -> JobDef:
 
 def _number(content: bytes | int) -> int:
     if isinstance(content, bytes):
-        raise TypeError("found a text, expected a number")
+        raise TypeError("found a string, expected a number")
     return content
 
 
 def _bytes(content: bytes | int) -> bytes:
     if isinstance(content, int):
-        raise TypeError("found a number, expected a text or a message")
+        raise TypeError("found a number, expected a string or a message")
     return content

@@ -73,7 +73,7 @@ _DIALECTS = (
     ),
     _Dialect("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", ("PMI_JOBID",)),
     _Dialect("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "", ("SLURM_JOB_ID", "SLURM_STEP_ID")),
-    _Dialect("PMIX_RANK", ""),  # its processes ask a server for their number
+    _Dialect("PMIX_RANK", ""),  # no variable for the size: processes query a server
 )
 _MASTER, _STEP_NODES, _NUM_TASKS = "MASTER_ADDR", "SLURM_STEP_NUM_NODES", "SLURM_NTASKS"
 DECIDING = (

@@ -28,7 +28,7 @@ class Inboxes(Protocol):
         """Return the error about the failure of the group."""
 
     def close(self, rank: int, seconds: float = 0) -> list[str]:
-        """Close the inbox of a rank once its messages are sent, or the time is over; return what was not done."""
+        """Close the inbox of a rank once its messages are sent, or after `seconds`; return unfinished operations."""
 
 
 class MemberBase:

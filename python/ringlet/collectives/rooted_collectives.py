@@ -228,7 +228,7 @@ def _receive_block(core: _core.Member, root: int, axis: Any, out: Array | None) 
         block = core.scatter(None, root, None, None)
         return np.moveaxis(block, 0, axis) if axis else block
     output = Output(out, axis=axis)
-    axis_in(out.ndim, axis)  # a block has at least the axis of the split
+    axis_in(out.ndim, axis)  # the block has the split axis
     _compare_axes(core, axis)
     core.scatter(None, root, None, output.direct)
     return output.store()

@@ -143,7 +143,7 @@ class Dispatcher:
                 self._run_once()
         except BaseException as error:  # a bug in the dispatcher: report it to all waiting threads
             if not self._is_stopping:
-                _log.exception("the thread of the coordinator has ended")
+                _log.exception("the dispatcher thread of the coordinator has failed")
                 self._final_error = error_of_closures = error
         self._is_asleep = False
         self._end(self._final_error, error_of_closures)
@@ -288,7 +288,7 @@ class Dispatcher:
             self._restart(connection)
 
     def _has_failed(self, closure: Closure, error: WorkerLostError) -> bool:
-        """Count a loss of a closure; fail it and return True if it has ended too many workers."""
+        """Count a loss of a closure; fail it and return True if too many workers exited while it ran."""
         closure.num_losses += 1
         if closure.num_losses < _MOST_LOSSES:
             return False

@@ -1,4 +1,4 @@
-"""Pickle codec: values, calls and results as bytes, with the memory of arrays beside the pickle (protocol 5).
+"""Pickle codec: values, calls and results as bytes, with the memory of arrays out of band (protocol 5).
 
 Pickles pass only through descriptors shared by this process and its children, and to authenticated peers, never through
 named files or the environment: unpickling may run any code.

@@ -1,4 +1,4 @@
-"""Recorder files: the memories of the workers' flight recorders, which the launcher keeps beyond the workers' end."""
+"""Recorder files: the memory of the workers' flight recorders, which the launcher keeps after the workers exit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OTHERS_PER_WORKER, _OTHERS = 4, 64
 
 
 class RecorderFiles:
-    """One memory for each worker of a job; none if the recorder is off, or descriptors are scarce."""
+    """The recorder memory of each worker of a job; none if the recorder is off, or descriptors are scarce."""
 
     def __init__(self, num_workers: int, environment: Mapping[str, str]) -> None:
         self._descriptors: list[int] = []
@@ -28,7 +28,7 @@ class RecorderFiles:
     def add(self) -> tuple[tuple[int, ...], dict[str, str]]:
         """Create the memory of the next worker; return the descriptors that it inherits, and its variables."""
         if self._is_on:
-            with contextlib.suppress(OSError):  # the system refuses memory, or has no descriptor left
+            with contextlib.suppress(OSError):  # memory or descriptors are exhausted
                 descriptor, place = new_memory()
                 self._descriptors.append(descriptor)
                 return (descriptor,), {VARIABLE: place}
@@ -36,10 +36,10 @@ class RecorderFiles:
         return (), {VARIABLE: ""}
 
     def divergence(self) -> str | None:
-        """Return a line about the first call that the ranks did not make alike, or None."""
+        """Return a line about the first call that differs between ranks, or None."""
         processes = []
         for index, data in self._copies().items():
-            with contextlib.suppress(DataLossError):  # overwritten by the program
+            with contextlib.suppress(DataLossError):  # the program has overwritten the memory
                 processes.append(read_process(data, f"worker {index}"))
         found = first_divergence(processes)
         return None if found is None else str(found)
@@ -53,7 +53,7 @@ class RecorderFiles:
         return len(copies)
 
     def close(self) -> None:
-        """Close the memories."""
+        """Close all descriptors."""
         while self._descriptors:
             os.close(self._descriptors.pop())
 

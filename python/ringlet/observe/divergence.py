@@ -1,4 +1,4 @@
-"""Divergence: the first call of a group that its ranks did not make alike."""
+"""Divergence: the first call that differs between the ranks of a group."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _match(operations: list[Operation]) -> bool:
 
 
 def ranks_text(ranks: list[int]) -> str:
-    """Return the names of ranks, runs of them shortened: ``ranks 0, 2 to 5``."""
+    """Return ranks as text, with ranges of consecutive ranks: ``ranks 0, 2 to 5``."""
     runs: list[list[int]] = []
     for rank in sorted(ranks):
         if runs and runs[-1][-1] == rank - 1:

@@ -154,7 +154,7 @@ class _Once:
             with error_prefix(self._title), self._member:
                 self._send({"result": self._result})
         else:
-            with suppress(ConnectionError, RuntimeError, TimeoutError), self._member:  # the error of the work is raised
+            with suppress(ConnectionError, RuntimeError, TimeoutError), self._member:  # the original error is raised
                 self._send({"error": f"{process_role().name} (pid {os.getpid()}) raised {_described(error)}"})
 
     def _send(self, message: dict[str, str]) -> None:

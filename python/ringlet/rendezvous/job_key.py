@@ -15,7 +15,7 @@ MOST_PROCESSES = 1000  # limits of a group: the capacity of the core's tables
 
 
 def ranks_text(ranks: Iterable[int]) -> str:
-    """Name ranks in a sentence."""
+    """Return ranks as text, such as "ranks 0, 1 and 2"."""
     names = [str(rank) for rank in sorted(ranks)]
     return f"rank{'' if len(names) == 1 else 's'} {listed(names)}"
 

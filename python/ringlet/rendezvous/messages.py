@@ -65,10 +65,10 @@ def receive(connection: socket.socket) -> tuple[Message, list[int]] | None:
             return None
         message = json.loads(data)
         if flags & socket.MSG_TRUNC or not isinstance(message, dict):
-            raise Unreadable("not a message of ringlet")
+            raise Unreadable("not a ringlet message")
     except (ValueError, RecursionError):
         _close(descriptors)
-        raise Unreadable("not a message of ringlet") from None
+        raise Unreadable("not a ringlet message") from None
     except OSError:
         _close(descriptors)
         raise

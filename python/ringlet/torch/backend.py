@@ -1,4 +1,4 @@
-"""The process group of the backend: how it is made, what torch asks about it, and how it ends."""
+"""The process group of the backend: its creation, its properties for torch, and its shutdown."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
 
     @classmethod
     def create(cls, options: Any, backend_options: Any = None) -> RingletProcessGroup:
-        """Return the group that ``torch.distributed`` asks for."""
+        """Return the group that ``torch.distributed`` requests."""
         if backend_options is not None:
             raise InvalidArgumentError(f"pg_options is {backend_options!r}: the backend ringlet has no options.")
         return cls(
@@ -128,7 +128,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
     # --- life ---------------------------------------------------------------------------------------------------------
 
     def shutdown(self) -> None:
-        """Finish the operations that run, and leave the group. A second call has no effect."""
+        """Finish the running operations and leave the group. A second call has no effect."""
         self._leave(self._seconds)
 
     def _leave(self, seconds: float) -> None:
@@ -159,7 +159,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
             )
 
     def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
-        """Wait for all ranks; if some do not come in time, raise an error that names them, and stay usable."""
+        """Wait for all ranks; if some do not arrive in time, raise an error that names them. The group stays usable."""
         self._check_usable("monitored_barrier")
         self._barriers += 1
         keys = [f"monitored_barrier/{self._key}/{self._barriers}/{rank}" for rank in range(self._size)]
@@ -218,7 +218,7 @@ def _leave_at_exit() -> None:
 
 
 def _leave_groups() -> None:
-    """Leave the groups that a program did not destroy, so that other ranks can finish; or tell them why they cannot."""
+    """Leave the groups that a program did not destroy: other ranks can finish, or raise an error with the reason."""
     error = sys.exc_info()[1]
     is_interactive = hasattr(sys, "ps1") or sys.flags.interactive or "IPython" in sys.modules
     if error is None and not is_interactive:  # else it is the error of some earlier input

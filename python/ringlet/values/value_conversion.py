@@ -93,7 +93,7 @@ def as_value(value: Any, dtype: np.dtype[Any], shape: Shape, name: str | None) -
     Arrays must have the variable's dtype; Python and NumPy numbers and lists are converted.
     """
     if isinstance(value, np.generic) and value.dtype != dtype and value.dtype.kind in "biufc":
-        value = value.item()  # a NumPy scalar
+        value = value.item()
     number_kind = _NUMBER_KINDS.get(type(value))
     if number_kind is not None and not shape:
         # dtype.kind decides most cases without a call of _kind.

@@ -37,7 +37,7 @@ def test_a_number_is_bytes_per_second_of_every_link():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({}, "4x4x1x1 names no generation. Pass bandwidth="),
+        ({}, "4x4x1x1 has no generation. Pass bandwidth="),
         ({"bandwidth": "measured"}, "'usable', 'published' or bytes per second, got 'measured'"),
         ({"bandwidth": 0}, "positive number of bytes per second, got 0"),
         ({"bandwidth": float("nan")}, "positive number"),

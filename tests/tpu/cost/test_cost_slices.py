@@ -60,7 +60,7 @@ def test_what_has_no_schedule_over_slices_says_so(collective):
 
 
 def test_the_speed_of_the_network_is_asked_for_where_it_is_not_known():
-    with pytest.raises(ValueError, match=r"names no generation\. Pass host_bandwidth="):
+    with pytest.raises(ValueError, match=r"has no generation\. Pass host_bandwidth="):
         collective_cost(mesh(4, 4), "all_reduce", 1e9, slices=2, bandwidth=1e9)
     cost = collective_cost(mesh(4, 4), "all_reduce", 1e9, slices=2, bandwidth=1e9, host_bandwidth=1e9)
     assert cost.dcn_seconds == pytest.approx(1.0)

@@ -68,7 +68,7 @@ def test_without_an_initial_value_there_is_no_variable():
 def test_a_mistyped_argument_is_refused():
     with pytest.raises(TypeError, match="trainible"):
         Variable(1.0, trainible=True)
-    with pytest.raises(TypeError, match=r"by position, got also \('n',\): use keywords .*ringlet.Variable\("):
+    with pytest.raises(TypeError, match=r"by position, but also got \('n',\): use keywords .*ringlet.Variable\("):
         Variable(1.0, None, True, "n")
     assert "initial_value" in inspect.signature(Variable).parameters
 

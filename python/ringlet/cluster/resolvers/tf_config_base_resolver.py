@@ -16,7 +16,7 @@ __all__ = ["TFConfigBaseResolver", "environ_or_own"]
 
 
 def environ_or_own(environ: Mapping[str, str] | None) -> Mapping[str, str]:
-    """Return an environment, by default the environment of this process, which may change."""
+    """Return `environ`; by default ``os.environ`` itself, so that later changes are visible."""
     return os.environ if environ is None else environ
 
 

@@ -129,7 +129,7 @@ class TPUClusterResolver(ClusterResolver):
 
     @cached_property
     def topology(self) -> Topology:
-        """The slice: the coordinates of each device.
+        """The topology of the slice, with the coordinates of each device.
 
         Raises
         ------

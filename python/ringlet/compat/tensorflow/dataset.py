@@ -24,7 +24,7 @@ class DatasetIterator(TensorElements, data.DatasetIterator):
 
 
 class _DatasetType(type):
-    """Metaclass of Dataset: access to a name that only TensorFlow has raises an error that states a replacement."""
+    """Metaclass of Dataset: for names that only TensorFlow has, it raises an error that states a replacement."""
 
     def __getattr__(cls, name: str) -> Any:
         path = f"tf.data.Dataset.{name}"

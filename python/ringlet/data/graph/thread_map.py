@@ -32,7 +32,7 @@ WORTH_A_THREAD_BYTES = 256 * 1024
 # block the program. A thread that is still in the function stops when the function returns.
 DROPPED_SECONDS = 1.0
 
-# The report of a long wait, which the stacks of the threads follow.
+# Message about a long wait; the stacks of the threads follow it.
 WAITS = "a dataset has waited %g s for an element, which is made by"
 
 

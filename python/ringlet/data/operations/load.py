@@ -30,7 +30,7 @@ __all__ = ["SavedShard", "load", "read_shards"]
 
 _REMEDY = "Save the dataset again, or copy the folder again."
 
-# Poll interval of waiting for a dataset.
+# Polling interval of ``wait=True``.
 _WAIT_SECONDS = 0.2
 
 

@@ -76,7 +76,7 @@ class RecordBlocks(FileBlocks):
         self._dialect = dialect
         self._stream = open_bytes(name, compression)
         self._memory = bytearray(size)
-        self._rest = b""  # bytes without a complete record
+        self._rest = b""  # bytes of an incomplete record
         self._error: DataLossError | None = None
         self._at_end = False
         self._needs_header = dialect.has_header

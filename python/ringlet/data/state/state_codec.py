@@ -103,5 +103,5 @@ def _dtype(name: str) -> np.dtype[Any]:
         # Imported by name: an optional package, needed only for states with its dtypes.
         dtype = np.dtype(getattr(importlib.import_module("ml_dtypes"), name))
     if dtype.hasobject or dtype.itemsize == 0:
-        raise ValueError(f"{name!r} is not a dtype of numbers")
+        raise ValueError(f"{name!r} is not a numeric dtype")
     return dtype

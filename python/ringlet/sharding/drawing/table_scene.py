@@ -31,7 +31,7 @@ class _Grid:
     columns: list[int | None]
     heights: list[float]
     widths: list[float]
-    left: float  # of the row names
+    left: float  # width of the row names
 
     @property
     def width(self) -> float:

@@ -103,7 +103,7 @@ def apply(
 
 
 class Prepared(NamedTuple):
-    """An operation whose sharded operands are in the layouts of its plan; `combine` combines a partial result."""
+    """A planned operation and its resharded operands; `combine` reduces the terms of a partial result."""
 
     operands: list[Any]
     plan: Plan

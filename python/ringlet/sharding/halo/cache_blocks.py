@@ -32,7 +32,7 @@ class Block(NamedTuple):
 
 
 def blocks(lengths: tuple[int, ...], counts: tuple[int, ...], windows: Windows, most: int) -> Iterator[Block]:
-    """Divide outputs into blocks of about `most` window positions, whole along the last dimensions first.
+    """Divide outputs into blocks of about `most` window positions, which extend along the last dimensions first.
 
     `lengths` are the sizes of the input, `counts` the numbers of outputs; `high` of a window is not used.
     """

@@ -206,7 +206,7 @@ def _convolution(x: Any, kernel: Any, options: tuple[Any, ...]) -> Convolution:
 
 
 def _frozen(option: Any) -> Any:
-    """Convert an option to tuples, so that it can be a cache key."""
+    """Convert an option to a hashable value, for use as a cache key."""
     if isinstance(option, np.ndarray):
         option = option.tolist()
     if isinstance(option, (list, tuple)):
@@ -216,7 +216,7 @@ def _frozen(option: Any) -> Any:
 
 
 class _TextKey(str):
-    """Unhashable options, and numbers equal to integers, as text that can be a cache key.
+    """Text as cache key: for an unhashable option, and for a number that may equal an integer, such as 2.0.
 
     Errors show the original value.
     """

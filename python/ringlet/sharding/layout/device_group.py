@@ -22,7 +22,7 @@ class DeviceGroup:
     """Logical devices, numbered from 0, of one process (`member` is None) or of several.
 
     Operands of one operation are on equal groups, or on groups that :meth:`joined` merges. Names, replicas and the mesh
-    do not affect equality, since only texts use them. `owner` is the rank of the process that owns each device.
+    do not affect equality, because they are only displayed. `owner` is the rank of the process that owns each device.
     """
 
     num_devices: int

@@ -23,7 +23,7 @@ SUBGROUPS: tuple[Subgroup, ...] = ("manual", "unreduced", "replicated")
 
 
 class TileAssignment(NamedTuple):
-    """Numbers of tiles, the device of each in row-major order, and the kinds of the trailing dimensions."""
+    """Tiles along each dimension, the device of each tile in row-major order, and the kinds of trailing dimensions."""
 
     dimensions: tuple[int, ...]
     devices: tuple[int, ...]

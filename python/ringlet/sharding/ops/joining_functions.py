@@ -1,4 +1,4 @@
-"""Concatenate and similar functions: each device copies its part of the result from the holders."""
+"""Concatenate and similar functions: each device copies its part of the result from the devices that hold it."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def block(arrays: Any) -> Any:
 
 
 def _depth(arrays: Any) -> int | None:
-    """Return the depth of nested lists; None if it varies, or a list is empty, which NumPy refuses."""
+    """Return the depth of nested lists; None if it varies, or a list is empty, which NumPy rejects."""
     if not isinstance(arrays, list):
         return 0
     depths = {_depth(inner) for inner in arrays}
@@ -133,7 +133,7 @@ def _leaves(arrays: Any) -> Any:
 
 
 def _blocked(arrays: Any, depth: int, ndim: int) -> Any:
-    """Join lists of each depth along the corresponding axis from the end."""
+    """Concatenate the innermost lists along axis -1, the next level along axis -2, and so on."""
     if depth == 0:
         array = _operand(arrays)
         return array[(None,) * (ndim - array.ndim) + (...,)]

@@ -40,7 +40,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
 def clip(a: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
     """Implement :func:`numpy.clip`."""
     limited: Any = np.clip
-    limited(np.empty(0), *(0 for _ in args[:2]), **dict.fromkeys(kwargs.keys() & _LIMITS, 0))  # may raise
+    limited(np.empty(0), *(0 for _ in args[:2]), **dict.fromkeys(kwargs.keys() & _LIMITS, 0))  # raises NumPy's error
     bounds = dict(zip(("a_min", "a_max", "out"), args, strict=False)) | kwargs
     limits = {name: bounds.pop(f"a_{name}", bounds.pop(name, None)) for name in ("min", "max")}
     given = [name for name, limit in limits.items() if limit is not None and limit is not np._NoValue]

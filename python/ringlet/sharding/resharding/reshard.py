@@ -64,7 +64,7 @@ def redistribute(x: ShardedArray, layout: Layout) -> ShardedArray:
     if x._settled is None:
         origin = x._origin
         if origin is not None and origin.source._buffers is origin.buffers:
-            values = redistribute(origin.source, layout)  # shared with other readers
+            values = redistribute(origin.source, layout)  # cached by the source for its other readers
             with recording_suspended():
                 x._settled = origin.compute(values)
         else:

@@ -74,9 +74,10 @@ def select_ranges(name: str, x: ShardedArray, ranges: tuple[IndexRange, ...], la
 
 
 def assemble(name: str, operands: Sequence[Any], regions: Sequence[Region], specs: Sequence[ArraySpec]) -> ShardedArray:
-    """Return a new array assembled from regions of others, which cover it; at least one is sharded, none is partial.
+    """Return a new array, assembled from regions of the operands that cover it.
 
-    `specs` are candidates for the result; the first one that sends the fewest bytes is used.
+    At least one operand is sharded, and none is partial. `specs` are candidates for the result; the one that sends the
+    fewest bytes is used, the first of several.
     """
     group = common_group(name, [x for x in operands if isinstance(x, ShardedArray)])
     planned = [(_planned(operands, regions, spec), spec) for spec in specs]

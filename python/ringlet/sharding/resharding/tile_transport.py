@@ -28,7 +28,7 @@ class Transfer(NamedTuple):
 
 
 def transfer(group: DeviceGroup, transfers: Iterable[Transfer], what: str = "values") -> None:
-    """Run transfers, all between processes in one exchange; no transfer reads elements that another writes.
+    """Run transfers, those between processes in one exchange. No transfer reads elements that another writes.
 
     Collective call: all processes of the group must pass transfers between the same devices, in the same order, for the
     same purpose `what`; otherwise it raises CollectiveMismatchError.

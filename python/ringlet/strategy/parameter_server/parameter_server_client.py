@@ -58,7 +58,7 @@ class ParameterServers:
     def create(self, index: int, form: TableForm, array_type: type[Any]) -> TableStorage:
         """Create a table of zeros on a server; its memory is freed with the result and the mappings of other processes.
 
-        Raises PSUnavailableError if any server has ended, and FailedPreconditionError if the cluster was stopped.
+        Raises PSUnavailableError if any server has exited, and FailedPreconditionError if the cluster was stopped.
         """
         key = new_table_key()
         try:
@@ -89,7 +89,7 @@ class ParameterServers:
                 freed.popleft()
 
     def mark_lost(self, index: int) -> PSUnavailableError | FailedPreconditionError:
-        """Record that a parameter server has ended; return the error of the first recorded loss."""
+        """Record that a parameter server has exited; return the error of the first recorded loss."""
         if self._loss is None:
             reason = self.tasks.ending_of("ps", index) or "has closed its connection"
             if all(

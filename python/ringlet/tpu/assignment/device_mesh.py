@@ -257,7 +257,7 @@ def _two_cores(mesh_shape: tuple[int, ...], devices: IntArray) -> IntArray:
 
 
 def _each_eight(devices: IntArray) -> IntArray:
-    """Return a ring through every eight devices."""
+    """Reorder every eight consecutive devices into a ring."""
     return devices.reshape(-1, 8, 4)[:, _RING_OF_8_DEVICES].reshape(-1, 4)
 
 

@@ -247,7 +247,7 @@ def _plan(assignment: Placed | Topology, wanted: Collective, fabric: Fabric) -> 
         refuse_slices(wanted.kind)
         if np.isnan(fabric.bytes_per_second[fabric.first_host :]).any():
             raise ValueError(
-                "the speed of the data-centre network is unknown, because the topology names no generation. Pass "
+                "the speed of the data-centre network is unknown, because the topology has no generation. Pass "
                 "host_bandwidth= in bytes per second"
             )
     box = box_of(groups, cores.reshape(-1, 4), fabric.network)

@@ -164,7 +164,7 @@ def _link_speed(topology: Topology, bandwidth: str | float) -> float:
     if topology.generation is None:
         shape = "x".join(map(str, topology.mesh_shape))
         raise ValueError(
-            f"the speed of the links is unknown, because the topology {shape} names no generation. "
+            f"the speed of the links is unknown, because the topology {shape} has no generation. "
             "Pass bandwidth=4.5e10 (bytes per second, one way), or create the topology with "
             "Topology.from_accelerator_type"
         )
@@ -180,7 +180,7 @@ def _positive(name: str, value: float) -> float:
 
 
 def _scale(network: Network, given: float | Sequence[float] | Mapping[Any, float] | FloatArray | None) -> FloatArray:
-    """Return the remaining fraction of each link, shaped like a load array."""
+    """Return the remaining fraction of each link's bandwidth, shaped like a load array."""
     scale = np.ones(network.exists.shape)
     if isinstance(given, Mapping):
         for pair, part in given.items():
@@ -196,8 +196,8 @@ def _scale(network: Network, given: float | Sequence[float] | Mapping[Any, float
         scale[network.exists] = parts
     if not (scale > 0).all() or not np.isfinite(scale).all():
         raise ValueError(
-            "bandwidth_scale must be the remaining fraction of a link, above 0. The hardware routes around a failed "
-            "link, which appears as lower bandwidth: pass a fraction such as 0.25"
+            "bandwidth_scale must be the remaining fraction of each link's bandwidth, above 0. The hardware routes "
+            "around a failed link, which appears as lower bandwidth: pass a fraction such as 0.25"
         )
     return scale
 

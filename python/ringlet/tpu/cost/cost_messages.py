@@ -155,7 +155,7 @@ class Multicast:
 
 
 def _tree(network: Network, root: int, chips: IntArray) -> tuple[FloatArray, int]:
-    """Return the links of the paths from a root to chips, one unit each; one of several shortest paths."""
+    """Return the links of a tree of shortest paths from a root to chips, one unit each, and its depth in hops."""
     moves = network.first_ways(np.full(len(chips), root), chips)
     loads = np.zeros((3, 2, network.num_chips))
     at = np.full(len(chips), root)

@@ -147,7 +147,7 @@ def _device_seconds(assignment: Placed | Topology, name: str, amount: float, giv
         return amount / given
     topology = topology_of(assignment)
     if topology.generation is None:
-        raise ValueError(f"the topology names no generation, so {name} cannot be timed: pass {speed}=")
+        raise ValueError(f"the topology has no generation, so {name} cannot be timed: pass {speed}=")
     chip = topology.generation.flops if name == "flops" else topology.generation.hbm_bandwidth
     return amount / (chip / int(topology.mesh_shape[3]))
 

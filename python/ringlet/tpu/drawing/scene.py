@@ -1,6 +1,6 @@
 """Elements of a drawing, independent of the output format.
 
-Coordinates are in pixels, x to the right and y down. A `Style` has colours for light pages and for dark ones.
+Coordinates are in pixels, x to the right and y down. A `Style` has colours for light mode and for dark mode.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Style:
-    """Fill and stroke of shapes, on light pages and on dark ones; a colour of None draws nothing."""
+    """Fill and stroke of shapes, as pairs for light and dark mode; a colour of None draws nothing."""
 
     name: str
     fill: tuple[str, str] | None = None
@@ -61,7 +61,7 @@ STUB = Style("stub", stroke=("#8c959f", "#6e7681"), width=1.2, dash=(2, 2))
 RING = Style("ring", stroke=("#1f2328", "#e6edf3"), width=2.0)
 LONG = Style("long", stroke=("#c2410c", "#ff9a62"), width=1.8, dash=(5, 3))
 
-# One style per fifth of the highest load: wider with more load, and darker on light pages, lighter on dark ones.
+# One style per fifth of the highest load: wider with more load, and darker in light mode, lighter in dark mode.
 LOADS = (
     Style("load1", stroke=("#f3c969", "#5f4315"), width=1.6),
     Style("load2", stroke=("#ec9f3c", "#8f5716"), width=2.4),

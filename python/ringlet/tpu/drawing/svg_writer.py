@@ -1,7 +1,7 @@
 """SVG writer: one self-contained element without scripts, fonts or addresses.
 
-Colours for light pages are attributes, so they survive the removal of style sheets. The style sheet has the colours of
-dark pages only, restricted to elements of this class: in a notebook a style sheet applies to the whole page.
+Colours of light mode are attributes, so they survive the removal of style sheets. The style sheet has the colours of
+dark mode only, restricted to elements of this class: in a notebook a style sheet applies to the whole page.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _style_sheet(styles: Iterable[Style]) -> str:
 
 
 def _attributes(style: Style) -> str:
-    """Return the colours of light pages as attributes."""
+    """Return the colours of light mode as attributes."""
     words = [f'class="{style.name}"', f'fill="{style.fill[0] if style.fill else "none"}"']
     if style.stroke:
         words += [f'stroke="{style.stroke[0]}"', f'stroke-width="{number(style.width)}"']

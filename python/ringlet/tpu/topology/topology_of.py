@@ -29,6 +29,6 @@ def topology_of(placed: Any) -> Topology:
     if not isinstance(topology, Topology):
         raise TypeError(
             f"expected a DeviceAssignment or a Topology, got {placed!r}. Pass "
-            "Topology.from_accelerator_type('v4-128'), or DeviceAssignment.build of it"
+            "Topology.from_accelerator_type('v4-128'), or a DeviceAssignment built from it"
         )
     return topology

@@ -326,7 +326,7 @@ def _visible_chips(found: Variables, slice_: TPUEnvironment) -> tuple[int, ...] 
         raise contradiction(
             name,
             CHIPS_PER_PROCESS[0],
-            f"{len(parts)} chip{'s are' if len(parts) != 1 else ' is'} visible, but {each} is "
+            f"{len(parts)} chip{'s are' if len(parts) != 1 else ' is'} visible, but {each} specifies "
             f"{math.prod(slice_.chips_per_process)}",
         )
     return numbers

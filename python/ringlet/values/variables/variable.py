@@ -54,7 +54,7 @@ class VariableType(type):
             )
         if more:
             raise TypeError(
-                "Variable takes only initial_value, trainable and validate_shape by position, got also "
+                "Variable takes only initial_value, trainable and validate_shape by position, but also got "
                 f"{more}: use keywords for the other arguments, as in ringlet.Variable(value, name=...)"
             )
         request = VariableRequest(

@@ -108,7 +108,7 @@ class FileCachedElements(Stream):
         }
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot; this stream then writes no file, since earlier elements are not made again."""
+        """Restore a snapshot; the stream then writes no file, because it does not recompute earlier elements."""
         self._is_started = state["is_started"]
         if state["is_closed"]:
             self.close()

@@ -85,10 +85,10 @@ class CachedElements(Stream):
     def _go_to(self, begun: State | None) -> None:
         """Read the store if it has the elements; otherwise, make elements from the given or a new beginning."""
         self._is_closed = False
-        # A restored iteration may need other elements than the stored elements.
+        # A restored iteration may need other elements than the stored ones.
         self._replaces = begun is not None
         if self._keeps and self._store.can_serve(begun):
-            self._input: Stream | None = None  # None, because elements are read
+            self._input: Stream | None = None  # elements are read from the store
             self._kept: list[Nest] = self._store.kept
             self._begun = self._store.begun
             self._context.choose(self._cache, self._begun)
