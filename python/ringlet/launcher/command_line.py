@@ -26,6 +26,7 @@ _COMMANDS = {
     "run": ("run_command", "run a script on several worker processes of this machine"),
     "tpu": ("tpu_command", "show a TPU slice, an assignment of replicas and what collectives cost there"),
     "doctor": ("doctor_command", "check whether jobs run on this machine and in this environment"),
+    "bench": ("bench_command", "measure all-reduce on this machine, against the machine's own limit"),
 }
 
 
