@@ -33,7 +33,7 @@ The rest
     compat                       ``from ringlet.compat import tf`` for programs written for TensorFlow
     experimental                 names of ``tf.distribute.experimental``
     errors, checks, testing      exception classes; equality over replicas; reference reductions
-    show_config, set_logical_devices
+    show_config, set_logical_devices; in a shell, ``ringlet doctor`` checks this machine
 
 Examples
 --------
