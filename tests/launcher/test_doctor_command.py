@@ -93,13 +93,21 @@ def test_garbage_in_variables_is_shown_with_its_remedy():
     assert "RINGLET_JOB_ID=\\udcff" in done.stdout
 
 
-def test_a_core_that_does_not_load_is_one_problem():
-    done = run("--json", environ={"RINGLET_CPU": "abacus"})
+@pytest.mark.parametrize(
+    ("environ", "words"),
+    [
+        ({"RINGLET_CPU": "abacus"}, "RINGLET_CPU is 'abacus'"),
+        ({"PYTHONPATH": "{folder}"}, "ImportError: optree is broken"),
+    ],
+)
+def test_an_installation_that_does_not_load_is_one_problem(environ, words, tmp_path):
+    (tmp_path / "optree.py").write_text("raise ImportError('optree is broken')")
+    done = run("--json", environ={name: text.format(folder=tmp_path) for name, text in environ.items()})
     checks = json.loads(done.stdout)["checks"]
     assert done.returncode == 1
     assert [name for name, line in checks.items() if line["status"] == "problem"] == ["installation"]
-    assert "RINGLET_CPU is 'abacus'" in checks["installation"]["found"]
-    assert checks["self_test"]["found"] == "not checked"
+    assert words in checks["installation"]["found"]
+    assert checks["cluster"]["found"] == "not checked"
 
 
 def test_a_low_limit_of_open_files_stops_the_self_test_too():

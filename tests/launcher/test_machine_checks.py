@@ -253,6 +253,15 @@ def test_mpi_and_torch_are_found_and_not_imported(monkeypatch):
     assert line_of("mpi").found == "/bin/srun"
 
 
+def test_a_torch_without_metadata_is_found(monkeypatch):
+    def unknown(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setattr(importlib.metadata, "version", unknown)
+    assert line_of("torch").found == "torch of unknown version"
+
+
 def test_one_core_is_a_note(monkeypatch):
     monkeypatch.setattr(machine_checks, "visible_cores", lambda: CoreCount(1, "CPU quota of 0.5 cores"))
     assert line_of("cores").status == "note"

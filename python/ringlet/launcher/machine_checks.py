@@ -74,7 +74,8 @@ def run_check(name: str, check: Callable[[Facts], Line], facts: Facts) -> Line:
 
 
 def _installation(_: Facts) -> Line:
-    from ringlet.config import show_config  # loads the core, which may fail
+    import ringlet.strategy  # noqa: F401  # loads the core and all dependencies, which may fail
+    from ringlet.config import show_config
 
     config, numpy = show_config("dicts"), importlib.metadata.version("numpy")
     found = f"ringlet {config['version']}, {config['python']}, NumPy {numpy}, {config['compiler']}"
@@ -265,7 +266,11 @@ def _mpi(_: Facts) -> Line:
 def _torch(_: Facts) -> Line:
     if not importlib.util.find_spec("torch"):
         return Line("ok", "not found", "Only ringlet.torch needs it: pip install 'ringlet[torch]'.")
-    return Line("ok", f"torch {importlib.metadata.version('torch')}", "Tensors are accepted, and ringlet.torch runs.")
+    try:
+        version = importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        version = "of unknown version"
+    return Line("ok", f"torch {version}", "Tensors are accepted, and ringlet.torch runs.")
 
 
 def _shown(environ: Mapping[str, str], names: Iterable[str]) -> str:
