@@ -34,7 +34,7 @@ The rest
     experimental                 names of ``tf.distribute.experimental``
     errors, checks, testing      exception classes; equality over replicas; reference reductions
     observe                      statistics of collectives: calls, bytes, time, waiting
-    show_config, set_logical_devices
+    show_config, set_logical_devices; in a shell, ``ringlet doctor`` checks this machine
 
 Examples
 --------

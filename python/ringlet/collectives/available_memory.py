@@ -9,11 +9,19 @@ from pathlib import Path, PurePosixPath
 from ringlet import _core
 from ringlet.errors import SharedMemoryFullError
 
-__all__ = ["AvailableMemory", "available_memory", "check_available_memory"]
+__all__ = ["AvailableMemory", "available_memory", "check_available_memory", "control_group_room"]
 
-# Control group files of limit and usage, and the counters of reclaimable page cache within the usage.
-_VERSION_2 = ("memory.max", "memory.current", ("inactive_file", "active_file"))
-_VERSION_1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", ("total_inactive_file", "total_active_file"))
+_Files = tuple[str, str, tuple[str, ...]]
+
+# Of a controller, in control groups of version 1 and 2: the files of limit and usage, and the counters of reclaimable
+# page cache within the usage.
+_FILES: dict[str, tuple[_Files, _Files]] = {
+    "memory": (
+        ("memory.limit_in_bytes", "memory.usage_in_bytes", ("total_inactive_file", "total_active_file")),
+        ("memory.max", "memory.current", ("inactive_file", "active_file")),
+    ),
+    "pids": (("pids.max", "pids.current", ()),) * 2,
+}
 
 
 @dataclass(frozen=True)
@@ -29,7 +37,7 @@ def available_memory(root: Path = Path("/")) -> AvailableMemory | None:
 
     None if the system does not report it. `root` contains ``proc`` and ``sys``.
     """
-    found = _control_group_limits(root)
+    found = [AvailableMemory(*room) for room in control_group_room(root, "memory")]
     machine = _numbers(root / "proc/meminfo")
     if "MemAvailable:" in machine:
         kibibytes = machine["MemAvailable:"] + machine.get("SwapFree:", 0)
@@ -56,21 +64,22 @@ def check_available_memory(num_bytes: int, what: str) -> None:
         )
 
 
-def _control_group_limits(root: Path) -> list[AvailableMemory]:
+def control_group_room(root: Path, controller: str) -> list[tuple[int, str]]:
+    """Return what the control groups of this process leave of ``"memory"`` or ``"pids"``, each with its name."""
     found = []
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, controllers, group = line.split(":", 2)
         if not controllers:
-            mount, files = root / "sys/fs/cgroup", _VERSION_2
-        elif "memory" in controllers.split(","):
-            mount, files = root / "sys/fs/cgroup/memory", _VERSION_1
+            mount, files = root / "sys/fs/cgroup", _FILES[controller][1]
+        elif controller in controllers.split(","):
+            mount, files = root / "sys/fs/cgroup" / controller, _FILES[controller][0]
         else:
             continue
         path = PurePosixPath(group)
         for each in (path, *path.parents):  # each level may set a limit
             left = _available_in(mount / str(each).lstrip("/"), *files)
             if left is not None:
-                found.append(AvailableMemory(left, f"control group {each}"))
+                found.append((left, f"control group {each}"))
     return found
 
 

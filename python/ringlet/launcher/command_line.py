@@ -7,13 +7,16 @@ status, or raises `CommandError` for errors of the user. Only the file of the gi
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
+import io
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import NoReturn
 
-__all__ = ["WRONG_USE", "CommandError", "main"]
+__all__ = ["WRONG_USE", "CommandError", "closed_output_ignored", "main"]
 
 # Exit status for an invalid command line, as for the shell's builtins.
 WRONG_USE = 2
@@ -23,6 +26,8 @@ _COMMANDS = {
     "run": ("run_command", "run a script on several worker processes of this machine"),
     "inspect": ("inspect_command", "show what each rank of a running or ended job did last"),
     "tpu": ("tpu_command", "show a TPU slice, an assignment of replicas and what collectives cost there"),
+    "doctor": ("doctor_command", "check whether jobs run on this machine and in this environment"),
+    "bench": ("bench_command", "measure all-reduce on this machine, against the machine's own limit"),
 }
 
 
@@ -60,6 +65,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CommandError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return WRONG_USE
+
+
+@contextlib.contextmanager
+def closed_output_ignored() -> Iterator[None]:
+    """Allow for a standard output that is closed, or whose reader, such as head, exits, or that lacks a character."""
+    try:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")
+        yield
+        print(end="", flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _without_command(given: list[str]) -> int:

@@ -15,7 +15,7 @@ from ringlet.launcher.run_workers import Job, run_workers
 from ringlet.launcher.worker_command import module_command, script_command
 from ringlet.launcher.worker_environment import MOST_RANKS, MOST_WORKERS
 
-__all__ = ["add_arguments", "execute"]
+__all__ = ["add_arguments", "execute", "whole_number"]
 
 _GRACE_SECONDS = 1.0
 _LONGEST_QUOTE = 40
@@ -75,7 +75,7 @@ def execute(options: argparse.Namespace) -> int:
     job = Job(
         command=(module_command if options.is_module else script_command)(words, num_workers),
         num_workers=num_workers,
-        replicas=None if options.replicas is None else _whole_number("--replicas", options.replicas),
+        replicas=None if options.replicas is None else whole_number("--replicas", options.replicas),
         grace_seconds=_seconds(options.grace_seconds),
         shows_all_tracebacks=options.all_tracebacks,
         log_folder=options.log_dir,
@@ -100,7 +100,7 @@ def _number_of_workers(text: str | None, words: list[str]) -> int:
     if text == "p":
         raise CommandError("-np is -n here: ringlet run -n 4 script.py")
     if text is not None:
-        return _whole_number("-n", text)
+        return whole_number("-n", text)
     if any(word in ("-n", "--workers") or word.startswith("--workers=") for word in words):
         raise CommandError(
             f"-n must precede the script: ringlet run -n 4 {words[0]}. Later arguments are passed to the script"
@@ -112,7 +112,8 @@ def _number_of_workers(text: str | None, words: list[str]) -> int:
     )
 
 
-def _whole_number(option: str, text: str) -> int:
+def whole_number(option: str, text: str) -> int:
+    """Return the number in an option, which must be at least 1."""
     try:
         number = int(text)
     except ValueError:

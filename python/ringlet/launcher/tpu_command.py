@@ -5,14 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import re
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ringlet.launcher.command_line import CommandError
+from ringlet.launcher.command_line import CommandError, closed_output_ignored
 
 if TYPE_CHECKING:
     from ringlet.tpu import CollectiveCost, DeviceAssignment, StepCost, Topology
@@ -124,14 +122,11 @@ def execute(options: argparse.Namespace) -> int:
     else:
         lines = tpu_report.as_text(report, busiest)
         lines += ["", f"Drawing: {file}"] if file else []
-    try:
+    with closed_output_ignored():
         print("\n".join(lines))
         if options.draw is _TERMINAL:
             print()
             _drawn(report).draw()
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader, such as head, has closed the pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
