@@ -60,7 +60,7 @@ def steps_saved(folder):
 # Whom the signals reach: a worker (its index), the launcher, the process group of the workers, or all; and how often.
 @pytest.mark.parametrize(
     ("target", "times", "num_workers"),
-    [(1, 1, 2), (0, 2, 2), (3, 1, 4), ("launcher", 1, 2), ("launcher", 2, 4), ("group", 1, 2), ("all", 1, 2)],
+    [(0, 2, 2), (3, 1, 4), ("launcher", 2, 2), ("group", 1, 2), ("all", 1, 2)],
 )
 def test_every_worker_saves_the_same_step_and_the_next_run_ends_with_the_same_bits(
     launcher, tmp_path, target, times, num_workers
@@ -79,7 +79,7 @@ def test_every_worker_saves_the_same_step_and_the_next_run_ends_with_the_same_bi
             job.send(signal.SIGTERM)
     assert job.end().status == (143 if target in ("launcher", "all") else 42), job.err.decode()
     assert job.leaves_nothing()
-    assert sum("told to end: saved" in line for line in job.errors) == 1, job.err.decode()
+    assert sum("] told to end: saved" in line for line in job.errors) == 1, job.err.decode()
     saved = steps_saved(folder)
     assert saved >= 3
     again = launcher.run(SCRIPT, *options, arguments=[folder, saved + 20, 0])

@@ -96,8 +96,9 @@ class PreemptionCheckpointHandler:
         if isinstance(target, Checkpoint) and not checkpoint_dir:
             raise InvalidArgumentError("When a checkpoint is passed, a checkpoint_dir must be passed as well.")
         _check_cluster(cluster_resolver)
-        is_manager = isinstance(target, CheckpointManager)
-        self._manager: CheckpointManager = target if is_manager else CheckpointManager(target, checkpoint_dir, 1)
+        self._manager = (
+            target if isinstance(target, CheckpointManager) else CheckpointManager(target, checkpoint_dir, 1)
+        )
         self._config = termination_config or TerminationConfig()
         checkpoint = self._manager.checkpoint
         if not hasattr(checkpoint, _COUNTER):
