@@ -22,7 +22,7 @@ from ringlet.launcher.supervisor import Supervisor
 from ringlet.launcher.traceback_buffer import TracebackBuffer
 from ringlet.launcher.worker_environment import unused_port, worker_environment
 
-__all__ = ["Job", "run_workers"]
+__all__ = ["Job", "Outcome", "run_workers"]
 
 # Backlog of a slow reader at which back-pressure on the workers begins.
 _MOST_BACKLOG_BYTES = 1 << 22
@@ -39,7 +39,7 @@ class Job:
     """A job of `ringlet run`.
 
     Without `replicas`, the script sets their number. `grace_seconds` is the time that workers have to exit after a
-    signal, or after one of them has raised an uncaught exception.
+    signal, or after one of them has raised an uncaught exception. `attempt` counts the starts of the job, from 1.
     """
 
     command: list[str]
@@ -47,10 +47,20 @@ class Job:
     replicas: int | None = None
     grace_seconds: float = 1.0
     shows_all_tracebacks: bool = False
+    attempt: int = 1
 
 
-def run_workers(job: Job) -> int:
-    """Run a job until all of its workers have exited; return the exit status of the job."""
+@dataclass(frozen=True)
+class Outcome:
+    """The end of a job: its exit status, the reason in a line, and whether a signal had stopped the launcher."""
+
+    status: int
+    reason: str
+    is_stopped: bool
+
+
+def run_workers(job: Job) -> Outcome:
+    """Run a job until all of its workers have exited."""
     _fill_standard_descriptors()
     with Terminal(), Signals() as signals:
         run = _Run(job)
@@ -66,7 +76,8 @@ def run_workers(job: Job) -> int:
         finally:
             supervisor.close()
             run.reports.close()
-        return run.report(signals)
+        status = run.report(signals)
+        return Outcome(status, run.reason(), signals.is_asked_to_end)
 
 
 class _Run:
@@ -130,7 +141,7 @@ class _Run:
             for ending in self._endings:
                 if ending is not first:
                     self._errors[ending.worker].show_traceback()
-        for line in summary(self._endings, self._received, self._job.num_workers):
+        for line in self._summary():
             self._err.write(f"ringlet run: {line}\n".encode(errors="replace"))
         if first is not None:
             self._errors[first.worker].show_traceback()
@@ -143,6 +154,13 @@ class _Run:
         if lost is None or lost.errno == errno.EPIPE or status not in (0, 128 + signal.SIGPIPE):
             return status
         return 1
+
+    def reason(self) -> str:
+        """Return the first line of the summary."""
+        return next(iter(self._summary()), "all workers exited with status 0")
+
+    def _summary(self) -> list[str]:
+        return summary(self._endings, self._received, self._job.num_workers)
 
     def _flush(self, writer: NonblockingWriter, signals: Signals) -> None:
         # A slow reader gets all output, unless a signal ends this process.
@@ -157,6 +175,7 @@ class _Run:
             **os.environ,
             **blas_threads(os.environ, visible_cores().count, ranks),
             **worker_environment(index, self._job.num_workers, job_id, self._job.replicas, port),
+            "RINGLET_ATTEMPT": str(self._job.attempt),
         }
         with contextlib.ExitStack() as writers:
             stdout = self._new_channel(index, 1, writers, on_error)
