@@ -58,6 +58,20 @@ def test_afterwards_a_signal_has_its_previous_effect(end):
     assert received == [signal.SIGTERM]
 
 
+def test_a_signal_during_the_exit_is_ignored_until_another_training_begins():
+    received = []
+    signal.signal(signal.SIGTERM, lambda number, frame: received.append(number))
+    notice = TerminationNotice(None)
+    notice.keep_until_exit()
+    notice.close()
+    del notice
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert received == []
+    TerminationNotice(None)
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert received == [signal.SIGTERM]
+
+
 def test_a_forked_child_is_ended_by_the_signal():
     notice = TerminationNotice(None)
     ready = os.pipe()

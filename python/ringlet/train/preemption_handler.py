@@ -214,8 +214,9 @@ class PreemptionCheckpointHandler:
         )  # fmt: skip
         self._is_in_grace_period = continues
         if not continues:
-            self._notice.at = None
+            self._notice.keep_until_exit()
             (self._config.exit_fn or (lambda: sys.exit(_EXIT_STATUS)))()
+            self._notice.at = None
 
     def _save(self, *args: Any, **kwargs: Any) -> None:
         if self._config.save_fn is not None:

@@ -16,6 +16,7 @@ __all__ = ["TerminationConfig", "TerminationNotice"]
 
 _log = logging.getLogger(__name__)
 _POLL_SECONDS = 1.0
+_ending: list[TerminationNotice] = []  # kept until the process exits, so that a second SIGTERM does not end it earlier
 
 
 class TerminationConfig:
@@ -72,6 +73,7 @@ class TerminationNotice:
 
     def __init__(self, watch: Callable[[], Any] | None) -> None:
         self.at: float | None = None
+        _ending.clear()
         self._is_over = threading.Event()
         weakref.finalize(self, self._is_over.set)
         if threading.current_thread() is threading.main_thread():
@@ -85,13 +87,18 @@ class TerminationNotice:
             poll = (watch, weakref.ref(self), self._is_over)
             threading.Thread(target=_poll, args=poll, name="ringlet-termination", daemon=True).start()
 
+    def keep_until_exit(self) -> None:
+        """Ignore further signals: the process exits now."""
+        _ending[:] = [self]
+
     def set(self) -> None:
         """Record that this process will be ended."""
         self.at = self.at or time.monotonic()
 
     def close(self) -> None:
-        """Give SIGTERM its previous effect, and stop polling."""
-        self._is_over.set()
+        """Give SIGTERM its previous effect, and stop polling, unless the process exits."""
+        if self not in _ending:
+            self._is_over.set()
 
     def _handle_signal(self) -> None:
         reference, process, is_over = weakref.ref(self), os.getpid(), self._is_over
