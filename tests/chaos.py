@@ -36,6 +36,7 @@ KINDS = {
     "launch": "tests.launcher.launch_chaos",
     "coordinator": "tests.coordinator.chaos",
     "saves": "tests.train.chaos",
+    "resumes": "tests.train.resume_chaos",
     "torch": "tests.frameworks.chaos",
 }
 _LEFT_SECONDS = 30.0

@@ -13,7 +13,7 @@ from tests.processes.harness import Processes
 
 KILLS = int(os.environ.get("RINGLET_KILLS", "100"))
 # So many jobs of each kind for 100 kills: those that take longer are fewer. Those of torch are in tests/frameworks.
-JOBS = {"processes": 35, "strategies": 7, "launcher": 7, "launch": 4, "coordinator": 5, "saves": 11}
+JOBS = {"processes": 35, "strategies": 7, "launcher": 7, "launch": 4, "coordinator": 5, "saves": 11, "resumes": 14}
 MOST_SECONDS = max(600, 18 * KILLS)
 
 DRIVER = """

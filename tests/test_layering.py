@@ -60,15 +60,15 @@ PYTHON_LAYERS = {
     "coordinator": 9,
     "train": 9,
     "rank_zero": 9,
-    "experimental": 9,
+    "experimental": 10,
     "config": 9,
     "launcher": 10,
-    "compat": 10,
+    "compat": 11,
     "testing": 10,
     "checks": 10,
     "torch": 10,
-    "__init__": 11,
-    "__main__": 11,
+    "__init__": 12,
+    "__main__": 12,
 }
 
 # Folder or module below python/ringlet/tpu: its layer. The methods `draw` and `plot` load drawings when called.

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     )
     from ringlet.strategy.parameter_server.parameter_server_strategy import ParameterServerStrategy
     from ringlet.strategy.tpu.tpu_strategy import ExperimentalTPUStrategy as TPUStrategy
+    from ringlet.train.preemption_handler import PreemptionCheckpointHandler
+    from ringlet.train.termination import TerminationConfig
 
 # The older name of the same enumeration.
 CollectiveCommunication = CommunicationImplementation
@@ -24,7 +26,9 @@ _WORKERS = ".strategy.multi_worker.multi_worker_strategy"
 _LATE = {
     "MultiWorkerMirroredStrategy": f"{_WORKERS}:ExperimentalMultiWorkerMirroredStrategy",
     "ParameterServerStrategy": ".strategy.parameter_server.parameter_server_strategy",
+    "PreemptionCheckpointHandler": ".train.preemption_handler",
     "TPUStrategy": ".strategy.tpu.tpu_strategy:ExperimentalTPUStrategy",
+    "TerminationConfig": ".train.termination",
     "partitioners": "partitioners",
 }
 
@@ -36,7 +40,9 @@ __all__ = [
     "CommunicationOptions",
     "MultiWorkerMirroredStrategy",
     "ParameterServerStrategy",
+    "PreemptionCheckpointHandler",
     "TPUStrategy",
+    "TerminationConfig",
     "ValueContext",
     "partitioners",
 ]

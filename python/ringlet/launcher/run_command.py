@@ -11,7 +11,8 @@ import sys
 
 from ringlet.cluster.environment import placement
 from ringlet.launcher.command_line import CommandError
-from ringlet.launcher.run_workers import Job, run_workers
+from ringlet.launcher.restarts import run_with_restarts
+from ringlet.launcher.run_workers import Job
 from ringlet.launcher.worker_command import module_command, script_command
 from ringlet.launcher.worker_environment import MOST_RANKS, MOST_WORKERS
 
@@ -26,6 +27,7 @@ examples:
   ringlet run -n 4 train.py --epochs 3
   ringlet run -n 2 --replicas 4 train.py
   ringlet run -n 4 -m package.train
+  ringlet run -n 4 --restarts 3 --grace-seconds 60 train.py
 
 Each worker gets TF_CONFIG and RINGLET_JOB_ID, which
 ringlet.MultiWorkerMirroredStrategy reads, and an equal share of the cores for
@@ -65,6 +67,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="folder for rank-N.recorder of each worker, written when the job fails; ringlet inspect reads them",
     )
+    parser.add_argument(
+        "--restarts", metavar="N", default="0", help="start all workers again after a failure, N times at most (0)"
+    )
+    parser.add_argument(
+        "--no-restart",
+        metavar="S,S",
+        default="2",
+        help="exit statuses after which the job is not started again (%(default)s: a wrong command line)",
+    )
     parser.add_argument("program", nargs=argparse.REMAINDER, help="script or module, then its arguments")
 
 
@@ -82,6 +93,8 @@ def execute(options: argparse.Namespace) -> int:
         recorder_signal=_recorder_signal(os.environ.get("RINGLET_RECORDER_SIGNAL")),
     )
     _check_size(job)
+    restarts = whole_number("--restarts", options.restarts, 0)
+    final = [whole_number("--no-restart", text) for text in options.no_restart.split(",") if text]
     # TF_CONFIG is replaced for the workers.
     place = placement({name: value for name, value in os.environ.items() if name != "TF_CONFIG"})
     if place.size > 1:
@@ -91,7 +104,7 @@ def execute(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     try:
-        return run_workers(job)
+        return run_with_restarts(job, restarts, final)
     except OSError as error:
         raise CommandError(_start_failed(job, error)) from error
 
@@ -112,14 +125,14 @@ def _number_of_workers(text: str | None, words: list[str]) -> int:
     )
 
 
-def whole_number(option: str, text: str) -> int:
-    """Return the number in an option, which must be at least 1."""
+def whole_number(option: str, text: str, least: int = 1) -> int:
+    """Return the number in an option, which must be at least `least`."""
     try:
         number = int(text)
     except ValueError:
-        number = 0
-    if number < 1:
-        raise CommandError(f"{option} must be an integer of at least 1, got {text[:_LONGEST_QUOTE]!r}")
+        number = -1
+    if number < least:
+        raise CommandError(f"{option} must be an integer of at least {least}, got {text[:_LONGEST_QUOTE]!r}")
     return number
 
 

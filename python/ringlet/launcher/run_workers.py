@@ -23,7 +23,7 @@ from ringlet.launcher.supervisor import Supervisor
 from ringlet.launcher.traceback_buffer import TracebackBuffer
 from ringlet.launcher.worker_environment import unused_port, worker_environment
 
-__all__ = ["Job", "run_workers"]
+__all__ = ["Job", "Outcome", "run_workers"]
 
 # Backlog of a slow reader at which back-pressure on the workers begins.
 _MOST_BACKLOG_BYTES = 1 << 22
@@ -41,7 +41,7 @@ class Job:
 
     Without `replicas`, the script sets their number. `grace_seconds` is the time that workers have to exit after a
     signal, or after one of them has raised an uncaught exception. `log_folder` is for the workers' flight recorders,
-    which `recorder_signal` requests.
+    which `recorder_signal` requests. `attempt` counts the starts of the job, from 1.
     """
 
     command: list[str]
@@ -51,10 +51,20 @@ class Job:
     shows_all_tracebacks: bool = False
     log_folder: str | None = None
     recorder_signal: int | None = None
+    attempt: int = 1
 
 
-def run_workers(job: Job) -> int:
-    """Run a job until all of its workers have exited; return the exit status of the job."""
+@dataclass(frozen=True)
+class Outcome:
+    """The end of a job: its exit status, the reason in a line, and whether a signal had stopped the launcher."""
+
+    status: int
+    reason: str
+    is_stopped: bool
+
+
+def run_workers(job: Job) -> Outcome:
+    """Run a job until all of its workers have exited."""
     _fill_standard_descriptors()
     with Terminal(), Signals() as signals:
         run = _Run(job)
@@ -73,7 +83,8 @@ def run_workers(job: Job) -> int:
             supervisor.close()
             run.reports.close()
         try:
-            return run.report(signals)
+            status = run.report(signals)
+            return Outcome(status, run.reason(), signals.is_asked_to_end)
         finally:
             run.recorders.close()
 
@@ -149,7 +160,7 @@ class _Run:
             for ending in self._endings:
                 if ending is not first:
                     self._errors[ending.worker].show_traceback()
-        for line in summary(self._endings, self._received, self._job.num_workers):
+        for line in self._summary():
             self._err.write(f"ringlet run: {line}\n".encode(errors="replace"))
         if first is not None:
             self._report_recorders()
@@ -172,6 +183,13 @@ class _Run:
         if self._job.log_folder is not None:
             self.save_recorders(self._job.log_folder)
 
+    def reason(self) -> str:
+        """Return the first line of the summary."""
+        return next(iter(self._summary()), "all workers exited with status 0")
+
+    def _summary(self) -> list[str]:
+        return summary(self._endings, self._received, self._job.num_workers)
+
     def _flush(self, writer: NonblockingWriter, signals: Signals) -> None:
         # A slow reader gets all output, unless a signal ends this process.
         while not writer.flush(_FLUSH_SECONDS) and not signals.is_asked_to_end:
@@ -185,6 +203,7 @@ class _Run:
             **os.environ,
             **blas_threads(os.environ, visible_cores().count, ranks),
             **worker_environment(index, self._job.num_workers, job_id, self._job.replicas, port),
+            "RINGLET_ATTEMPT": str(self._job.attempt),
         }
         recorders, variables = self.recorders.add()
         with contextlib.ExitStack() as writers:

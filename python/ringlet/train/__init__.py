@@ -9,6 +9,7 @@ from ringlet.train.checkpoint_manager import CheckpointManager
 from ringlet.train.checkpoint_options import CheckpointOptions
 from ringlet.train.latest import latest_checkpoint
 from ringlet.train.load_status import CheckpointLoadStatus, InitializationOnlyStatus
+from ringlet.train.resume import resume
 
 __all__ = [
     "Checkpoint",
@@ -18,6 +19,7 @@ __all__ = [
     "ClusterSpec",
     "InitializationOnlyStatus",
     "latest_checkpoint",
+    "resume",
 ]
 
 __dir__ = list_public(__name__)

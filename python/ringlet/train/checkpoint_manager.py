@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import operator
 import os
@@ -50,6 +51,9 @@ class CheckpointManager:
         Called by :meth:`restore_or_initialize` if there is no checkpoint.
     last_checkpoint_step : int, optional
         Step of the last checkpoint, for `checkpoint_interval`.
+    in_background : bool
+        Whether `save` returns after a copy, while a thread writes the file. Variables need no copy. The next call of
+        the manager waits for the file, and raises the error if it could not be written; see :meth:`sync`.
 
     Raises
     ------
@@ -81,6 +85,8 @@ class CheckpointManager:
         checkpoint_interval: int | None = None,
         init_fn: Callable[[], Any] | None = None,
         last_checkpoint_step: int | None = None,
+        *,
+        in_background: bool = False,
     ) -> None:
         if max_to_keep is not None and max_to_keep <= 0:
             raise ValueError(f"Expected a positive integer or `None` for `max_to_keep`, got {max_to_keep}.")
@@ -103,6 +109,9 @@ class CheckpointManager:
         self._interval = checkpoint_interval
         self._init_fn = init_fn
         self._last_step = last_checkpoint_step
+        self._is_in_background = in_background
+        self._pending: contextlib.ExitStack | None = None  # a save in the background; its exit waits for the file
+        self._turn = threading.RLock()  # held while a save in the background begins or ends
         self._timestamps: dict[str, float] = {}
         self._latest: str | None = None
         # Held while the manager's state changes: threads may save concurrently. Reentrant for signal handlers.
@@ -153,7 +162,7 @@ class CheckpointManager:
 
     @property
     def latest_checkpoint(self) -> str | None:
-        """Path of the newest checkpoint, or None."""
+        """Path of the newest checkpoint that is on the disk, or None."""
         return self._latest
 
     @property
@@ -187,6 +196,11 @@ class CheckpointManager:
         ValueError, RuntimeError, OSError, ModuleNotFoundError
             As for :meth:`Checkpoint.write`; no checkpoint was removed.
         """
+        with self._turn if self._is_in_background else contextlib.nullcontext():
+            self.sync()
+            return self._save(checkpoint_number, check_interval, options)
+
+    def _save(self, checkpoint_number: Any, check_interval: bool, options: CheckpointOptions | None) -> str | None:
         step = None
         if self._interval is not None:
             step = int(self._step_counter)
@@ -196,12 +210,34 @@ class CheckpointManager:
         counted = self._checkpoint._next_number()
         number = counted if wanted is None else wanted
         path = os.path.join(self._directory, f"{self._name}-{number}").removesuffix(SUFFIX)
-        with Saving(self._checkpoint, path, options) as saving:
+        saving = Saving(self._checkpoint, path, options)
+
+        last_step = self._last_step
+
+        def end(kind: type[BaseException] | None, *_: Any) -> None:
+            if kind is not None:
+                self._last_step = last_step
+            elif not saving.writes:
+                self._note(path, step, self._sweep)  # the chief removes the files
+
+        def write() -> None:
             saving.write()
+            self._note(path, step, self._write_and_sweep)
+
+        with contextlib.ExitStack() as stack:
+            stack.push(end)
+            stack.enter_context(saving)
+            if not self._is_in_background:
+                if saving.writes:
+                    write()
+                return path
             if saving.writes:
-                self._note(path, step, self._write_and_sweep)
-        if not saving.writes:
-            self._note(path, step, self._sweep)  # the chief removes the files
+                saving.copy()
+                writer = _Writer(path, write)
+                stack.callback(writer.join_or_raise)
+                writer.start()
+            self._last_step = last_step if step is None else step
+            self._pending = stack.pop_all()
         return path
 
     def _note(self, path: str, step: int | None, then: Callable[[], Any]) -> None:
@@ -278,6 +314,7 @@ class CheckpointManager:
         InvalidArgumentError
             If an object does not match the file; lists every mismatch. Nothing was changed.
         """
+        self.sync()
         workers = saving_workers()
         if workers is not None:
             self._latest = chief_choice(workers, self._latest, self._directory)
@@ -309,7 +346,40 @@ class CheckpointManager:
         return path
 
     def sync(self) -> None:
-        """Do nothing: a save is on the disk when it returns. For programs written for TensorFlow."""
+        """Wait until a save in the background is on the disk; the end of the program waits for it, too.
+
+        All workers of a strategy make this call.
+
+        Raises
+        ------
+        OSError
+            If the file could not be written. Checkpoints that were saved before are unchanged.
+        """
+        with self._turn:
+            pending, self._pending = self._pending, None
+            if pending is not None:
+                pending.close()
+
+
+class _Writer(threading.Thread):
+    """Writes a file; its error is logged, because the program may end without another call, and raised."""
+
+    def __init__(self, path: str, write: Callable[[], Any]) -> None:
+        super().__init__(name="ringlet-save", daemon=False)
+        self._path, self._write = path, write
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self._write()
+        except BaseException as error:
+            self._error = error
+            _log.warning("%s was not saved: %s", self._path, error)
+
+    def join_or_raise(self) -> None:
+        self.join()
+        if self._error is not None:
+            raise self._error
 
 
 def _whole_number(number: Any) -> int:

@@ -45,6 +45,10 @@ class Tensor:
         written = in_file_order(array)
         return cls(name, written, form_of(array.dtype), is_steady or not np.may_share_memory(written, array))
 
+    def steady(self) -> Tensor:
+        """Return the tensor, with a copy of the array if that may change."""
+        return self if self.is_steady else dataclasses.replace(self, array=self.array.copy(), is_steady=True)
+
     def crc32c(self) -> int:
         """Return the CRC32C of the array's bytes."""
         return _core.crc32c(bytes_of(self.array))

@@ -26,7 +26,7 @@ from ringlet.train.encoding import Node, Path, encode, name_of, refuse_depth
 from ringlet.train.tensor_dtypes import bytes_of, form_of_text
 from ringlet.train.trackable_types import Kind, children_of, kind_of_object
 
-__all__ = ["Part", "SavedParts", "pack", "parts_of", "unpack", "with_parts"]
+__all__ = ["Part", "SavedParts", "own_objects", "pack", "parts_of", "unpack", "with_parts"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,17 +43,18 @@ class Part:
 
 def parts_of(value: Any, worker: int) -> dict[str, Part]:
     """Return the parts of one worker by name."""
-    return {name: _encoded(name, each, f"/worker_{worker}/") for name, each in _own(value, ())}
+    return {name: _encoded(name, each, f"/worker_{worker}/") for name, each in own_objects(value)}
 
 
-def _own(value: Any, path: Path) -> Iterator[tuple[str, Any]]:
+def own_objects(value: Any, path: Path = ()) -> Iterator[tuple[str, Any]]:
+    """Yield the name of each part in an object, and the part."""
     refuse_depth(path)
     kind = kind_of_object(value)
     if kind in (Kind.STATE, Kind.VARIABLE):
         yield name_of(path), value
     elif kind is not None:
         for key, child in children_of(value, kind):
-            yield from _own(child, (*path, key))
+            yield from own_objects(child, (*path, key))
 
 
 def _encoded(name: str, value: Any, prefix: str) -> Part:

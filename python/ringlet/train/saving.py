@@ -31,6 +31,7 @@ class Saving:
         self._workers = saving_workers(options)
         self._name = os.path.basename(path)
         self._others: dict[int, list[Any]] = {}
+        self._tree: Any = None
         self._tensors: list[Tensor] = []
         self.writes = False
 
@@ -65,11 +66,19 @@ class Saving:
             self._others[number], tensors = unpack(piece)
             self._tensors += tensors
 
+    def copy(self) -> None:
+        """Encode the objects and copy the arrays that may change, for a :meth:`write` that follows in a thread."""
+        self._tree, tensors = encode(self._value)
+        self._tensors = [tensor.steady() for tensor in (*tensors, *self._tensors)]
+
     def write(self) -> None:
         """Write the file durably, if this process writes."""
         if not self.writes:
             return
-        tree, tensors = encode(self._value)
+        if self._tree is None:
+            self._tree, tensors = encode(self._value)
+            self._tensors += tensors
+        tree = self._tree
         if self._workers is not None:
             tree = with_parts(tree, self._workers.worker_index, self._workers.num_workers, self._others)
         folder, name = os.path.split(self._path)
@@ -77,7 +86,7 @@ class Saving:
         make_folder(folder)
         clean(folder)
         saved_ns = time.time_ns()
-        write_durably(folder, name + SUFFIX, lambda file: write_file(file, tree, [*tensors, *self._tensors], saved_ns))
+        write_durably(folder, name + SUFFIX, lambda file: write_file(file, tree, self._tensors, saved_ns))
         call_back(self._options, self._path)
 
     def __exit__(

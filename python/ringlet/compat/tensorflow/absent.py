@@ -13,7 +13,6 @@ __all__ = ["ALTERNATIVES", "absent_error", "absent_getter", "namespace", "namesp
 
 # Sections of docs/porting.md.
 GRADIENTS = "docs/porting.md#gradients"
-_LATER = "comes in a later version of ringlet"
 
 
 def _same(names: str, text: str) -> dict[str, str]:
@@ -106,11 +105,7 @@ ALTERNATIVES: dict[str, str] = {
     "tf.summary": "write logs with your own library",
     "tf.profiler": "use a Python profiler, such as cProfile",
     # devices, clusters and coordination
-    **_same(
-        "distribute.experimental.PreemptionCheckpointHandler "
-        "distribute.experimental.PreemptionWatcher distribute.experimental.TerminationConfig",
-        f"it {_LATER}",
-    ),
+    "tf.distribute.experimental.PreemptionWatcher": "use tf.distribute.experimental.PreemptionCheckpointHandler",
     "tf.tpu.XLAOptions": "delete it: functions are not compiled",
     "tf.tpu.experimental.embedding": "use arrays, and numpy.take",
     "tf.distribute.experimental.rpc": "use a library for remote calls",

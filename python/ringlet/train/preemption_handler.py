@@ -1,0 +1,244 @@
+"""PreemptionCheckpointHandler: all workers save at the same step, and exit, when one of them will be ended."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ringlet.errors import FailedPreconditionError, InvalidArgumentError
+from ringlet.errors.exception_notes import add_note
+from ringlet.train.checkpoint import Checkpoint
+from ringlet.train.checkpoint_manager import CheckpointManager
+from ringlet.train.per_worker_state import own_objects
+from ringlet.train.save_consensus import saving_workers
+from ringlet.train.termination import TerminationConfig, TerminationNotice
+from ringlet.values.variables.variable_factory import create_plain
+from ringlet.values.variables.variable_spec import VariableRequest
+
+__all__ = ["PreemptionCheckpointHandler"]
+
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_COUNTER = "checkpointed_runs"
+_EXIT_STATUS = 42  # TensorFlow's
+_MARGIN_RUNS = 6  # runs for which time is left at the end of the grace period, as in TensorFlow
+
+
+class PreemptionCheckpointHandler:
+    """Saves a checkpoint and exits when this machine will be taken away.
+
+    (``tf.distribute.experimental.PreemptionCheckpointHandler``.) It restores the newest checkpoint when it is created.
+    If any worker then receives SIGTERM, all workers save at the same step: they compare notes after every :meth:`run`,
+    in one all-reduce of 8 bytes. All of them exit once the file is on the disk.
+
+    Parameters
+    ----------
+    cluster_resolver : ClusterResolver or None
+        The resolver of the strategy, which is created before the handler; None in a single process.
+    checkpoint_or_checkpoint_manager : Checkpoint or CheckpointManager
+    checkpoint_dir : str or path, optional
+        The folder for a Checkpoint, of which the newest is kept.
+    termination_config : TerminationConfig, optional
+
+    Raises
+    ------
+    InvalidArgumentError
+        If a Checkpoint is passed without `checkpoint_dir`.
+    NotImplementedError
+        If the cluster has parameter servers.
+    FailedPreconditionError
+        If the cluster has several workers, and this process has no strategy of them.
+    ValueError
+        If SIGTERM cannot be handled because this is not the main thread.
+
+    Notes
+    -----
+    The save takes place at the beginning of the next :meth:`run`, so that everything between two calls belongs to the
+    saved step. A batch that was taken for that next call is returned to its iterator, if the checkpoint holds the
+    iterator. SIGTERM has its previous effect once the handler has been deleted.
+
+    Examples
+    --------
+    >>> import os, signal, tempfile, ringlet
+    >>> weights = ringlet.Variable(0.0)
+    >>> def train():
+    ...     handler = PreemptionCheckpointHandler(None, ringlet.train.Checkpoint(weights=weights), folder)
+    ...     for step in range(handler.total_run_calls, 10):
+    ...         _ = handler.run(weights.assign_add, 1.0)
+    ...         if step == 4:
+    ...             os.kill(os.getpid(), signal.SIGTERM)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     try:
+    ...         train()
+    ...     except SystemExit as end:
+    ...         print(end.code, weights.numpy())
+    ...     train()
+    42 6.0
+    >>> print(weights.numpy())
+    10.0
+    """
+
+    def __init__(
+        self,
+        cluster_resolver: Any,
+        checkpoint_or_checkpoint_manager: Checkpoint | CheckpointManager,
+        checkpoint_dir: Any = None,
+        termination_config: TerminationConfig | None = None,
+    ) -> None:
+        target = checkpoint_or_checkpoint_manager
+        if isinstance(target, Checkpoint) and not checkpoint_dir:
+            raise InvalidArgumentError("When a checkpoint is passed, a checkpoint_dir must be passed as well.")
+        _check_cluster(cluster_resolver)
+        self._manager = (
+            target if isinstance(target, CheckpointManager) else CheckpointManager(target, checkpoint_dir, 1)
+        )
+        self._config = termination_config or TerminationConfig()
+        checkpoint = self._manager.checkpoint
+        if not hasattr(checkpoint, _COUNTER):
+            setattr(checkpoint, _COUNTER, create_plain(None, VariableRequest(0, False, name=_COUNTER, dtype=np.int64)))
+        self._notice = TerminationNotice(self._config.termination_watcher_fn)
+        self._manager.restore_or_initialize()
+        self._is_due = self._is_postponed = self._is_in_grace_period = False
+        self._positions: dict[int, tuple[Any, Any]] = {}  # of iterators after the last run, by id
+        self._run_seconds = self._save_seconds = 0.0
+        self._num_runs = 0
+
+    @property
+    def total_run_calls(self) -> int:
+        """The number of calls of :meth:`run`, those before the restored checkpoint included."""
+        return int(getattr(self._manager.checkpoint, _COUNTER))
+
+    def run(self, distributed_train_function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """Call a function that trains one step, and return its result; save and exit first if that is due.
+
+        Every worker makes the same calls, outside of ``strategy.run``.
+
+        Raises
+        ------
+        OSError
+            If the save fails; checkpoints that were saved before are unchanged.
+        Exception
+            Errors of the function.
+        """
+        self._manager.checkpoint._refuse_replicas("saved")
+        self._save_if_due()
+        begin = time.monotonic()
+        result = distributed_train_function(*args, **kwargs)
+        self._count(time.monotonic() - begin)
+        self._is_due = self._is_any_worker_told()
+        if self._is_due:
+            self._positions = {id(each): (each, each.get_state()) for each in self._iterators()}
+        return result
+
+    def save_checkpoint_if_preempted(self, *args: Any, **kwargs: Any) -> None:
+        """Save and exit if any worker was told to end; a loop without :meth:`run` calls this after each step.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            Passed to the manager's ``save``, or to ``save_fn``.
+        """
+        self._manager.checkpoint._refuse_replicas("saved")
+        self._count(0.0)
+        if self._is_any_worker_told():
+            self._save_and_exit(*args, **kwargs)
+
+    @contextlib.contextmanager
+    def watch_preemption_scope(self) -> Iterator[None]:
+        """Return a context manager without an effect, for programs written for TPUs."""
+        yield
+
+    def _count(self, seconds: float) -> None:
+        counter = getattr(self._manager.checkpoint, _COUNTER)
+        counter.assign_add(1)
+        self._num_runs += 1
+        self._run_seconds += (seconds - self._run_seconds) / self._num_runs
+
+    def _is_any_worker_told(self) -> bool:
+        """Return the same answer on all workers."""
+        at = self._notice.at
+        is_told = at is not None
+        if at is not None and self._is_in_grace_period:
+            margin = _MARGIN_RUNS * self._run_seconds + 2 * self._save_seconds
+            is_told = time.monotonic() >= at + self._grace_seconds - margin
+        workers = saving_workers()
+        return is_told if workers is None else workers.sum(int(is_told)) > 0
+
+    @property
+    def _grace_seconds(self) -> float:
+        return self._config.grace_period or 0.0
+
+    def _iterators(self) -> list[Any]:
+        return [each for _, each in own_objects(self._manager.checkpoint) if hasattr(each, "__next__")]
+
+    def _save_if_due(self) -> None:
+        if not self._is_due:
+            return
+        self._is_due = False
+        iterators = self._iterators()
+        if not self._is_postponed and any(id(each) not in self._positions for each in iterators):
+            self._is_postponed = True  # the first batch of a new iterator may have been taken: save after it
+            return
+        # A batch that was taken since the last run is an argument of the next one, which comes after the restart.
+        taken = [(each, each.get_state()) for each in iterators if id(each) in self._positions]
+        for each, _ in taken:
+            each.set_state(self._positions[id(each)][1])
+        self._save_and_exit()
+        for each, state in taken:
+            each.set_state(state)
+
+    def _save_and_exit(self, *args: Any, **kwargs: Any) -> None:
+        begin = time.monotonic()
+        try:
+            self._save(*args, **kwargs)
+        except Exception as error:
+            newest = self._manager.latest_checkpoint
+            add_note(error, f"the program was told to end, and could not save. Its newest checkpoint: {newest}")
+            raise
+        self._save_seconds = time.monotonic() - begin
+        self._is_postponed, self._positions = False, {}
+        continues = self._grace_seconds > 0 and not self._is_in_grace_period
+        workers = saving_workers()
+        _log.log(
+            logging.WARNING if workers is None or workers.is_chief else logging.INFO,
+            "told to end: saved %s after %d runs, in %.1f s; %s",
+            self._manager.latest_checkpoint, self.total_run_calls, self._save_seconds,
+            f"training continues in the grace period of {self._grace_seconds:g} s" if continues else "exiting",
+        )  # fmt: skip
+        self._is_in_grace_period = continues
+        if not continues:
+            self._notice.keep_until_exit()
+            (self._config.exit_fn or (lambda: sys.exit(_EXIT_STATUS)))()
+            self._notice.at = None
+
+    def _save(self, *args: Any, **kwargs: Any) -> None:
+        if self._config.save_fn is not None:
+            self._config.save_fn(*args, **kwargs)
+        else:
+            if len(args) < 2:
+                kwargs.setdefault("check_interval", False)
+            self._manager.save(*args, **kwargs)
+        self._manager.sync()
+
+
+def _check_cluster(resolver: Any) -> None:
+    jobs = resolver.cluster_spec().as_dict() if resolver is not None else {}
+    if "ps" in jobs:
+        raise NotImplementedError(
+            "PreemptionCheckpointHandler does not support usage with "
+            "tf.distribute.experimental.ParameterServerStrategy: save with a CheckpointManager of the coordinator"
+        )
+    count = sum(map(len, jobs.values()))
+    # The hosts of a TPU slice are simulated in this process.
+    if count > 1 and saving_workers() is None and not hasattr(resolver, "tpu_hardware_feature"):
+        raise FailedPreconditionError(
+            f"the cluster has {count} workers, but this process has no strategy of them: create the "
+            "MultiWorkerMirroredStrategy before the PreemptionCheckpointHandler"
+        )

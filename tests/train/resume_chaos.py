@@ -1,0 +1,165 @@
+"""Training that is told to end, or killed, at random moments, and started again (`tests.chaos`).
+
+Threads, processes, and processes with threads, over a shuffled dataset that is read ahead. Each round ends with the
+same bits as a training that was never disturbed; a job that was told to end has saved its last step.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import ringlet
+import ringlet.strategy.multi_worker.multi_worker_strategy  # loaded once for all jobs
+from ringlet.data import Dataset
+from ringlet.errors import WorkerLostError
+from ringlet.train import Checkpoint, CheckpointManager, latest_checkpoint, resume
+from tests.processes.forked import Job
+from tests.strategy.workers import environment
+
+__all__ = ["EVENTS", "run_round"]
+
+PATIENCE_SECONDS = 120.0
+EXIT_STATUS = 42
+
+# Workers and replicas of each.
+PLACES = {"threads": (1, 2), "processes": (2, 1), "both": (2, 2), "four processes": (4, 1)}
+EVENTS = list(PLACES)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A training, and how it saves."""
+
+    seed: int
+    workers: int
+    replicas: int
+    num_steps: int
+    save_every: int
+    is_in_background: bool
+
+    @classmethod
+    def draw(cls, seed: int, event: str) -> Plan:
+        chance = random.Random(f"{seed} {event} plan")
+        return cls(seed, *PLACES[event], chance.randint(30, 60), chance.randint(2, 9), chance.random() < 0.5)
+
+
+def body_of(plan: Plan, folder: Path, attempt: int) -> Callable[[int, Callable[[Any], None]], None]:
+    def body(index: int, tell: Callable[[Any], None]) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        logging.getLogger("ringlet.train").setLevel(logging.ERROR)
+        if plan.workers == 1:
+            strategy: Any = ringlet.MirroredStrategy(plan.replicas)
+        else:
+            job_id = f"resumes {os.getppid()} {folder.name} {attempt}"
+            os.environ.update(environment(index, plan.workers, plan.replicas, job_id))
+            options = ringlet.experimental.CommunicationOptions(timeout_seconds=PATIENCE_SECONDS)
+            strategy = ringlet.MultiWorkerMirroredStrategy(communication_options=options)
+        try:
+            tell(train(plan, strategy, folder, tell))
+        except WorkerLostError:
+            tell("lost")
+
+    return body
+
+
+def train(plan: Plan, strategy: Any, folder: Path, tell: Callable[[Any], None]) -> str:
+    """Make the steps that remain; return the bits of the weights."""
+    with strategy.scope():
+        weights = ringlet.Variable(np.zeros(3))
+    rows = Dataset.range(97).shuffle(50, seed=plan.seed).map(lambda row: row * 0.1, num_parallel_calls=2)
+    batches = rows.repeat().batch(2 * strategy.num_replicas_in_sync, drop_remainder=True).prefetch(2)
+    data = iter(strategy.experimental_distribute_dataset(batches))
+    checkpoint = Checkpoint(weights=weights, data=data)
+    manager = CheckpointManager(checkpoint, folder, 2, in_background=plan.is_in_background)
+
+    def step(batch: Any) -> None:
+        mean = ringlet.get_replica_context().all_reduce("MEAN", np.mean(batch))
+        weights.assign(weights * 0.9 + np.array([mean, 1.0, np.sqrt(mean)]))
+
+    for number in resume(manager, plan.num_steps, save_every=plan.save_every):
+        strategy.run(step, args=(next(data),))
+        tell(number)
+    manager.sync()
+    return weights.numpy().tobytes().hex()
+
+
+def run_round(seed: int, event: str, folder: Path) -> list[str]:
+    """Train undisturbed, then disturbed several times; return what was wrong."""
+    plan, chance = Plan.draw(seed, event), random.Random(f"{seed} {event}")
+    undisturbed = _finish(plan, folder / "undisturbed", 0)
+    saves, wrong = folder / "saves", []
+    attempts = chance.randint(2, 4)
+    for attempt in range(attempts):
+        wrong += _disturb(plan, saves, attempt, chance)
+    bits = _finish(plan, saves, attempts)
+    if bits != undisturbed:
+        wrong.append(f"{plan}: the bits are {bits} instead of {undisturbed}")
+    return wrong
+
+
+def _told(job: Job, index: int) -> list[Any]:
+    told, end = [], time.monotonic() + PATIENCE_SECONDS
+    while (answer := job.told(index, end)) not in (None, "nothing"):
+        told.append(answer)
+    return told
+
+
+def _finish(plan: Plan, folder: Path, attempt: int) -> list[Any]:
+    """Train to the end; return what each worker told last, and the exit statuses."""
+    job = Job(plan.workers, body_of(plan, folder, attempt))
+    told = [_told(job, index)[-1:] for index in range(plan.workers)]
+    return [*told, job.wait(PATIENCE_SECONDS)]
+
+
+def _disturb(plan: Plan, folder: Path, attempt: int, chance: random.Random) -> list[str]:
+    """Start a training and signal one of its workers, or all; return what was wrong with its end."""
+    is_kill, victim = chance.random() < 0.4, chance.randrange(plan.workers)
+    victims = range(plan.workers) if chance.random() < 0.2 else [victim]
+    signals = [signal.SIGKILL] if is_kill else [signal.SIGTERM] * chance.randint(1, 2)
+    job = Job(plan.workers, body_of(plan, folder, attempt))
+    end = time.monotonic() + PATIENCE_SECONDS
+    told = [job.told(victim, end) for _ in range(chance.randint(1, 8))]
+    time.sleep(chance.uniform(0, 0.01))
+    for number in signals:
+        for index in victims:
+            job.kill(index, number)
+    every = [(told if index == victim else []) + _told(job, index) for index in range(plan.workers)]
+    statuses = job.wait(PATIENCE_SECONDS)
+    numbers = [answer for answers in every for answer in answers if isinstance(answer, int)]
+    what = f"{plan}: after {signals} to {list(victims)} the statuses are {statuses}, and {every} was told"
+    if any(isinstance(answers[-1:][0], list) for answers in every if answers):
+        return [what]
+    if statuses == [0] * plan.workers:
+        return []  # it had made all steps before
+    made = max(numbers, default=-1) + 1
+    if not is_kill:
+        least, is_right = made, statuses == [EXIT_STATUS] * plan.workers
+    else:
+        behind = plan.save_every * (1 + plan.is_in_background)
+        least, is_right = made - behind, all(statuses[index] in (-signal.SIGKILL, 0) for index in victims)
+    saved = _steps_saved(folder)
+    return [] if is_right and saved >= least else [f"{what}; {saved} steps are saved"]
+
+
+def _steps_saved(folder: Path) -> int:
+    """Return the number of steps in the newest checkpoint, read in a process of its own."""
+
+    def body(_: int, tell: Callable[[Any], None]) -> None:
+        checkpoint = Checkpoint(checkpointed_runs=ringlet.Variable(0))
+        checkpoint.restore(latest_checkpoint(folder)).expect_partial()
+        tell(int(checkpoint.checkpointed_runs))
+
+    job = Job(1, body)
+    (saved,) = _told(job, 0)
+    job.wait(PATIENCE_SECONDS)
+    return int(saved)
