@@ -66,6 +66,7 @@ PYTHON_LAYERS = {
     "checks": 10,
     "config": 10,
     "torch": 10,
+    "ray": 10,
     "__init__": 11,
     "__main__": 11,
 }
