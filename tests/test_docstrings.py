@@ -16,8 +16,9 @@ import pytest
 import ringlet
 
 DOCTEST_FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-# ringlet.torch requires torch: tests/frameworks runs it.
-MODULES = [m.name for m in pkgutil.walk_packages(ringlet.__path__, "ringlet.") if m.name.split(".")[1] != "torch"]
+# These require torch and Ray: tests/frameworks runs them.
+OPTIONAL = ("torch", "ray")
+MODULES = [m.name for m in pkgutil.walk_packages(ringlet.__path__, "ringlet.") if m.name.split(".")[1] not in OPTIONAL]
 MODULES.append("ringlet")
 
 

@@ -67,6 +67,7 @@ PYTHON_LAYERS = {
     "testing": 10,
     "checks": 10,
     "torch": 10,
+    "ray": 10,
     "__init__": 12,
     "__main__": 12,
 }

@@ -201,12 +201,12 @@ void barrier(HeldMember& member, const std::string& name) {
   without_interpreter([&] { member.barrier(name, poll); }, member.takes_turns());
 }
 
-std::unique_ptr<HeldMember> split(HeldMember& member, std::optional<int> color, std::int64_t key) {
-  collectives::SubgroupMember subgroup;
+py::object split(HeldMember& member, std::optional<int> color, std::int64_t key, std::int64_t label) {
+  collectives::SubgroupMember part;
   sync::Poll* const poll = signal_poll();
-  without_interpreter([&] { subgroup = member.split(color, key, poll); });
-  if (subgroup.group == nullptr) return nullptr;
-  return std::make_unique<HeldMember>(std::move(subgroup.group), subgroup.rank);
+  without_interpreter([&] { part = member.split(color, key, poll, label); });
+  if (part.group == nullptr) return py::none();
+  return py::make_tuple(std::make_unique<HeldMember>(std::move(part.group), part.rank), part.ranks, part.labels);
 }
 
 int num_ranks(HeldMember& member) { return member.group().num_ranks(); }
@@ -305,7 +305,7 @@ void register_collectives(py::module_& m) {
       .def("all_to_all", in_turn(all_to_all), "array"_a, "counts"_a, "out"_a)
       .def("collective_permute", in_turn(permute), "array"_a, "pairs"_a, "out"_a)
       .def("barrier", in_turn(barrier), "name"_a)
-      .def("split", in_turn(split), "color"_a, "key"_a)
+      .def("split", in_turn(split), "color"_a, "key"_a, "label"_a)
       .def("begin_series", in_use(begin_series))
       .def("end_series", in_use(end_series))
       .def("depart", in_use(depart), "reason"_a)

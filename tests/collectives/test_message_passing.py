@@ -130,9 +130,6 @@ def test_wrong_arguments_are_errors():
             call()
     with pytest.raises(FailedPreconditionError, match="send to rank 1 with tag 0 has no source"):
         member.send_async([1], 1).source  # noqa: B018
-    part = Group(1).member(0).split(0)
-    with pytest.raises(FailedPreconditionError, match=r"has no messages: .* not split\(\)"):
-        part.send([1], 0)
 
 
 def test_a_receive_without_a_message_ends_with_the_time_out_of_the_group():
@@ -192,3 +189,85 @@ def test_a_rank_that_closed_before_the_first_message_is_named():
     group.member(1).close()
     with pytest.raises(WorkerLostError, match="rank 1 has closed its group"):
         group.member(0).recv(1)
+
+
+def test_parts_and_parts_of_parts_have_messages_of_their_own():
+    def step(member):
+        row = member.split(member.rank // 4, key=-member.rank)
+        pair = row.split(row.rank % 2)
+        found = []
+        for part in (pair, row, member):  # sent to all before any is received
+            part.send([member.rank, part.num_ranks], (part.rank + 1) % part.num_ranks)
+        for part in (member, row, pair):
+            found.append(part.recv((part.rank - 1) % part.num_ranks).tolist())
+        work = pair.recv_async()
+        pair.send([member.rank], 1 - pair.rank)
+        return found, work.wait().item(), work.source
+
+    for rank, (found, other, source) in enumerate(run_on_ranks(8, step)):
+        partner = rank // 4 * 4 + (rank + 2) % 4
+        assert found == [[(rank - 1) % 8, 8], [rank // 4 * 4 + (rank + 1) % 4, 4], [partner, 2]]
+        assert (other, source) == (partner, (3 - rank % 4) // 2 ^ 1)
+
+
+def test_a_rank_that_has_closed_a_part_is_named_by_its_rank_in_the_whole_group():
+    def step(member):
+        part = member.split(0 if member.rank else None)
+        if part is None:
+            return None
+        if part.rank == 1:
+            part.send([7], 0)
+            work = part.recv_async(0)
+            with pytest.raises(FailedPreconditionError, match="while asynchronous calls ran: recv from rank 0"):
+                part.close()
+            with pytest.raises(FailedPreconditionError, match="rank 1 has left the group"):
+                work.wait()
+            member.send([5], 1)
+            return None
+        assert member.recv(2).item() == 5  # the whole group stays usable
+        assert part.recv(1).item() == 7
+        for call in (part.recv, lambda: part.recv(1), lambda: part.send([1], 1)):
+            with pytest.raises(WorkerLostError, match="rank 2 has closed its group") as raised:
+                call()
+            assert raised.value.rank == 2
+        return True
+
+    assert run_on_ranks(3, step)[1]
+
+
+def test_a_part_that_is_freed_or_whose_whole_group_closes_ends_the_receives_of_others():
+    def step(member):
+        first, second = member.split(0), member.split(0)
+        if member.rank:
+            first.send([3], 0)
+            del first
+            member.close()
+            return None
+        assert first.recv(1).item() == 3
+        for part in (first, second, member):
+            with pytest.raises(WorkerLostError, match="rank 1 has closed its group"):
+                part.recv(1)
+        return True
+
+    assert run_on_ranks(2, step)[0]
+
+
+def test_a_group_or_part_that_fails_ends_the_receives_of_the_part():
+    def step(member):
+        part, other = member.split(0), member.split(0)
+        if member.rank:
+            part._core.group.abort("rank 1 raised KeyError")
+            member.send([1], 0)
+            member.recv(0)
+            member._core.group.abort("rank 1 raised OSError")
+            return part, other  # a part that is freed is closed
+        with pytest.raises(CollectiveAborted, match="KeyError"):
+            part.recv(1)
+        work = other.recv_async(1)
+        assert member.recv(1).item() == 1
+        member.send([1], 1)
+        with pytest.raises(CollectiveAborted, match="OSError"):
+            work.wait()
+        return True
+
+    assert run_on_ranks(2, step)[0]

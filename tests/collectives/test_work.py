@@ -19,18 +19,29 @@ from ringlet.errors import (
     InvalidArgumentError,
 )
 from ringlet.testing import run_on_ranks
-from tests.collectives.contract import outcomes_of
+from tests.collectives.contract import CALLS, outcomes_of
 
 ASYNCHRONOUS = sorted(name for name in dir(Member) if name.endswith("_async") and not name.startswith(("send", "recv")))
 ARGUMENTS = {
     "all_reduce": lambda rank: (np.arange(4) + rank, Op.MAX),
     "all_reduce_many": lambda rank: ([np.arange(4) + rank, 2.0],),
+    "reduce": lambda rank: (np.arange(4) + rank, Op.MAX, 1),
+    "exclusive_scan": lambda rank: (np.arange(4) + rank,),
+    "gather": lambda rank: (np.arange(2) + rank, 1),
+    "collective_permute": lambda rank: (np.arange(2) + rank, [(0, 1), (1, 0)]),
+    "scatter": lambda rank: (None if rank else np.arange(4), 0),
+    "broadcast_many": lambda rank: (None if rank else [np.arange(4), 2.0],),
     "reduce_scatter": lambda rank: (np.arange(4) + rank,),
     "all_gather": lambda rank: (np.arange(2) + rank,),
     "all_to_all": lambda rank: (np.arange(4) + rank,),
     "broadcast": lambda rank: (None if rank else np.arange(4), 0),
     "barrier": lambda rank: ("epoch",),
 }
+
+
+def test_every_collective_has_an_asynchronous_form():
+    calls = {name.partition(" ")[0] for name in CALLS} - {"split", "plan"}
+    assert {name.removesuffix("_async") for name in ASYNCHRONOUS} == calls
 
 
 @pytest.mark.parametrize("name", ASYNCHRONOUS)

@@ -15,8 +15,10 @@ class LostError(Exception):
 
 @pytest.fixture
 def boxes():
-    made: dict[int, Inbox] = {}
-    return [Inbox(rank, 3, LostError, made) for rank in range(3)]
+    made = {rank: Inbox() for rank in range(3)}
+    for rank, box in made.items():
+        box.join(rank, 3, LostError, made)
+    return list(made.values())
 
 
 def send(box, values, target, tag=0):

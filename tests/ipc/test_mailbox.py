@@ -20,10 +20,22 @@ class LostError(Exception):
     """The error about a rank that has ended."""
 
 
+def mailbox(names, rank, pidfds):
+    """Return a mailbox that finds the others by their names, as if they were in other processes."""
+    box = Mailbox(names[rank])
+    box.join(rank, len(names), LostError, {rank: box})
+    box.connect(names, pidfds)
+    return box
+
+
+def new_names(num_ranks):
+    return [uuid.uuid4().hex for _ in range(num_ranks)]
+
+
 @pytest.fixture
 def boxes():
-    key = uuid.uuid4().hex
-    made = [Mailbox(key, rank, 2, lambda: {0: -1, 1: -1}, LostError) for rank in range(2)]
+    names = new_names(2)
+    made = [mailbox(names, rank, lambda: {0: -1, 1: -1}) for rank in range(2)]
     yield made
     for box in made:
         box.close(5)
@@ -101,7 +113,7 @@ def test_a_process_that_never_connected_is_noticed_when_it_ends():
     if not child:
         time.sleep(60)
         os._exit(0)
-    box = Mailbox(uuid.uuid4().hex, 1, 2, lambda: {0: os.pidfd_open(child)}, LostError)
+    box = mailbox(new_names(2), 1, lambda: {0: os.pidfd_open(child)})
     done = receive(box, 1, 0)[1]
     time.sleep(0.05)
     assert not done.done()
@@ -142,10 +154,10 @@ def test_a_receive_that_is_withdrawn_takes_no_message(boxes):
 
 
 def test_messages_that_are_not_sent_when_a_mailbox_closes_fail_within_one_deadline():
-    key = uuid.uuid4().hex
+    names = new_names(3)
     pidfds = {1: os.pidfd_open(os.getpid()), 2: -1}
-    others = [Mailbox(key, rank, 3, dict, LostError) for rank in (1, 2)]
-    box = Mailbox(key, 0, 3, lambda: pidfds, LostError)
+    others = [mailbox(names, rank, dict) for rank in (1, 2)]
+    box = mailbox(names, 0, lambda: pidfds)
     unsent = [send(box, np.zeros(5_000_000), target) for target in (1, 2, 1, 2)]
     started = time.monotonic()
     box.close(0.5)

@@ -1,4 +1,4 @@
-"""Messages between processes: sizes, lost and stopped ranks, forks, ranks that leave, groups without messages."""
+"""Messages between processes: sizes, lost and stopped ranks, forks, ranks that leave, parts, several ranks each."""
 
 from __future__ import annotations
 
@@ -186,16 +186,145 @@ member.close()
     assert [parent.wait(), other.wait()] == [0, 0]
 
 
-def test_a_process_with_several_ranks_has_no_messages(processes, name):
+def test_parts_have_messages_of_their_own_and_name_a_lost_rank_of_the_whole_group(processes, name):
     script = """
-from threading import Thread
-from ringlet.collectives import init_process_group
-members = init_process_group(ranks=[[0, 1], [2]][int(sys.argv[1])], num_ranks=3, name=sys.argv[2])
-try:
-    members[0].send([1], 2)
-except Exception as error:
-    tell(str(error))
+row, column = member.split(member.rank // 2, key=-member.rank), member.split(member.rank % 2)
+only = row.split(None if row.rank else 0)
+parts = [part for part in (only, row, column, member) if part is not None]
+big = np.full(300_000, member.rank)
+works = [part.send_async(big, (part.rank + 1) % part.num_ranks) for part in parts]
+tell([int(part.recv((part.rank - 1) % part.num_ranks)[-1]) for part in reversed(parts)])
+for work in works:
+    work.wait()
+if member.rank == 3:
+    column.send(np.ones(2), 0, tag=1)
+    tell("sent")
+    hear()
+if member.rank == 1:
+    tell(column.recv(1, tag=1).tolist())
+    hear()
+    for call in (lambda: column.recv(1), lambda: column.recv(), lambda: column.send([1], 1)):
+        raised(call)
 """
-    ranks = [processes.start(script, index, name) for index in range(2)]
-    for rank in ranks:
-        assert "in a group of several processes one rank for each" in rank.told()
+    ranks = start(processes, name, script, size=4)
+    assert [rank.told() for rank in ranks] == [[3, 2, 1], [0, 3, 0, 1], [1, 0, 3], [2, 1, 2, 3]]
+    assert ranks[3].told() == "sent"
+    assert ranks[1].told() == [1, 1]
+    ranks[3].kill(signal.SIGKILL)
+    ranks[3].wait()
+    ranks[1].say()
+    for _ in range(3):
+        kind, text, rank = ranks[1].told()
+        assert (kind, rank) == ("WorkerLostError", 3), text
+
+
+def test_a_part_is_closed_alone_or_with_the_whole_group(processes, name):
+    script = """
+first, second = member.split(0), member.split(0)
+if member.rank == 0:
+    first.send([1, 2], 1)
+    first.close()
+    raised(lambda: first.send([1], 1))
+    second.send([3], 1)
+    member.close()
+    tell("left")
+    hear()
+else:
+    hear()
+    for part in (first, second):
+        tell(part.recv(0).tolist())
+        raised(lambda: part.recv(0))
+        raised(lambda: part.send([1], 0))
+    member.close()
+"""
+    leaves, other = start(processes, name, script)
+    kind, text, _ = leaves.told()
+    assert (kind, "closed its group" in text) == ("FailedPreconditionError", True)
+    assert leaves.told() == "left"
+    other.say()
+    for expected in ([1, 2], [3]):
+        assert other.told() == expected
+        for _ in range(2):
+            kind, text, rank = other.told()
+            assert (kind, rank, "left the group" in text) == ("WorkerLostError", 0, True), text
+    leaves.say()
+    assert [leaves.wait(), other.wait()] == [0, 0]
+
+
+SEVERAL = """
+from concurrent.futures import ThreadPoolExecutor
+import numpy as np
+from ringlet.collectives import init_process_group
+from ringlet.errors import *
+mine = [[0, 3], [1], [2, 4, 5]][int(sys.argv[1])]
+members = init_process_group(ranks=mine, num_ranks=6, name=sys.argv[2], timeout_seconds=40)
+pool = ThreadPoolExecutor(8)
+def on_all(call):
+    return list(pool.map(call, members))
+"""
+
+
+def test_ranks_of_one_process_and_of_others_exchange_messages(processes, name):
+    script = """
+def step(member):
+    half = member.split(member.rank % 2)
+    found = []
+    for group in (member, half):
+        works = [group.send_async(np.full(40_000, member.rank), to, tag=1) for to in range(group.num_ranks)]
+        found.append([int(group.recv(source, tag=1)[-1]) for source in range(group.num_ranks)])
+        for work in works:
+            work.wait()
+        group.send([member.rank], (group.rank + 1) % group.num_ranks)
+        work = group.recv_async()
+        found.append([work.wait().item(), work.source])
+    return found
+tell(on_all(step))
+on_all(lambda member: member.barrier())
+on_all(lambda member: member.close())
+"""
+    started = [processes.start(SEVERAL + script, index, name) for index in range(3)]
+    for ranks, process in zip(([0, 3], [1], [2, 4, 5]), started, strict=True):
+        for rank, found in zip(ranks, process.told(), strict=True):
+            half = [rank % 2, rank % 2 + 2, rank % 2 + 4]
+            left = (rank - 2) % 6
+            assert found == [list(range(6)), [(rank - 1) % 6] * 2, half, [left, left // 2]], rank
+    assert [process.wait() for process in started] == [0, 0, 0]
+
+
+def test_a_process_with_several_ranks_that_ends_or_closes_one_is_named(processes, name):
+    script = """
+def raised(call):
+    try:
+        call()
+    except Exception as error:
+        tell([type(error).__name__, getattr(error, "rank", None)])
+if 0 in mine:
+    hear()
+    raised(lambda: members[0].recv(2))
+    raised(lambda: members[1].send([1], 2))
+    members[0].send([1], 4)
+    tell(members[1].recv(4).tolist())
+    hear()
+    raised(lambda: members[0].recv(5))
+    raised(lambda: members[1].recv(4))
+elif 1 not in mine:
+    members[0].close()
+    raised(lambda: members[1].recv(2))
+    tell("closed")
+    tell(members[1].recv().tolist())
+    members[1].send([4], 3)
+hear()
+"""
+    first, _, others = [processes.start(SEVERAL + script, index, name) for index in (0, 1, 2)]
+    assert others.told() == ["WorkerLostError", 2]
+    assert others.told() == "closed"
+    first.say()
+    assert [first.told() for _ in range(2)] == [["WorkerLostError", 2]] * 2
+    assert others.told() == [1]
+    assert first.told() == [4]
+    others.kill(signal.SIGKILL)
+    others.wait()
+    first.say()
+    for _ in range(2):
+        kind, rank = first.told()
+        assert (kind, rank in (2, 4, 5)) == ("WorkerLostError", True), (kind, rank)

@@ -69,7 +69,7 @@ class Group:
             raise InvalidArgumentError(f"epoch is {number}: expected a non-negative number.")
         seconds = resolve_timeout(timeout_seconds)
         self._core = _core.Group(count, seconds, number, stall_seconds=report_stalls())
-        self._inboxes = ThreadInboxes(count, seconds)
+        self._inboxes = ThreadInboxes(range(count), seconds)
         self.num_ranks = count
 
     @property
@@ -98,7 +98,7 @@ class Group:
         number = whole_number(rank, "rank", f"a whole number below {self.num_ranks}")
         if not 0 <= number < self.num_ranks:
             raise InvalidArgumentError(f"rank {number} is not in this group: its ranks are 0 to {self.num_ranks - 1}.")
-        return Member(self._core.member(number), inboxes=self._inboxes)
+        return Member(self._core.member(number), self._inboxes)
 
     def all_reduce_all(
         self,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 from ringlet.collectives.argument_parsing import as_text, whole_number_of
 from ringlet.collectives.data_movement import DataMovement
 from ringlet.collectives.message_passing import MessagePassing
@@ -64,10 +66,16 @@ class Member(Reductions, DataMovement, RootedCollectives, MessagePassing, Shutdo
 
     all_reduce_async = asynchronous(Reductions.all_reduce)
     all_reduce_many_async = asynchronous(Reductions.all_reduce_many)
+    reduce_async = asynchronous(Reductions.reduce)
     reduce_scatter_async = asynchronous(Reductions.reduce_scatter)
+    exclusive_scan_async = asynchronous(Reductions.exclusive_scan)
     all_gather_async = asynchronous(DataMovement.all_gather)
+    gather_async = asynchronous(DataMovement.gather)
     all_to_all_async = asynchronous(DataMovement.all_to_all)
+    collective_permute_async = asynchronous(DataMovement.collective_permute)
+    scatter_async = asynchronous(RootedCollectives.scatter)
     broadcast_async = asynchronous(RootedCollectives.broadcast)
+    broadcast_many_async = asynchronous(RootedCollectives.broadcast_many)
     barrier_async = asynchronous(barrier)
 
     def split(self, color: int | None, key: int = 0) -> Member | None:
@@ -106,8 +114,20 @@ class Member(Reductions, DataMovement, RootedCollectives, MessagePassing, Shutdo
         [2, 4, 2, 4]
         """
         number = None if color is None else whole_number_of(32, color, "color", "a whole number, or None")
-        part = self._core.split(number, whole_number_of(64, key, "key", "a whole number"))
-        return None if part is None else self._close_with_self(type(self)(part))
+        order = whole_number_of(64, key, "key", "a whole number")
+        inbox, part = self._inboxes.open_part(), None
+        try:
+            part = self._core.split(number, order, inbox.label)
+        finally:
+            if part is None:
+                inbox.close()
+        if part is None:
+            return None
+        core, ranks, labels = part
+        inboxes = self._inboxes.join_part(inbox, core.rank, ranks, labels)
+        member = type(self)(core, inboxes)
+        weakref.finalize(member, inboxes.close, core.rank).atexit = False
+        return self._close_with_self(member)
 
     def depart(self, reason: str) -> None:
         """Declare that this rank makes no more calls, so that ranks that wait for it raise instead.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ringlet import _core
@@ -17,7 +18,7 @@ Part = TypeVar("Part")
 
 
 class Inboxes(Protocol):
-    """Interface of the messages of a group in one process."""
+    """Interface of the messages of a group in one process, or of one of its ranks."""
 
     seconds: float
 
@@ -30,6 +31,12 @@ class Inboxes(Protocol):
     def close(self, rank: int, seconds: float = 0) -> list[str]:
         """Close the inbox of a rank once its messages are sent, or after `seconds`; return unfinished operations."""
 
+    def open_part(self) -> Inbox:
+        """Return an inbox for a rank of a part, open before the split, so that ranks can send as soon as it is done."""
+
+    def join_part(self, inbox: Inbox, rank: int, ranks: Sequence[int], labels: Sequence[int]) -> Inboxes:
+        """Return the messages of a rank of a part, whose ranks are `ranks` here, with the labels of their inboxes."""
+
 
 class MemberBase:
     """Base class of the mixins of :class:`~ringlet.collectives.Member`: one rank of a group, without collectives.
@@ -38,10 +45,10 @@ class MemberBase:
     ----------
     core : _core.Member
         The rank in the core; keeps its group alive.
+    inboxes : Inboxes
+        Messages of the ranks of this process.
     hold : object, optional
         Object to keep alive as long as the group has a member.
-    inboxes : Inboxes, optional
-        Messages of the ranks of this process.
 
     Attributes
     ----------
@@ -53,7 +60,7 @@ class MemberBase:
 
     __slots__ = ("__weakref__", "_core", "_hold", "_inboxes", "_parts", "_queue", "num_ranks", "rank")
 
-    def __init__(self, core: _core.Member, hold: object = None, inboxes: Inboxes | None = None) -> None:
+    def __init__(self, core: _core.Member, inboxes: Inboxes, hold: object = None) -> None:
         self._core = core
         self._hold = hold
         self._inboxes = inboxes

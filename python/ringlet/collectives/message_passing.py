@@ -7,7 +7,8 @@ import os
 import threading
 import time
 from ast import literal_eval
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -64,7 +65,6 @@ class MessageWork(Work[T]):
         withdraw: Callable[[Future[int], Exception], bool] | None = None,
     ) -> None:
         super().__init__(name, future)
-        assert member._inboxes is not None
         self._rank, self._group, self._inboxes = member.rank, member._core.group, member._inboxes
         self._deadline = time.monotonic() + self._inboxes.seconds
         self._received = received
@@ -239,11 +239,6 @@ class MessagePassing(MemberBase):
         return MessageWork(f"recv from {who} with tag {tag}", stored, self, received, inbox.withdraw)
 
     def _inbox(self) -> Inbox:
-        if self._inboxes is None:
-            raise FailedPreconditionError(
-                f"rank {self.rank} has no messages: send and recv require a member that Group or init_process_group "
-                "has made, not split(), and in a group of several processes one rank for each."
-            )
         if (failure := self._core.group.failure) is not None:
             raise self._inboxes.failure(failure)
         return self._inboxes(self.rank)
@@ -318,12 +313,12 @@ def _bytes_of(array: Array, name: str) -> memoryview:
 
 
 class ThreadInboxes:
-    """The inboxes of a group of threads, made by the first message."""
+    """The inboxes of a group of threads, made by the first message; `numbers` are the ranks in the whole group."""
 
-    def __init__(self, num_ranks: int, seconds: float) -> None:
+    def __init__(self, numbers: Sequence[int], seconds: float, made: dict[int, Inbox] | None = None) -> None:
         self.seconds = seconds
-        self._num_ranks = num_ranks
-        self._made: dict[int, Inbox] = {}
+        self._numbers = numbers
+        self._made = made or {}
         self._left: set[int] = set()
         self._lock = threading.Lock()
 
@@ -334,9 +329,9 @@ class ThreadInboxes:
 
             with self._lock:
                 if not self._made:
-                    made: dict[int, Inbox] = {}
-                    for number in range(self._num_ranks):
-                        Inbox(number, self._num_ranks, _lost, made)
+                    made = {number: Inbox() for number in range(len(self._numbers))}
+                    for number, inbox in made.items():
+                        inbox.join(number, len(made), partial(_lost, self._numbers), made)
                     for number in self._left:
                         made[number].close()
                     self._made = made
@@ -352,7 +347,22 @@ class ThreadInboxes:
             self._left.add(rank)
         return self._made[rank].close() if self._made else []
 
+    def open_part(self) -> Inbox:
+        """Return an inbox for a rank of a part."""
+        from ringlet.ipc.inbox import Inbox
 
-def _lost(rank: int) -> Exception:
-    text = f"rank {rank} has closed its group: the message of this rank cannot be delivered."
-    return WorkerLostError(text, rank, os.uname().nodename, os.getpid(), "closed its group")
+        return Inbox()
+
+    def join_part(self, inbox: Inbox, rank: int, ranks: Sequence[int], labels: Sequence[int]) -> ThreadInboxes:
+        """Return the messages of a rank of a part."""
+        from ringlet.ipc.inbox import inboxes_with
+
+        numbers, made = [self._numbers[number] for number in ranks], inboxes_with(labels)
+        inbox.join(rank, len(ranks), partial(_lost, numbers), made)
+        return ThreadInboxes(numbers, self.seconds, made)
+
+
+def _lost(numbers: Sequence[int], rank: int) -> Exception:
+    number = numbers[rank]
+    text = f"rank {number} has closed its group: the message of this rank cannot be delivered."
+    return WorkerLostError(text, number, os.uname().nodename, os.getpid(), "closed its group")

@@ -7,6 +7,7 @@ import os
 import sys
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, overload
 
 from ringlet import _core
@@ -15,9 +16,8 @@ from ringlet.cluster.environment import Placement, check_one_machine, job_id_of,
 from ringlet.cluster.resolvers.tf_config_resolver import TFConfigClusterResolver
 from ringlet.collectives.argument_parsing import as_text, whole_number, whole_number_of
 from ringlet.collectives.member import Member
-from ringlet.collectives.member_base import Inboxes
 from ringlet.collectives.message_passing import ThreadInboxes
-from ringlet.collectives.process_messages import ProcessInbox
+from ringlet.collectives.process_messages import ProcessInbox, process_inboxes
 from ringlet.collectives.timeouts import resolve_timeout
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 from ringlet.ipc.deadline import Deadline
@@ -116,10 +116,9 @@ def init_process_group(
     count, mine = _selection(rank, num_ranks, ranks, os.environ)
     seconds = resolve_timeout(timeout_seconds)
     if len(mine) == count:
-        hold = _ProcessShare(
-            _core.Group(count, seconds, 0, stall_seconds=report_stalls()), None, ThreadInboxes(count, seconds)
-        )
-        members = [Member(hold.group.member(number), hold, hold.inboxes) for number in mine]
+        hold = _ProcessShare(_core.Group(count, seconds, 0, stall_seconds=report_stalls()))
+        inboxes = ThreadInboxes(range(count), seconds)
+        members = [Member(hold.group.member(number), inboxes, hold) for number in mine]
     else:
         members = join_job(Job(as_text(name or ""), job_id(os.environ), count), mine, seconds)
     return members if ranks is not None else members[0]
@@ -138,18 +137,23 @@ def join_job(job: Job, ranks: Sequence[int], seconds: float) -> list[Member]:
         )
     deadline = Deadline.after(seconds)
     hold = _join(rendezvous(job, ranks, seconds), job.num_ranks, deadline)
-    return [Member(hold.group.member(number), hold, hold.inboxes) for number in ranks]
+    return [Member(hold.group.member(number), hold.inboxes[number], hold) for number in ranks]
 
 
 class _ProcessShare:
     """Resources shared by the members of one process; released when the last member is closed or freed."""
 
-    def __init__(self, group: _core.Group, connected: ConnectedGroup | None, inboxes: Inboxes | None) -> None:
+    def __init__(
+        self,
+        group: _core.Group,
+        connected: ConnectedGroup | None = None,
+        inboxes: Mapping[int, ProcessInbox] = MappingProxyType({}),
+    ) -> None:
         self.group = group
         self.connected = connected
         self.inboxes = inboxes
-        if isinstance(inboxes, ProcessInbox):
-            weakref.finalize(self, inboxes.close).atexit = False
+        for inbox in inboxes.values():
+            weakref.finalize(self, inbox.close).atexit = False
         if connected is not None:
             weakref.finalize(self, connected.release).atexit = False  # at exit the system closes the connection
 
@@ -158,12 +162,10 @@ class _ProcessShare:
 
 
 def _join(connected: ConnectedGroup, num_ranks: int, deadline: Deadline) -> _ProcessShare:
-    inbox = None
+    inboxes: dict[int, ProcessInbox] = {}
     try:
-        if num_ranks == len(connected.peers):  # before the group forms, so that a rank that has joined can send to all
-            (rank,) = connected.peers[connected.index].ranks
-            identities = [peer.identity for peer in connected.peers]
-            inbox = ProcessInbox(connected.token.hex(), rank, identities, deadline.seconds)
+        # Before the group forms, so that a rank that has joined can send to all.
+        inboxes = process_inboxes(connected, deadline.seconds)
         processes = [
             (list(peer.ranks), peer.identity.pid, peer.identity.host, *peer.take()) for peer in connected.peers
         ]
@@ -173,10 +175,10 @@ def _join(connected: ConnectedGroup, num_ranks: int, deadline: Deadline) -> _Pro
         return _ProcessShare(
             _core.Group(num_ranks, deadline.seconds, epoch, world, seconds_left=left, stall_seconds=report_stalls()),
             connected,
-            inbox,
+            inboxes,
         )
     except BaseException:
-        if inbox is not None:
+        for inbox in inboxes.values():
             inbox.close()
         connected.close()
         raise

@@ -1,33 +1,52 @@
-"""Messages between processes that have one rank each."""
+"""Messages between processes."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import os
+import re
 import select
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ringlet import _core
 from ringlet.errors import CollectiveAborted, WorkerLostError
-from ringlet.ipc.inbox import Inbox
+from ringlet.ipc.inbox import Inbox, inboxes_with
 from ringlet.ipc.mailbox import Mailbox
+from ringlet.rendezvous.connected_group import ConnectedGroup
 from ringlet.rendezvous.process_identity import ProcessIdentity
 
-__all__ = ["ProcessInbox"]
+__all__ = ["ProcessInbox", "process_inboxes"]
 
 _LAST_MOMENT_MILLISECONDS = 100
 
 
 class ProcessInbox:
-    """The mailbox of the rank of this process; `identities` has the process of each rank, and `key` is their secret."""
+    """The mailbox of one rank of a group in several processes.
 
-    def __init__(self, key: str, rank: int, identities: Sequence[ProcessIdentity], seconds: float) -> None:
+    `names` are those of all mailboxes, `peers` the mailboxes of this process, and `identities` the processes of the
+    ranks of the whole group; a part has the ranks `numbers` of that.
+    """
+
+    def __init__(
+        self,
+        mailbox: Mailbox,
+        rank: int,
+        names: Sequence[str],
+        peers: Mapping[int, Inbox],
+        identities: Sequence[ProcessIdentity],
+        *,
+        seconds: float,
+        numbers: Sequence[int] | None = None,
+    ) -> None:
         self.seconds = seconds
-        self._rank = rank
         self._identities = identities
+        self._numbers = numbers
+        self._peers = peers
         self._pidfds: dict[int, int] = {}
-        self._mailbox = Mailbox(key, rank, len(identities), self._open_pidfds, self._lost)
+        self._mailbox = mailbox
+        mailbox.join(rank, len(names), self._lost, peers)
+        mailbox.connect(names, self._open_pidfds)
 
     def __call__(self, rank: int) -> Inbox:
         """Return the inbox of the rank."""
@@ -36,19 +55,40 @@ class ProcessInbox:
     def failure(self, text: str) -> Exception:
         """Return the error about the failure of the group: that a rank was lost, or another."""
         for rank, process in enumerate(self._identities):
-            if text.startswith(begin := f"rank {rank} ({process}) "):
-                reason = text.removeprefix(begin).partition(".")[0]
-                return WorkerLostError(text, rank, process.host, process.pid, reason)
+            ranks, _, reason = text.partition(f" ({process}) ")
+            if reason and re.fullmatch(r"ranks? [\d, toandmre]+", ranks):
+                return WorkerLostError(text, rank, process.host, process.pid, reason.partition(".")[0])
         return CollectiveAborted(text)
 
     def close(self, rank: int = 0, seconds: float = 0) -> list[str]:
         """Close the inbox; see :meth:`Mailbox.close`."""
         return self._mailbox.close(seconds)
 
+    def open_part(self) -> Inbox:
+        """Return an inbox for a rank of a part."""
+        return Mailbox()
+
+    def join_part(self, inbox: Inbox, rank: int, ranks: Sequence[int], labels: Sequence[int]) -> ProcessInbox:
+        """Return the messages of a rank of a part."""
+        assert isinstance(inbox, Mailbox)
+        return ProcessInbox(
+            inbox,
+            rank,
+            [str(label) for label in labels],
+            inboxes_with(labels),
+            self._identities,
+            seconds=self.seconds,
+            numbers=[self._in_whole(number) for number in ranks],
+        )
+
+    def _in_whole(self, rank: int) -> int:
+        return rank if self._numbers is None else self._numbers[rank]
+
     def _open_pidfds(self) -> dict[int, int]:
-        for rank, process in enumerate(self._identities):
-            if rank == self._rank:
+        for rank in range(len(self._mailbox.numbers)):
+            if rank in self._peers:
                 continue
+            process = self._identities[self._in_whole(rank)]
             try:
                 pidfd = os.pidfd_open(process.pid)
             except OSError as error:
@@ -62,7 +102,7 @@ class ProcessInbox:
         return self._pidfds
 
     def _lost(self, rank: int) -> Exception:
-        process = self._identities[rank]
+        process = self._identities[self._in_whole(rank)]
         how = "has ended" if process.has_ended() else "left the group"
         if (pidfd := self._pidfds.get(rank, -1)) >= 0:
             with contextlib.suppress(OSError):  # else no error would end the call
@@ -70,6 +110,18 @@ class ProcessInbox:
                 ended.register(pidfd, select.POLLIN)
                 if ended.poll(_LAST_MOMENT_MILLISECONDS):  # its sockets close before it has ended
                     how = _core.Pidfd(os.dup(pidfd), process.pid).how_it_ended()
-        number = self._mailbox.numbers[rank]
+        number = (self._numbers or self._mailbox.numbers)[rank]
         text = f"rank {number} ({process}) {how}: the message of this rank cannot be delivered. Start the job again."
-        return WorkerLostError(text, rank, process.host, process.pid, how)
+        return WorkerLostError(text, self._in_whole(rank), process.host, process.pid, how)
+
+
+def process_inboxes(connected: ConnectedGroup, seconds: float) -> dict[int, ProcessInbox]:
+    """Return the mailboxes of the ranks of this process, which are open."""
+    identities = {rank: peer.identity for peer in connected.peers for rank in peer.ranks}
+    names = [f"{connected.token.hex()} {rank}" for rank in range(len(identities))]
+    mailboxes = {rank: Mailbox(names[rank]) for rank in connected.peers[connected.index].ranks}
+    processes = [identities[rank] for rank in range(len(identities))]
+    return {
+        rank: ProcessInbox(mailbox, rank, names, mailboxes, processes, seconds=seconds)
+        for rank, mailbox in mailboxes.items()
+    }

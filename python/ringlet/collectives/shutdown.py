@@ -70,8 +70,7 @@ class Shutdown(MemberBase):
         if self._queue is not None:
             unfinished += self._queue.close()
         if self._core.close("closed its group"):
-            if self._inboxes is not None:
-                unfinished += self._inboxes.close(self.rank, seconds)
+            unfinished += self._inboxes.close(self.rank, seconds)
             connected = None if self._hold is None else cast(ProcessShare, self._hold).connected
             self._hold = None  # the last member of a process releases the shared resources
             if connected is not None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
 
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 
-__all__ = ["Inbox", "Place", "Receive"]
+__all__ = ["Inbox", "Place", "Receive", "inboxes_with"]
 
 Place = memoryview | Callable[[str], memoryview]
 
@@ -56,19 +58,16 @@ class Receive:
 
 
 class Inbox:
-    """The messages to one rank of `num_ranks`; `peers` are the inboxes of the ranks of this process.
+    """The messages to one rank. It stores messages of the ranks that called `join` earlier.
 
-    `lost` returns the error about a rank that has left or ended. `numbers` names the ranks in errors.
+    `label` is a random number of 64 bits; see `inboxes_with`.
     """
 
-    def __init__(
-        self, rank: int, num_ranks: int, lost: Callable[[int], Exception], peers: MutableMapping[int, Inbox]
-    ) -> None:
-        self.rank = rank
-        self.num_ranks = num_ranks
-        self.numbers = list(range(num_ranks))
-        self._lost_error = lost
-        self._peers = peers
+    def __init__(self) -> None:
+        self.label = int.from_bytes(os.urandom(8), "little", signed=True)
+        _inboxes[self.label] = self
+        self.rank, self.numbers = 0, [0]
+        self._peers: Mapping[int, Inbox] = {}
         self._changed = threading.Condition()
         self._waiting: list[Receive] = []
         self._stored: list[tuple[int, int, str, bytes]] = []
@@ -76,7 +75,15 @@ class Inbox:
         self._ended: set[int] = set()
         self._refused: Exception | None = None  # the error of receives after `abort` or `close`
         self._is_closing = self._is_closed = False
-        peers[rank] = self
+
+    def join(self, rank: int, num_ranks: int, lost: Callable[[int], Exception], peers: Mapping[int, Inbox]) -> None:
+        """Become the inbox of a rank; `peers` are the inboxes of the ranks of this process, with this one.
+
+        `lost` returns the error about a rank that has left or ended. `numbers` names the ranks in other errors.
+        """
+        self.rank, self.numbers = rank, list(range(num_ranks))
+        self._lost_error = lost
+        self._peers = peers
 
     def send(self, data: memoryview, text: str, target: int, tag: int) -> Future[None]:
         """Start sending bytes, described by `text`; the bytes must not change until the future is done."""
@@ -85,7 +92,7 @@ class Inbox:
             done.set_exception(
                 FailedPreconditionError(f"rank {self.numbers[self.rank]} has left the group: it sends no more.")
             )
-        elif self._peers[target]._deliver(self.rank, data, text, tag):
+        elif target in self._peers and self._peers[target]._deliver(self.rank, data, text, tag):
             done.set_result(None)
         else:
             done.set_exception(self._lost_error(target))
@@ -127,12 +134,16 @@ class Inbox:
     def close(self, seconds: float = 0) -> list[str]:
         """Fail the waiting receives, and return their names; messages are sent already, so `seconds` is not used."""
         unfinished = self._end()
-        for rank, peer in list(self._peers.items()):
+        self._leave_peers()
+        return unfinished
+
+    def _leave_peers(self) -> None:
+        peers, self._peers = self._peers, {}
+        for rank, peer in peers.items():
             if rank != self.rank:
                 with peer._changed:
                     peer._ended.add(self.rank)
                     peer._fail_hopeless()
-        return unfinished
 
     def _end(self) -> list[str]:
         with self._changed:
@@ -178,9 +189,18 @@ class Inbox:
                 self._waiting.pop().done.set_exception(self._refused)
             return
         ended = self._ended - self._connected.keys()
-        others = set(range(self.num_ranks)) - {self.rank}
+        others = set(range(len(self.numbers))) - {self.rank}
         for wanted in list(self._waiting):
             source = wanted.source
             if source in ended or (source is None and others and others <= ended):
                 self._waiting.remove(wanted)
                 wanted.done.set_exception(self._lost_error(min(others) if source is None else source))
+
+
+_inboxes: WeakValueDictionary[int, Inbox] = WeakValueDictionary()
+
+
+def inboxes_with(labels: Sequence[int]) -> dict[int, Inbox]:
+    """Return the inboxes of this process by the positions of their labels."""
+    found = ((rank, _inboxes.get(label)) for rank, label in enumerate(labels))
+    return {rank: inbox for rank, inbox in found if inbox is not None}

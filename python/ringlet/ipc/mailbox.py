@@ -1,8 +1,8 @@
 """Mailbox: messages from rank to rank between processes of one machine, matched by source and tag.
 
-Each mailbox listens under an abstract name made of the group's key and its rank. The first message to a rank makes a
-connection, in which one thread writes and another reads. A message waits in the socket until a receive takes it, unless
-it is small, or a receive of a later message from the same source waits: then it is stored.
+Each mailbox listens under an abstract name. The first message to a rank of another process makes a connection, in which
+one thread writes and another reads. A message waits in the socket until a receive takes it, unless it is small, or a
+receive of a later message from the same source waits: then it is stored.
 """
 
 from __future__ import annotations
@@ -28,46 +28,46 @@ __all__ = ["Mailbox"]
 _SHORT_BYTES = 48
 _HEADER = struct.Struct(f"<qQI{_SHORT_BYTES}s")  # tag, bytes, length of the description, its begin
 _HELLO = struct.Struct("<I")  # rank
+_BACKLOG = 4096  # connections of all ranks
 _STORED_BYTES = 1 << 16  # a message up to this size is stored at once
 _RETRY_SECONDS = 0.05
 _LAST_SECONDS = 1.0  # time to stop a thread whose write has failed
 
 
 class Mailbox(Inbox):
-    """The messages of one rank, the only one of its process. `key` is a secret of the group.
+    """The messages of one rank of a group in several processes. Its `name`, by default its label, is their secret."""
 
-    `pidfds` returns a pidfd for each other rank whose process runs, -1 if it has no pidfd; the first send or receive
-    calls it. The pidfds are closed with the mailbox and then replaced with -1.
-    """
-
-    def __init__(
-        self,
-        key: str,
-        rank: int,
-        num_ranks: int,
-        pidfds: Callable[[], dict[int, int]],
-        lost: Callable[[int], Exception],
-    ) -> None:
-        super().__init__(rank, num_ranks, lost, {})
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__()
         self._pid = os.getpid()
-        self._key, self._open_pidfds = key, pidfds
+        self._names: Sequence[str] = ()
         self._pidfds: dict[int, int] | None = None
         self._connected: dict[int, socket.socket] = {}
         self._senders: dict[int, _Sender] = {}
         self._watcher: threading.Thread | None = None
         self._listener = _socket()
-        self._listener.bind(_address(key, rank))
-        self._listener.listen(num_ranks)
+        self._listener.bind(_address(name or str(self.label)))
+        self._listener.listen(_BACKLOG)
+
+    def connect(self, names: Sequence[str], pidfds: Callable[[], dict[int, int]]) -> None:
+        """Set the names of the mailboxes of all ranks, after `join`.
+
+        `pidfds` returns a pidfd for each rank of another process that runs, -1 if it has no pidfd; the first send or
+        receive calls it. The pidfds are closed with the mailbox and then replaced with -1.
+        """
+        self._names, self._open_pidfds = names, pidfds
 
     def send(self, data: memoryview, text: str, target: int, tag: int) -> Future[None]:
         """Start sending bytes, described by `text`; the bytes must not change until the future is done."""
+        if target in self._peers:
+            return super().send(data, text, target, tag)
         with self._changed:
-            if self._is_closing or target == self.rank:
+            if self._is_closing:
                 return super().send(data, text, target, tag)
             self._open()
             if target not in self._senders:
                 self._senders[target] = _Sender(
-                    _address(self._key, target), self.rank, lambda: self._lost_error(target)
+                    _address(self._names[target]), self.rank, lambda: self._lost_error(target)
                 )
         name = text.encode()
         header = _HEADER.pack(tag, data.nbytes, len(name), name[:_SHORT_BYTES])
@@ -112,11 +112,13 @@ class Mailbox(Inbox):
 
     def _take_leave(self) -> None:
         """Connect to the ranks without a connection, and disconnect, so that their receives from this rank end."""
-        for target in range(self.num_ranks):
-            if target != self.rank and target not in self._senders:
+        peers = self._peers
+        self._leave_peers()
+        for target, name in enumerate(self._names):
+            if target not in peers and target not in self._senders:
                 with contextlib.suppress(OSError), _socket() as connection:  # the rank may have left
                     connection.setblocking(False)
-                    connection.connect(_address(self._key, target))
+                    connection.connect(_address(name))
                     connection.sendall(_HELLO.pack(self.rank))
 
     def _open(self) -> None:
@@ -133,7 +135,7 @@ class Mailbox(Inbox):
         """Accept connections, and detect processes that have ended."""
         pidfds = self._pidfds or {}
         ranks = {fd: rank for rank, fd in pidfds.items() if fd >= 0}
-        ended = set(range(self.num_ranks)) - pidfds.keys() - {self.rank}
+        ended = set(range(len(self.numbers))) - pidfds.keys() - self._peers.keys()
         poll = select.poll()
         with self._changed:
             if self._is_closed:
@@ -299,8 +301,8 @@ def _unsent_error() -> Exception:
     return FailedPreconditionError("this rank left the group before the message was sent: wait() for it first.")
 
 
-def _address(key: str, rank: int) -> str:
-    return f"\0ringlet-mail-{hashlib.sha256(f'{key} {rank}'.encode()).hexdigest()}"
+def _address(name: str) -> str:
+    return f"\0ringlet-mail-{hashlib.sha256(name.encode()).hexdigest()}"
 
 
 def _socket() -> socket.socket:

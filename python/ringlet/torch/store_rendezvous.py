@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
-from collections import defaultdict
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -15,6 +12,7 @@ from torch.distributed import DistBackendError
 from ringlet.collectives import Member, init_process_group
 from ringlet.collectives.process_group import join_job
 from ringlet.errors import InvalidArgumentError
+from ringlet.rendezvous.host_check import different_places, own_record
 from ringlet.rendezvous.job_key import Job, ranks_text
 from ringlet.rendezvous.process_identity import ProcessIdentity
 
@@ -45,7 +43,7 @@ def exchange(store: Any, rank: int, size: int, timeout: timedelta) -> Ranks:
         )
     mine = ProcessIdentity.of_this_process()
     attempt = store.add(f"ringlet/{rank}", 1)  # the store may outlive a group, as torchrun's does
-    record = {"process": mine.as_record(), "user": os.geteuid(), "key": secrets.token_hex(16) if rank == 0 else ""}
+    record = own_record() | {"key": secrets.token_hex(16) if rank == 0 else ""}
     if attempt > 1:
         _check_alone(json.loads(store.get(f"ringlet/{attempt - 1}/{rank}")), mine, rank)
     store.set(f"ringlet/{attempt}/{rank}", json.dumps(record))
@@ -59,10 +57,12 @@ def exchange(store: Any, rank: int, size: int, timeout: timedelta) -> Ranks:
             "rank once, all with the backend ringlet and the same world_size, or allow more time with timeout=."
         ) from error
     records = [json.loads(store.get(key)) for key in keys]
-    identities = [ProcessIdentity.from_record(each["process"]) for each in records]
-    _check_same(identities, lambda process: (process.boot_id, process.network_namespace, process.pid_namespace), _place)
-    _check_same(records, lambda each: each["user"], lambda each: f"user id {each['user']}")
-    return Ranks(records[0]["key"], identities)
+    if places := different_places(records):
+        raise DistBackendError(
+            f"the backend ringlet connects processes of one user on one host, in the same network and PID namespaces: "
+            f'{places}. Use the backend gloo: torch.distributed.init_process_group("gloo").'
+        )
+    return Ranks(records[0]["key"], [ProcessIdentity.from_record(each["process"]) for each in records])
 
 
 def _check_alone(record: dict[str, Any], mine: ProcessIdentity, rank: int) -> None:
@@ -71,21 +71,4 @@ def _check_alone(record: dict[str, Any], mine: ProcessIdentity, rank: int) -> No
     if is_here and not other.is_same_process(mine) and not other.has_ended():
         raise DistBackendError(
             f"rank {rank} has joined already, as {other}; this is {mine}: start each rank once, each with its own RANK."
-        )
-
-
-def _place(process: ProcessIdentity) -> str:
-    return f"host {process.host} (boot {process.boot_id[:8]}, {process.network_namespace}, {process.pid_namespace})"
-
-
-def _check_same(items: list[Any], key: Callable[[Any], Any], name: Callable[[Any], str]) -> None:
-    """Raise an error if `key` differs between ranks; `name` describes an item in the message."""
-    ranks: dict[Any, list[int]] = defaultdict(list)
-    for number, item in enumerate(items):
-        ranks[key(item)].append(number)
-    if len(ranks) > 1:
-        places = "; ".join(f"{ranks_text(numbers)} on {name(items[numbers[0]])}" for numbers in ranks.values())
-        raise DistBackendError(
-            f"the backend ringlet connects processes of one user on one host, in the same network and PID namespaces: "
-            f'{places}. Use the backend gloo: torch.distributed.init_process_group("gloo").'
         )

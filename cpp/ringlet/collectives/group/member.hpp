@@ -14,10 +14,12 @@
 
 namespace ringlet::collectives {
 
-// A rank of a subgroup.
+// A rank of a subgroup, with the ranks of the subgroup in its parent and their labels.
 struct SubgroupMember {
   std::shared_ptr<Group> group;
-  int rank;
+  int rank = -1;
+  std::vector<int> ranks;
+  std::vector<std::int64_t> labels;
 };
 
 // No call waits longer than the group's time-out. A call that raises MismatchError, AbortedError or DeadlineError
@@ -78,7 +80,8 @@ class Member {
   void barrier(std::string_view name = {}, sync::Poll* poll = nullptr);
 
   // The group of all ranks that passed the same color, ordered by (key, rank); null without a color.
-  SubgroupMember split(std::optional<int> color, std::int64_t key = 0, sync::Poll* poll = nullptr);
+  SubgroupMember split(std::optional<int> color, std::int64_t key = 0, sync::Poll* poll = nullptr,
+                       std::int64_t label = 0);
 
   // Begins a series: the calls of this rank until end_series. Calls of ranks whose series began with different calls,
   // or of a rank outside of a series, do not match even if they are equal: one rank has omitted an earlier call.

@@ -22,8 +22,8 @@ struct Choice {
 
 }  // namespace
 
-Ranks find_subgroup_ranks(Round& round, std::optional<int> color, std::int64_t key) {
-  round.call().numbers = {color.has_value() ? 1 : 0, color.value_or(0), key};
+Ranks find_subgroup_ranks(Round& round, std::optional<int> color, std::int64_t key, std::int64_t label) {
+  round.call().numbers = {color.has_value() ? 1 : 0, color.value_or(0), key, label};
   round.arrive();
   Ranks subgroup;
   if (!color.has_value()) return subgroup;
@@ -96,19 +96,22 @@ std::shared_ptr<Group> Member::split_between(const std::vector<int>& subgroup, b
                        [&](sync::Poll* kept) { return group_->join_subgroup(subgroup, place, kept); });
 }
 
-SubgroupMember Member::split(std::optional<int> color, std::int64_t key, sync::Poll* poll) {
+SubgroupMember Member::split(std::optional<int> color, std::int64_t key, sync::Poll* poll, std::int64_t label) {
   Ranks subgroup;
+  std::vector<std::int64_t> labels;
   {
     Round round(*group_, rank_, poll);
     round.begin(Kind::kSplit);
-    subgroup = find_subgroup_ranks(round, color, key);
+    subgroup = find_subgroup_ranks(round, color, key, label);
+    for (const int rank : subgroup) labels.push_back(round.call_of(rank).numbers.back());
     round.finish();
   }
   const bool is_first = !subgroup.empty() && subgroup.front() == rank_;
   std::shared_ptr<Group> group =
       group_->world() == nullptr ? split_here(subgroup, is_first, poll) : split_between(subgroup, is_first, poll);
-  if (group == nullptr) return {nullptr, -1};
-  return {std::move(group), static_cast<int>(std::find(subgroup.begin(), subgroup.end(), rank_) - subgroup.begin())};
+  if (group == nullptr) return {};
+  const auto rank = static_cast<int>(std::find(subgroup.begin(), subgroup.end(), rank_) - subgroup.begin());
+  return {std::move(group), rank, std::move(subgroup), std::move(labels)};
 }
 
 }  // namespace ringlet::collectives

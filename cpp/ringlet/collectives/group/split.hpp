@@ -12,8 +12,8 @@ namespace ringlet::collectives {
 // The ranks with one color, in the order of (key, rank).
 using Ranks = std::vector<int>;
 
-// The first half of a split: exchanges color and key and returns the ranks with this color. Empty without a color.
-Ranks find_subgroup_ranks(Round& round, std::optional<int> color, std::int64_t key);
+// The first half of a split: exchanges color, key, label; returns the ranks with this color. Empty without a color.
+Ranks find_subgroup_ranks(Round& round, std::optional<int> color, std::int64_t key, std::int64_t label);
 
 // The second half: the first rank of each subgroup passes the group that it made, other ranks pass null; each rank gets
 // the group of its subgroup.
