@@ -33,11 +33,11 @@ def test_names_that_ringlet_reads_and_names_of_the_user_are_not_misspelt():
     assert misspelt(dict.fromkeys((*NAMES, "RINGLET_HOME", "TF_CPP_MIN_LOG_LEVEL"), "1")) == {}
 
 
-def test_the_documented_variables_are_known():
+def test_the_known_variables_are_documented():
     table = Path(__file__).parents[1] / "docs" / "install.md"
-    assert set(re.findall(r"`(RINGLET_\w+|TF_CONFIG)`", table.read_text(encoding="utf-8"))) - {
-        "RINGLET_TIMEOUT"
-    } <= set(NAMES)
+    documented = set(re.findall(r"`(RINGLET_\w+|TF_CONFIG)`", table.read_text(encoding="utf-8")))
+    # A similar name that is not read, and a variable that the launcher sets for its workers.
+    assert documented - {"RINGLET_TIMEOUT"} == set(NAMES) - {"RINGLET_RECORDER_FD"}
 
 
 def test_the_first_strategy_names_a_misspelt_variable(monkeypatch, caplog):

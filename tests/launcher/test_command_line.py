@@ -51,7 +51,7 @@ def test_the_version_is_printed(capsys):
         # arguments, part of the message
         ([], "no command given; the commands are run"),
         (["rnu"], "unknown command 'rnu'; did you mean 'run'?"),
-        (["dance"], "unknown command 'dance'; the commands are run"),
+        (["juggle"], "unknown command 'juggle'; the commands are run"),
         (["--loud"], "no command given"),
         (["run", "-np", "3", "step.py"], "-np is -n here: ringlet run -n 4 script.py"),
         (["run", "--np", "3", "step.py"], "unrecognized arguments: --np; did you mean -n? (see ringlet run --help)"),

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -13,8 +14,8 @@ import pytest
 import ringlet
 from ringlet import _core
 from ringlet.collectives import Group
-from ringlet.errors import CollectiveMismatchError, DataLossError
-from ringlet.observe.recorder import copy_memory, read_process
+from ringlet.errors import CollectiveAborted, CollectiveMismatchError, DataLossError
+from ringlet.observe.recorder import RingReader, copy_memory, read_process
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the recorder needs memfd_create")
 
@@ -181,6 +182,28 @@ Group(1).member(0).barrier()
 print(ringlet.observe.recorder_memory.state())
 """
     assert run_python(code) == ["off: starts with the first group, if the system provides shared memory"]
+
+
+def test_a_reader_of_rings_returns_each_call_once_and_those_in_progress():
+    group = Group(2)
+    Group(1).member(0).barrier()
+    reader = RingReader(_core.recorder(), "self")
+    assert sum(len(ring.ended) + ring.num_lost for ring in reader.read_new()) > 0
+
+    def wait():
+        with pytest.raises(CollectiveAborted):
+            group.member(0).barrier()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    while not (rings := list(reader.read_new())):
+        time.sleep(0.001)
+    assert [(ring.ended, ring.current.kind, ring.num_lost) for ring in rings] == [([], "barrier", 0)]
+    group.abort("enough")
+    thread.join()
+    (ring,) = reader.read_new()
+    assert ([operation.outcome for operation in ring.ended], ring.current) == (["raised"], None)
+    assert list(reader.read_new()) == []
 
 
 # --- damaged files ---------------------------------------------------------------------------------------------------

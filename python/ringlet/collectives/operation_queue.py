@@ -16,6 +16,7 @@ from typing import Any
 
 from ringlet import _core
 from ringlet.errors import FailedPreconditionError
+from ringlet.observe import trace_hook
 
 __all__ = ["Finished", "OperationQueue"]
 
@@ -160,13 +161,15 @@ class OperationQueue:
 
     def _work(self) -> None:
         while (item := self._queue.get()) is not None:
-            _, done, call = item
+            name, done, call = item
+            if (trace := trace_hook.current) is not None:
+                call = trace.timed(name, "asynchronous", call)
             outcome = self._run_now(call, BaseException)  # none would reach a caller
             error = outcome.exception()
             done.set_result(outcome.result()) if error is None else done.set_exception(error)
             with self._lock:
                 self._unfinished.pop(done, None)
-            del item, done, call, outcome, error  # arrays are freed while it waits
+            del item, done, call, trace, outcome, error  # arrays are freed while it waits
 
 
 _REMEDY = "call wait() on each asynchronous call before close() or the end of the with block."

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Concatenate, Generic, ParamSpec, TypeVar, cast
 from ringlet.collectives.member_base import MemberBase
 from ringlet.collectives.timeouts import resolve_timeout
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError
+from ringlet.observe.trace_hook import traced
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -100,6 +101,7 @@ class Work(Generic[T]):
         self._check_process()
         return self._future.done()
 
+    @traced("wait", "wait")
     def _is_done_after(self, seconds: float) -> bool:
         from concurrent.futures import TimeoutError as Late  # the builtin one from Python 3.11 on
 

@@ -19,6 +19,7 @@ from ringlet.data.state.iterator_state import restored, saved
 from ringlet.data.state.user_state import check_external_state
 from ringlet.errors import OutOfRangeError
 from ringlet.nest import map_structure
+from ringlet.observe import trace_hook
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
@@ -53,6 +54,8 @@ class DatasetIterator(Iterator[Nest]):
 
     def __next__(self) -> Nest:
         check_cancelled()
+        if (trace := trace_hook.current) is not None:
+            return trace.timed("next", "input", next)(self._stream)
         return next(self._stream)
 
     def get_next(self) -> Nest:

@@ -16,7 +16,7 @@ from ringlet.observe.divergence import calls_by_group, first_divergence, ranks_t
 from ringlet.observe.recorder import NAME, Operation, Process, copy_memory, read_process
 from ringlet.observe.recorder_memory import start_ticks
 
-__all__ = ["add_arguments", "execute"]
+__all__ = ["add_arguments", "aligned", "duration", "execute"]
 
 _EPILOG = """\
 examples:
@@ -168,17 +168,17 @@ def _process_lines(snapshots: list[_Snapshot]) -> Iterator[str]:
         if shot.process.num_half_written:
             rows.append(("", "", f"{shot.process.num_half_written} records were being written and are left out"))
     rows[1:] = sorted(rows[1:], key=lambda row: (not row[0].isdecimal(), int(row[0]) if row[0].isdecimal() else 0))
-    yield from _aligned(rows)
+    yield from aligned(rows)
 
 
 def _state(last: Operation, shot: _Snapshot, ranks: dict[int, Operation]) -> str:
     call = f"call {last.sequence}, {last.text}"
     if last.ended is not None:
         verb = ", which raised an error" if last.outcome == "raised" else ""
-        return f"idle for {_duration(shot.at - last.ended)} after {call}{verb}"
+        return f"idle for {duration(shot.at - last.ended)} after {call}{verb}"
     missing = [rank for rank in range(last.num_ranks) if rank not in ranks]
     waits = f", waits for {ranks_text(missing)}" if missing and last.arrived is None else ""
-    return f"for {_duration(shot.at - last.began)} in {call}{waits}"
+    return f"for {duration(shot.at - last.began)} in {call}{waits}"
 
 
 def _call_lines(snapshots: list[_Snapshot], last: int) -> Iterator[str]:
@@ -192,7 +192,7 @@ def _call_lines(snapshots: list[_Snapshot], last: int) -> Iterator[str]:
         rows: list[tuple[str, ...]] = [("call", "ranks", "outcome", "time", "waiting", "last to call", "operation")]
         for sequence in sorted(calls)[-last:]:
             rows += _rows_of(sequence, calls[sequence])
-        yield from _aligned(rows)
+        yield from aligned(rows)
 
 
 def _rows_of(sequence: int, ranks: dict[int, Operation]) -> Iterator[tuple[str, ...]]:
@@ -209,20 +209,22 @@ def _rows_of(sequence: int, ranks: dict[int, Operation]) -> Iterator[tuple[str, 
             str(sequence),
             names.partition(" ")[2] or names,
             outcome,
-            _duration(max(times)) if times else "",
-            _duration(max(waits)) if waits else "",
+            duration(max(times)) if times else "",
+            duration(max(waits)) if waits else "",
             f"rank {latest.rank}" if len(ranks) > 1 else "",
             text,
         )
 
 
-def _aligned(rows: list[tuple[str, ...]]) -> Iterator[str]:
+def aligned(rows: list[tuple[str, ...]]) -> Iterator[str]:
+    """Return the lines of a table."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Return a time with its unit."""
     if seconds < 1e-3:
         return f"{seconds * 1e6:.1f} us"
     return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.1f} s"

@@ -1,4 +1,4 @@
-"""What running programs do: statistics of collectives, the last operations of each rank, reports of stalls.
+"""What running programs do: statistics of collectives, traces, the last operations of each rank, reports of stalls.
 
 Examples
 --------
@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from ringlet.module_names import list_public
 from ringlet.observe.operation_stats import OperationStats, stats
+from ringlet.observe.trace_hook import trace
 
-__all__ = ["OperationStats", "stats"]
+__all__ = ["OperationStats", "stats", "trace"]
 
 __dir__ = list_public(__name__)

@@ -9,12 +9,13 @@ import os
 import struct
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ringlet.errors import DataLossError
 
-__all__ = ["NAME", "Operation", "Process", "Totals", "copy_memory", "header", "read_process"]
+__all__ = ["NAME", "Operation", "Process", "RingReader", "Totals", "copy_memory", "header", "read_process"]
 
 NAME = "ringlet-recorder"  # of the memory, as in the links of /proc/PID/fd
 _VERSION = 1
@@ -46,6 +47,11 @@ class Operation:
     arrived: float | None
     ended: float | None
     outcome: str
+
+    @property
+    def kind(self) -> str:
+        """Name of the operation."""
+        return self.text.partition("(")[0]
 
 
 @dataclass(frozen=True)
@@ -108,7 +114,7 @@ def read_process(data: bytes, source: str, *, totals_only: bool = False) -> Proc
     head = _Header.of(data, source)
     if len(data) < head.size:
         raise _truncated(source, len(data), head.size)
-    tables = [table.split(",")[:-1] for table in head.names.split(";")[:-1]]
+    tables = head.tables
     threads, num_half_written = [], 0
     sums: dict[str, list[int]] = {}
     try:
@@ -137,6 +143,70 @@ def read_process(data: bytes, source: str, *, totals_only: bool = False) -> Proc
     )
 
 
+class NewOperations(NamedTuple):
+    """What a ring has received since it was last read."""
+
+    thread: int
+    ended: list[Operation]
+    current: Operation | None
+    """The operation in progress; it is returned again."""
+    num_lost: int
+    fill: float
+    """Part of the ring that was new."""
+
+
+class RingReader:
+    """Reads the operations of a recorder as they are recorded."""
+
+    def __init__(self, descriptor: int, source: str) -> None:
+        self._descriptor = descriptor
+        self._source = source
+        self._done: list[int] = []  # for each ring: number of the last record that was returned
+
+    def read_new(self) -> Iterator[NewOperations]:
+        """Return what each ring has received since the last call."""
+        head = _Header.of(os.pread(self._descriptor, _HEADER.size, 0), self._source)
+        tables = head.tables
+        self._done += [0] * (head.num_rings - len(self._done))
+        for ring, done in enumerate(self._done):
+            begin = _HEADER.size + ring * head.ring_bytes
+            last, thread = self._ring(begin)
+            if last == done:
+                continue
+            first = max(done, last - head.num_records) + 1
+            # The records from `first` to `last` lie at these places, of which the second range is empty in most cases.
+            low, high = (first - 1) % head.num_records, (last - 1) % head.num_records + 1
+            ranges = ((low, high),) if low < high else ((low, head.num_records), (0, high))
+            data = b"".join(
+                os.pread(
+                    self._descriptor,
+                    (end - start) * _RECORD.size,
+                    begin + head.ring_header_bytes + start * _RECORD.size,
+                )
+                for start, end in ranges
+            )
+            # A record is intact if the one that replaces it had not been begun after it was read.
+            oldest = self._ring(begin)[0] + 2 - head.num_records
+            found = [
+                _operation(record, tables)
+                for number, record in enumerate(_RECORD.iter_unpack(data), first)
+                if record[0] == number << 1 and number >= oldest
+            ]
+            current = found.pop() if found and found[-1].ended is None else None
+            self._done[ring] = last - (current is not None)
+            yield NewOperations(
+                thread=thread,
+                ended=[operation for operation in found if operation.ended is not None],
+                current=current,
+                num_lost=last - done - len(found) - (current is not None),
+                fill=(last - done) / head.num_records,
+            )
+
+    def _ring(self, begin: int) -> tuple[int, int]:
+        last, thread = _RING.unpack(os.pread(self._descriptor, _RING.size, begin))
+        return last, thread
+
+
 class _Header(NamedTuple):
     ring_bytes: int
     ring_header_bytes: int
@@ -154,6 +224,10 @@ class _Header(NamedTuple):
     @property
     def size(self) -> int:
         return _HEADER.size + self.num_rings * self.ring_bytes
+
+    @property
+    def tables(self) -> list[list[str]]:
+        return [table.split(",")[:-1] for table in self.names.split(";")[:-1]]
 
     @staticmethod
     def of(data: bytes, source: str) -> _Header:

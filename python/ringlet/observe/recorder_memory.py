@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from ringlet.observe import trace_hook
 from ringlet.observe.recorder import NAME, header
 
 __all__ = ["VARIABLE", "new_memory", "open_own", "start_ticks", "state"]
@@ -39,7 +40,9 @@ def open_own() -> None:
         except (OSError, ValueError):
             continue
         os.pwrite(descriptor, header(os.getpid(), start_ticks(os.getpid()) or 0, _core.recorder_names()), 0)
-        return
+        break
+    if trace_hook.current is not None:
+        trace_hook.current.begin_or_stop()
 
 
 def state() -> str:

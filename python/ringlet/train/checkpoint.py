@@ -12,6 +12,7 @@ import numpy as np
 
 from ringlet import context
 from ringlet.errors import CheckpointCorruptError, FailedPreconditionError
+from ringlet.observe.trace_hook import traced
 from ringlet.train.atomic_files import locked
 from ringlet.train.checkpoint_options import CheckpointOptions
 from ringlet.train.checkpoint_reader import open_file
@@ -153,6 +154,7 @@ class Checkpoint(Group):
 
     # Saving
 
+    @traced("write", "checkpoint")
     def write(self, file_prefix: Any, options: CheckpointOptions | None = None) -> str:
         """Save everything to one file, without a number and without recording it as the newest checkpoint.
 
@@ -190,6 +192,7 @@ class Checkpoint(Group):
             saving.write()
         return path
 
+    @traced("save", "checkpoint")
     def save(self, file_prefix: Any, options: CheckpointOptions | None = None) -> str:
         """Save everything to a new numbered file and record it as the newest checkpoint of its folder.
 
@@ -245,6 +248,7 @@ class Checkpoint(Group):
 
     # Restoring
 
+    @traced("restore", "checkpoint")
     def read(
         self, save_path: Any, options: CheckpointOptions | None = None, *, strict: bool = False
     ) -> CheckpointLoadStatus:

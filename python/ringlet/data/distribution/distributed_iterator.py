@@ -15,6 +15,7 @@ from ringlet.data.optional import Optional
 from ringlet.data.state.iterator_state import restored, saved
 from ringlet.data.state.user_state import check_external_state
 from ringlet.errors import OutOfRangeError
+from ringlet.observe import trace_hook
 
 __all__ = ["DistributedIterator"]
 
@@ -51,6 +52,8 @@ class DistributedIterator(Iterator[Nest]):
 
     def __next__(self) -> Nest:
         _require_no_replica()
+        if (trace := trace_hook.current) is not None:
+            return trace.timed("next", "input", next)(self._stream)
         return next(self._stream)
 
     def get_next(self) -> Nest:

@@ -28,6 +28,7 @@ import numpy as np
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.iteration_context import IterationContext
 from ringlet.data.graph.table import Rows, Table, row_count, row_numbers
+from ringlet.observe import trace_hook
 
 __all__ = [
     "ElementTransform",
@@ -128,6 +129,21 @@ class OneToOneStream(UnaryStream):
 
     def set_state(self, state: State) -> None:
         self._input.set_state(state)
+
+
+class TracedStream(OneToOneStream):
+    """A stream that traces the time in which it makes each element."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, source: Stream, name: str) -> None:
+        super().__init__(source)
+        self._name = name
+
+    def __next__(self) -> Nest:
+        if (trace := trace_hook.current) is not None:
+            return trace.timed(self._name, "stage", next)(self._input)
+        return next(self._input)
 
 
 class RowStream(ABC):
@@ -242,7 +258,8 @@ class Node(ABC):
     def open(self, context: IterationContext) -> Stream:
         """Open a stream of all the elements, from the first."""
         table = self.table
-        return self.open_elements(context) if table is None else RowElements(table, self.open_rows(context))
+        stream = self.open_elements(context) if table is None else RowElements(table, self.open_rows(context))
+        return stream if trace_hook.current is None else TracedStream(stream, type(self).__name__)
 
 
 def _is_plain(value: Any) -> bool:

@@ -15,6 +15,7 @@ from ringlet.strategy.calls.context_checks import require_cross_replica
 from ringlet.strategy.calls.gather_semantics import refuse_slices
 from ringlet.strategy.calls.reduce_semantics import parse_reduce_op, reduce_over_axis
 from ringlet.strategy.calls.value_context import ValueContext
+from ringlet.strategy.replica.replica_context import traced_on_replicas
 
 K = TypeVar("K")
 R = TypeVar("R")
@@ -206,6 +207,7 @@ class Strategy(DeprecatedCalls):
         """
         self._check_run(fn, args, kwargs)
         extended = self._checked()
+        fn = traced_on_replicas(fn)
         if options is None:
             return extended._call_for_each_replica(fn, args, kwargs or {})
         return extended._call_with_options(fn, args, kwargs or {}, options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from ringlet import context, nest
 from ringlet.collectives import Algorithm, ReduceOp
 from ringlet.collectives.argument_parsing import shortened
+from ringlet.observe import trace_hook
 from ringlet.strategy.calls.argument_checks import check_arguments
 from ringlet.strategy.calls.call_options import read_options
 from ringlet.strategy.calls.context_checks import refuse_stale, require_replica
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from ringlet.strategy.api.strategy import Strategy
     from ringlet.strategy.replica.step_execution import ReplicaRun
 
-__all__ = ["ReplicaContext", "merge_call_single"]
+__all__ = ["ReplicaContext", "merge_call_single", "traced_on_replicas"]
 
 Array = NDArray[Any]
 T = TypeVar("T")
@@ -377,3 +379,18 @@ def _same_structure(shape: nest.PyTreeSpec, out: Any) -> list[Any]:
         raise ValueError(
             f"out must have the structure of the value, which is {nest.describe(shape)}: {error}"
         ) from error
+
+
+def traced_on_replicas(fn: Callable[..., T]) -> Callable[..., T]:
+    """Return a step function that traces its calls on each replica; `fn` itself if no trace is open."""
+    trace = trace_hook.current
+    if trace is None:
+        return fn
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> T:
+        mode = context.current()
+        number = mode._id if isinstance(mode, ReplicaContext) else 0
+        return trace.timed(f"replica {number}", "replica", fn, number)(*args, **kwargs)
+
+    return call

@@ -1,0 +1,98 @@
+"""The trace of this process while one is open, and the functions that open one."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from ringlet.errors import FailedPreconditionError
+
+if TYPE_CHECKING:
+    from ringlet.observe.trace_file import Trace
+
+__all__ = ["trace", "traced"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# Tested at each place that can be traced; the modules that write traces are loaded when there is one.
+current: Trace | None = None
+
+
+@contextmanager
+def trace(folder: str | os.PathLike[str]) -> Iterator[str]:
+    """Write a timeline of this process while the context is open.
+
+    The file is in the JSON format of traces that https://ui.perfetto.dev and ``chrome://tracing`` show. It has the
+    calls of all ranks of this process, the replicas' functions, the stages of datasets that are iterated from now on,
+    and checkpoints. ``RINGLET_TRACE=DIR`` in the environment traces all processes of a job from their start.
+
+    Parameters
+    ----------
+    folder : str or path
+        Folder for the file, one for each process. It is created if it is missing.
+
+    Yields
+    ------
+    str
+        Path of the file.
+
+    Raises
+    ------
+    FailedPreconditionError
+        If this process is being traced already.
+    OSError
+        If the file cannot be created. If it cannot be written later, for example because the disk is full, the trace
+        ends with a warning, and the program continues.
+
+    Examples
+    --------
+    >>> import ringlet, tempfile
+    >>> strategy = ringlet.MirroredStrategy(2)
+    >>> with tempfile.TemporaryDirectory() as folder, ringlet.observe.trace(folder) as file:
+    ...     _ = strategy.run(lambda: ringlet.replica_context().all_reduce("SUM", 1.0))
+    >>> file.endswith(".trace.json")
+    True
+    """
+    from ringlet.observe.trace_file import Trace, close
+
+    global current
+    if current is not None:
+        raise FailedPreconditionError(
+            f"this process is being traced to {current.folder} already: open one trace at a time, without RINGLET_TRACE"
+        )
+    opened = Trace(os.fspath(folder))
+    opened.begin()
+    current = opened
+    try:
+        yield opened.path
+    finally:
+        close()
+
+
+def traced(name: str, category: str) -> Callable[[F], F]:
+    """Return a decorator of functions whose calls are traced."""
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            found = current
+            return (function if found is None else found.timed(name, category, function))(*args, **kwargs)
+
+        return cast(F, call)
+
+    return decorate
+
+
+def _open_if_asked() -> None:
+    folder = os.environ.get("RINGLET_TRACE")
+    if folder:
+        from ringlet.observe.trace_file import Trace
+
+        global current
+        current = Trace(folder)
+
+
+_open_if_asked()
