@@ -16,9 +16,10 @@ import signal
 import tempfile
 import time
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from hypothesis import HealthCheck, settings
@@ -35,7 +36,7 @@ __all__ = ["run"]
 Array = np.ndarray[Any, Any]
 
 WORKERS = 3
-PATIENCE_SECONDS = 60.0  # longer than this, an answer counts as a hang
+PATIENCE_SECONDS = 30.0  # longer than this, an answer counts as a hang
 STALL_SECONDS = 1.0  # the time-out of a group with a stopped rank
 KEPT = 4  # results that a process keeps
 OPS = {"SUM": np.add, "MIN": np.minimum, "MAX": np.maximum}
@@ -195,6 +196,9 @@ def _obey(commands: int, tell: Callable[[Any], None]) -> None:
     def look() -> list[Any]:
         return [digest(x) for x in kept]
 
+    def forget() -> None:
+        kept.clear()
+
     def save(path: str) -> None:
         Checkpoint(kept=list(kept)).write(path)
 
@@ -208,7 +212,7 @@ def _obey(commands: int, tell: Callable[[Any], None]) -> None:
             members.pop(min(members)).close()
         kept.clear()
 
-    orders = {f.__name__: f for f in (join, call, invalid, split, close, look, save, restore, reset)}
+    orders = {f.__name__: f for f in (join, call, invalid, split, close, look, forget, save, restore, reset)}
     for line in os.fdopen(commands):
         name, *arguments = json.loads(line)
         try:
@@ -217,8 +221,14 @@ def _obey(commands: int, tell: Callable[[Any], None]) -> None:
             tell([type(error).__name__, str(error), getattr(error, "rank", None), getattr(error, "pid", None)])
 
 
+class HangError(BaseException):
+    """A process does not answer: Hypothesis shrinks no program for which each try takes so long."""
+
+
 class Worker:
     """A process that obeys commands."""
+
+    sent: ClassVar[deque[Any]] = deque(maxlen=30)  # by all
 
     def __init__(self) -> None:
         reader, self._writer = os.pipe()
@@ -232,10 +242,12 @@ class Worker:
     def send(self, *command: Any) -> None:
         os.write(self._writer, json.dumps(command).encode() + b"\n")
         self.awaited += 1
+        self.sent.append([self.pid, *command])
 
     def answer(self) -> list[Any]:
         found = self._job.told(0, time.monotonic() + PATIENCE_SECONDS)
-        assert found != "nothing", f"pid {self.pid} hangs"
+        if found == "nothing":
+            raise HangError(f"pid {self.pid} does not answer. The last commands: {[*self.sent]}")
         assert found is not None, f"pid {self.pid} ended with {self._job.wait(1)}"
         self.awaited -= 1
         return list(found)
@@ -429,7 +441,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(order=ORDER, size=st.integers(2, WORKERS), is_wrong=st.booleans())
     def join(self, order: list[int], size: int, is_wrong: bool) -> None:
-        team = self.start(order[:size], PATIENCE_SECONDS, is_wrong)
+        team = self.start(order[:size], 10 * PATIENCE_SECONDS, is_wrong)
         answers = [worker.answer() for worker in team.workers]
         assert answers == [["returned", None]] * size, answers
         self.teams.append(team)
@@ -452,9 +464,10 @@ class Machine(RuleBasedStateMachine):
     @rule(number=NUMBER)
     def call_until_a_failure_has_spread(self, number: int) -> None:
         team = self.teams_to_fail()[number % len(self.teams_to_fail())]
-        end = time.monotonic() + PATIENCE_SECONDS
+        end = time.monotonic() + PATIENCE_SECONDS / 4
         while team.cause is None:
-            assert time.monotonic() < end, "a group that has failed does not fail its parts"
+            if time.monotonic() > end:
+                raise HangError(f"a group that has failed does not fail its parts: {[*Worker.sent]}")
             self.finish(team, BARRIER, self.make(team, BARRIER))
 
     @precondition(has_teams)
@@ -574,13 +587,17 @@ class Machine(RuleBasedStateMachine):
         if kind == "returned":
             self.saved[path] = found
 
-    @rule()
-    def look(self) -> None:
+    @rule(odd=ODD)
+    def look_and_forget(self, odd: int) -> None:
         for worker in self.pool.workers:
             worker.send("look")
         for worker in self.pool.workers:
             answer = worker.answer()
             assert answer == ["returned", worker.kept], (answer, worker.kept)
+        forgetful = self.pool.workers[odd]
+        forgetful.send("forget")  # its memory is used again, where no other process keeps a result in it
+        assert forgetful.answer() == ["returned", None]
+        forgetful.kept = []
 
     def teardown(self) -> None:
         shutil.rmtree(self.folder)

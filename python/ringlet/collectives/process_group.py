@@ -160,6 +160,7 @@ class _ProcessShare:
 def _join(connected: ConnectedGroup, num_ranks: int, deadline: Deadline) -> _ProcessShare:
     inbox = None
     try:
+        stall_seconds = report_stalls()
         if num_ranks == len(connected.peers):  # before the group forms, so that a rank that has joined can send to all
             (rank,) = connected.peers[connected.index].ranks
             identities = [peer.identity for peer in connected.peers]
@@ -171,7 +172,7 @@ def _join(connected: ConnectedGroup, num_ranks: int, deadline: Deadline) -> _Pro
         epoch = int.from_bytes(connected.token[:7], "little")
         left = max(deadline.left(math.inf), _LAST_MOMENT_SECONDS)
         return _ProcessShare(
-            _core.Group(num_ranks, deadline.seconds, epoch, world, seconds_left=left, stall_seconds=report_stalls()),
+            _core.Group(num_ranks, deadline.seconds, epoch, world, seconds_left=left, stall_seconds=stall_seconds),
             connected,
             inbox,
         )
