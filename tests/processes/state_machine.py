@@ -547,9 +547,11 @@ class Machine(RuleBasedStateMachine):
         self.finish(team, call, callers)
 
     @precondition(lambda self: not self.has_stalled)
-    @rule(order=ORDER, call=Call.draw(), is_in_call=st.booleans())
-    def stop_for_long(self, order: list[int], call: Call, is_in_call: bool) -> None:
-        self.has_stalled = True  # it takes the time-out
+    @rule(order=ORDER, call=Call.draw(), is_in_call=st.booleans(), is_skipped=st.sampled_from([False, *[True] * 9]))
+    def stop_for_long(self, order: list[int], call: Call, is_in_call: bool, is_skipped: bool) -> None:
+        if is_skipped:  # mostly, as it takes the time-out
+            return
+        self.has_stalled = True
         team = self.start(order, STALL_SECONDS)
         if [worker.answer()[0] for worker in team.workers] != ["returned"] * WORKERS:
             return  # the machine is too busy for the time-out
