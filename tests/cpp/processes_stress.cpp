@@ -348,6 +348,32 @@ void a_loss_is_told_whoever_else_is_late() {
   }
 }
 
+// Rank 2 fails when all others have made their part of the rendezvous, and its World lives on: the others are told at
+// once, with its reason.
+void a_rank_that_leaves_is_lost_although_its_world_lives() {
+  Processes processes({.ranks = {1, 1, 1}});
+  processes.start([&](int process) {
+    const std::shared_ptr<collectives::World> world = processes.world(process);
+    if (process == 2) {
+      world->rendezvous(collectives::JoinLimit::after(kTimeout, kTimeout));
+      world->leave("was interrupted");
+      while (processes.board().calls.load() < 2) usleep(100);
+      return;
+    }
+    try {
+      Group group(3, {.timeout = kTimeout}, world);
+      group.member(process).barrier();
+      check(false, "no call takes place without a rank");
+    } catch (const core::WorkerLostError& error) {
+      check(error.rank == 2 && error.reason == "was interrupted", std::string("told: ") + error.what());
+    }
+    processes.board().calls.fetch_add(1);
+  });
+  for (int process = 0; process < 3; ++process) {
+    check(processes.wait_for(process, 20) == 0, "the others do not wait until their time-outs");
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -363,6 +389,7 @@ int main(int argc, char** argv) {
   }
   for (int time = 0; time < 5; ++time) a_late_part_knows_the_first_cause();
   a_loss_is_told_whoever_else_is_late();
+  a_rank_that_leaves_is_lost_although_its_world_lives();
   for (int time = 0; time < 5; ++time) a_late_group_knows_who_ended_first();
   for (std::uint64_t kill = 0; kill < calls / 10; ++kill) {
     const auto& ranks = homes[kill % 5];

@@ -200,14 +200,19 @@ void results_of_calls_that_do_no_work_come_back() {
   });
 }
 
-// Process 1 dies at some moment of the calls.
-void everything_comes_back_after_a_loss(useconds_t microseconds) {
+// Process 1 dies at some moment of the calls, or of splits that give ranks 0 and 2 a group of their own.
+void everything_comes_back_after_a_loss(useconds_t microseconds, bool splits) {
   Processes processes({.ranks = {1, 1, 1}});
   processes.start([&](int process) {
     Life life(processes, process);
     Results kept;
     try {
       for (std::size_t turn = 0;; ++turn) {
+        if (splits) {
+          (void)life.member.split(process % 2, 0);
+          processes.board().calls.fetch_add(1);
+          continue;
+        }
         Vector input(turn % 3 == 0 ? 60'000 : kCount, 1);
         Vector output(input.values.size());
         kept = all_reduce(life.member, input.part(turn % 2 == 0 ? &output : nullptr));
@@ -266,6 +271,8 @@ int main() {
   a_slow_rank_takes_its_result_from_a_group_that_has_ended();
   who_has_done_with_a_call_holds_nothing_of_it();
   results_of_calls_that_do_no_work_come_back();
-  for (useconds_t kill = 0; kill < 20; ++kill) everything_comes_back_after_a_loss(kill * 97 % 1000);
+  for (useconds_t kill = 0; kill < 20; ++kill) {
+    for (const bool splits : {false, true}) everything_comes_back_after_a_loss(kill * 97 % 1000, splits);
+  }
   what_a_process_held_comes_back_with_its_end_after_that_of_the_group();
 }

@@ -1,6 +1,8 @@
 // Stops one or two ranks at the stores of the protocols and between chunks of work. The others raise, free all that
 // they had, take the memory again and fill it; the stopped ranks are continued, end, have changed no byte, and have
 // returned no wrong value. In builds with RINGLET_FAULT.
+#include <sys/socket.h>
+
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
@@ -8,6 +10,7 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "caller.hpp"
@@ -31,10 +34,12 @@ using stress::Processes;
 using stress::Random;
 
 constexpr int kPattern = 0x5A;
-// The survivors' patience: calls between running ranks take far less.
+// The survivors' patience: calls between running ranks take far less, and closed connections are noticed earlier.
 constexpr std::chrono::milliseconds kTimeout{400};
+constexpr std::chrono::milliseconds kTimeoutWithCuts{sync::kHangUpGraceMs + 700};
 
-// Large all-reduces and copies to outputs, in shared and in private arrays. Returns what was allocated for them.
+// Large all-reduces and copies to outputs, in shared and in private arrays, and small all-reduces. Returns what was
+// allocated for them.
 void make_calls(collectives::Member member, std::uint64_t seed, std::vector<std::size_t>& sizes) {
   Random random(seed);
   Planner planner(random, member.group().num_ranks());
@@ -50,9 +55,14 @@ void make_calls(collectives::Member member, std::uint64_t seed, std::vector<std:
     if (kind == collectives::Kind::kAllReduce) plan.algorithm = collectives::Algorithm::kDirect;
     caller.make(plan);
   }
-  Plan plan = planner.draw(collectives::Kind::kAllReduce, true);
-  plan.algorithm = collectives::Algorithm::kRing;
-  caller.make(plan);
+  for (const auto algorithm :
+       {collectives::Algorithm::kRing, collectives::Algorithm::kSmall, collectives::Algorithm::kAuto}) {
+    Plan plan = planner.draw(collectives::Kind::kAllReduce, true);
+    plan.algorithm = algorithm;
+    if (algorithm != collectives::Algorithm::kRing) plan.counts = {100};
+    if (algorithm == collectives::Algorithm::kAuto) plan.output = stress::Output::kApart;  // an exchange of shares
+    caller.make(plan);
+  }
 }
 
 // As the calls took it.
@@ -74,27 +84,33 @@ bool is_untouched(const Memory& memory, std::size_t bytes) {
   return true;
 }
 
-// What is raised because a rank is stopped.
+// The exit status of a victim that has made all calls.
+constexpr int kMadeAll = 3;
+
+// False if f() raises what ranks raise because one is stopped.
 template <class F>
-void until_failure(F&& f) {
+bool succeeds(F&& f) {
   try {
     f();
+    return true;
   } catch (const core::DeadlineError&) {
   } catch (const core::AbortedError&) {
   } catch (const core::WorkerLostError&) {
   } catch (const core::MismatchError&) {
   }
+  return false;
 }
 
 struct Case {
   Layout layout;
-  bool in_part = false;      // ranks 0 and 1 call in a part of the group
+  bool in_part = false;      // ranks 0 and 1 call in a part of the group, then all in the group
   bool keeps_group = false;  // the survivors use the memory again while their group is still there
   bool stops_two = false;    // the last rank is stopped, too, while it waits for the victim
+  bool cuts = false;         // the survivors lose their connections to the victim once it is stopped
 };
 
-// False once the victim passes all of them.
-bool run(const Case& which, int victim, std::uint64_t fault) {
+// False once the victim makes all calls without a stop.
+bool run(const Case& which, int victim, std::uint64_t fault, std::atomic<std::uint64_t>& stops) {
   Processes processes(which.layout);
   const int last = which.layout.num_processes() - 1;
   const auto is_to_stop = [&](int process) { return process == victim || (which.stops_two && process == last); };
@@ -105,15 +121,24 @@ bool run(const Case& which, int victim, std::uint64_t fault) {
       setenv("RINGLET_FAULT", std::to_string(fault).c_str(), 1);
       setenv("RINGLET_FAULT_STOPS", "1", 1);
     }
+    if (which.cuts && process != victim) {
+      std::thread([&processes, victim, fd = processes.socket(process, victim)] {
+        while (!sync::is_stopped(processes.board().pids[victim].load())) usleep(500);
+        shutdown(fd, SHUT_RDWR);
+      }).detach();
+    }
     std::optional<Group> group;
     std::vector<std::size_t> sizes;
-    until_failure([&] {
-      group.emplace(which.layout.num_ranks(), collectives::Options{.timeout = kTimeout}, processes.world(process));
+    const bool made_all = succeeds([&] {
+      const auto timeout = which.cuts ? kTimeoutWithCuts : kTimeout;
+      group.emplace(which.layout.num_ranks(), collectives::Options{.timeout = timeout}, processes.world(process));
       collectives::Member member = group->member(process);
       if (!which.in_part) return make_calls(member, fault, sizes);
       const collectives::SubgroupMember part = member.split(process < 2 ? 0 : 1);
       make_calls(part.group->member(part.rank), fault, sizes);
+      make_calls(member, fault, sizes);
     });
+    if (process == victim && made_all) std::_Exit(kMadeAll);
     if (is_to_stop(process)) return;
     if (!which.keeps_group) group.reset();
     const std::vector<Memory> again = take_all_again(sizes);
@@ -133,7 +158,8 @@ bool run(const Case& which, int victim, std::uint64_t fault) {
   }
   const bool is_stopped = sync::is_stopped(processes.pid(victim));
   processes.go_on(victim);
-  check(processes.wait_for(victim, 60) == 0, "the stopped rank ends");
+  const int status = processes.wait_for(victim, 60);
+  check(status == 0 || status == kMadeAll, "the stopped rank ends");
   if (which.stops_two) {
     processes.go_on(last);
     check(processes.wait_for(last, 60) == 0, "the other stopped rank returns no wrong value");
@@ -142,28 +168,59 @@ bool run(const Case& which, int victim, std::uint64_t fault) {
   for (int process = 0; process < which.layout.num_processes(); ++process) {
     if (!is_to_stop(process)) check(processes.wait_for(process, 60) == 0, "the others find their memory as it was");
   }
-  return is_stopped;
+  stops += is_stopped ? 1 : 0;
+  return is_stopped || status != kMadeAll;
+}
+
+// Stops one victim at every place of its own, `step` stores apart.
+void run_all(const Case& which, int victim, std::uint64_t first, std::uint64_t step,
+             std::atomic<std::uint64_t>& stops) {
+  const std::uint64_t stride = which.stops_two || which.cuts ? (step + 8) / 9 : step;
+  for (std::uint64_t fault = 1 + first % stride; run(which, victim, fault, stops);) fault += stride;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  constexpr int kAtOnce = 4;  // they sleep most of the time
   const std::uint64_t calls = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 100'000;
   const std::uint64_t step = calls >= 500'000 ? 1 : calls >= 10'000 ? 37 : 61;
   const Case kCases[] = {
       {.layout = {.ranks = {1, 1}}},
       {.layout = {.ranks = {1, 1}, .may_use_cma = false}, .keeps_group = true},
+      {.layout = {.ranks = {1, 1}}, .cuts = true},
       {.layout = {.ranks = {1, 1, 1}}, .keeps_group = true},
+      {.layout = {.ranks = {1, 1, 1}, .may_use_cma = false}},
       {.layout = {.ranks = {1, 1, 1}}, .in_part = true},
+      {.layout = {.ranks = {1, 1, 1}, .may_use_cma = false}, .in_part = true, .keeps_group = true},
       {.layout = {.ranks = {1, 1, 1}}, .stops_two = true},
   };
-  std::uint64_t stops = 0;
+  void* const shared =
+      mmap(nullptr, sizeof(std::atomic<std::uint64_t>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  check(shared != MAP_FAILED, "memory can be mapped");
+  auto& stops = *new (shared) std::atomic<std::uint64_t>{0};
+  int running = 0;
+  const auto wait_for_one = [&] {
+    int status = 0;
+    check(wait(&status) > 0 && status == 0, "every place is passed well");
+    --running;
+  };
+  std::uint64_t number = 0;
   for (const Case& which : kCases) {
-    for (const int victim : {0, 1}) {
-      const std::uint64_t stride = which.stops_two ? (step + 8) / 9 : step;
-      for (std::uint64_t fault = 1 + stops % step; run(which, victim, fault); fault += stride) ++stops;
+    for (int victim = 0; victim < which.layout.num_processes() - (which.stops_two ? 1 : 0); ++victim) {
+      if (running == kAtOnce) wait_for_one();
+      number += 11;
+      const int pid = fork();
+      check(pid >= 0, "a process can be made");
+      if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        run_all(which, victim, number, step, stops);
+        std::_Exit(0);
+      }
+      ++running;
     }
   }
+  while (running > 0) wait_for_one();
   check(stops > 20, "ranks were stopped");
   std::cout << "stopped at " << stops << " places" << std::endl;
 }

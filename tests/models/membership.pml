@@ -2,7 +2,7 @@
  *
  * Stands for World::rendezvous, wait_for_all, send_control, receive_control, add and on_end (rendezvous.cpp, world.cpp),
  * Group::join_world and lose (group.cpp), depart (subgroups.cpp) and Round::misses_departed (round.cpp). A process that
- * raises closes its sockets.
+ * raises closes its sockets (World::leave), even if its World lives on.
  *
  * One process may be killed, or lose its patience, anywhere; the others then end without a time-out of their own.
  * Each NO_ macro removes one guard; the verification must then fail.
@@ -105,7 +105,9 @@ proctype member(byte p) {
 #endif
   goto out;
 raise:
+#ifndef NO_CLOSE_IN_LEAVE
   closed[p] = true;
+#endif
 out:
   skip
   } unless { killed == p }

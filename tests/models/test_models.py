@@ -49,7 +49,7 @@ ORDERS_NOT_NEEDED = {
     "sleepers_.fetch_sub(1);": "a count that is too high costs a system call",
     "std::uint64_t seen = word_.load();": "the exchange of Gate::decide alone decides; flags and slots order the rest",
     "if (word_.compare_exchange_weak(seen, decision)) return bit == kGoesBit;": "the same",
-    "word_.fetch_add(holds);": "only the owner adds, and only the owner looks for zero",
+    "word_.fetch_add(holds);": "only the owner looks for zero: it has added, or each adder has left the call",
 }
 # Ordered accesses without a case.
 NOT_RUN = {

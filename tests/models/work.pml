@@ -11,7 +11,8 @@
 #define N 3
 #endif
 
-bool is_across;  /* process_shares that reads private memory of others; else process_chunks with shared outputs */
+bool is_across;  /* process_shares that reads private memory of others; else process_chunks */
+bool is_private; /* process_chunks with private outputs, which only their owners write; else with shared ones */
 bool has_timers; /* time-outs may pass */
 
 byte arrived;
@@ -25,6 +26,7 @@ bool read_seq[3], left_seq[3], over[3];
 bool reused_in[3], reused_out[3]; /* the owner has overwritten its inputs, its outputs */
 byte halted = N; /* the rank that is killed or stopped for ever */
 bool is_killed, is_gone;
+bool is_cut;     /* the connections of rank 0, which lives, have closed */
 
 #define IS_DONE (done[0] + done[1] + done[2] == N)
 #define IS_READ(q) (q >= N || read_seq[q])
@@ -37,12 +39,17 @@ bool is_killed, is_gone;
 #define HAS_ENDED(q) false
 #endif
 #define OUT(q) (q >= N || q == r)
-#define OTHERS_HAVE_LEFT ((OUT(0) || left_seq[0] || GONE(0)) && (OUT(1) || left_seq[1] || GONE(1)) && \
-                          (OUT(2) || left_seq[2] || GONE(2)))
+#ifndef NO_END_IN_LEFT
+#define HAS_LEFT(q) (OUT(q) || left_seq[q] || over[q] || GONE(q))
+#else
+#define HAS_LEFT(q) (OUT(q) || left_seq[q] || over[q] || GONE(q) || (q == 0 && is_cut))
+#endif
+#define OTHERS_HAVE_LEFT (HAS_LEFT(0) && HAS_LEFT(1) && HAS_LEFT(2))
 #define HAS_DONE_WITH(q) (OUT(q) || left_seq[q] || over[q] || HAS_ENDED(q))
 #define IS_OVER (HAS_DONE_WITH(0) && HAS_DONE_WITH(1) && HAS_DONE_WITH(2))
 #define IS_LEFT_BEHIND (failed && ((!OUT(0) && over[0]) || (!OUT(1) && over[1]) || (!OUT(2) && over[2])))
 #define IS_CUT_OFF (is_across && is_killed && halted < N) /* is_connected() of the killed process is false */
+#define IS_DISCONNECTED (IS_CUT_OFF || (is_across && is_cut))
 #define IS_REUSED(what) ((!OUT(0) && what[0]) || (!OUT(1) && what[1]) || (!OUT(2) && what[2]))
 #define NOTIFY d_step { parked[0] = false; parked[1] = false; parked[2] = false }
 
@@ -52,7 +59,7 @@ inline check_sources() {
   if :: IS_LEFT_BEHIND -> goto unreachable :: else fi;
 #endif
 #ifndef NO_CHECK_OF_CONNECTION
-  if :: IS_CUT_OFF -> goto unreachable :: else fi
+  if :: IS_DISCONNECTED -> goto unreachable :: else fi
 #endif
 }
 
@@ -119,7 +126,7 @@ proctype rank(byte r) {
         finished++; done[r] = finished;
 #endif
         d_step { reads_wrong = reads_wrong || IS_REUSED(reused_in) };
-        d_step { assert(!IS_REUSED(reused_out)); is_partial[q] = false };
+        d_step { assert(is_private || !IS_REUSED(reused_out)); is_partial[q] = false };
 #ifndef NO_DONE_AFTER_WORK
         finished++
 #endif
@@ -129,7 +136,11 @@ proctype rank(byte r) {
     :: else -> break
     od;
     if
-    :: finished > 0 -> check_sources()
+    :: is_private -> d_step { reads_wrong = reads_wrong || IS_REUSED(reused_in) }
+    :: else
+    fi;
+    if
+    :: finished > 0 || is_private -> check_sources()
     :: else
     fi;
     d_step { is_wrong = is_wrong || reads_wrong; reads_wrong = false; i = 0; q = 0 }
@@ -146,9 +157,13 @@ proctype rank(byte r) {
 #endif
   fi;
   if
-  :: is_across -> /* take(), then wait_for_readers() */
-    d_step { reads_wrong = IS_REUSED(reused_out) || IS_CUT_OFF };
-    check_sources();
+  :: is_across || is_private -> /* take(), then wait_for_readers() */
+    if
+    :: is_across ->
+      d_step { reads_wrong = IS_REUSED(reused_out) || IS_CUT_OFF };
+      check_sources()
+    :: else
+    fi;
     read_seq[r] = true; NOTIFY;
 #ifndef NO_WAIT_FOR_READERS
     wait_to_the_end(1);
@@ -191,7 +206,8 @@ out:
   } unless { halted == r }
 }
 
-/* Rank 0 is killed at any moment, which all monitors report, or stopped for ever; or none is. No rank is special. */
+/* Rank 0 is killed at any moment, which all monitors report, or stopped for ever, or loses its connections; or none
+ * of it. No rank is special. */
 proctype fate() {
   arrived == N;
   if
@@ -200,13 +216,21 @@ proctype fate() {
     atomic { is_gone = true; failed = true };
     NOTIFY
   :: atomic { has_timers -> halted = 0 }
+  :: atomic { is_cut = true; failed = true };
+    NOTIFY
   fi
 }
 
 init {
   byte r;
   atomic {
-    if :: is_across = true :: skip fi;
+    if
+    :: is_across = true
+#if N < 3 /* more than fits into memory */
+    :: is_private = true
+#endif
+    :: skip
+    fi;
     if :: has_timers = true :: skip fi;
     do
     :: r < N -> done[r] = 1; next[r] = 1; run rank(r); r++

@@ -128,6 +128,33 @@ def test_who_finished_a_call_has_its_answer_although_a_peer_ended_right_after_it
             process.wait()
 
 
+FAIL_AND_KEEP = """
+from ringlet.collectives import init_process_group
+try:
+    init_process_group(1, 3, name=sys.argv[2], timeout_seconds=50)
+except Exception as error:
+    kept = error  # and with it all that its traceback refers to
+tell(type(kept).__name__)
+hear()
+"""
+JOIN = """
+from ringlet.collectives import init_process_group
+try:
+    init_process_group(int(sys.argv[1]), 3, name=sys.argv[2], timeout_seconds=50)
+except Exception as error:
+    tell([type(error).__name__, str(error)])
+"""
+
+
+def test_a_process_that_keeps_the_error_of_its_joining_does_not_keep_the_others_waiting(processes, name):
+    others = [processes.start(JOIN, rank, name) for rank in (0, 2)]
+    failing = processes.start(FAIL_AND_KEEP, 1, name, environ={"RINGLET_STALL_SECONDS": "never"})
+    assert failing.told() == "ValueError"
+    for process in others:
+        kind, text = process.told(20)
+        assert (kind, f"rank 1 (pid {failing.pid} on " in text) == ("WorkerLostError", True), text
+
+
 WITH = """
 from ringlet.collectives import init_process_group
 rank, num_ranks, name = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]

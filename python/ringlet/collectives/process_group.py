@@ -164,6 +164,7 @@ class _ProcessShare:
 def _join(connected: ConnectedGroup, num_ranks: int, deadline: Deadline) -> _ProcessShare:
     inboxes: dict[int, ProcessInbox] = {}
     try:
+        stall_seconds = report_stalls()
         # Before the group forms, so that a rank that has joined can send to all.
         inboxes = process_inboxes(connected, deadline.seconds)
         processes = [
@@ -173,7 +174,7 @@ def _join(connected: ConnectedGroup, num_ranks: int, deadline: Deadline) -> _Pro
         epoch = int.from_bytes(connected.token[:7], "little")
         left = max(deadline.left(math.inf), _LAST_MOMENT_SECONDS)
         return _ProcessShare(
-            _core.Group(num_ranks, deadline.seconds, epoch, world, seconds_left=left, stall_seconds=report_stalls()),
+            _core.Group(num_ranks, deadline.seconds, epoch, world, seconds_left=left, stall_seconds=stall_seconds),
             connected,
             inboxes,
         )

@@ -309,6 +309,7 @@ class Round {
       if (sync::Clock::now() >= end || only_stopped_ones_stay()) return;
     }
   }
+  bool has_left(int rank) const noexcept;  // or its process has ended: it no longer accesses buffers of this call
   bool others_have_left() const noexcept;
   bool only_stopped_ones_stay() const;
   [[noreturn]] void raise_after_leaving();
@@ -375,7 +376,6 @@ void Round::process_chunks(std::size_t num_chunks, Work&& work) {
 template <class Combine, class Take>
 void Round::process_shares(bool reads_private, Combine&& combine, Take&& take) {
   try {
-    if (is_left_behind()) throw Unreachable();
     combine();
     check_sources();
   } catch (const Unreachable&) {

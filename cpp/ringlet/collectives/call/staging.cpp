@@ -355,10 +355,16 @@ void Round::leave_work() {
   own_board().left_seq.publish(sequence_);
 }
 
+// A process may live and work on after its connection has closed: only its end counts.
+bool Round::has_left(int rank) const noexcept {
+  const RankBoard& board = group_.control_->board(rank);
+  return board.left_seq.has_reached(sequence_) || board.over.has_reached(sequence_) ||
+         group_.world_->reclaim_policy()->has_ended(process_of(rank));
+}
+
 bool Round::others_have_left() const noexcept {
   for (int rank = 0; rank < num_ranks(); ++rank) {
-    if (rank == rank_ || group_.world_->is_gone(process_of(rank))) continue;
-    if (!group_.control_->board(rank).left_seq.has_reached(sequence_)) return false;
+    if (rank != rank_ && !has_left(rank)) return false;
   }
   return true;
 }
@@ -374,10 +380,8 @@ bool Round::is_left_behind() const noexcept {
 
 bool Round::only_stopped_ones_stay() const {
   for (int rank = 0; rank < num_ranks(); ++rank) {
-    const int process = process_of(rank);
-    if (rank == rank_ || group_.world_->is_gone(process)) continue;
-    if (group_.control_->board(rank).left_seq.has_reached(sequence_)) continue;
-    if (group_.is_here(rank) || !sync::is_stopped(group_.world_->pid_of(process))) return false;
+    if (rank == rank_ || has_left(rank)) continue;
+    if (group_.is_here(rank) || !sync::is_stopped(group_.world_->pid_of(process_of(rank)))) return false;
   }
   return true;
 }

@@ -80,7 +80,7 @@ std::shared_ptr<Group> Member::split_here(const std::vector<int>& subgroup, bool
 
 std::shared_ptr<Group> Member::split_between(const std::vector<int>& subgroup, bool is_first, sync::Poll* poll) {
   BufferName place;
-  memory::Block made;  // until the others have joined: the next call of this rank
+  memory::Block made;
   if (is_first) {
     made = or_fail_split(*group_, rank_, poll,
                          [&](sync::Poll* kept) { return group_->make_subgroup_control(subgroup, place, kept); });
@@ -88,6 +88,7 @@ std::shared_ptr<Group> Member::split_between(const std::vector<int>& subgroup, b
   group_->mark_split();
   Round round(*group_, rank_, poll);
   round.begin(Kind::kSplit).continues = true;
+  round.set_of(rank_).kept.assign(1, std::move(made));  // until no rank is in this call any more
   announce_subgroup(round, place);
   round.finish();
   if (subgroup.empty()) return nullptr;

@@ -42,18 +42,12 @@ std::shared_ptr<Group> Group::make_subgroup(const std::vector<int>& ranks) {
   raise_failure();  // fail() did not see this subgroup
 }
 
-// Makes the control block with a hold for each process that joins.
 memory::Block Group::make_subgroup_control(const std::vector<int>& ranks, BufferName& place, sync::Poll* poll) {
   const int num_processes = world_->num_processes();
   const auto num_ranks = static_cast<int>(ranks.size());
   memory::Block block = world_->allocate(ControlBlock::bytes_for(num_ranks, num_processes));
   ControlBlock::make(block->data(), num_ranks, num_processes);
   place = world_->buffer_name_of(block->data(), poll);
-  std::vector<bool> joins(static_cast<std::size_t>(num_processes));
-  for (const int rank : ranks) joins[static_cast<std::size_t>(process_of(rank))] = true;
-  for (std::size_t process = 0; process < joins.size(); ++process) {
-    if (joins[process]) header_of(block->data()).holds[process].add(1);
-  }
   return block;
 }
 
@@ -72,7 +66,10 @@ std::shared_ptr<Group> Group::find_subgroup(BufferName place) {
 std::shared_ptr<Group> Group::join_subgroup(const std::vector<int>& ranks, BufferName place, sync::Poll* poll) {
   const std::scoped_lock lock_join(join_mutex_);
   if (std::shared_ptr<Group> known = find_subgroup(place)) return known;
-  auto subgroup = std::make_shared<Group>(SubgroupOf{*this, ranks, world_->take_hold(place, poll)});
+  memory::Block control = world_->take_hold(place, poll);
+  // The maker keeps the block until every process has come here or has left the split: see split_between.
+  header_of(control->data()).holds[static_cast<std::size_t>(world_->index())].add(1);
+  auto subgroup = std::make_shared<Group>(SubgroupOf{*this, ranks, std::move(control)});
   const auto here = std::count_if(ranks.begin(), ranks.end(), [&](int rank) { return is_here(rank); });
   const std::scoped_lock lock(failure_mutex_);
   std::erase_if(subgroups_, [](const Subgroup& known) { return known.group.expired(); });

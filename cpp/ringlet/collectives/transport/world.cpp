@@ -310,7 +310,9 @@ void World::leave(std::string_view reason) noexcept {
   const std::span<char> text(reinterpret_cast<char*>(message.bytes.data()), message.bytes.size());
   message.number = static_cast<std::uint32_t>(shorten(reason, text));
   for (int process = 0; process < num_processes(); ++process) {
-    if (is_other(process)) notify(process, message);
+    if (!is_other(process)) continue;
+    notify(process, message);
+    peer(process).message_socket.hang_up();  // a caller that keeps the World must not keep the others waiting
   }
 }
 

@@ -76,7 +76,7 @@ class World : public std::enable_shared_from_this<World> {
   // Exchanges hello messages with all other processes and starts to monitor them. Must be called once. Throws
   // core::DeadlineError, or core::WorkerLostError if a process ends. `poll` may end a wait, here and below.
   void rendezvous(const JoinLimit& limit, sync::Poll* poll = nullptr);
-  // Sends all other processes, which still wait for this one, a leave message with the reason: "was interrupted".
+  // Sends all other processes a leave message with the reason, "was interrupted", and closes the connections.
   void leave(std::string_view reason) noexcept;
   // The number of cores that the processes together may keep busy.
   int cores() const noexcept { return cores_; }
