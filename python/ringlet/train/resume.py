@@ -36,6 +36,11 @@ def resume(
     termination_config : TerminationConfig, optional
         The exit status, a grace period, and other notices than SIGTERM.
 
+    Yields
+    ------
+    int
+        The number of the next step, from 0 in the first run of the program.
+
     Raises
     ------
     ValueError
