@@ -252,6 +252,12 @@ def test_a_cluster_without_its_strategy_is_refused(tmp_path, spec, error, words)
         PreemptionCheckpointHandler(resolver, Checkpoint(), tmp_path)
 
 
+def test_the_hosts_of_a_tpu_slice_are_no_workers(tmp_path):
+    resolver = ringlet.cluster_resolver.TPUClusterResolver("v2-32")
+    assert len(resolver.cluster_spec().as_dict()["worker"]) > 1
+    assert PreemptionCheckpointHandler(resolver, Checkpoint(), tmp_path).run(lambda: 5) == 5
+
+
 # --- several workers --------------------------------------------------------------------------------------------------
 
 TRAIN = """
