@@ -110,3 +110,13 @@ def test_ctrl_c_is_called_so():
     assert summary(endings, signal.SIGINT, 2) == ["Ctrl-C: all 2 workers have ended"]
     assert summary(endings, signal.SIGHUP, 2) == ["SIGHUP: all 2 workers have ended"]
     assert summary(endings, signal.SIGPIPE, 2) == []
+
+
+def test_workers_that_outlasted_the_grace_period_are_named():
+    endings = [Ending(0, -9, 2.0, asked_at=0.5), Ending(1, 0, 1.0, asked_at=0.5), Ending(2, -9, 2.0, asked_at=0.5)]
+    killed = "; workers 0 and 2 had not ended within --grace-seconds and were killed"
+    assert summary(endings, signal.SIGTERM, 3) == [f"SIGTERM: all 3 workers have ended{killed}"]
+    assert summary(endings, signal.SIGINT, 3) == ["Ctrl-C: all 3 workers have ended"]
+    assert summary(endings[:1], signal.SIGTERM, 1) == [
+        "SIGTERM: worker has ended; worker 0 had not ended within --grace-seconds and was killed"
+    ]

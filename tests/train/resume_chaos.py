@@ -1,7 +1,7 @@
-"""Training that is told to end, or killed, at random moments, and started again (`tests.chaos`).
+"""Training that is asked to end, or killed, at random moments, and started again (`tests.chaos`).
 
 Threads, processes, and processes with threads, over a shuffled dataset that is read ahead. Each round ends with the
-same bits as a training that was never disturbed; a job that was told to end has saved its last step.
+same bits as a training that was never disturbed; a job that was asked to end has saved its last step.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import ringlet
 import ringlet.strategy.multi_worker.multi_worker_strategy  # loaded once for all jobs
 from ringlet.data import Dataset
 from ringlet.errors import WorkerLostError
+from ringlet.experimental import PreemptionCheckpointHandler
 from ringlet.train import Checkpoint, CheckpointManager, latest_checkpoint, resume
 from tests.processes.forked import Job
 from tests.strategy.workers import environment
@@ -46,11 +47,13 @@ class Plan:
     num_steps: int
     save_every: int
     is_in_background: bool
+    uses_handler: bool  # TensorFlow's, which takes the batch before the run
 
     @classmethod
     def draw(cls, seed: int, event: str) -> Plan:
         chance = random.Random(f"{seed} {event} plan")
-        return cls(seed, *PLACES[event], chance.randint(30, 60), chance.randint(2, 9), chance.random() < 0.5)
+        flags = chance.random() < 0.5, chance.random() < 0.5
+        return cls(seed, *PLACES[event], chance.randint(30, 60), chance.randint(2, 9), *flags)
 
 
 def body_of(plan: Plan, folder: Path, attempt: int) -> Callable[[int, Callable[[Any], None]], None]:
@@ -86,9 +89,17 @@ def train(plan: Plan, strategy: Any, folder: Path, tell: Callable[[Any], None]) 
         mean = ringlet.get_replica_context().all_reduce("MEAN", np.mean(batch))
         weights.assign(weights * 0.9 + np.array([mean, 1.0, np.sqrt(mean)]))
 
-    for number in resume(manager, plan.num_steps, save_every=plan.save_every):
-        strategy.run(step, args=(next(data),))
-        tell(number)
+    if plan.uses_handler:
+        handler = PreemptionCheckpointHandler(getattr(strategy, "cluster_resolver", None), manager)
+        for number in range(handler.total_run_calls, plan.num_steps):
+            handler.run(strategy.run, step, args=(next(data),))
+            tell(number)
+            if (number + 1) % plan.save_every == 0:
+                manager.save()
+    else:
+        for number in resume(manager, plan.num_steps, save_every=plan.save_every):
+            strategy.run(step, args=(next(data),))
+            tell(number)
     manager.sync()
     return weights.numpy().tobytes().hex()
 
@@ -139,9 +150,9 @@ def _disturb(plan: Plan, folder: Path, attempt: int, chance: random.Random) -> l
     what = f"{plan}: after {signals} to {list(victims)} the statuses are {statuses}, and {every} was told"
     if any(isinstance(answers[-1:][0], list) for answers in every if answers):
         return [what]
-    if statuses == [0] * plan.workers:
-        return []  # it had made all steps before
     made = max(numbers, default=-1) + 1
+    if made == plan.num_steps or statuses == [0] * plan.workers:
+        return []  # it had made all steps before, or in this attempt
     if not is_kill:
         least, is_right = made, statuses == [EXIT_STATUS] * plan.workers
     else:

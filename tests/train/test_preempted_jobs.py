@@ -1,4 +1,4 @@
-"""Jobs of `ringlet run` that are told to end: one worker, the launcher, all processes, once and twice."""
+"""Jobs of `ringlet run` that are asked to end: one worker, the launcher, all processes, once and twice."""
 
 from __future__ import annotations
 
@@ -28,7 +28,12 @@ def step(batch):
     mean = ringlet.replica_context().all_reduce("MEAN", np.mean(batch))
     weights.assign(weights * 0.9 + np.array([mean, 1.0, np.sqrt(mean)]))
 
-for number in ringlet.train.resume(manager, num_steps):
+disturbed = {"1": (7, signal.SIGKILL), "2": (12, signal.SIGTERM)} if sys.argv[4:] else {}
+disturbed_at, number_of_signal = disturbed.get(os.environ["RINGLET_ATTEMPT"], (-1, 0))
+
+for number in ringlet.train.resume(manager, num_steps, save_every=5):
+    if number == disturbed_at and index == 1:
+        os.kill(os.getpid(), number_of_signal)
     strategy.run(step, args=(next(data),))
     if number == 2:
         print("pid", os.getpid())
@@ -79,8 +84,16 @@ def test_every_worker_saves_the_same_step_and_the_next_run_ends_with_the_same_bi
             job.send(signal.SIGTERM)
     assert job.end().status == (143 if target in ("launcher", "all") else 42), job.err.decode()
     assert job.leaves_nothing()
-    assert sum("] told to end: saved" in line for line in job.errors) == 1, job.err.decode()
+    assert sum("] asked to end: saved" in line for line in job.errors) == 1, job.err.decode()
     saved = steps_saved(folder)
     assert saved >= 3
     again = launcher.run(SCRIPT, *options, arguments=[folder, saved + 20, 0])
     assert bits(again) == bits(launcher.run(SCRIPT, *options, arguments=[tmp_path / "none", saved + 20, 0]))
+
+
+def test_restarts_continue_after_a_kill_and_after_a_signal_and_end_with_the_same_bits(launcher, tmp_path):
+    job = launcher.run(SCRIPT, "-n", 2, "--restarts", 2, arguments=[tmp_path / "saves", 20, 0, "disturbed"])
+    assert bits(job) == bits(launcher.run(SCRIPT, "-n", 2, arguments=[tmp_path / "none", 20, 0]))
+    report = [line for line in job.errors if line.startswith("ringlet run: attempt ")]
+    assert ["worker 1 of 2 was killed by SIGKILL" in report[-3], "status 42" in report[-2]] == [True, True], report
+    assert sum("after 13 runs" in line and "] asked to end" in line for line in job.errors) == 1

@@ -214,7 +214,7 @@ def test_a_full_disk_leaves_the_last_checkpoint_and_the_error_names_it(tmp_path,
     with pytest.raises(OSError, match=r"No space left on device: .*Files saved before are unchanged") as caught:
         handler.run(bool)
     (note,) = caught.value.__notes__ if hasattr(caught.value, "__notes__") else [str(caught.value)]
-    assert "told to end, and could not save" in note
+    assert "asked to end, and could not save" in note
     assert f"{tmp_path}/ckpt-1" in note
     assert ringlet.train.latest_checkpoint(tmp_path) == f"{tmp_path}/ckpt-1"
 
@@ -250,6 +250,12 @@ def test_a_cluster_without_its_strategy_is_refused(tmp_path, spec, error, words)
     resolver = ringlet.cluster_resolver.SimpleClusterResolver(spec, task_type="worker", task_id=0)
     with pytest.raises(error, match=words):
         PreemptionCheckpointHandler(resolver, Checkpoint(), tmp_path)
+
+
+def test_the_hosts_of_a_tpu_slice_are_no_workers(tmp_path):
+    resolver = ringlet.cluster_resolver.TPUClusterResolver("v2-32")
+    assert len(resolver.cluster_spec().as_dict()["worker"]) > 1
+    assert PreemptionCheckpointHandler(resolver, Checkpoint(), tmp_path).run(lambda: 5) == 5
 
 
 # --- several workers --------------------------------------------------------------------------------------------------

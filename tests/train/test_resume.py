@@ -1,4 +1,4 @@
-"""A loop over the steps that remain restores, saves, and exits when it is told to."""
+"""A loop over the steps that remain restores, saves, and exits when it is asked to."""
 
 from __future__ import annotations
 

@@ -97,7 +97,11 @@ def summary(endings: Sequence[Ending], received: int | None, num_workers: int) -
         return []
     if received is not None:
         why = "Ctrl-C" if received == signal.SIGINT else signal_name(received)
-        return [f"{why}: {'all ' if len(endings) > 1 else ''}{_number(len(endings))} ended"]
+        line = f"{why}: {'all ' if len(endings) > 1 else ''}{_number(len(endings))} ended"
+        killed = sorted(ending.worker for ending in endings if ending.status == -signal.SIGKILL)
+        if killed and received != signal.SIGINT:  # a second Ctrl-C kills earlier
+            line += f"; {workers_text(killed)} had not ended within --grace-seconds and {_was(killed)} killed"
+        return [line]
     left = _left_early(first, endings)
     if left is not None:
         line = f"worker {left.worker} of {num_workers} {ending_text(0)} while others waited for a call of it"
@@ -132,7 +136,11 @@ def _number(count: int) -> str:
 
 def _others(first: Ending, endings: Sequence[Ending]) -> str:
     ended = sorted(e.worker for e in endings if e is not first and not e.is_own and e.status)
-    return f"; {workers_text(ended)} {'was' if len(ended) == 1 else 'were'} ended" if ended else ""
+    return f"; {workers_text(ended)} {_was(ended)} ended" if ended else ""
+
+
+def _was(workers: Sequence[int]) -> str:
+    return "was" if len(workers) == 1 else "were"
 
 
 def _hint(first: Ending) -> str:

@@ -1,4 +1,4 @@
-"""PreemptionCheckpointHandler: all workers save at the same step, and exit, when one of them will be ended."""
+"""PreemptionCheckpointHandler: all workers save at the same step, and exit, when one of them is asked to end."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _MARGIN_RUNS = 6  # runs for which time is left at the end of the grace period, 
 
 
 class PreemptionCheckpointHandler:
-    """Saves a checkpoint and exits when this machine will be taken away.
+    """Saves a checkpoint and exits when a worker is preempted.
 
     (``tf.distribute.experimental.PreemptionCheckpointHandler``.) It restores the newest checkpoint when it is created.
-    If any worker then receives SIGTERM, all workers save at the same step: they compare notes after every :meth:`run`,
-    in one all-reduce of 8 bytes. All of them exit once the file is on the disk.
+    If any worker then receives SIGTERM, all workers save at the same step, on which they agree in an
+    all-reduce of 8 bytes after every :meth:`run`. All of them exit once the file is on the disk.
 
     Parameters
     ----------
@@ -132,13 +132,13 @@ class PreemptionCheckpointHandler:
         begin = time.monotonic()
         result = distributed_train_function(*args, **kwargs)
         self._count(time.monotonic() - begin)
-        self._is_due = self._is_any_worker_told()
+        self._is_due = self._is_any_worker_asked()
         if self._is_due:
             self._positions = {id(each): (each, each.get_state()) for each in self._iterators()}
         return result
 
     def save_checkpoint_if_preempted(self, *args: Any, **kwargs: Any) -> None:
-        """Save and exit if any worker was told to end; a loop without :meth:`run` calls this after each step.
+        """Save and exit if any worker was asked to end; a loop without :meth:`run` calls this after each step.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class PreemptionCheckpointHandler:
         """
         self._manager.checkpoint._refuse_replicas("saved")
         self._count(0.0)
-        if self._is_any_worker_told():
+        if self._is_any_worker_asked():
             self._save_and_exit(*args, **kwargs)
 
     @contextlib.contextmanager
@@ -161,15 +161,15 @@ class PreemptionCheckpointHandler:
         self._num_runs += 1
         self._run_seconds += (seconds - self._run_seconds) / self._num_runs
 
-    def _is_any_worker_told(self) -> bool:
+    def _is_any_worker_asked(self) -> bool:
         """Return the same answer on all workers."""
         at = self._notice.at
-        is_told = at is not None
+        is_asked = at is not None
         if at is not None and self._is_in_grace_period:
             margin = _MARGIN_RUNS * self._run_seconds + 2 * self._save_seconds
-            is_told = time.monotonic() >= at + self._grace_seconds - margin
+            is_asked = time.monotonic() >= at + self._grace_seconds - margin
         workers = saving_workers()
-        return is_told if workers is None else workers.sum(int(is_told)) > 0
+        return is_asked if workers is None else workers.sum(int(is_asked)) > 0
 
     @property
     def _grace_seconds(self) -> float:
@@ -200,7 +200,7 @@ class PreemptionCheckpointHandler:
             self._save(*args, **kwargs)
         except Exception as error:
             newest = self._manager.latest_checkpoint
-            add_note(error, f"the program was told to end, and could not save. Its newest checkpoint: {newest}")
+            add_note(error, f"the program was asked to end, and could not save. Its newest checkpoint: {newest}")
             raise
         self._save_seconds = time.monotonic() - begin
         self._is_postponed, self._positions = False, {}
@@ -208,7 +208,7 @@ class PreemptionCheckpointHandler:
         workers = saving_workers()
         _log.log(
             logging.WARNING if workers is None or workers.is_chief else logging.INFO,
-            "told to end: saved %s after %d runs, in %.1f s; %s",
+            "asked to end: saved %s after %d runs, in %.1f s; %s",
             self._manager.latest_checkpoint, self.total_run_calls, self._save_seconds,
             f"training continues in the grace period of {self._grace_seconds:g} s" if continues else "exiting",
         )  # fmt: skip

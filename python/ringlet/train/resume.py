@@ -19,7 +19,7 @@ def resume(
     save_every: int | None = None,
     termination_config: TerminationConfig | None = None,
 ) -> Iterator[int]:
-    """Yield the numbers of the steps that remain after the newest checkpoint; save and exit if told to end.
+    """Yield the numbers of the steps that remain after the newest checkpoint; save and exit if asked to end.
 
     The newest checkpoint is restored before the first step. After SIGTERM to any worker, all workers finish the step
     that they are in, save, and exit with status 42; the same program then continues with the next step. All workers of
@@ -35,6 +35,11 @@ def resume(
         Also save after so many steps, and after the last one: a process that is killed saves nothing.
     termination_config : TerminationConfig, optional
         The exit status, a grace period, and other notices than SIGTERM.
+
+    Yields
+    ------
+    int
+        The number of the next step, from 0 in the first run of the program.
 
     Raises
     ------

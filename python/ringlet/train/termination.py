@@ -1,4 +1,4 @@
-"""Notices that this process will be ended: SIGTERM, and a function of the user that is polled."""
+"""Requests to end this process: SIGTERM, and a function of the user that is polled."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _ending: list[TerminationNotice] = []  # kept until the process exits, so that a
 
 
 class TerminationConfig:
-    """How a program is told to end, and how it ends (``tf.distribute.experimental.TerminationConfig``).
+    """How a program is asked to end, and how it ends (``tf.distribute.experimental.TerminationConfig``).
 
     Parameters
     ----------
     termination_watcher_fn : callable, optional
-        Polled every second by a thread: returns True once this machine will be taken away, for example after a request
+        Polled every second by a thread: returns True once this machine will be preempted, for example after a request
         to its metadata server. SIGTERM is a notice, too.
     exit_fn : callable, optional
         Called after the save; default: ``sys.exit(42)``. If it returns, training continues.
@@ -65,7 +65,7 @@ class TerminationConfig:
 
 
 class TerminationNotice:
-    """The time `at` (``time.monotonic()``) at which this process was told that it will be ended; None until then.
+    """The time `at` (``time.monotonic()``) at which this process was first asked to end; None until then.
 
     While it exists, SIGTERM sets `at`, also repeatedly. Afterwards, and in forked children, SIGTERM has its previous
     effect.
@@ -92,7 +92,7 @@ class TerminationNotice:
         _ending[:] = [self]
 
     def set(self) -> None:
-        """Record that this process will be ended."""
+        """Record that this process was asked to end."""
         self.at = self.at or time.monotonic()
 
     def close(self) -> None:
@@ -120,13 +120,13 @@ def _poll(
     last = ""
     while not is_over.is_set():
         try:
-            is_told = watch()
+            is_asked = watch()
         except Exception as error:  # a server that does not answer once must not end the training
-            is_told, text = False, f"{type(error).__name__}: {error}"
+            is_asked, text = False, f"{type(error).__name__}: {error}"
             if text != last:
                 _log.warning("termination_watcher_fn raised %s; it is called again every second", text)
             last = text
-        if is_told:
+        if is_asked:
             notice = reference()
             if notice is not None:
                 notice.set()
