@@ -237,6 +237,22 @@ def changed(**fields):
     return dataclasses.replace(ProcessIdentity.of_this_process(), **fields)
 
 
+def test_a_rank_that_leaves_at_once_is_an_error_of_the_first_call(monkeypatch):
+    from ringlet.torch import backend
+
+    def join_and_fail(*args):
+        member = connect(*args)
+        member._core.group.abort("rank 1 exited with status 81")
+        return member
+
+    connect = backend.join
+    monkeypatch.setattr(backend, "join", join_and_fail)
+    group = backend.RingletProcessGroup(dist.HashStore(), 0, 1, timedelta(seconds=5))
+    with pytest.raises(dist.DistBackendError, match="rank 1 exited with status 81"):
+        group.barrier().wait()
+    group.shutdown()
+
+
 def test_ranks_on_two_hosts_are_refused():
     store = dist.HashStore()
     record(store, 0, changed(host="node7", boot_id="another"))

@@ -155,3 +155,39 @@ def messages_of_a_subgroup(rank, size):
 
 def test_a_mismatch_in_a_subgroup_names_the_global_rank():
     assert run_ranks(messages_of_a_subgroup, 3) == [True] * 3
+
+
+def messages_of_overlapping_groups(rank, size):
+    pair, three = dist.new_group([3, 1]), dist.new_group([0, 1, 3])
+    found = []
+    for group in (three, pair, None):  # sent in all groups before any message is received
+        members = dist.get_process_group_ranks(group or dist.group.WORLD)
+        if rank in members:
+            right = members[(members.index(rank) + 1) % len(members)]
+            dist.isend(torch.tensor([rank, len(members)]), right, group=group)
+    for group in (None, pair, three):
+        if rank in dist.get_process_group_ranks(group or dist.group.WORLD):
+            x = torch.zeros(2, dtype=torch.int64)
+            source = dist.recv(x, group=group)
+            found.append([*x.tolist(), source])
+    if rank in (1, 3):
+        x, y = torch.full((3,), float(rank)), torch.zeros(3)
+        operations = [dist.P2POp(dist.isend, x, 4 - rank, pair), dist.P2POp(dist.irecv, y, 4 - rank, pair)]
+        for work in dist.batch_isend_irecv(operations):
+            work.wait()
+        objects = [None]
+        if rank == 1:
+            dist.send_object_list([{"rank": 1}], 3, group=pair)
+        else:
+            dist.recv_object_list(objects, 1, group=pair)
+        found.append([y[0].item(), objects[0]])
+    return found
+
+
+def test_overlapping_groups_have_messages_of_their_own():
+    assert run_ranks(messages_of_overlapping_groups, 4) == [
+        [[3, 4, 3], [3, 3, 3]],
+        [[0, 4, 0], [3, 2, 3], [0, 3, 0], [3, None]],
+        [[1, 4, 1]],
+        [[2, 4, 2], [1, 2, 1], [1, 3, 1], [1, {"rank": 1}]],
+    ]

@@ -53,7 +53,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         except Exception as error:
             found = backend_error(error)
             raise found from found.__cause__
-        self._operations, self._inbox = self._member._operations(), self._member._inbox()
+        self._operations, self._inbox = self._member._operations(), self._member._inboxes(rank)
         self._operations.as_error, self._inbox.numbers = self._as_error, self._global_ranks
         self._pid: int | None = os.getpid()  # None after shutdown
         self._key = ranks.key  # unique: the store may outlive the group
