@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, overload
 
-from ringlet import context, nest
+from ringlet import _core, context, nest
 from ringlet.devices import short_name
 from ringlet.strategy.api.deprecated_calls import DeprecatedCalls
 from ringlet.strategy.api.extended import StrategyExtended
@@ -207,6 +207,7 @@ class Strategy(DeprecatedCalls):
         """
         self._check_run(fn, args, kwargs)
         extended = self._checked()
+        _core.count_run()
         fn = traced_on_replicas(fn)
         if options is None:
             return extended._call_for_each_replica(fn, args, kwargs or {})
