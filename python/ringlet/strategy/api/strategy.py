@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, ov
 
 from ringlet import _core, context, nest
 from ringlet.devices import short_name
+from ringlet.observe import trace_hook
 from ringlet.strategy.api.deprecated_calls import DeprecatedCalls
 from ringlet.strategy.api.extended import StrategyExtended
 from ringlet.strategy.calls.argument_checks import check_arguments, check_function, check_input_options
@@ -208,7 +209,8 @@ class Strategy(DeprecatedCalls):
         self._check_run(fn, args, kwargs)
         extended = self._checked()
         _core.count_run()
-        fn = traced_on_replicas(fn)
+        if (trace := trace_hook.current) is not None:
+            fn = traced_on_replicas(trace, fn)
         if options is None:
             return extended._call_for_each_replica(fn, args, kwargs or {})
         return extended._call_with_options(fn, args, kwargs or {}, options)
