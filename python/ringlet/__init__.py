@@ -33,7 +33,7 @@ The rest
     compat                       ``from ringlet.compat import tf`` for programs written for TensorFlow
     experimental                 names of ``tf.distribute.experimental``
     errors, checks, testing      exception classes; equality over replicas; reference reductions
-    observe                      statistics of collectives: calls, bytes, time, waiting
+    observe                      statistics of collectives, and timelines of a program
     show_config, set_logical_devices; in a shell, ``ringlet doctor`` checks this machine
 
 Examples

@@ -32,7 +32,7 @@ def process(rank, *calls, group="a", began=0.0):
         for number, call in enumerate(calls, 1)
         if call is not None
     ]
-    return Process("f", 1, 1, 0.0, "", "", "", [operations], 0, {})
+    return Process("f", 1, 1, 0.0, "", "", "", [operations], 0, 0, {})
 
 
 def test_equal_calls_do_not_diverge():

@@ -111,6 +111,23 @@ print(sorted(operations[-1].rank for operations in process.threads if operations
     assert run_python(code) == ["[0, 1, 2]"]
 
 
+def test_runs_of_strategies_are_counted():
+    code = """
+import ringlet
+from ringlet import _core
+from ringlet.observe.recorder import copy_memory, read_process
+strategies = ringlet.MirroredStrategy(2), ringlet.MirroredStrategy(1)
+strategies[0].run(lambda: None)  # opens the recorder
+count = lambda: read_process(copy_memory(_core.recorder(), "self"), "self").num_runs
+before = count()
+for strategy in strategies:
+    for _ in range(5):
+        strategy.run(lambda: None)
+print(count() - before)
+"""
+    assert run_python(code) == ["10"]
+
+
 def test_many_groups_take_the_memory_of_one():
     code = """
 import os

@@ -48,7 +48,7 @@ class Recorder {
     try {
       if (free_.empty() && rings_.size() < kMostRings) {
         free_.push_back(&rings_.emplace_back(segment_, kPage + rings_.size() * sizeof(RingMemory)));
-        reinterpret_cast<sync::SoleCounter*>(segment_.data() + kNumRingsOffset)->set(rings_.size());
+        counter(kNumRingsOffset).set(rings_.size());
       }
     } catch (const std::exception&) {
       return nullptr;
@@ -62,6 +62,9 @@ class Recorder {
   void give_back(Ring* ring) noexcept {
     const std::scoped_lock lock(mutex_);
     free_.push_back(ring);
+  }
+  sync::SoleCounter& counter(std::size_t offset) const noexcept {
+    return *reinterpret_cast<sync::SoleCounter*>(segment_.data() + offset);
   }
 
  private:
@@ -129,6 +132,10 @@ void arrive(std::uint64_t number, bool has_waited) noexcept {
 
 void end(std::uint64_t number, bool has_returned) noexcept {
   if (number != 0 && own_ring != nullptr) own_ring->end(number, has_returned);
+}
+
+void count_run() noexcept {
+  if (const Recorder* const recorder = current.get(0); recorder != nullptr) recorder->counter(kNumRunsOffset).add(1);
 }
 
 }  // namespace ringlet::record

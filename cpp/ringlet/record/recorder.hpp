@@ -14,7 +14,9 @@ namespace ringlet::record {
 
 inline constexpr std::size_t kMostRings = 256;  // operations of more threads at a time are not recorded
 inline constexpr std::size_t kBytes = kPage + kMostRings * sizeof(RingMemory);
-inline constexpr std::size_t kNumRingsOffset = 56;  // in the header: how many rings have been used; they are the first
+// In the header: how many rings have been used, which are the first; how often a strategy has run.
+inline constexpr std::size_t kNumRingsOffset = 56;
+inline constexpr std::size_t kNumRunsOffset = 64;
 
 // True once in each process: for the caller that then opens the recorder, if it is wanted.
 bool claim_opening() noexcept;
@@ -28,5 +30,7 @@ std::uint64_t begin(Operation& operation) noexcept;
 // For the number that begin() returned on this thread: see Ring.
 void arrive(std::uint64_t number, bool has_waited) noexcept;
 void end(std::uint64_t number, bool has_returned) noexcept;
+
+void count_run() noexcept;  // approximate if several threads call it at once
 
 }  // namespace ringlet::record

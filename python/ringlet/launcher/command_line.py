@@ -25,6 +25,7 @@ WRONG_USE = 2
 _COMMANDS = {
     "run": ("run_command", "run a script on several worker processes of this machine"),
     "inspect": ("inspect_command", "show what each rank of a running or ended job did last"),
+    "top": ("top_command", "show the ranks of a running job, every second"),
     "trace": ("trace_command", "merge the timelines of a job, and show where its time went"),
     "tpu": ("tpu_command", "show a TPU slice, an assignment of replicas and what collectives cost there"),
     "doctor": ("doctor_command", "check whether jobs run on this machine and in this environment"),

@@ -16,7 +16,7 @@ from ringlet.observe.divergence import calls_by_group, first_divergence, ranks_t
 from ringlet.observe.recorder import NAME, Operation, Process, copy_memory, read_process
 from ringlet.observe.recorder_memory import start_ticks
 
-__all__ = ["add_arguments", "aligned", "duration", "execute"]
+__all__ = ["Snapshot", "add_arguments", "aligned", "duration", "execute", "headline", "missing_ranks", "read_subject"]
 
 _EPILOG = """\
 examples:
@@ -33,7 +33,7 @@ _SUFFIX = ".recorder"
 
 
 @dataclass(frozen=True)
-class _Snapshot:
+class Snapshot:
     """A process, the time to which its state belongs, in its ``time.monotonic()``, and whether it has exited since."""
 
     process: Process
@@ -54,7 +54,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.last < 1:
         raise CommandError(f"--last must be at least 1, got {options.last}")
     try:
-        snapshots = [snapshot for subject in options.subjects for snapshot in _read(subject)]
+        snapshots = [snapshot for subject in options.subjects for snapshot in read_subject(subject)]
     except OSError as error:
         raise CommandError(str(error)) from error
     snapshots = list({(shot.process.host, shot.process.pid): shot for shot in snapshots}.values())
@@ -71,7 +71,8 @@ def execute(options: argparse.Namespace) -> int:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def _read(subject: str) -> Iterator[_Snapshot]:
+def read_subject(subject: str) -> Iterator[Snapshot]:
+    """Read the recorders that the user has named by a pid, a job, a file or a folder."""
     path = Path(subject)
     if path.is_dir():
         files = sorted(path.glob("*" + _SUFFIX))
@@ -91,12 +92,12 @@ def _read(subject: str) -> Iterator[_Snapshot]:
         yield from found
 
 
-def _read_file(path: Path) -> _Snapshot:
+def _read_file(path: Path) -> Snapshot:
     process = read_process(path.read_bytes(), str(path))
-    return _Snapshot(process, path.stat().st_mtime - process.wall_minus_monotonic, None)
+    return Snapshot(process, path.stat().st_mtime - process.wall_minus_monotonic, None)
 
 
-def _read_pid(pid: int) -> Iterator[_Snapshot]:
+def _read_pid(pid: int) -> Iterator[Snapshot]:
     try:
         own = list(_memories_of(pid))
     except FileNotFoundError as error:
@@ -128,7 +129,7 @@ def _memories_of(pid: int) -> Iterator[str]:
                 yield str(link)
 
 
-def _read_memories(paths: Iterable[str], job: str | None = None) -> Iterator[_Snapshot]:
+def _read_memories(paths: Iterable[str], job: str | None = None) -> Iterator[Snapshot]:
     seen: set[int] = set()
     for path in paths:
         try:
@@ -145,17 +146,16 @@ def _read_memories(paths: Iterable[str], job: str | None = None) -> Iterator[_Sn
         finally:
             os.close(descriptor)
         if job is None or process.job == job:
-            yield _Snapshot(process, time.monotonic(), start_ticks(process.pid) != process.start_ticks)
+            yield Snapshot(process, time.monotonic(), start_ticks(process.pid) != process.start_ticks)
 
 
 # --- printing ---------------------------------------------------------------------------------------------------------
 
 
-def _process_lines(snapshots: list[_Snapshot]) -> Iterator[str]:
+def _process_lines(snapshots: list[Snapshot]) -> Iterator[str]:
     calls = calls_by_group(shot.process for shot in snapshots)
     first = snapshots[0].process
-    count = "1 process" if len(snapshots) == 1 else f"{len(snapshots)} processes"
-    yield f"{count}{f' of job {first.job}' if first.job else ''} on {first.host}: {first.command}"
+    yield headline(len(snapshots), first.job, first.host, first.command)
     rows: list[tuple[str, ...]] = [("rank", "pid", "state")]
     for shot in snapshots:
         pid = f"{shot.process.pid}{' (exited)' if shot.has_exited else ''}"
@@ -171,17 +171,24 @@ def _process_lines(snapshots: list[_Snapshot]) -> Iterator[str]:
     yield from aligned(rows)
 
 
-def _state(last: Operation, shot: _Snapshot, ranks: dict[int, Operation]) -> str:
+def _state(last: Operation, shot: Snapshot, ranks: dict[int, Operation]) -> str:
     call = f"call {last.sequence}, {last.text}"
     if last.ended is not None:
         verb = ", which raised an error" if last.outcome == "raised" else ""
         return f"idle for {duration(shot.at - last.ended)} after {call}{verb}"
-    missing = [rank for rank in range(last.num_ranks) if rank not in ranks]
-    waits = f", waits for {ranks_text(missing)}" if missing and last.arrived is None else ""
+    missing = missing_ranks(last, ranks)
+    waits = f", waits for {ranks_text(missing)}" if missing else ""
     return f"for {duration(shot.at - last.began)} in {call}{waits}"
 
 
-def _call_lines(snapshots: list[_Snapshot], last: int) -> Iterator[str]:
+def missing_ranks(call: Operation, ranks: Iterable[int]) -> list[int]:
+    """Return the ranks for which a call in progress waits, given those that have made it."""
+    if call.ended is not None or call.arrived is not None:
+        return []
+    return sorted(set(range(call.num_ranks)).difference(ranks))
+
+
+def _call_lines(snapshots: list[Snapshot], last: int) -> Iterator[str]:
     recent = {op.group for shot in snapshots for thread in shot.process.threads for op in thread[-last:]}
     groups = calls_by_group(shot.process for shot in snapshots)
     for group, calls in groups.items():
@@ -216,6 +223,12 @@ def _rows_of(sequence: int, ranks: dict[int, Operation]) -> Iterator[tuple[str, 
         )
 
 
+def headline(num_processes: int, job: str, host: str, command: str) -> str:
+    """Return the first line of a report about a job."""
+    count = "1 process" if num_processes == 1 else f"{num_processes} processes"
+    return f"{count}{f' of job {job}' if job else ''} on {host}: {command}"
+
+
 def aligned(rows: list[tuple[str, ...]]) -> Iterator[str]:
     """Return the lines of a table."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -230,6 +243,6 @@ def duration(seconds: float) -> str:
     return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
-def _plain(shot: _Snapshot, last: int) -> dict[str, object]:
+def _plain(shot: Snapshot, last: int) -> dict[str, object]:
     plain = asdict(shot.process) | {"at": shot.at, "has_exited": shot.has_exited}
     return plain | {"threads": [thread[-last:] for thread in plain["threads"]]}

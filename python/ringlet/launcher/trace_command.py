@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ringlet.errors import DataLossError
 from ringlet.launcher.command_line import CommandError
-from ringlet.launcher.inspect_command import aligned, duration
+from ringlet.launcher.inspect_command import aligned, duration, headline
 from ringlet.observe.divergence import ranks_text
 from ringlet.observe.trace_file import SUFFIX, VERSION
 from ringlet.observe.trace_summary import RankTime, TraceSummary
@@ -222,9 +222,7 @@ def _text(event: dict[str, Any]) -> str:
 
 def _lines(files: list[_File], ranks: list[RankTime]) -> Iterator[str]:
     first, hosts = files[0].about, sorted({file.about["host"] for file in files})
-    count = "1 process" if len(files) == 1 else f"{len(files)} processes"
-    job = f" of job {first['job']}" if first["job"] else ""
-    yield f"{count}{job} on {', '.join(hosts)}: {first['command']}"
+    yield headline(len(files), first["job"], ", ".join(hosts), first["command"])
     rows: list[tuple[str, ...]] = [
         ("rank", "pid", "time", "compute", "communication", "waiting", "input", "calls", "bytes", "waits mostly for")
     ]

@@ -20,7 +20,7 @@ __all__ = ["NAME", "Operation", "Process", "RingReader", "Totals", "copy_memory"
 NAME = "ringlet-recorder"  # of the memory, as in the links of /proc/PID/fd
 _VERSION = 1
 _MAGIC = b"RNGLTREC"
-_HEADER = struct.Struct("=8s6I2Qq Q64s64s832s3072s")
+_HEADER = struct.Struct("=8s6I2Qq 2Q64s64s824s3072s")
 _RING = struct.Struct("=2Q")
 _TOTALS = struct.Struct("=4Q")
 _RECORD = struct.Struct("=3Q6B5HQ6q2I3Q")
@@ -77,6 +77,7 @@ class Process:
     command: str
     threads: list[list[Operation]]
     num_half_written: int
+    num_runs: int  # of strategies
     totals: dict[str, Totals]
 
 
@@ -85,8 +86,8 @@ def header(pid: int, start_ticks: int, names: str) -> bytes:
     ring_bytes = _RING_HEADER_BYTES + _NUM_RECORDS * _RECORD.size
     sizes = (_VERSION, _HEADER.size, ring_bytes, _RING_HEADER_BYTES, _NUM_RECORDS, _MOST_RINGS)
     texts = (os.environ.get("RINGLET_JOB_ID", ""), os.uname().nodename, " ".join(sys.orig_argv), names)
-    fields = [text.encode(errors="replace")[:size] for text, size in zip(texts, (63, 63, 831, 3071), strict=True)]
-    return _HEADER.pack(_MAGIC, *sizes, pid, start_ticks, time.time_ns() - time.monotonic_ns(), 0, *fields)
+    fields = [text.encode(errors="replace")[:size] for text, size in zip(texts, (63, 63, 823, 3071), strict=True)]
+    return _HEADER.pack(_MAGIC, *sizes, pid, start_ticks, time.time_ns() - time.monotonic_ns(), 0, 0, *fields)
 
 
 def copy_memory(descriptor: int, source: str) -> bytes:
@@ -139,6 +140,7 @@ def read_process(data: bytes, source: str, *, totals_only: bool = False) -> Proc
         command=head.command,
         threads=threads,
         num_half_written=num_half_written,
+        num_runs=head.num_runs,
         totals={kind: Totals(n[0], n[1], n[2] / 1e9, n[3] / 1e9) for kind, n in sums.items() if n[0]},
     )
 
@@ -216,6 +218,7 @@ class _Header(NamedTuple):
     start_ticks: int
     wall_minus_monotonic: int
     num_rings: int
+    num_runs: int
     job: str
     host: str
     command: str
@@ -242,8 +245,8 @@ class _Header(NamedTuple):
                 f"{_VERSION}: use the version of ringlet that wrote it",
                 source,
             )
-        texts = [text.split(b"\0", 1)[0].decode(errors="replace") for text in numbers[8:]]
-        head = _Header(*numbers[:8], *texts)
+        texts = [text.split(b"\0", 1)[0].decode(errors="replace") for text in numbers[9:]]
+        head = _Header(*numbers[:9], *texts)
         records_bytes = head.num_records * _RECORD.size
         if head.num_rings > head.most_rings or head.ring_bytes != head.ring_header_bytes + records_bytes:
             raise DataLossError(f"{source} is damaged: the sizes in its header do not match", source)

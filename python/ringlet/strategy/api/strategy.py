@@ -6,8 +6,9 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, overload
 
-from ringlet import context, nest
+from ringlet import _core, context, nest
 from ringlet.devices import short_list
+from ringlet.observe import trace_hook
 from ringlet.strategy.api.deprecated_calls import DeprecatedCalls
 from ringlet.strategy.api.extended import StrategyExtended
 from ringlet.strategy.calls.argument_checks import check_arguments, check_function, check_input_options
@@ -207,7 +208,9 @@ class Strategy(DeprecatedCalls):
         """
         self._check_run(fn, args, kwargs)
         extended = self._checked()
-        fn = traced_on_replicas(fn)
+        _core.count_run()
+        if (trace := trace_hook.current) is not None:
+            fn = traced_on_replicas(trace, fn)
         if options is None:
             return extended._call_for_each_replica(fn, args, kwargs or {})
         return extended._call_with_options(fn, args, kwargs or {}, options)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from ringlet import context, nest
 from ringlet.collectives import Algorithm, ReduceOp
 from ringlet.collectives.argument_parsing import shortened
-from ringlet.observe import trace_hook
 from ringlet.strategy.calls.argument_checks import check_arguments
 from ringlet.strategy.calls.call_options import read_options
 from ringlet.strategy.calls.context_checks import refuse_stale, require_replica
@@ -28,6 +27,7 @@ from ringlet.strategy.replica.replica_collectives import (
 from ringlet.values import check_components, regroup, select_replica
 
 if TYPE_CHECKING:
+    from ringlet.observe.trace_file import Trace
     from ringlet.strategy.api.strategy import Strategy
     from ringlet.strategy.replica.step_execution import ReplicaRun
 
@@ -381,11 +381,8 @@ def _same_structure(shape: nest.PyTreeSpec, out: Any) -> list[Any]:
         ) from error
 
 
-def traced_on_replicas(fn: Callable[..., T]) -> Callable[..., T]:
-    """Return a step function that traces its calls on each replica; `fn` itself if no trace is open."""
-    trace = trace_hook.current
-    if trace is None:
-        return fn
+def traced_on_replicas(trace: Trace, fn: Callable[..., T]) -> Callable[..., T]:
+    """Return a step function whose calls are in the trace, under the name of the replica."""
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> T:
