@@ -21,12 +21,12 @@ __all__ = ["WRONG_USE", "CommandError", "closed_output_ignored", "main"]
 # Exit status for an invalid command line, as for the shell's builtins.
 WRONG_USE = 2
 
-# Sub-command: its file in this folder, and its description.
+# Sub-command: its file, relative to this folder, and its description.
 _COMMANDS = {
     "run": ("run_command", "run a script on several worker processes of this machine"),
-    "inspect": ("inspect_command", "show what each rank of a running or ended job did last"),
-    "top": ("top_command", "show the ranks of a running job, every second"),
-    "trace": ("trace_command", "merge the timelines of a job, and show where its time went"),
+    "inspect": ("reports.inspect_command", "show what each rank of a running or ended job did last"),
+    "top": ("reports.top_command", "show the ranks of a running job, every second"),
+    "trace": ("reports.trace_command", "merge the timelines of a job, and show where its time went"),
     "tpu": ("tpu_command", "show a TPU slice, an assignment of replicas and what collectives cost there"),
     "doctor": ("doctor_command", "check whether jobs run on this machine and in this environment"),
     "bench": ("bench_command", "measure all-reduce on this machine, against the machine's own limit"),

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from ringlet.launcher import top_command
 from ringlet.launcher.command_line import CommandError, main
-from ringlet.launcher.inspect_command import Snapshot
+from ringlet.launcher.reports import top_command
+from ringlet.launcher.reports.inspect_command import Snapshot
 from ringlet.observe.recorder import Operation, Process, Totals
 from tests.launcher.test_recorder_files import GROUP, WAITS
 from tests.processes.harness import eventually
