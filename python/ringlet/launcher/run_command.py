@@ -15,7 +15,7 @@ from ringlet.launcher.run_workers import Job
 from ringlet.launcher.worker_command import module_command, script_command
 from ringlet.launcher.worker_environment import MOST_RANKS, MOST_WORKERS
 
-__all__ = ["add_arguments", "execute"]
+__all__ = ["add_arguments", "execute", "whole_number"]
 
 _GRACE_SECONDS = 1.0
 _LONGEST_QUOTE = 40
@@ -79,13 +79,13 @@ def execute(options: argparse.Namespace) -> int:
     job = Job(
         command=(module_command if options.is_module else script_command)(words, num_workers),
         num_workers=num_workers,
-        replicas=None if options.replicas is None else _whole_number("--replicas", options.replicas),
+        replicas=None if options.replicas is None else whole_number("--replicas", options.replicas),
         grace_seconds=_seconds(options.grace_seconds),
         shows_all_tracebacks=options.all_tracebacks,
     )
     _check_size(job)
-    restarts = _whole_number("--restarts", options.restarts, 0)
-    final = [_whole_number("--no-restart", text) for text in options.no_restart.split(",") if text]
+    restarts = whole_number("--restarts", options.restarts, 0)
+    final = [whole_number("--no-restart", text) for text in options.no_restart.split(",") if text]
     # TF_CONFIG is replaced for the workers.
     place = placement({name: value for name, value in os.environ.items() if name != "TF_CONFIG"})
     if place.size > 1:
@@ -104,7 +104,7 @@ def _number_of_workers(text: str | None, words: list[str]) -> int:
     if text == "p":
         raise CommandError("-np is -n here: ringlet run -n 4 script.py")
     if text is not None:
-        return _whole_number("-n", text)
+        return whole_number("-n", text)
     if any(word in ("-n", "--workers") or word.startswith("--workers=") for word in words):
         raise CommandError(
             f"-n must precede the script: ringlet run -n 4 {words[0]}. Later arguments are passed to the script"
@@ -116,7 +116,8 @@ def _number_of_workers(text: str | None, words: list[str]) -> int:
     )
 
 
-def _whole_number(option: str, text: str, least: int = 1) -> int:
+def whole_number(option: str, text: str, least: int = 1) -> int:
+    """Return the number in an option, which must be at least `least`."""
     try:
         number = int(text)
     except ValueError:
