@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import threading
+
 import numpy as np
 import pytest
 
@@ -68,3 +71,14 @@ def test_an_inbox_that_closes_ends_the_receives_of_others_and_its_own(boxes):
         send(boxes[0], [4], 1).result(0)
     with pytest.raises(FailedPreconditionError, match="rank 1 has left the group: it sends no more"):
         send(boxes[1], [4], 0).result(0)
+
+
+def test_closing_in_a_forked_child_waits_for_no_lock_of_the_parent(boxes):
+    with boxes[0]._changed:
+        child = os.fork()
+        if not child:
+            thread = threading.Thread(target=boxes[0].close)
+            thread.start()
+            thread.join(5)
+            os._exit(thread.is_alive())
+    assert os.waitpid(child, 0)[1] == 0

@@ -39,7 +39,6 @@ class Mailbox(Inbox):
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__()
-        self._pid = os.getpid()
         self._names: Sequence[str] = ()
         self._pidfds: dict[int, int] | None = None
         self._connected: dict[int, socket.socket] = {}
