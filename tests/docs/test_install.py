@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ringlet.launcher import bench_command, doctor_command, machine_checks
-from ringlet.launcher.doctor_command import as_text
-from ringlet.launcher.machine_checks import CHECKS, Facts, Line, run_check
+from ringlet.launcher.commands import bench_command, doctor_command, machine_checks
+from ringlet.launcher.commands.doctor_command import as_text
+from ringlet.launcher.commands.machine_checks import CHECKS, Facts, Line, run_check
 
 DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "install.md").read_text(encoding="utf-8")
 SECTION = DOCUMENT[DOCUMENT.index("## Is this machine ready?") : DOCUMENT.index("## Environment variables")]

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ringlet.launcher import run_command, supervisor
+from ringlet.launcher import supervisor
+from ringlet.launcher.commands import run_command
 from ringlet.launcher.traceback_buffer import HOLD_SECONDS
 
 DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "launcher.md").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ringlet.launcher import run_command
+from ringlet.launcher.commands import run_command
 from ringlet.train import preemption_handler
 from tests.docs.test_launcher import pattern_of
 

@@ -1,4 +1,4 @@
-"""Sums of the events of traces that tests/launcher/reports/test_trace_command.py does not show."""
+"""Sums of the events of traces that tests/launcher/commands/test_trace_command.py does not show."""
 
 from __future__ import annotations
 

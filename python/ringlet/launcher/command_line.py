@@ -1,4 +1,4 @@
-"""The command ``ringlet``: a table of sub-commands, one file each.
+"""The command ``ringlet``: a table of sub-commands, one file each in the folder ``commands``.
 
 The file of a sub-command has two functions: ``add_arguments(parser)`` and ``execute(options)``, which returns the exit
 status, or raises `CommandError` for errors of the user. Only the file of the given command is loaded.
@@ -21,12 +21,12 @@ __all__ = ["WRONG_USE", "CommandError", "closed_output_ignored", "main"]
 # Exit status for an invalid command line, as for the shell's builtins.
 WRONG_USE = 2
 
-# Sub-command: its file, relative to this folder, and its description.
+# Sub-command: its file in the folder `commands`, and its description.
 _COMMANDS = {
     "run": ("run_command", "run a script on several worker processes of this machine"),
-    "inspect": ("reports.inspect_command", "show what each rank of a running or ended job did last"),
-    "top": ("reports.top_command", "show the ranks of a running job, every second"),
-    "trace": ("reports.trace_command", "merge the timelines of a job, and show where its time went"),
+    "inspect": ("inspect_command", "show what each rank of a running or ended job did last"),
+    "top": ("top_command", "show the ranks of a running job, every second"),
+    "trace": ("trace_command", "merge the timelines of a job, and show where its time went"),
     "tpu": ("tpu_command", "show a TPU slice, an assignment of replicas and what collectives cost there"),
     "doctor": ("doctor_command", "check whether jobs run on this machine and in this environment"),
     "bench": ("bench_command", "measure all-reduce on this machine, against the machine's own limit"),
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not given or given[0] not in _COMMANDS:
         return _without_command(given)
     file, summary = _COMMANDS[given[0]]
-    module = importlib.import_module(f"{__package__}.{file}")
+    module = importlib.import_module(f"{__package__}.commands.{file}")
     parser = _Parser(
         prog=f"ringlet {given[0]}",
         description=summary[:1].upper() + summary[1:] + ".",

@@ -40,7 +40,7 @@ def get(path):
         ("tf.linalg.svd", "use numpy.linalg.svd"),
         ("tf.math.bincount", "use numpy.bincount"),
         ("tf.random.gamma", "numpy.random.default_rng"),
-        ("tf.distribute.experimental.PreemptionWatcher", "comes in a later version"),
+        ("tf.distribute.experimental.PreemptionWatcher", "use tf.distribute.experimental.PreemptionCheckpointHandler"),
         ("tf.io.decode_png", "use pathlib and numpy"),
     ],
 )

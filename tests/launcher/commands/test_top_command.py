@@ -11,8 +11,8 @@ from dataclasses import replace
 import pytest
 
 from ringlet.launcher.command_line import CommandError, main
-from ringlet.launcher.reports import top_command
-from ringlet.launcher.reports.inspect_command import Snapshot
+from ringlet.launcher.commands import top_command
+from ringlet.launcher.commands.inspect_command import Snapshot
 from ringlet.observe.recorder import Operation, Process, Totals
 from tests.launcher.test_recorder_files import GROUP, WAITS
 from tests.processes.harness import eventually

@@ -16,8 +16,8 @@ import pytest
 import ringlet
 from ringlet.devices import CoreCount
 from ringlet.errors import SharedMemoryFullError
-from ringlet.launcher import machine_checks
-from ringlet.launcher.machine_checks import CHECKS, Facts, run_check
+from ringlet.launcher.commands import machine_checks
+from ringlet.launcher.commands.machine_checks import CHECKS, Facts, run_check
 
 GIB = 2**30
 TWO = {

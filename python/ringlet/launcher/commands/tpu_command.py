@@ -105,7 +105,7 @@ def _picture(file: str) -> str:
 
 def execute(options: argparse.Namespace) -> int:
     """Print the report and draw the slice; return the exit status."""
-    from ringlet.launcher import tpu_report
+    from ringlet.launcher.commands import tpu_report
 
     if options.json and options.draw is _TERMINAL:
         raise CommandError("--draw prints text, which is not JSON. Write --draw FILE.svg, or omit --json")

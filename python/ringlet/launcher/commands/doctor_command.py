@@ -11,8 +11,8 @@ import time
 from collections.abc import Mapping
 
 from ringlet.launcher.command_line import closed_output_ignored
+from ringlet.launcher.commands.machine_checks import CHECKS, Facts, Line, run_check
 from ringlet.launcher.launch import launch
-from ringlet.launcher.machine_checks import CHECKS, Facts, Line, run_check
 
 __all__ = ["add_arguments", "as_text", "execute", "self_test"]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ringlet.launcher.command_line import CommandError
-from ringlet.launcher.reports.inspect_command import (
+from ringlet.launcher.commands.inspect_command import (
     Snapshot,
     aligned,
     duration,

@@ -12,10 +12,10 @@ import sys
 import pytest
 
 from ringlet.errors import DeadlineExceededError
-from ringlet.launcher import doctor_command
 from ringlet.launcher.command_line import main
-from ringlet.launcher.doctor_command import as_text, self_test
-from ringlet.launcher.machine_checks import CHECKS, Facts, Line, run_check
+from ringlet.launcher.commands import doctor_command
+from ringlet.launcher.commands.doctor_command import as_text, self_test
+from ringlet.launcher.commands.machine_checks import CHECKS, Facts, Line, run_check
 from tests.processes.harness import PATIENCE_SECONDS
 
 DOCTOR = [sys.executable, "-m", "ringlet", "doctor"]

@@ -8,8 +8,8 @@ import re
 import pytest
 
 from ringlet.collectives import Group, empty_shared
-from ringlet.launcher import bench_command
 from ringlet.launcher.command_line import WRONG_USE, main
+from ringlet.launcher.commands import bench_command
 
 SIZES = (8, 1 << 10, 1 << 20)
 

@@ -16,7 +16,7 @@ from ringlet.tpu.topology.topology_text import counted, unit_of
 from ringlet.tpu.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
-    from ringlet.launcher.tpu_command import Report
+    from ringlet.launcher.commands.tpu_command import Report
     from ringlet.tpu import CollectiveCost, StepCost
 
 __all__ = ["as_json", "as_text"]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ringlet.errors import DataLossError
 from ringlet.launcher.command_line import CommandError
-from ringlet.launcher.reports.inspect_command import aligned, duration, headline
+from ringlet.launcher.commands.inspect_command import aligned, duration, headline
 from ringlet.observe.divergence import ranks_text
 from ringlet.observe.trace_file import SUFFIX, VERSION
 from ringlet.observe.trace_summary import RankTime, TraceSummary

@@ -1,1 +1,0 @@
-"""Commands that show what jobs do or did."""
