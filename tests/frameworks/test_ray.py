@@ -189,6 +189,16 @@ def test_an_actor_that_is_killed_is_named_by_the_others_within_a_second(cluster)
     assert time.monotonic() - started < 3
     assert raised.value.rank == 1
 
+    def again(rank):
+        from ray.util import collective
+
+        collective.destroy_collective_group("killed")
+        collective.init_collective_group(2, rank, backend="ringlet", group_name="killed")
+
+    (other,) = actors(1)
+    ray.get([members[0].run.remote(again, 0), other.join.remote(2, 1, "killed")], timeout=60)
+    assert on_all([members[0], other], total, "killed") == [[2, 2, 2]] * 2
+
 
 def test_a_rank_that_does_not_join_is_named(cluster, monkeypatch):
     def join(rank):

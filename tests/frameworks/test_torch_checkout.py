@@ -28,6 +28,9 @@ class Group(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "Cannot use ReduceOp.BAND|Invalid op for"):
             dist.all_reduce(torch.ones(1), dist.ReduceOp.BAND)
 
+    def test_it_may_have_several_ranks(self):
+        self.assertGreaterEqual(torch.accelerator.device_count(), 2)
+
     def test_skip(self):
         self.skipTest("")
 
@@ -47,10 +50,10 @@ def test_a_file_is_run_over_both_backends(tmp_path: Path, capsys):
     (folder / "test_groups.py").write_text(FILE)
     assert main(["--checkout", str(tmp_path), "test_groups.py", "--log", str(tmp_path)]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "test_groups.py gloo: 4 passed, 0 failed, 1 skipped",
-        "test_groups.py ringlet: 3 passed, 1 failed, 1 skipped",
+        "test_groups.py gloo: 5 passed, 0 failed, 1 skipped",
+        "test_groups.py ringlet: 4 passed, 1 failed, 1 skipped",
         "    Group.test_name: failed",
-        "all gloo: 4 passed, 0 failed, 1 skipped",
-        "all ringlet: 3 passed, 1 failed, 1 skipped",
+        "all gloo: 5 passed, 0 failed, 1 skipped",
+        "all ringlet: 4 passed, 1 failed, 1 skipped",
     ]
     assert "'ringlet' != 'gloo'" in (tmp_path / "test_groups.ringlet.log").read_text()
