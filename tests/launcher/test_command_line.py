@@ -27,7 +27,7 @@ def said_by(arguments, capsys):
 
 @pytest.mark.parametrize("name", _COMMANDS)
 def test_every_command_has_its_functions_and_a_help(name, capsys):
-    module = importlib.import_module(f"ringlet.launcher.{_COMMANDS[name][0]}")
+    module = importlib.import_module(f"ringlet.launcher.commands.{_COMMANDS[name][0]}")
     assert callable(module.add_arguments)
     assert callable(module.execute)
     status, out, _ = said_by([name, "--help"], capsys)
