@@ -1,4 +1,4 @@
-// A call that all ranks make alike, drawn from random numbers that all of them share.
+// A call that is equal on all ranks, drawn from random numbers that all of them share.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-"""The first call that the ranks of a group did not make alike."""
+"""The first call that differs between the ranks of a group."""
 
 from __future__ import annotations
 
