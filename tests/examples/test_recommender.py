@@ -75,7 +75,7 @@ def test_the_script_runs_and_compares(tmp_path):
 
 def test_people_are_predicted_from_the_real_ratings_better_than_by_what_a_film_gets_on_average():
     package, _ = example.RATINGS
-    if importlib.util.find_spec(package) is None and package not in os.environ.get("RINGLET_REQUIRE", "").split(","):
+    if importlib.util.find_spec(package) is None and package not in os.environ.get("TESTS_REQUIRE", "").split(","):
         pytest.skip(f"the package {package} is not installed, which has the ratings")
     training, test = example.load_ratings(example.find_ratings())
     assert len(training) + len(test) == 100_000

@@ -10,7 +10,7 @@ import pytest
 
 
 def library(name: str) -> Any:
-    """The module of a library; RINGLET_REQUIRE names those, with commas in between, that must not be missing."""
-    if name in os.environ.get("RINGLET_REQUIRE", "").split(","):
+    """The module of a library; TESTS_REQUIRE names those, with commas in between, that must not be missing."""
+    if name in os.environ.get("TESTS_REQUIRE", "").split(","):
         return importlib.import_module(name)
     return pytest.importorskip(name)
