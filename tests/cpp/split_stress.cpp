@@ -37,7 +37,7 @@ struct Place {
   int num_ranks;
 
   Place(Group& group, int rank, std::uint64_t seed)
-      : member{nullptr, rank}, caller(group.member(rank)), random(seed), num_ranks(group.num_ranks()) {}
+      : member{nullptr, rank, {}, {}}, caller(group.member(rank)), random(seed), num_ranks(group.num_ranks()) {}
   Place(SubgroupMember part, std::uint64_t seed)
       : member(std::move(part)),
         caller(member.group->member(member.rank)),
