@@ -29,21 +29,26 @@ def pattern_of(printed):
     return ".*".join(map(re.escape, printed.split("...")))
 
 
-@pytest.mark.parametrize(("command", "printed"), SESSIONS, ids=[command for command, _ in SESSIONS])
-def test_a_command_prints_what_is_shown(command, printed, tmp_path):
-    program = re.search(r"^```py\n(# train\.py\n.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)[1]
-    (tmp_path / "train.py").write_text(program, encoding="utf-8")
-    done = subprocess.run(
+def run_shown(command, folder):
+    """Run a command of `ringlet` in a folder, with its errors in its output."""
+    return subprocess.run(
         [sys.executable, "-m", "ringlet", *shlex.split(command)],
-        cwd=tmp_path,
+        cwd=folder,
         env={name: value for name, value in os.environ.items() if not name.startswith("RINGLET_")},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=60,
+        timeout=100,
         check=False,
     )
+
+
+@pytest.mark.parametrize(("command", "printed"), SESSIONS, ids=[command for command, _ in SESSIONS])
+def test_a_command_prints_what_is_shown(command, printed, tmp_path):
+    program = re.search(r"^```py\n(# train\.py\n.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)[1]
+    (tmp_path / "train.py").write_text(program, encoding="utf-8")
+    done = run_shown(command, tmp_path)
     assert re.fullmatch(pattern_of(printed), done.stdout), done.stdout
 
 

@@ -7,14 +7,13 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from ringlet.launcher.commands import run_command
 from ringlet.train import preemption_handler
-from tests.docs.test_launcher import pattern_of
+from tests.docs.test_launcher import pattern_of, run_shown
 
 DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "surviving.md").read_text(encoding="utf-8")
 STATUS = preemption_handler._EXIT_STATUS
@@ -38,17 +37,7 @@ def options_of(words):
 def test_the_restarted_program_prints_what_is_shown(tmp_path):
     (tmp_path / "train.py").write_text(block("py", "# train.py"), encoding="utf-8")
     command, printed = re.fullmatch(r"\$ ringlet (.*?)\n(.*)", block("console", "$ ringlet"), re.DOTALL).groups()
-    done = subprocess.run(
-        [sys.executable, "-m", "ringlet", *shlex.split(command)],
-        cwd=tmp_path,
-        env={name: value for name, value in os.environ.items() if not name.startswith("RINGLET_")},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    done = run_shown(command, tmp_path)
     assert re.fullmatch(pattern_of(printed), done.stdout), done.stdout
     assert done.returncode == 0
 

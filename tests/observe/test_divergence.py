@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringlet.observe.divergence import first_divergence, ranks_text
+from ringlet.observe.divergence import first_divergence, rank_ranges
 from ringlet.observe.recorder import Operation, Process
 
 REDUCE = ("all_reduce(SUM, float32[3])", (1, 1))
@@ -81,5 +81,5 @@ def test_groups_are_compared_apart_and_the_earliest_counts():
 
 
 def test_runs_of_ranks_are_shortened():
-    assert ranks_text([3]) == "rank 3"
-    assert ranks_text([5, 0, 1, 2, 7, 8]) == "ranks 0 to 2, 5, 7, 8"
+    assert rank_ranges([3]) == "rank 3"
+    assert rank_ranges([5, 0, 1, 2, 7, 8]) == "ranks 0 to 2, 5, 7, 8"

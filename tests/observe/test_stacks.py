@@ -39,9 +39,13 @@ def parked(*names):
 @pytest.fixture
 def alone(monkeypatch):
     """No frames of the threads of other tests or of pytest's."""
-    others = {thread.ident for thread in threading.enumerate()}
-    frames = sys._current_frames
-    monkeypatch.setattr("sys._current_frames", lambda: {t: f for t, f in frames().items() if t not in others})
+    others, frames = threading.enumerate(), sys._current_frames
+
+    def own_frames():
+        left = {thread.ident for thread in others if thread.is_alive()}
+        return {thread: frame for thread, frame in frames().items() if thread not in left}
+
+    monkeypatch.setattr("sys._current_frames", own_frames)
 
 
 def test_a_call_site_is_the_innermost_frame_outside_ringlet():
@@ -102,7 +106,7 @@ def test_long_stacks_are_shortened(alone):
     def descend(depth):
         return descend(depth - 1) if depth else release.wait()
 
-    thread = threading.Thread(target=descend, args=(30,))
+    thread = threading.Thread(target=descend, args=(30,), daemon=True)  # it must not outlive a test that fails
     thread.start()
     assert eventually(lambda: rank_stacks([(0, thread.ident, True)])[0].endswith("and 23 more frames"))
     (text,) = rank_stacks([(0, thread.ident, True)])

@@ -384,7 +384,7 @@ class Machine(RuleBasedStateMachine):
         return [team for team in self.teams if team.callers and team.cause is None and team.spreading()]
 
     def start(self, numbers: list[int], seconds: float, is_wrong: bool = False) -> Team:
-        """Let workers join a new group."""
+        """Form a new group of some of the workers."""
         team = Team(1000 * next(self.numbers), [self.pool.workers[number] for number in numbers])
         size, name = len(numbers), f"machine {os.getpid()} {team.key}"
         for rank, worker in enumerate(team.workers):

@@ -73,7 +73,7 @@ class Ring {
   Ring(memory::Segment& segment, std::size_t offset);
 
   void set_thread(std::uint64_t id) noexcept { memory().thread.set(id); }
-  // Records the begin of an operation; returns the number of the record, 0 if there is no memory for it.
+  // Records that an operation has begun; returns the number of the record, or 0 if it could not be stored.
   std::uint64_t begin(const Operation& operation) noexcept;
   // All ranks have arrived: now, or before this rank did if it has not waited.
   void arrive(std::uint64_t number, bool has_waited) noexcept;

@@ -16,10 +16,11 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import NoReturn
 
-__all__ = ["WRONG_USE", "CommandError", "closed_output_ignored", "main"]
+__all__ = ["WRONG_USE", "CommandError", "closed_output_ignored", "main", "whole_number"]
 
 # Exit status for an invalid command line, as for the shell's builtins.
 WRONG_USE = 2
+_LONGEST_QUOTE = 40
 
 # Sub-command: its file in the folder `commands`, and its description.
 _COMMANDS = {
@@ -67,6 +68,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CommandError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return WRONG_USE
+
+
+def whole_number(option: str, text: str, least: int = 1) -> int:
+    """Return the number in an option, which must be at least `least`."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
+    if number < least:
+        raise CommandError(f"{option} must be an integer of at least {least}, got {text[:_LONGEST_QUOTE]!r}")
+    return number
 
 
 @contextlib.contextmanager

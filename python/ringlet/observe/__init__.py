@@ -12,7 +12,8 @@ True
 from __future__ import annotations
 
 from ringlet.module_names import list_public
-from ringlet.observe.operation_stats import OperationStats, stats
+from ringlet.observe.operation_stats import stats
+from ringlet.observe.recorder import OperationStats
 from ringlet.observe.trace_hook import trace
 
 __all__ = ["OperationStats", "stats", "trace"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ringlet.observe.recorder import Operation, Process
 
-__all__ = ["Divergence", "calls_by_group", "first_divergence", "ranks_text"]
+__all__ = ["Divergence", "calls_by_group", "first_divergence", "rank_ranges"]
 
 _MOST_CALLS = 4
 
@@ -23,9 +23,9 @@ class Divergence:
     def __str__(self) -> str:
         (common, most), *others = sorted(self.calls, key=lambda call: -len(call[1]))
         has_majority = all(len(ranks) < len(most) for _, ranks in others)
-        told = sorted(others if has_majority else self.calls, key=lambda call: call[1])
-        words = [f"{ranks_text(ranks)} made {text}" for text, ranks in told[:_MOST_CALLS]]
-        words += [f"{len(told) - _MOST_CALLS} more calls differ"] if len(told) > _MOST_CALLS else []
+        named = sorted(others if has_majority else self.calls, key=lambda call: call[1])
+        words = [f"{rank_ranges(ranks)} made {text}" for text, ranks in named[:_MOST_CALLS]]
+        words += [f"{len(named) - _MOST_CALLS} more calls differ"] if len(named) > _MOST_CALLS else []
         words += [f"the others {common}"] if has_majority else []
         is_hidden = len({text for text, _ in self.calls}) == 1
         cause = " (the difference is in arguments that are not recorded, such as names and pairs)" if is_hidden else ""
@@ -65,7 +65,7 @@ def _match(operations: list[Operation]) -> bool:
     return len({operation.fingerprints[0] for operation in operations}) == 1 and len(buffers) <= 1
 
 
-def ranks_text(ranks: list[int]) -> str:
+def rank_ranges(ranks: list[int]) -> str:
     """Return ranks as text, with ranges of consecutive ranks: ``ranks 0, 2 to 5``."""
     runs: list[list[int]] = []
     for rank in sorted(ranks):

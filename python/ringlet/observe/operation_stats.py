@@ -2,39 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ringlet.observe.recorder import OperationStats, copy_memory, read_process
 
-from ringlet.observe.recorder import copy_memory, read_process
-
-__all__ = ["OperationStats", "stats"]
-
-
-@dataclass(frozen=True)
-class OperationStats:
-    """Sums over all calls of one operation that have ended, of all ranks that this process drives.
-
-    Parameters
-    ----------
-    count : int
-        Number of calls. The calls of two ranks of this process count as two.
-    bytes : int
-        Size of their inputs.
-    seconds : float
-        Time spent in them.
-    waiting_seconds : float
-        The part of that time in which other ranks had not yet made the call.
-
-    Examples
-    --------
-    >>> import ringlet
-    >>> ringlet.observe.OperationStats(count=2, bytes=16, seconds=0.25, waiting_seconds=0.125)
-    OperationStats(count=2, bytes=16, seconds=0.25, waiting_seconds=0.125)
-    """
-
-    count: int
-    bytes: int
-    seconds: float
-    waiting_seconds: float
+__all__ = ["stats"]
 
 
 def stats() -> dict[str, OperationStats]:
@@ -64,5 +34,4 @@ def stats() -> dict[str, OperationStats]:
     if descriptor < 0:
         return {}
     source = "the flight recorder of this process"
-    totals = read_process(copy_memory(descriptor, source), source, totals_only=True).totals
-    return {name: OperationStats(t.count, t.bytes, t.seconds, t.waiting_seconds) for name, t in totals.items()}
+    return read_process(copy_memory(descriptor, source), source, totals_only=True).totals

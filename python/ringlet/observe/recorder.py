@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ringlet.errors import DataLossError
 
-__all__ = ["NAME", "Operation", "Process", "RingReader", "Totals", "copy_memory", "header", "read_process"]
+__all__ = ["NAME", "Operation", "OperationStats", "Process", "RingReader", "copy_memory", "header", "read_process"]
 
 NAME = "ringlet-recorder"  # of the memory, as in the links of /proc/PID/fd
 _VERSION = 1
@@ -55,8 +55,26 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class Totals:
-    """Sums over all operations of one kind that have ended."""
+class OperationStats:
+    """Sums over all calls of one operation that have ended, of all ranks that this process drives.
+
+    Parameters
+    ----------
+    count : int
+        Number of calls. The calls of two ranks of this process count as two.
+    bytes : int
+        Size of their inputs.
+    seconds : float
+        Time spent in them.
+    waiting_seconds : float
+        The part of that time in which other ranks had not yet made the call.
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> ringlet.observe.OperationStats(count=2, bytes=16, seconds=0.25, waiting_seconds=0.125)
+    OperationStats(count=2, bytes=16, seconds=0.25, waiting_seconds=0.125)
+    """
 
     count: int
     bytes: int
@@ -78,7 +96,7 @@ class Process:
     threads: list[list[Operation]]
     num_half_written: int
     num_runs: int  # of strategies
-    totals: dict[str, Totals]
+    totals: dict[str, OperationStats]
 
 
 def header(pid: int, start_ticks: int, names: str) -> bytes:
@@ -141,7 +159,7 @@ def read_process(data: bytes, source: str, *, totals_only: bool = False) -> Proc
         threads=threads,
         num_half_written=num_half_written,
         num_runs=head.num_runs,
-        totals={kind: Totals(n[0], n[1], n[2] / 1e9, n[3] / 1e9) for kind, n in sums.items() if n[0]},
+        totals={kind: OperationStats(n[0], n[1], n[2] / 1e9, n[3] / 1e9) for kind, n in sums.items() if n[0]},
     )
 
 

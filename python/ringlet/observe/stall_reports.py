@@ -49,19 +49,23 @@ def stall_seconds(environ: Mapping[str, str] | None = None) -> float:
     return seconds_of("RINGLET_STALL_SECONDS", given, _DEFAULT_SECONDS, "no reports")
 
 
-def wait_for_threads(wait: Callable[[float], bool], what: str, threads: Callable[[], Iterable[int | None]]) -> None:
-    """Wait for what other threads do; log once what they execute if that takes long.
+def wait_for_threads(
+    wait: Callable[[float], bool], seconds: float, what: str, threads: Callable[[], Iterable[int | None]]
+) -> None:
+    """Wait for other threads; log once what they execute if that takes long.
 
     Parameters
     ----------
     wait : callable
         Takes a limit in seconds, and returns whether the wait has ended: ``threading.Condition.wait``.
+    seconds : float
+        The result of :func:`stall_seconds`, which is not called for each wait.
     what : str
-        The wait, for the log: ``"prefetch has waited %g s for an element. Its thread is"``.
+        Text of the log, with ``%g`` for the seconds; the frames of the threads follow it.
     threads : callable
         Returns the identifiers of the threads.
     """
-    seconds = min(stall_seconds(), threading.TIMEOUT_MAX)
+    seconds = min(seconds, threading.TIMEOUT_MAX)
     if not wait(seconds):
         _log.warning(what + "%s", seconds, thread_stacks(threads()))
         wait(threading.TIMEOUT_MAX)

@@ -96,7 +96,7 @@ class TerminationNotice:
         self.at = self.at or time.monotonic()
 
     def close(self) -> None:
-        """Give SIGTERM its previous effect, and stop polling, unless the process exits."""
+        """Restore the previous handling of SIGTERM and stop polling; without effect after `keep_until_exit`."""
         if self not in _ending:
             self._is_over.set()
 

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from ringlet.launcher.command_line import main
+from ringlet.launcher.commands.inspect_command import missing_ranks
+from tests.launcher.commands.test_top_command import CALL
 from tests.launcher.test_recorder_files import DIVERGES, GROUP, WAITS
 from tests.processes.harness import eventually
 
@@ -165,4 +167,9 @@ def test_a_truncated_file_and_another_version_are_named_errors(file, capsys):
 
 def test_last_must_be_a_positive_number(file, capsys):
     assert main(["inspect", str(file), "--last", "0"]) == 2
-    assert "--last must be at least 1, got 0" in capsys.readouterr().err
+    assert "--last must be an integer of at least 1, got '0'" in capsys.readouterr().err
+
+
+def test_a_call_that_began_after_the_first_process_was_read_waits_for_no_known_rank():
+    assert missing_ranks(CALL, [0, 2], oldest=102.0) == [1]
+    assert missing_ranks(CALL, [0, 2], oldest=101.0) == []

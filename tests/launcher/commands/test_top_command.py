@@ -13,7 +13,7 @@ import pytest
 from ringlet.launcher.command_line import CommandError, main
 from ringlet.launcher.commands import top_command
 from ringlet.launcher.commands.inspect_command import Snapshot
-from ringlet.observe.recorder import Operation, Process, Totals
+from ringlet.observe.recorder import Operation, OperationStats, Process
 from tests.launcher.test_recorder_files import GROUP, WAITS
 from tests.processes.harness import eventually
 
@@ -46,7 +46,7 @@ def snapshot(pid, calls, at, totals, num_runs=0):
         threads=[[call] for call in calls],
         num_half_written=0,
         num_runs=num_runs,
-        totals={"barrier": Totals(totals[0], totals[1], totals[2], totals[2])},
+        totals={"barrier": OperationStats(totals[0], totals[1], totals[2], totals[2])},
     )
     return Snapshot(process, at, False)
 
@@ -76,7 +76,7 @@ def job(monkeypatch):
 TABLE = """\
 2 processes of job 8f0c on vm: python train.py
 ranks  pid  runs/s  calls/s  bytes/s  waiting  memory   now
-0, 1   7    12.5    1,500.0  12.0 kB  50%      70.0 MB  for 1.0 s in barrier(), waits for ranks 1, 2
+0, 1   7    12.5    1,500.0  12.0 kB  50%      70.0 MB  for 1 s in barrier(), waits for ranks 1, 2
 2      8            5.0      5.0 MB   5%       80.0 MB
 """
 

@@ -71,11 +71,11 @@ def folder(tmp_path):
 
 TABLE = """\
 2 processes of job 8f0c on vm: python train.py
-rank  pid  time      compute  communication  waiting  input  calls  bytes  waits mostly for
-0     7    100.0 ms  59.0%    2.0%           29.0%    0.0%   2      24     rank 1 (100%)
-1     8    100.0 ms  93.0%    2.0%           0.0%     5.0%   2      24
-the others waited longest for rank 1: 29.0 ms in total
-asynchronous calls took 20.0 ms, of which the program did not wait for 50%
+rank  pid  time    compute  communication  waiting  input  calls  bytes  waits mostly for
+0     7    100 ms  59.0%    2.0%           29.0%    0.0%   2      24     rank 1 (100%)
+1     8    100 ms  93.0%    2.0%           0.0%     5.0%   2      24
+the others waited longest for rank 1: 29 ms in total
+asynchronous calls took 20 ms, of which the program did not wait for 50%
 3 events are missing, because there were too many to write
 1 of 2 files have no end: their processes are running, or were killed
 """
@@ -114,8 +114,8 @@ def test_a_call_in_progress_waits_for_the_rank_that_has_not_made_it(tmp_path, ca
     write_trace(tmp_path / "vm-8.trace.json", [piece(2, 0, 100, "replica", "replica 1")], pid=8, end="")
     assert main(["trace", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert " ".join(lines[2].split()) == "0 7 100.0 ms 20.0% 0.0% 80.0% 0.0% 1 12 rank 1 (100%)"
-    assert lines[4] == "the others waited longest for rank 1: 80.0 ms in total"
+    assert " ".join(lines[2].split()) == "0 7 100 ms 20.0% 0.0% 80.0% 0.0% 1 12 rank 1 (100%)"
+    assert lines[4] == "the others waited longest for rank 1: 80 ms in total"
 
 
 def test_without_a_launcher_the_processes_that_ran_at_the_same_time_are_a_job(tmp_path, capsys):

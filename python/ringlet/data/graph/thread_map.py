@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 from ringlet.data.graph.count_arguments import AUTOTUNE
 from ringlet.devices.cores import visible_cores
 from ringlet.errors import FailedPreconditionError
-from ringlet.observe.stall_reports import wait_for_threads
+from ringlet.observe.stall_reports import stall_seconds, wait_for_threads
 
 __all__ = ["DROPPED_SECONDS", "WAITS", "WORTH_A_THREAD_BYTES", "ThreadMap", "count_calls", "other_process"]
 
@@ -88,6 +88,7 @@ class _ThreadPool:
         self.finished: deque[_Call] = deque()  # finished calls, in the order of completion
         self.is_shut = False
         self.process = os.getpid()
+        self.stall_seconds = stall_seconds()
 
     def put(self, call: _Call) -> None:
         """Submit a call; start a thread if none is idle."""
@@ -204,7 +205,7 @@ class ThreadMap(Generic[T, R]):
                     call = team.finished.popleft()
                     self._calls.remove(call)
                     return call
-                wait_for_threads(team.has_result.wait, WAITS, team.thread_ids)
+                wait_for_threads(team.has_result.wait, team.stall_seconds, WAITS, team.thread_ids)
         raise StopIteration
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from ringlet.data.graph.mapped_stream import RestoredError
 from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream, Transformation
 from ringlet.data.graph.thread_map import DROPPED_SECONDS, WAITS, WORTH_A_THREAD_BYTES, other_process
 from ringlet.data.state.saved_elements import load_elements, save_elements
-from ringlet.observe.stall_reports import wait_for_threads
+from ringlet.observe.stall_reports import stall_seconds, wait_for_threads
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
@@ -116,6 +116,7 @@ class _Channel:
         self._is_held = False  # True while a snapshot is taken
         self._is_making = False  # True while the thread uses the stream
         self._process = os.getpid()
+        self._stall_seconds = stall_seconds()
 
     def take(self) -> object:
         """Return the next element; start a thread if no thread is running."""
@@ -127,7 +128,7 @@ class _Channel:
                     return _END
                 if self._thread is None:
                     self._start()
-                wait_for_threads(self._changed.wait, WAITS, self._thread_ids)
+                wait_for_threads(self._changed.wait, self._stall_seconds, WAITS, self._thread_ids)
             self._changed.notify_all()
             return self._ready.popleft()
 

@@ -18,8 +18,7 @@ from ringlet.collectives.available_memory import check_available_memory
 from ringlet.config import show_config
 from ringlet.devices import visible_cores
 from ringlet.errors import SharedMemoryFullError
-from ringlet.launcher.command_line import CommandError, closed_output_ignored
-from ringlet.launcher.commands.run_command import whole_number
+from ringlet.launcher.command_line import CommandError, closed_output_ignored, whole_number
 from ringlet.launcher.launch import launch
 from ringlet.tpu.units import format_bytes, format_seconds
 

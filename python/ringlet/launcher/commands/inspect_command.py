@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ringlet.launcher.command_line import CommandError
-from ringlet.observe.divergence import calls_by_group, first_divergence, ranks_text
+from ringlet.launcher.command_line import CommandError, whole_number
+from ringlet.observe.divergence import calls_by_group, first_divergence, rank_ranges
 from ringlet.observe.recorder import NAME, Operation, Process, copy_memory, read_process
 from ringlet.observe.recorder_memory import start_ticks
+from ringlet.tpu.units import format_seconds
 
-__all__ = ["Snapshot", "add_arguments", "aligned", "duration", "execute", "headline", "missing_ranks", "read_subject"]
+__all__ = ["Snapshot", "add_arguments", "aligned", "execute", "headline", "missing_ranks", "read_subject"]
 
 _EPILOG = """\
 examples:
@@ -45,14 +46,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to `parser`."""
     parser.epilog = _EPILOG
     parser.add_argument("subjects", metavar="PID|JOB|FILE", nargs="+", help="processes, a job, or files and folders")
-    parser.add_argument("--last", metavar="N", type=int, default=10, help="calls to show of each group (%(default)s)")
+    parser.add_argument("--last", metavar="N", default="10", help="calls to show of each group (%(default)s)")
     parser.add_argument("--json", action="store_true", help="print all that is known as JSON")
 
 
 def execute(options: argparse.Namespace) -> int:
     """Print the report; return the exit status."""
-    if options.last < 1:
-        raise CommandError(f"--last must be at least 1, got {options.last}")
+    last = whole_number("--last", options.last)
     try:
         snapshots = [snapshot for subject in options.subjects for snapshot in read_subject(subject)]
     except OSError as error:
@@ -61,9 +61,9 @@ def execute(options: argparse.Namespace) -> int:
     divergence = first_divergence(shot.process for shot in snapshots)
     if options.json:
         found = None if divergence is None else asdict(divergence) | {"text": str(divergence)}
-        print(json.dumps({"processes": [_plain(shot, options.last) for shot in snapshots], "divergence": found}))
+        print(json.dumps({"processes": [_plain(shot, last) for shot in snapshots], "divergence": found}))
     else:
-        lines = [*_process_lines(snapshots), *_call_lines(snapshots, options.last)]
+        lines = [*_process_lines(snapshots), *_call_lines(snapshots, last)]
         print("\n".join([*lines, str(divergence)] if divergence else lines))
     return 0 if divergence is None else 1
 
@@ -154,7 +154,7 @@ def _read_memories(paths: Iterable[str], job: str | None = None) -> Iterator[Sna
 
 def _process_lines(snapshots: list[Snapshot]) -> Iterator[str]:
     calls = calls_by_group(shot.process for shot in snapshots)
-    first = snapshots[0].process
+    first, oldest = snapshots[0].process, min(shot.at for shot in snapshots)
     yield headline(len(snapshots), first.job, first.host, first.command)
     rows: list[tuple[str, ...]] = [("rank", "pid", "state")]
     for shot in snapshots:
@@ -164,26 +164,30 @@ def _process_lines(snapshots: list[Snapshot]) -> Iterator[str]:
         for thread in filter(None, shot.process.threads):
             # A thread that drives ranks of a group and its subgroups is known by its rank in the largest.
             rank = max(thread, key=lambda operation: operation.num_ranks).rank
-            rows.append((str(rank), pid, _state(thread[-1], shot, calls[thread[-1].group][thread[-1].sequence])))
+            made = calls[thread[-1].group][thread[-1].sequence]
+            rows.append((str(rank), pid, _state(thread[-1], shot, made, oldest)))
         if shot.process.num_half_written:
             rows.append(("", "", f"{shot.process.num_half_written} records were being written and are left out"))
     rows[1:] = sorted(rows[1:], key=lambda row: (not row[0].isdecimal(), int(row[0]) if row[0].isdecimal() else 0))
     yield from aligned(rows)
 
 
-def _state(last: Operation, shot: Snapshot, ranks: dict[int, Operation]) -> str:
+def _state(last: Operation, shot: Snapshot, ranks: dict[int, Operation], oldest: float) -> str:
     call = f"call {last.sequence}, {last.text}"
     if last.ended is not None:
         verb = ", which raised an error" if last.outcome == "raised" else ""
-        return f"idle for {duration(shot.at - last.ended)} after {call}{verb}"
-    missing = missing_ranks(last, ranks)
-    waits = f", waits for {ranks_text(missing)}" if missing else ""
-    return f"for {duration(shot.at - last.began)} in {call}{waits}"
+        return f"idle for {format_seconds(shot.at - last.ended)} after {call}{verb}"
+    missing = missing_ranks(last, ranks, oldest)
+    waits = f", waits for {rank_ranges(missing)}" if missing else ""
+    return f"for {format_seconds(shot.at - last.began)} in {call}{waits}"
 
 
-def missing_ranks(call: Operation, ranks: Iterable[int]) -> list[int]:
-    """Return the ranks for which a call in progress waits, given those that have made it."""
-    if call.ended is not None or call.arrived is not None:
+def missing_ranks(call: Operation, ranks: Iterable[int], oldest: float) -> list[int]:
+    """Return the ranks for which a call in progress waits, given those that have made it.
+
+    None if the call began after `oldest`, the time to which the first snapshot belongs: a rank in it may have made it.
+    """
+    if call.ended is not None or call.arrived is not None or call.began >= oldest:
         return []
     return sorted(set(range(call.num_ranks)).difference(ranks))
 
@@ -195,7 +199,7 @@ def _call_lines(snapshots: list[Snapshot], last: int) -> Iterator[str]:
         if group not in recent:
             continue
         yield ""
-        yield f"group {group[:8]}, {ranks_text(list(range(next(iter(calls[max(calls)].values())).num_ranks)))}"
+        yield f"group {group[:8]}, {rank_ranges(list(range(next(iter(calls[max(calls)].values())).num_ranks)))}"
         rows: list[tuple[str, ...]] = [("call", "ranks", "outcome", "time", "waiting", "last to call", "operation")]
         for sequence in sorted(calls)[-last:]:
             rows += _rows_of(sequence, calls[sequence])
@@ -211,13 +215,13 @@ def _rows_of(sequence: int, ranks: dict[int, Operation]) -> Iterator[tuple[str, 
     for (text, outcome), operations in same.items():
         times = [operation.ended - operation.began for operation in operations if operation.ended is not None]
         waits = [operation.arrived - operation.began for operation in operations if operation.arrived is not None]
-        names = "all" if len(operations) == operations[0].num_ranks else ranks_text([op.rank for op in operations])
+        names = "all" if len(operations) == operations[0].num_ranks else rank_ranges([op.rank for op in operations])
         yield (
             str(sequence),
             names.partition(" ")[2] or names,
             outcome,
-            duration(max(times)) if times else "",
-            duration(max(waits)) if waits else "",
+            format_seconds(max(times)) if times else "",
+            format_seconds(max(waits)) if waits else "",
             f"rank {latest.rank}" if len(ranks) > 1 else "",
             text,
         )
@@ -234,13 +238,6 @@ def aligned(rows: list[tuple[str, ...]]) -> Iterator[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-
-
-def duration(seconds: float) -> str:
-    """Return a time with its unit."""
-    if seconds < 1e-3:
-        return f"{seconds * 1e6:.1f} us"
-    return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
 def _plain(shot: Snapshot, last: int) -> dict[str, object]:

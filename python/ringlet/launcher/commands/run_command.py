@@ -10,16 +10,15 @@ import signal
 import sys
 
 from ringlet.cluster.environment import placement
-from ringlet.launcher.command_line import CommandError
+from ringlet.launcher.command_line import CommandError, whole_number
 from ringlet.launcher.restarts import run_with_restarts
 from ringlet.launcher.run_workers import Job
 from ringlet.launcher.worker_command import module_command, script_command
 from ringlet.launcher.worker_environment import MOST_RANKS, MOST_WORKERS
 
-__all__ = ["add_arguments", "execute", "whole_number"]
+__all__ = ["add_arguments", "execute"]
 
 _GRACE_SECONDS = 1.0
-_LONGEST_QUOTE = 40
 _RECORDER_SIGNALS = {"USR1": signal.SIGUSR1, "USR2": signal.SIGUSR2}
 
 _EPILOG = """\
@@ -123,17 +122,6 @@ def _number_of_workers(text: str | None, words: list[str]) -> int:
     raise CommandError(
         f"the number of workers is missing. Write -n before the script: ringlet run -n {number} {script}"
     )
-
-
-def whole_number(option: str, text: str, least: int = 1) -> int:
-    """Return the number in an option, which must be at least `least`."""
-    try:
-        number = int(text)
-    except ValueError:
-        number = -1
-    if number < least:
-        raise CommandError(f"{option} must be an integer of at least {least}, got {text[:_LONGEST_QUOTE]!r}")
-    return number
 
 
 def _seconds(text: str) -> float:

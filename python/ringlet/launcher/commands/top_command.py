@@ -17,13 +17,13 @@ from ringlet.launcher.command_line import CommandError
 from ringlet.launcher.commands.inspect_command import (
     Snapshot,
     aligned,
-    duration,
     headline,
     missing_ranks,
     read_subject,
 )
-from ringlet.observe.divergence import calls_by_group, ranks_text
+from ringlet.observe.divergence import calls_by_group, rank_ranges
 from ringlet.observe.recorder import Operation
+from ringlet.tpu.units import format_seconds
 
 __all__ = ["add_arguments", "execute"]
 
@@ -34,7 +34,7 @@ examples:
   ringlet top --once 4711              one table
 
 Rates are those of the last interval. The command ends with the job, or on
-Ctrl-C. The exit status is 2 if there is no such job, else 0.
+Ctrl-C. The exit status is 2 if the job is not running at the start, else 0.
 """
 _HEAD = ("ranks", "pid", "runs/s", "calls/s", "bytes/s", "waiting", "memory", "now")
 _Calls = dict[str, dict[int, dict[int, Operation]]]
@@ -112,7 +112,7 @@ def _row(before: Snapshot | None, shot: Snapshot, calls: _Calls, oldest: float) 
             f"{min(max(waiting / seconds / max(len(ranks), 1), 0), 1):.0%}",
         )
     return (
-        ranks_text(ranks).partition(" ")[2] if ranks else "-",
+        rank_ranges(ranks).partition(" ")[2] if ranks else "-",
         str(pid),
         *rates,
         _bytes(_resident(pid)),
@@ -142,10 +142,9 @@ def _sums(shot: Snapshot) -> tuple[float, ...]:
 
 
 def _now(call: Operation, shot: Snapshot, calls: _Calls, oldest: float) -> str:
-    # A process that was read before the call began is not known to be late.
-    missing = missing_ranks(call, calls[call.group][call.sequence]) if call.began < oldest else []
-    waits = f", waits for {ranks_text(missing)}" if missing else ""
-    return f"for {duration(shot.at - call.began)} in {call.text}{waits}"
+    missing = missing_ranks(call, calls[call.group][call.sequence], oldest)
+    waits = f", waits for {rank_ranges(missing)}" if missing else ""
+    return f"for {format_seconds(shot.at - call.began)} in {call.text}{waits}"
 
 
 def _resident(pid: int) -> float:

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 from ringlet.errors import DataLossError
 from ringlet.launcher.command_line import CommandError
-from ringlet.launcher.commands.inspect_command import aligned, duration, headline
-from ringlet.observe.divergence import ranks_text
+from ringlet.launcher.commands.inspect_command import aligned, headline
+from ringlet.observe.divergence import rank_ranges
 from ringlet.observe.trace_file import SUFFIX, VERSION
 from ringlet.observe.trace_summary import RankTime, TraceSummary
+from ringlet.tpu.units import format_seconds
 
 __all__ = ["add_arguments", "execute"]
 
@@ -76,9 +77,10 @@ def execute(options: argparse.Namespace) -> int:
         return 0
     print("\n".join(_lines(files, ranks)))
     if late:
-        print(f"the others waited longest for rank {late[0]}: {duration(late[1])} in total")
+        print(f"the others waited longest for rank {late[0]}: {format_seconds(late[1])} in total")
     if total:
-        print(f"asynchronous calls took {duration(total)}, of which the program did not wait for {hidden / total:.0%}")
+        took = format_seconds(total)
+        print(f"asynchronous calls took {took}, of which the program did not wait for {hidden / total:.0%}")
     if summary.num_lost:
         print(f"{summary.num_lost} events are missing, because there were too many to write")
     if open_files:
@@ -196,7 +198,7 @@ def _merge(files: list[_File], output: str | None) -> tuple[TraceSummary, int]:
                     separator = ",\n"
             num_open += not has_ended
             if merged:
-                name = f"{about['host']} {ranks_text(sorted(ranks)) if ranks else ''} ({about['pid']})"
+                name = f"{about['host']} {rank_ranges(sorted(ranks)) if ranks else ''} ({about['pid']})"
                 for kind, args in (
                     ("process_name", {"name": name}),
                     ("process_sort_index", {"sort_index": min(ranks, default=0)}),
@@ -233,7 +235,7 @@ def _lines(files: list[_File], ranks: list[RankTime]) -> Iterator[str]:
             (
                 str(rank.rank),
                 f"{about['host']} {about['pid']}" if len(hosts) > 1 else str(about["pid"]),
-                duration(rank.seconds),
+                format_seconds(rank.seconds),
                 *(f"{part / rank.seconds:.1%}" if rank.seconds else "" for part in parts),
                 f"{rank.num_calls:,}",
                 f"{rank.num_bytes:,}",
