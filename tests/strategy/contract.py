@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,17 @@ from tests.strategy.replicas import SECONDS, replica_id
 
 class Boom(Exception):
     """The exception of a replica in tests."""
+
+
+@contextmanager
+def no_forced_switches() -> Iterator[None]:
+    """Let threads release the interpreter only where they block."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(interval)
 
 
 class StrategyContract:
@@ -60,12 +72,11 @@ class StrategyContract:
         answers = strategy.run(lambda: replica_id() + 1000)
         assert self.values(strategy, answers) == tuple(1000 + i for i in self.here(num_replicas))
 
-    def test_side_effects_of_replicas_that_never_block_are_in_replica_order(
-        self, strategy, num_replicas, no_forced_switches
-    ):
+    def test_side_effects_of_replicas_that_never_block_are_in_replica_order(self, strategy, num_replicas):
         for _ in range(20):
             calls: list[int] = []
-            strategy.run(lambda calls=calls: calls.append(replica_id()))
+            with no_forced_switches():
+                strategy.run(lambda calls=calls: calls.append(replica_id()))
             assert calls == list(self.here(num_replicas))
 
     def test_each_replica_receives_its_components(self, strategy, num_replicas):
@@ -236,11 +247,3 @@ class StrategyContract:
         ]
         assert len(rows) == 2 * num_replicas
         assert sum(rows) == sum(range(4 * num_replicas))
-
-    @pytest.fixture
-    def no_forced_switches(self) -> Iterator[None]:
-        """Let threads release the interpreter only where they block."""
-        interval = sys.getswitchinterval()
-        sys.setswitchinterval(1000)
-        yield
-        sys.setswitchinterval(interval)

@@ -54,7 +54,7 @@ def test_each_of_several_processes_keeps_the_contract_of_strategies(workers, nam
             def here(self, num_replicas):
                 return range(strategy.extended._first_replica, strategy.extended._first_replica + local)
         test = getattr(Contract(), name)
-        given = {"strategy": strategy, "num_replicas": strategy.num_replicas_in_sync, "no_forced_switches": None}
+        given = {"strategy": strategy, "num_replicas": strategy.num_replicas_in_sync}
         test(**{parameter: given[parameter] for parameter in inspect.signature(test).parameters})
         answer = "passed"
     """
