@@ -12,6 +12,11 @@ __all__ = [
 class NotFoundError(FileNotFoundError):
     """A file or another named object does not exist (``tf.errors.NotFoundError``).
 
+    Notes
+    -----
+    Usual causes: a relative path in another working directory, a pattern without matches, or a file that only one
+    of several machines has.
+
     Examples
     --------
     >>> import ringlet
@@ -30,6 +35,11 @@ class DataLossError(OSError):
         Name of the file.
     offset : int
         Position of the damage in the decompressed file, in bytes.
+
+    Notes
+    -----
+    Usual causes: a file that is still being written, an interrupted copy, or the wrong compression type. Copy or
+    write the file again; records before the damage are intact.
 
     Examples
     --------
@@ -55,6 +65,11 @@ class CheckpointCorruptError(ValueError):
         Name of the file.
     offset : int
         Start of the damaged part, in bytes.
+
+    Notes
+    -----
+    Usual causes: a file of another program or an interrupted copy; saving itself replaces a checkpoint only when it
+    is complete. Restore an older one: a manager lists them in `checkpoints`.
 
     Examples
     --------

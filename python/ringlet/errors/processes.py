@@ -20,6 +20,12 @@ class CollectiveMismatchError(RuntimeError):
 
     Raised on every rank of the group. The message lists the call of each rank, with its place in the program.
 
+    Notes
+    -----
+    Usual causes: one rank left its loop earlier, because it had fewer batches, or took another branch; an array has
+    another shape or dtype on one rank. Compare the lines that the message names; give every rank the same number of
+    batches.
+
     Examples
     --------
     >>> import numpy as np
@@ -40,6 +46,11 @@ class CollectiveAborted(RuntimeError):
 
     The message names the first cause, which is the error to handle.
 
+    Notes
+    -----
+    Usual causes: an exception or Ctrl-C in another rank, or a call of `abort`. Correct the first cause, and make a
+    new strategy or group.
+
     Examples
     --------
     >>> import ringlet
@@ -53,6 +64,10 @@ class CollectiveAborted(RuntimeError):
 
 class UnavailableError(ConnectionError):
     """A required process has exited (``tf.errors.UnavailableError``).
+
+    Notes
+    -----
+    Raised as one of its subclasses, which name the process, or where a process does not answer a request.
 
     Examples
     --------
@@ -78,6 +93,12 @@ class WorkerLostError(UnavailableError):
         Its process id there.
     reason : str
         What happened to the process: ``"was killed by SIGKILL (signal 9)"`` or ``"exited with status 3"``.
+
+    Notes
+    -----
+    Usual causes: SIGKILL by the system for lack of memory (its log tells, ``dmesg``), a crash in compiled code
+    (SIGSEGV), SIGTERM by a batch system, or a worker that returned or called `sys.exit` before the others.
+    ``ringlet run --restarts N`` starts a job again by itself; ``ringlet inspect`` shows what each rank did last.
 
     Examples
     --------
@@ -108,6 +129,10 @@ class PSUnavailableError(UnavailableError):
     reason : str
         What happened to its process, such as ``"was killed by SIGKILL (signal 9)"``.
 
+    Notes
+    -----
+    Usual causes are those of a lost worker: lack of memory, a crash, a signal.
+
     Examples
     --------
     >>> try:
@@ -128,6 +153,10 @@ class CancelledError(RuntimeError):
 
     Caused by another error, which `schedule`, `join` or `done` of the coordinator raises.
 
+    Notes
+    -----
+    Correct the first cause, then schedule the function again.
+
     Examples
     --------
     >>> raise CancelledError("The corresponding function is cancelled. Please reschedule the function.")
@@ -143,6 +172,11 @@ class ClosureInputError(RuntimeError):
     ----------
     original_exception : BaseException
         The cause.
+
+    Notes
+    -----
+    Usual causes: the function that creates the dataset raises on the worker, or something that it captures cannot
+    be pickled.
 
     Examples
     --------
@@ -175,6 +209,12 @@ class SharedMemoryFullError(OSError):
     errno : int
         The system's error code, such as ``errno.ENOMEM``.
 
+    Notes
+    -----
+    Usual causes: a container with a small limit of memory, of which shared memory is a part (``docker run
+    --shm-size``, ``--memory``), or a limit on file sizes (``ulimit -f``). Allow more, or use fewer ranks. ``ringlet
+    doctor`` shows the limits.
+
     Examples
     --------
     >>> try:
@@ -196,6 +236,12 @@ class SharedMemoryFullError(OSError):
 
 class DeadlineExceededError(TimeoutError):
     """A wait reached its deadline; the message names the missing ranks and how to allow more time.
+
+    Notes
+    -----
+    Usual causes: a rank that still reads data or compiles, one that is stopped (SIGSTOP, a debugger), or two groups
+    that wait for each other. ``ringlet inspect`` shows what each rank did last, and stacks are printed before the
+    deadline.
 
     Examples
     --------

@@ -20,6 +20,10 @@ __all__ = [
 class DuplicateDeviceError(ValueError, AssertionError):
     """Two replicas have the same device (TensorFlow raises a bare ``AssertionError``).
 
+    Notes
+    -----
+    Give each replica a device of its own; names differ in spelling only if they resolve to one device.
+
     Examples
     --------
     >>> import ringlet
@@ -43,6 +47,11 @@ class InvalidArgumentError(ValueError):
 
 class FailedPreconditionError(RuntimeError):
     """The object is not in a state in which the operation can run (``tf.errors.FailedPreconditionError``).
+
+    Notes
+    -----
+    Usual causes: the object was closed or used up, another thread uses it, or a step is missing before this one.
+    The message names the step.
 
     Examples
     --------
@@ -78,6 +87,10 @@ class ClusterConfigError(ValueError):
     path : str
         JSON path of the fault: ``"$"`` is the whole configuration, ``"$.cluster.worker[1]"`` the second worker.
 
+    Notes
+    -----
+    ``ringlet doctor`` shows every cluster variable of the environment, and what it resolves to.
+
     Examples
     --------
     >>> import ringlet
@@ -109,6 +122,11 @@ class PartitionError(ValueError):
 
 class ShardingError(ValueError):
     """The sharding of an array, or of several arrays, does not fit the operation.
+
+    Notes
+    -----
+    Usual causes: arrays on different meshes or numbers of devices, or a sharding for another rank. Reshard one of
+    them.
 
     Examples
     --------
@@ -145,6 +163,10 @@ class ReplicatedBatchWarning(UserWarning):
 
 class GatherError(RuntimeError):
     """An operation would gather a sharded array, inside :func:`ringlet.sharding.strict`.
+
+    Notes
+    -----
+    Use an operation that works tile by tile, as the message suggests, or move the call out of the strict block.
 
     Examples
     --------

@@ -55,7 +55,9 @@ def _short(error: BaseException | None) -> Iterator[None]:
     finally:
         error.__traceback__ = whole
     if sys.stderr is not None:
-        print(f"(without the frames inside ringlet; {VARIABLE}=full shows them)", file=sys.stderr)
+        kind = type(error)
+        described = f"; `ringlet explain {kind.__name__}` describes the error" if _is_documented(kind) else ""
+        print(f"(without the frames inside ringlet; {VARIABLE}=full shows them{described})", file=sys.stderr)
 
 
 def _asked_for_all() -> bool:
@@ -87,13 +89,17 @@ def short_traceback(error: BaseException) -> TracebackType | None:
 
 def _is_on_purpose(error: BaseException, last: TracebackType) -> bool:
     """Return whether Ringlet's frame `last` raised a documented error, a plain one by ``raise``, or was interrupted."""
-    if isinstance(error, KeyboardInterrupt) or any(kind.__module__ == "ringlet.errors" for kind in type(error).__mro__):
+    if isinstance(error, KeyboardInterrupt) or any(map(_is_documented, type(error).__mro__)):
         return True
     from opcode import opmap
 
     # A cause indicates an unexpected error, such as the exception of a function in another process.
     plain = type(error) in (TypeError, ValueError) and error.__cause__ is None
     return plain and last.tb_frame.f_code.co_code[last.tb_lasti] == opmap["RAISE_VARARGS"]
+
+
+def _is_documented(kind: type[object]) -> bool:
+    return kind.__module__ == "ringlet.errors"
 
 
 def _is_of_a_user(trace: TracebackType) -> bool:

@@ -30,6 +30,7 @@ _COMMANDS = {
     "trace": ("trace_command", "merge the timelines of a job, and show where its time went"),
     "tpu": ("tpu_command", "show a TPU slice, an assignment of replicas and what collectives cost there"),
     "doctor": ("doctor_command", "check whether jobs run on this machine and in this environment"),
+    "explain": ("explain_command", "describe an error: its meaning, usual causes and remedies"),
     "bench": ("bench_command", "measure all-reduce on this machine, against the machine's own limit"),
 }
 
