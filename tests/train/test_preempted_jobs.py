@@ -97,3 +97,32 @@ def test_restarts_continue_after_a_kill_and_after_a_signal_and_end_with_the_same
     report = [line for line in job.errors if line.startswith("ringlet run: attempt ")]
     assert ["worker 1 of 2 was killed by SIGKILL" in report[-3], "status 42" in report[-2]] == [True, True], report
     assert sum("after 13 runs" in line and "] asked to end" in line for line in job.errors) == 1
+
+
+ROWS_SCRIPT = """
+import numpy as np
+import ringlet
+from ringlet.train import Checkpoint, CheckpointManager
+
+strategy = ringlet.MultiWorkerMirroredStrategy()
+rows = ringlet.data.Dataset.range(401).shuffle(401, seed=5).batch(8).prefetch(2)
+data = iter(strategy.distribute_dataset(rows))
+manager = CheckpointManager(Checkpoint(data=data), sys.argv[1], 2)
+for number in ringlet.train.resume(manager, save_every=1):
+    if number == int(sys.argv[2]):
+        break
+    batch = next(data, None)
+    if batch is None:
+        break
+    print("rows", *strategy.experimental_local_results(batch)[0])
+"""
+
+
+def test_another_number_of_workers_continues_the_epoch_where_it_was(launcher, tmp_path):
+    rows = []
+    for num_workers, last_step in ((2, 11), (3, 30), (1, 37), (4, -1)):
+        options = ("-n", num_workers, "--grace-seconds", 60)
+        job = launcher.run(ROWS_SCRIPT, *options, arguments=[tmp_path / "saves", last_step])
+        assert job.status == 0, job.err.decode()
+        rows += [int(row) for line in job.lines for row in line.partition("rows")[2].split()]
+    assert sorted(rows) == list(range(401))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringlet.data import AutoShardPolicy, Dataset, DistributedDataset, Options
@@ -63,7 +63,8 @@ def test_a_state_behind_the_end_has_nothing_to_come():
     [
         DistributedDataset(Dataset.range(8).batch(2), 2),
         DistributedDataset(Dataset.range(8).batch(4), 2, rebatch=False),
-        DistributedDataset(Dataset.range(8).batch(4), 2, num_workers=2),
+        DistributedDataset(Dataset.range(8).batch(2), 2, num_workers=2),
+        DistributedDataset(with_policy(Dataset.range(8).batch(4), AutoShardPolicy.OFF), 2, num_workers=2),
         DistributedDataset(with_policy(Dataset.range(8).batch(4), AutoShardPolicy.OFF), 2),
     ],
 )
@@ -89,7 +90,8 @@ def test_where_each_step_is_a_global_batch_another_number_of_replicas_goes_on(un
 
 
 def test_states_of_workers_are_told_apart():
-    first, second = (DistributedDataset(Dataset.range(8).batch(4), 1, num_workers=2, worker_index=i) for i in (0, 1))
+    dataset = with_policy(Dataset.range(8).batch(4), AutoShardPolicy.OFF)
+    first, second = (DistributedDataset(dataset, 1, num_workers=2, worker_index=index) for index in (0, 1))
     with pytest.raises(FailedPreconditionError):
         iter(second).set_state(iter(first).get_state())
 
@@ -110,3 +112,42 @@ def test_a_step_that_is_incomplete_of_known_sizes_ends_get_next():
     iterator.get_next()
     with pytest.raises(OutOfRangeError):
         iterator.get_next()
+
+
+@settings(max_examples=100)
+@given(
+    workers=st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    replicas=st.tuples(st.integers(1, 2), st.integers(1, 2)),
+    sizes=st.tuples(st.integers(0, 60), st.integers(1, 9)),
+    taken=st.integers(0, 12),
+    has_prefetch=st.booleans(),
+)
+def test_another_number_of_workers_reads_every_row_once(workers, replicas, sizes, taken, has_prefetch):
+    (saved, restored), (size, batch) = workers, sizes
+
+    def iterate(num_replicas, **place):
+        dataset = Dataset.range(size).shuffle(20, seed=3).repeat(2).map(lambda x: x, num_parallel_calls=2).batch(batch)
+        dataset = with_policy(dataset.prefetch(2) if has_prefetch else dataset, AutoShardPolicy.DATA)
+        return iter(DistributedDataset(dataset, num_replicas, **place))
+
+    def iterators(num_workers, num_replicas):
+        return [iterate(num_replicas, num_workers=num_workers, worker_index=index) for index in range(num_workers)]
+
+    def rows(iterators, num_steps):
+        steps = [next(iterator, None) for _ in range(num_steps) for iterator in iterators]
+        return [row for step in steps if step is not None for part in parts(step) for row in part]
+
+    before = iterators(saved, replicas[0])
+    read = rows(before, taken)
+    states = [through_a_file(iterator.get_state()) for iterator in before]
+    after = iterators(restored, replicas[1])
+    for index, iterator in enumerate(after):
+        iterator.set_state(states[index] if index < saved else states[0])
+    # A second save at the same place, and back.
+    again = iterators(saved, replicas[0])
+    for index, iterator in enumerate(again):
+        iterator.set_state(after[index].get_state() if index < restored else after[0].get_state())
+    assert sorted(read + rows(after, 200)) == sorted(2 * list(range(size)))
+    assert sorted(read + rows(again, 200)) == sorted(2 * list(range(size)))
+    for iterator in (*before, *after, *again):
+        iterator.close()

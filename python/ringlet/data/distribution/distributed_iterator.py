@@ -9,15 +9,19 @@ from ringlet import context
 from ringlet.data.distribution.distribution_plan import Plan
 from ringlet.data.distribution.element_distribution import next_padded
 from ringlet.data.graph.element_structure import Nest
+from ringlet.data.graph.iteration_context import Graph, position_graph
 from ringlet.data.graph.node import State
 from ringlet.data.graph.pipeline_handle import PipelineHandle
+from ringlet.data.operations.prefetch import Prefetch
 from ringlet.data.optional import Optional
-from ringlet.data.state.iterator_state import restored, saved
+from ringlet.data.state.iterator_state import batches_read, restored, saved
 from ringlet.data.state.user_state import check_external_state
 from ringlet.errors import OutOfRangeError
 from ringlet.observe import trace_hook
 
 __all__ = ["DistributedIterator"]
+
+_UNKNOWN = -(1 << 62)  # remains negative: the number of steps after a state of another class of iterators
 
 
 class DistributedIterator(Iterator[Nest]):
@@ -43,18 +47,22 @@ class DistributedIterator(Iterator[Nest]):
     False
     """
 
-    __slots__ = ("__weakref__", "_opened", "_plan", "_stream")
+    __slots__ = ("__weakref__", "_num_steps", "_opened", "_plan", "_stream")
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._opened = PipelineHandle(plan)
         self._stream = self._opened.stream
+        self._num_steps = 0
 
     def __next__(self) -> Nest:
         _require_no_replica()
         if (trace := trace_hook.current) is not None:
-            return trace.timed("next", "input", next)(self._stream)
-        return next(self._stream)
+            step = trace.timed("next", "input", next)(self._stream)
+        else:
+            step = next(self._stream)
+        self._num_steps += 1
+        return step
 
     def get_next(self) -> Nest:
         """Return the next step.
@@ -98,9 +106,11 @@ class DistributedIterator(Iterator[Nest]):
         """
         _require_no_replica()
         try:
-            return Optional(next_padded(self._stream))
+            step = next_padded(self._stream)
         except StopIteration:
             return Optional.at_end(self._plan)
+        self._num_steps += 1
+        return Optional(step)
 
     @property
     def element_spec(self) -> Nest:
@@ -132,7 +142,7 @@ class DistributedIterator(Iterator[Nest]):
         True
         """
         check_external_state(self._opened.graph)
-        return saved(self._opened)
+        return {**saved(self._opened), **batches_read(self._opened, _global_batches(self._plan), self._num_steps)}
 
     def set_state(self, state: State) -> None:
         """Continue from a saved state of an iterator.
@@ -140,8 +150,9 @@ class DistributedIterator(Iterator[Nest]):
         Parameters
         ----------
         state : dict
-            A result of `get_state` for an equal dataset with an equal distribution, in any process. If each step is one
-            global batch, as with one worker in memory, the number of replicas may differ.
+            A result of `get_state` for an equal dataset with an equal distribution, in any process. The numbers of
+            workers and replicas may differ if each step is one global batch, as under AutoShardPolicy.DATA; the batches
+            before the position are then made again, unless one worker keeps all rows.
 
         Raises
         ------
@@ -160,8 +171,9 @@ class DistributedIterator(Iterator[Nest]):
         ringlet.errors.FailedPreconditionError: this state was saved by an iterator of another dataset:
         ...
         """
-        self._opened = restored(self._opened, state)
+        self._opened = restored(self._opened, state, _global_batches(self._plan))
         self._stream = self._opened.stream
+        self._num_steps = state.get("num_steps", _UNKNOWN)
 
     def close(self) -> None:
         """Close the iterator: release the threads and files of the pipeline, and end the iteration.
@@ -183,6 +195,12 @@ class DistributedIterator(Iterator[Nest]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _global_batches(plan: Plan) -> Graph | None:
+    """Return the dataset of which each step of all workers is one element; None if steps are made in another way."""
+    batches: Graph | None = getattr(plan, "global_batches", position_graph(plan))
+    return batches.inputs[0] if isinstance(batches, Prefetch) else batches
 
 
 def _require_no_replica() -> None:

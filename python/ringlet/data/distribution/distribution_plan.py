@@ -113,9 +113,8 @@ def _cut_whole(node: Node, place: InputPlacement, buffer_size: int, uneven: Unev
     check_rows(node, total)
     kept = tuple(range(place.worker_index, total, workers))
     chunks = _buffered(LegacyRebatch(node, total, kept), buffer_size * place.num_replicas)
-    return ElementDistribution(
-        (chunks,), place, node
-    ), f"{cut}; this worker keeps the chunks {', '.join(map(str, kept))}"
+    plan = ElementDistribution((chunks,), place, node, steps_are_batches=True)
+    return plan, f"{cut}; this worker keeps the chunks {', '.join(map(str, kept))}"
 
 
 def _deal_share(node: Node, share: Node, place: InputPlacement, buffer_size: int, uneven: Uneven) -> tuple[Plan, str]:

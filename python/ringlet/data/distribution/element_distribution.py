@@ -31,13 +31,20 @@ class ElementDistribution:
 
     `nodes` holds one node for all replicas, which take turns, or one node for each replica. The specs of `source`, the
     dataset as given by the user, determine the treatment of the end of data. Without `may_pad`, the last elements are
-    dropped if they are too few for a step.
+    dropped if they are too few for a step. `steps_are_batches` states that the parts of all workers in one step are the
+    parts of one element of `source`.
     """
 
     nodes: tuple[Node, ...]
     place: InputPlacement
     source: Node | None = None
     may_pad: bool = True
+    steps_are_batches: bool = False
+
+    @property
+    def global_batches(self) -> Node | None:
+        """The dataset of which each step of all workers is one element; None if steps are made in another way."""
+        return self.source if self.steps_are_batches else None
 
     @property
     def inputs(self) -> tuple[Node, ...]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
-from ringlet.data.graph.iteration_context import Graph, position_graph
+from ringlet.data.graph.iteration_context import Graph, IterationContext, position_graph
 from ringlet.data.graph.node import State
 from ringlet.data.graph.pipeline_handle import PipelineHandle
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 
-__all__ = ["VERSION", "fingerprint", "restored", "saved"]
+__all__ = ["VERSION", "batches_read", "fingerprint", "restored", "saved"]
 
 VERSION = 1
 
@@ -32,20 +33,47 @@ def saved(opened: PipelineHandle) -> State:
     return {"version": VERSION, "graph": fingerprint(position_graph(opened.graph)), **opened.get_state()}
 
 
-def restored(opened: PipelineHandle, state: State) -> PipelineHandle:
-    """Close a pipeline, and reopen its graph at a saved state."""
-    _check(state, fingerprint(position_graph(opened.graph)))
+def batches_read(opened: PipelineHandle, batches: Graph | None, num_steps: int) -> State:
+    """Return what an iterator of another number of workers needs to continue after `num_steps` of `batches`."""
+    if batches is None or num_steps < 0:
+        return {}
+    return {"batches": fingerprint(batches), "choices": opened.context.get_state(batches), "num_steps": num_steps}
+
+
+def restored(opened: PipelineHandle, state: State, batches: Graph | None = None) -> PipelineHandle:
+    """Close a pipeline, and reopen its graph at a saved state.
+
+    If each step is one element of the dataset `batches`, the state may be that of another number of workers: the
+    elements before the position are made again.
+    """
+    _check(state)
+    graph = fingerprint(position_graph(opened.graph))
+    context = None
+    if state["graph"] != graph:
+        if batches is None or state.get("batches") != fingerprint(batches):
+            raise FailedPreconditionError(
+                "this state was saved by an iterator of another dataset:\n"
+                f"  saved: {state['graph']}\n  here:  {graph}\n"
+                "Build the dataset as it was when saved, or start a new iterator. The number of workers may differ "
+                "only where each reads all batches, as under AutoShardPolicy.DATA."
+            )
+        context = IterationContext()
+        context.set_state(batches, state["choices"])
     opened.close()
-    fresh = PipelineHandle(opened.graph)
+    fresh = PipelineHandle(opened.graph, context)
     try:
-        fresh.set_state(state)
+        if context is None:
+            fresh.set_state(state)
+        else:
+            for _ in islice(fresh.stream, state["num_steps"]):
+                pass
     except BaseException:
         fresh.close()
         raise
     return fresh
 
 
-def _check(state: Any, graph: str) -> None:
+def _check(state: Any) -> None:
     if not isinstance(state, dict) or not {"version", "graph", "run", "stream"}.issubset(state):
         raise InvalidArgumentError(
             f"the argument of set_state must be a result of get_state of an iterator, got {state!r}"
@@ -54,9 +82,4 @@ def _check(state: Any, graph: str) -> None:
         raise InvalidArgumentError(
             f"this state of an iterator has version {state['version']}, but this release of ringlet reads version "
             f"{VERSION}. Restore the state with the release that saved it."
-        )
-    if state["graph"] != graph:
-        raise FailedPreconditionError(
-            f"this state was saved by an iterator of another dataset:\n  saved: {state['graph']}\n  here:  {graph}\n"
-            "Build the dataset as it was when saved, or start a new iterator."
         )
