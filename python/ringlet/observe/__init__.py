@@ -14,15 +14,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ringlet.module_names import list_public, load_on_use
+from ringlet.observe.trace_hook import trace
 
 if TYPE_CHECKING:
     from ringlet.observe.operation_stats import stats
     from ringlet.observe.recorder import OperationStats
-    from ringlet.observe.trace_hook import trace
 
 __all__ = ["OperationStats", "stats", "trace"]
 
-# Modules of this package are imported by collectives and strategies, which do not need these names.
-__getattr__ = load_on_use(__name__, {"OperationStats": "recorder", "stats": "operation_stats", "trace": "trace_hook"})
+# Collectives and strategies import modules of this package, and do not need these names.
+__getattr__ = load_on_use(__name__, {"OperationStats": "recorder", "stats": "operation_stats"})
 
 __dir__ = list_public(__name__)
