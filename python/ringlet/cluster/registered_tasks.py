@@ -33,10 +33,7 @@ def start_tasks(resolver: ClusterResolver, timeout_seconds: float) -> Tasks:
 
 
 class RegisteredTasks:
-    """Separately started workers and parameter servers; implements `Tasks`.
-
-    The constructor waits until all have registered.
-    """
+    """Separately started workers and parameter servers, which the constructor awaits; implements `Tasks`."""
 
     def __init__(self, spec: ClusterSpec, job_id: str, timeout_seconds: float) -> None:
         self._job = ServersJob.of(spec, job_id)

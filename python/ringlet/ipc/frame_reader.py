@@ -20,10 +20,7 @@ _INBOX_BYTES = 65536
 
 
 class FrameReader:
-    """Assembles messages whose buffers have at most `most_bytes` in total.
-
-    Write into `room`, report the count with `add`, and call `take` until it returns None; repeat.
-    """
+    """Assembles messages: write into `room`, report the count with `add`, and call `take` until None."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes

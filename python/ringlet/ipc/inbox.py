@@ -18,10 +18,7 @@ Place = memoryview | Callable[[str], memoryview]
 
 @dataclass
 class Receive:
-    """A waiting receive; the result of its future is the source.
-
-    `into` is memory for a message described as `text`, or returns memory for a message of any description.
-    """
+    """A waiting receive of a message `into` memory described as `text`, or made by `into`; its result is the source."""
 
     into: Place
     text: str

@@ -37,11 +37,7 @@ _GONE = "has closed its connection"
 
 
 class LocalChannel:
-    """A connection to one process of this machine; implements `Channel`.
-
-    The other end of the stream socket, which it closes, belongs to another `LocalChannel`. `send` waits
-    `timeout_seconds` for a peer that does not read.
-    """
+    """A stream socket to one process of this machine; `send` waits `timeout_seconds` for a peer. A `Channel`."""
 
     def __init__(self, connection: socket.socket, peer: str, timeout_seconds: float = math.inf) -> None:
         self.peer = peer

@@ -19,10 +19,7 @@ _LONG_SECONDS = 600.0
 
 
 def run_with_restarts(job: Job, restarts: int, final: Collection[int]) -> int:
-    """Run a job, and run it again after a failure, `restarts` times at most; return the last exit status.
-
-    A job that a signal has stopped, or that ends with a status of `final`, is not run again.
-    """
+    """Run a job, again after failures, `restarts` times at most; not after a signal or a status in `final`."""
     delay, attempts = _FIRST_DELAY_SECONDS, list[tuple[float, Outcome]]()
     while True:
         begin = time.monotonic()

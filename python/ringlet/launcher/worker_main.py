@@ -18,11 +18,7 @@ __all__ = ["main"]
 
 
 def main(call: int, result: int) -> None:
-    """Run one call and send its result.
-
-    `call` is the descriptor of a file with the pickled arguments of the parent's interpreter and the pickled call,
-    `result` the descriptor of a pipe to the parent, for a parcel of (has returned, value or Failure).
-    """
+    """Run the pickled call in the file `call` and send (has returned, value or Failure) into the pipe `result`."""
     for descriptor in (call, result):
         os.set_inheritable(descriptor, False)
     sys.excepthook = _keep_silent

@@ -39,10 +39,7 @@ def listen(address: str) -> socket.socket | None:
 
 @dataclass
 class ConnectedProcess:
-    """A process of this user that has sent a handshake, which is well-formed but untrusted.
-
-    The connection is non-blocking, and the kernel reports the pid.
-    """
+    """A process of this user with a non-blocking connection; its handshake is well-formed but untrusted."""
 
     connection: socket.socket
     pid: int
@@ -50,10 +47,7 @@ class ConnectedProcess:
 
 
 class Listener:
-    """Accepts connections under the name of a job; `close` closes the socket. Not thread-safe.
-
-    `version` is the version in this process's own handshakes.
-    """
+    """Accepts connections under the name of a job; `close` closes the socket. Not thread-safe."""
 
     def __init__(self, listener: socket.socket, version: str) -> None:
         self._listener = listener
@@ -74,10 +68,7 @@ class Listener:
         self._watched.remove(connection)
 
     def poll(self, seconds: float) -> tuple[list[ConnectedProcess], list[socket.socket | int]]:
-        """Wait for handshakes, or until a watched descriptor is readable; return both lists.
-
-        Raises OSError with ``EMFILE`` if this process has no descriptor left to accept a connection.
-        """
+        """Return handshakes and watched descriptors that are readable; OSError ``EMFILE`` without a free descriptor."""
         if self._pending:
             seconds = min(seconds, max(next(iter(self._pending.values())) - time.monotonic(), 0.0))
         clients: list[ConnectedProcess] = []

@@ -13,10 +13,7 @@ __all__ = ["Iota"]
 
 @dataclass(frozen=True)
 class Iota:
-    """Devices 0, 1, 2, … in a grid, filled row by row, and the order in which its axes are read, the slowest first.
-
-    openxla/xla, ``xla/xla_data.proto``, ``OpSharding``: ``iota_reshape_dims`` and ``iota_transpose_perm``.
-    """
+    """XLA's iota tile assignment (``OpSharding``, ``xla/xla_data.proto``): axes of a grid, the slowest first."""
 
     reshape_dims: tuple[int, ...]
     transpose_perm: tuple[int, ...]

@@ -216,10 +216,7 @@ def _frozen(option: Any) -> Any:
 
 
 class _TextKey(str):
-    """Text as cache key: for an unhashable option, and for a number that may equal an integer, such as 2.0.
-
-    Errors show the original value.
-    """
+    """Cache key for an unhashable option, and for a number that may equal an integer, such as 2.0."""
 
     __slots__ = ()
 

@@ -21,11 +21,7 @@ __all__ = ["get_item", "set_item"]
 
 
 class _Basic(NamedTuple):
-    """An index of slices and numbers.
-
-    `key` makes the resulting dimensions: 0 drops one that a number indexes, ``slice(None)`` keeps one, None inserts
-    one.
-    """
+    """An index of slices and numbers; `key` makes the resulting dimensions."""
 
     ranges: tuple[IndexRange, ...]
     key: tuple[int | slice | None, ...]

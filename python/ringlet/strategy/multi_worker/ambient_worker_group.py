@@ -57,10 +57,7 @@ _registered: list[weakref.ref[Any]] = []
 
 
 def register_workers(workers: Workers) -> None:
-    """Make :func:`current_workers` return a group outside of its strategy's scope, while the group is alive.
-
-    Once the group is collected, the group registered before it is returned again.
-    """
+    """Make :func:`current_workers` return a group outside of its strategy's scope, while the group is alive."""
     _registered[:] = [each for each in _registered if each() is not None]
     _registered.append(weakref.ref(workers))
 

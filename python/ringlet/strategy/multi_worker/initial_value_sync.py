@@ -15,10 +15,7 @@ __all__ = ["first_value_of_chief"]
 
 
 def first_value_of_chief(workers: WorkerGroup, request: Any) -> NDArray[Any]:
-    """Return the initial value of a new variable: the first worker's value, on all workers.
-
-    The error of a worker that cannot compute its value is raised there; the other workers get CollectiveAborted.
-    """
+    """Return the first worker's initial value on all workers; without one, they get CollectiveAborted."""
     value = problem = None
     try:
         value = request.first_value()

@@ -11,10 +11,7 @@ __all__ = ["ThreadExclusion"]
 
 
 class ThreadExclusion:
-    """A re-entrant context manager for one thread at a time; other threads get an error instead of waiting.
-
-    All workers must make their calls in the same order, but the order of concurrent threads is undefined.
-    """
+    """A re-entrant context manager for one thread at a time; others, whose order is undefined, get an error."""
 
     __slots__ = ("_depth", "_holder", "_what")
 

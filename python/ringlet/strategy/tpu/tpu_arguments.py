@@ -16,11 +16,7 @@ _HAS_STAR = 0x04
 
 
 def check_run_arguments(fn: Callable[..., Any], args: Any, kwargs: Mapping[str, Any] | None) -> None:
-    """Raise ValueError for arguments of ``TPUStrategy.run`` that TensorFlow's compiled functions cannot take.
-
-    These are more arguments than parameters, and a variable that is one of ``*args``, is passed together with them, or
-    is passed to a function with positional-only parameters.
-    """
+    """Raise ValueError for arguments of ``TPUStrategy.run`` that TensorFlow's compiled functions cannot take."""
     if not isinstance(args, (list, tuple)):
         return
     code = getattr(fn, "__code__", None)

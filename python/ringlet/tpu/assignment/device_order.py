@@ -129,10 +129,7 @@ def mesh_assignment(
 
 
 def ring_assignment(grid: Sequence[int], computation_shape: Sequence[int]) -> IntArray:
-    """Return the cores [replica, logical core, coordinate] of replicas along a ring of blocks.
-
-    The chips of each block lie along an inner ring, core by core.
-    """
+    """Return the cores [replica, logical core, coordinate] along a ring of blocks, each with an inner ring."""
     *chips, cores = computation_shape
     inner, outer = ring(chips), ring(grid[:3])
     assignment = np.empty((len(outer), len(inner), cores, 4), np.int32)

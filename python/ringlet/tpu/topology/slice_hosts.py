@@ -16,11 +16,7 @@ IntArray = np.ndarray[Any, np.dtype[np.int32]]
 def coordinates_of_slice(
     shape: ChipShape, task_shape: ChipShape, devices_per_chip: int, tasks_per_chip: int = 1
 ) -> IntArray:
-    """Return the coordinates of the devices of a slice, [task, device of the task, coordinate].
-
-    Tasks are ordered along x first, then y, then z; so are the chips of a task; the devices of a chip are adjacent.
-    `tasks_per_chip` tasks share each chip and divide its devices evenly.
-    """
+    """Return the coordinates [task, device, coordinate] of a slice, x first; `tasks_per_chip` tasks share each chip."""
     tasks = [length // part for length, part in zip(shape, task_shape, strict=True)]
     # Axes of the grid: task z, y, x, then chip z, y, x, then core, fastest last.
     grid = np.indices((*tasks[::-1], *task_shape[::-1], devices_per_chip), np.int32)
