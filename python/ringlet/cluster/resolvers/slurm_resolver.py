@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Mapping, MutableMapping
 
 from ringlet.cluster.cluster_spec import ClusterSpec
-from ringlet.cluster.resolvers.base_resolver import ClusterResolver
+from ringlet.cluster.resolvers.base_resolver import AddressResolver
 from ringlet.cluster.resolvers.slurm_lists import expand_hostlist, expand_tasks_per_node
 
 __all__ = ["SlurmClusterResolver"]
@@ -22,7 +22,7 @@ _TASKS_PER_HOST = "SLURM_STEP_TASKS_PER_NODE"  # such as 2(x3)
 _GPUS = "CUDA_VISIBLE_DEVICES"
 
 
-class SlurmClusterResolver(ClusterResolver):
+class SlurmClusterResolver(AddressResolver):
     """The tasks of a job step of Slurm (``tf.distribute.cluster_resolver.SlurmClusterResolver``).
 
     Hosts and jobs are sorted by name, so that the cluster is equal in all tasks. `cluster_spec` determines the task of
@@ -109,10 +109,6 @@ class SlurmClusterResolver(ClusterResolver):
     def cluster_spec(self) -> ClusterSpec:
         """Return the cluster, and determine the task of this process.
 
-        Returns
-        -------
-        ClusterSpec
-
         Raises
         ------
         RuntimeError
@@ -142,37 +138,10 @@ class SlurmClusterResolver(ClusterResolver):
         """
         return self.task_type, self.task_id
 
-    def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Return the address of a task, by default this task.
-
-        Parameters
-        ----------
-        task_type, task_id : optional
-            Selects the task.
-        rpc_layer : str, optional
-            Protocol prefix.
-
-        Returns
-        -------
-        str
-            Empty if the task is unknown: call `cluster_spec` first.
-        """
-        return self._master_of(task_type, task_id, rpc_layer)
-
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Return the number of GPUs that Slurm assigns to each task; devices are still CPUs.
-
-        Parameters
-        ----------
-        task_type, task_id, config_proto : optional
-            Ignored.
-
-        Returns
-        -------
-        dict of str to int
-        """
+        """Return the number of GPUs that Slurm assigns to each task; devices are still CPUs."""
         return {"GPU": self._gpus_per_task}
 
     def _places(self) -> list[tuple[str, int]]:

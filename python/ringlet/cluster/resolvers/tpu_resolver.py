@@ -165,17 +165,7 @@ class TPUClusterResolver(ClusterResolver):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Return the number of TPU devices of each host: none before ``initialize_tpu_system``.
-
-        Parameters
-        ----------
-        task_type, task_id, config_proto : optional
-            Ignored.
-
-        Returns
-        -------
-        dict of str to int
-        """
+        """Return the number of TPU devices of each host: none before ``initialize_tpu_system``."""
         cores = cores_by_host(tpu_devices(self._name))
         return {"TPU": cores_per_host(cores.device_map) if cores.total_cores else 0}
 
@@ -223,17 +213,6 @@ class TPUClusterResolver(ClusterResolver):
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
         """Return the address of a host, by default the first one; always with ``grpc://``, and empty for ``"local"``.
-
-        Parameters
-        ----------
-        task_type, task_id : optional
-            Selects the host.
-        rpc_layer : str, optional
-            Ignored.
-
-        Returns
-        -------
-        str
 
         Raises
         ------
