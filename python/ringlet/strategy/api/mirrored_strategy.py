@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,7 +41,7 @@ from ringlet.strategy.replica.step_execution import ReplicaRun
 from ringlet.values import DistributedValues, PerReplica, as_variables, check_components, regroup, split_arguments
 
 if TYPE_CHECKING:
-    from ringlet.data import InputContext
+    pass
 
 __all__ = ["MirroredExtended", "MirroredStrategy"]
 
@@ -192,18 +192,6 @@ class MirroredExtended(StrategyExtended):
                 f"{type(var).__name__}: create a variable there, or call update_non_slot"
             )
         check_components(var, len(self._devices), "update was given")
-
-    def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
-        from ringlet.data.distribution.distribute import distribute_dataset  # imported on first use
-
-        return distribute_dataset(dataset, len(self._devices), options, uneven=uneven)
-
-    def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
-        from ringlet.data.distribution.distribute import (
-            distribute_datasets_from_function,  # imported on first use
-        )
-
-        return distribute_datasets_from_function(dataset_fn, len(self._devices), options)
 
     def _reduce(self, op: ReduceOp, value: Any) -> Any:
         if type(value) is PerReplica and self._ops._is_core:

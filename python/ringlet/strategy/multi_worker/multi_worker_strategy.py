@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ringlet import context, nest
 from ringlet.cluster import ClusterResolver, TFConfigClusterResolver
@@ -30,7 +30,7 @@ from ringlet.strategy.replica.step_execution import ReplicaRun
 from ringlet.values import DistributedValues, as_variables, split_arguments
 
 if TYPE_CHECKING:
-    from ringlet.data import InputContext
+    pass
 
 __all__ = ["ExperimentalMultiWorkerMirroredStrategy", "MultiWorkerMirroredExtended", "MultiWorkerMirroredStrategy"]
 
@@ -245,20 +245,7 @@ class MultiWorkerMirroredExtended(MirroredExtended):
             return super()._first_value(request)
         return first_value_of_chief(self._workers, request)
 
-    def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
-        from ringlet.data.distribution.distribute import distribute_dataset  # imported on first use
-
-        return distribute_dataset(dataset, len(self._devices), options, uneven=uneven, **self._worker_arguments())
-
-    def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
-        from ringlet.data.distribution.distribute import (
-            distribute_datasets_from_function,  # imported on first use
-        )
-
-        return distribute_datasets_from_function(dataset_fn, len(self._devices), options, **self._worker_arguments())
-
     def _worker_arguments(self) -> dict[str, Any]:
-        """Return the arguments of a distributed dataset that identify this worker."""
         workers = self._workers
         if workers is None:
             return {}
