@@ -89,7 +89,9 @@ class ClusterSpec:
             no tasks.
         """
         return {
-            job: list(map(tasks.get, range(len(tasks)))) if _is_dense(tasks) else dict(sorted(tasks.items()))
+            job: list(map(tasks.get, range(len(tasks))))
+            if max(tasks, default=0) + 1 == len(tasks)
+            else dict(sorted(tasks.items()))
             for job, tasks in self._jobs.items()
         }
 
@@ -203,10 +205,6 @@ class ClusterSpec:
         if job_name not in self._jobs:
             raise ClusterConfigError(f"No such job in cluster: {shown(job_name)}. Its jobs: {_listed(self.jobs)}", "$")
         return self._jobs[job_name]
-
-
-def _is_dense(tasks: dict[int, Any]) -> bool:
-    return len(tasks) > 0 and max(tasks) + 1 == len(tasks)
 
 
 def _as_text(text: str | bytes) -> str:

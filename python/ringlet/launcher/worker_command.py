@@ -25,7 +25,8 @@ def script_command(words: Sequence[str], num_workers: int = 4) -> list[str]:
             f"{script!r} is not an option of ringlet run. Write the script's own options after its name (see --help)"
         )
     if Path(script).is_dir():
-        _check_folder(script)
+        if not Path(script, "__main__.py").exists():
+            raise CommandError(f"{script!r} is a folder without __main__.py. Name a script in it")
     elif not Path(script).exists():
         raise CommandError(_not_found(words, num_workers))
     elif not os.access(script, os.R_OK):
@@ -49,11 +50,6 @@ def module_command(words: Sequence[str], num_workers: int = 4) -> list[str]:
             "its folder"
         )
     return [sys.executable, "-m", *words]
-
-
-def _check_folder(script: str) -> None:
-    if not Path(script, "__main__.py").exists():
-        raise CommandError(f"{script!r} is a folder without __main__.py. Name a script in it")
 
 
 def _not_found(words: Sequence[str], num_workers: int) -> str:

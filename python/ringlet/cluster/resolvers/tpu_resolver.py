@@ -86,7 +86,8 @@ class TPUClusterResolver(ClusterResolver):
         environ: Mapping[str, str] | None = None,
     ) -> None:
         self._environ = environ
-        self._name = _name(tpu) or _name_in(environ_or_own(environ))
+        found = environ_or_own(environ)
+        self._name = _name(tpu) or next((found[name] for name in _NAME_VARIABLES if found.get(name)), "")
         self._task_type = job_name
         self._task_id = 0
         self._coordinator_name = coordinator_name
@@ -268,7 +269,3 @@ def _name(tpu: Any) -> str:
             "for the slice of the environment"
         )
     return tpu
-
-
-def _name_in(environ: Mapping[str, str]) -> str:
-    return next((environ[name] for name in _NAME_VARIABLES if environ.get(name)), "")

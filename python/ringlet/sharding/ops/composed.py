@@ -77,16 +77,11 @@ def _end(value: Any, x: Any, axis: int) -> Any:
     return value
 
 
-def _own_body(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the Python body of a NumPy function, which consists of slices and swapped axes."""
-    body: Callable[..., Any] = function._implementation  # type: ignore[attr-defined]
-    return body
-
-
+# The Python bodies of these functions consist of slices and swapped axes.
 for _name in ("array_split", "split", "hsplit", "vsplit", "dsplit", "unstack"):
     _function = numpy_function(_name)
     if _function is not None:
-        implements(_function)(_own_body(_function))
+        implements(_function)(_function._implementation)  # type: ignore[attr-defined]
 
 
 def _changed(function: Callable[..., Any]) -> Callable[..., Any]:

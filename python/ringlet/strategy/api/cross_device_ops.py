@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -303,7 +304,7 @@ class NcclAllReduce(HierarchicalCopyAllReduce):
 
     def __init__(self, num_packs: int = 1) -> None:
         super().__init__(num_packs)
-        _warn_once("NcclAllReduce: NCCL is not used, because all devices share host memory; the core combines values")
+        _warn_of_nccl()
 
 
 def copies(value: Any, count: int) -> Any:
@@ -316,13 +317,9 @@ def copies(value: Any, count: int) -> Any:
     return Mirrored([value.view() if isinstance(value, np.ndarray) else value for _ in range(count)])
 
 
-_warned: set[str] = set()
-
-
-def _warn_once(text: str) -> None:
-    if text not in _warned:
-        _warned.add(text)
-        _log.warning(text)
+@functools.cache
+def _warn_of_nccl() -> None:
+    _log.warning("NcclAllReduce: NCCL is not used, because all devices share host memory; the core combines values")
 
 
 def _as_distributed(value: Any) -> DistributedValues[Any]:

@@ -14,7 +14,7 @@ from ringlet.cluster.worker_job_key import task_name
 from ringlet.collectives import CommunicationImplementation, CommunicationOptions, ReduceOp
 from ringlet.devices import requested_devices, short_list
 from ringlet.devices.blas_threads import blas_limiter
-from ringlet.strategy.api.cross_device_ops import CoreAllReduce, CrossDeviceOps, RingAllReduce, copies
+from ringlet.strategy.api.cross_device_ops import CoreAllReduce, RingAllReduce, copies
 from ringlet.strategy.api.mirrored_strategy import MirroredExtended
 from ringlet.strategy.api.strategy import Strategy
 from ringlet.strategy.calls.reduce_semantics import check_count, is_mirrored, reduce_mirrored
@@ -151,7 +151,8 @@ class MultiWorkerMirroredExtended(MirroredExtended):
             check_workers(spec, job, index, resolver)
         count = len(requested_devices()) or 1
         devices = [f"{task_name(job, index)}/device:CPU:{device}" for device in range(count)]
-        super().__init__(container_strategy, devices, _ops_for(options))
+        is_ring = options.implementation is CommunicationImplementation.RING
+        super().__init__(container_strategy, devices, RingAllReduce() if is_ring else CoreAllReduce())
         self._cluster_resolver = resolver
         self._options = options
         self._is_chief = not spec.as_dict() or is_chief(spec, job, index)
@@ -322,7 +323,3 @@ def _worker_group(spec: Any, job: Any, index: Any, count: int, options: Communic
         "1 replica" if count == 1 else f"{count} replicas",
     )
     return WorkerGroup(cluster, is_chief(spec, job, index), options)
-
-
-def _ops_for(options: CommunicationOptions) -> CrossDeviceOps:
-    return RingAllReduce() if options.implementation is CommunicationImplementation.RING else CoreAllReduce()

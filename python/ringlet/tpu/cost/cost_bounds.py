@@ -34,17 +34,13 @@ def lower_bound_seconds(
     else:
         away = (chips != chips[:, [root]]).any(1) if collective == "broadcast" else chips[:, root] != chips[:, target]
         sent = _count(chips[away, root], fabric) * nbytes
-    return _busiest(sent, fabric)
+    out = fabric.bytes_per_second[: fabric.num_links].reshape(6, -1).sum(0)
+    return float(np.divide(sent, out, out=np.zeros_like(out), where=sent > 0).max(initial=0.0))
 
 
 def _count(chips: IntArray, fabric: Fabric) -> FloatArray:
     """Return the number of occurrences of each chip."""
     return np.bincount(chips, minlength=fabric.network.num_chips).astype(np.float64)
-
-
-def _busiest(sent: FloatArray, fabric: Fabric) -> float:
-    out = fabric.bytes_per_second[: fabric.num_links].reshape(6, -1).sum(0)
-    return float(np.divide(sent, out, out=np.zeros_like(out), where=sent > 0).max(initial=0.0))
 
 
 def _sent_by_chips(chips: IntArray, nbytes: float, num_chips: int) -> FloatArray:

@@ -227,18 +227,13 @@ def _per_chip(name: str, bounds: tuple[int, ...] | None, generation: Generation 
 def _host_shape(found: Variables, generation: Generation | None, shape: ChipShape) -> ChipShape:
     """Return the chips of one host, which by default is one process."""
     hosts = len(found.texts(HOSTNAMES))
-    usual = generation.host_shape_of(shape) if generation else _half_or_all(shape)
+    x, y = (2 if length % 2 == 0 else 1 for length in shape[:2])
+    usual = generation.host_shape_of(shape) if generation else (x, y, 1)
     smaller = generation.host_shape if generation else usual
     # A slice of eight v5e or v6e chips is one machine with eight chips, or two machines with four.
     if hosts and hosts * math.prod(smaller) == math.prod(shape):
         return smaller
     return usual
-
-
-def _half_or_all(shape: ChipShape) -> ChipShape:
-    """Return the largest part of 2x2 chips that divides the shape."""
-    x, y = (2 if length % 2 == 0 else 1 for length in shape[:2])
-    return x, y, 1
 
 
 # --- process --------------------------------------------------------------------------------------------------------
