@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import errno
 import math
 import os
 import signal
 import sys
+import time
+from collections.abc import Collection
 
 from ringlet.cluster.environment import placement
 from ringlet.launcher.command_line import CommandError, whole_number
-from ringlet.launcher.restarts import run_with_restarts
-from ringlet.launcher.run_workers import Job
+from ringlet.launcher.run_workers import Job, Outcome, run_workers
 from ringlet.launcher.worker_command import module_command, script_command
 from ringlet.launcher.worker_environment import MOST_RANKS, MOST_WORKERS
 
@@ -162,3 +164,43 @@ def _start_failed(job: Job, error: OSError) -> str:
     }
     cure = cures.get(error.errno or 0, "the system refuses to start them. Start fewer workers")
     return f"cannot start {job.num_workers} workers ({error.strerror or error}): {cure}"
+
+
+# The delay doubles with each failure, and begins anew after an attempt that lasted long.
+_FIRST_DELAY_SECONDS = 1.0
+_LONGEST_DELAY_SECONDS = 60.0
+_LONG_SECONDS = 600.0
+
+
+def run_with_restarts(job: Job, restarts: int, final: Collection[int]) -> int:
+    """Run a job, again after failures, `restarts` times at most; not after a signal or a status in `final`."""
+    delay, attempts = _FIRST_DELAY_SECONDS, list[tuple[float, Outcome]]()
+    while True:
+        begin = time.monotonic()
+        outcome = run_workers(dataclasses.replace(job, attempt=len(attempts) + 1))
+        seconds = time.monotonic() - begin
+        attempts.append((seconds, outcome))
+        if outcome.status == 0 or outcome.is_stopped or outcome.status in final or len(attempts) > restarts:
+            break
+        delay = _FIRST_DELAY_SECONDS if seconds > _LONG_SECONDS else delay
+        _print(f"attempt {len(attempts)} of {restarts + 1} failed after {seconds:.1f} s; the next in {delay:g} s")
+        try:
+            time.sleep(delay)
+        except KeyboardInterrupt:
+            _report(attempts)
+            return 128 + signal.SIGINT
+        delay = min(2 * delay, _LONGEST_DELAY_SECONDS)
+    if restarts and outcome.status in final:
+        _print(f"status {outcome.status} is not restarted (--no-restart)")
+    if len(attempts) > 1:
+        _report(attempts)
+    return outcome.status
+
+
+def _report(attempts: list[tuple[float, Outcome]]) -> None:
+    for number, (seconds, outcome) in enumerate(attempts, 1):
+        _print(f"attempt {number}, {seconds:.1f} s: {outcome.reason}")
+
+
+def _print(line: str) -> None:
+    print(f"ringlet run: {line}", file=sys.stderr, flush=True)

@@ -20,8 +20,11 @@ from ringlet.strategy.api.strategy import Strategy
 from ringlet.strategy.calls.reduce_semantics import check_count, is_mirrored, reduce_mirrored
 from ringlet.strategy.calls.run_options import has_writable_results
 from ringlet.strategy.multi_worker.ambient_worker_group import register_workers
-from ringlet.strategy.multi_worker.cross_worker_ops import gather_over_workers, reduce_over_workers
-from ringlet.strategy.multi_worker.initial_value_sync import first_value_of_chief
+from ringlet.strategy.multi_worker.cross_worker_ops import (
+    first_value_of_chief,
+    gather_over_workers,
+    reduce_over_workers,
+)
 from ringlet.strategy.multi_worker.multi_worker_execution import SingleRun, WorkerRun
 from ringlet.strategy.multi_worker.worker_group import WorkerGroup
 from ringlet.strategy.multi_worker.worker_handshake import Cluster

@@ -19,8 +19,7 @@ from ringlet.tpu.cost.cost_bounds import lower_bound_seconds
 from ringlet.tpu.cost.cost_fabric import KINDS, Fabric, FabricOptions
 from ringlet.tpu.cost.cost_groups import AXES, box_of, groups_of
 from ringlet.tpu.cost.cost_results import CollectiveCost
-from ringlet.tpu.cost.cost_schedules import ALGORITHMS, Plan, Stage, UnfitError
-from ringlet.tpu.cost.cost_slices import refuse_slices, within_slice
+from ringlet.tpu.cost.cost_schedules import ALGORITHMS, Plan, Stage, UnfitError, refuse_slices, within_slice
 from ringlet.tpu.cost.link_traffic import FloatArray, IntArray
 from ringlet.tpu.topology.topology_of import Placed, topology_of
 
