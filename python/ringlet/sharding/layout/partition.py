@@ -17,11 +17,7 @@ __all__ = ["check_partition", "whole_number"]
 
 
 def check_partition(shape: Sequence[int | None], partition_dimensions: Any, num_devices: int) -> list[int]:
-    """Check that partition dimensions divide a tensor into equal tiles, one for each logical device; return them.
-
-    Unknown sizes (None) are not checked. Raises PartitionError or TypeError, in the order of TensorFlow's
-    ``experimental_split_to_logical_devices`` (``tensorflow/python/distribute/tpu_strategy.py``).
-    """
+    """Return partition dimensions that divide a shape into one equal tile per device, or raise TensorFlow's errors."""
     given = _listed(shape, partition_dimensions)
     if len(given) != len(shape):
         raise PartitionError(

@@ -11,11 +11,7 @@ __all__ = ["follows_from_abort", "one_line", "other_failures", "primary_failure"
 
 
 def primary_failure(failures: Mapping[int, BaseException]) -> tuple[int, BaseException]:
-    """Return the failure that a run raises, with its replica.
-
-    The order of precedence is: exceptions that end the program (``SystemExit``, ``KeyboardInterrupt``), independent
-    failures, consequences of another replica's failure; for equal precedence, the lowest replica decides.
-    """
+    """Return the failure that a run raises: exits of the program, then independent ones, then the lowest replica."""
 
     def order(item: tuple[int, BaseException]) -> tuple[bool, bool, int]:
         replica, error = item
@@ -43,11 +39,7 @@ def one_line(error: BaseException) -> str:
 
 
 def other_failures(failures: Mapping[int, BaseException], raised: int) -> str:
-    """Describe the independent failures of replicas other than the one whose exception is raised.
-
-    The text continues a sentence about the raised exception, and is empty without other failures. Equal failures are
-    listed once.
-    """
+    """Describe the other replicas' independent failures, equal ones once, as continuation of a sentence."""
     replicas_of: dict[str, list[int]] = {}
     for replica, error in sorted(failures.items()):
         if replica >= 0 and replica != raised and not follows_from_abort(error):
