@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from ringlet.protobuf_wire import bytes_field, fields, number_field
 
-__all__ = ["ClusterDef", "JobDef"]
-
 
 @dataclass(frozen=True)
 class JobDef:

@@ -9,8 +9,6 @@ from ringlet.cluster.cluster_spec_parser import Jobs, read_jobs
 from ringlet.cluster.config_errors import ABSENT, Fault, corrected, json_path, shown
 from ringlet.errors import ClusterConfigError
 
-__all__ = ["ClusterSpec"]
-
 _MOST_LISTED = 10_000_000  # largest list of a sparse job's tasks
 _EXAMPLE_CHARACTERS = 300
 

@@ -20,8 +20,6 @@ from ringlet.observe.stall_reports import stall_seconds
 from ringlet.rendezvous.handshake import held_by
 from ringlet.rendezvous.rendezvous_errors import how_it_left
 
-__all__ = ["RegisteredTasks", "start_tasks"]
-
 _log = logging.getLogger(__name__)
 
 

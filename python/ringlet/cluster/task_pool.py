@@ -6,8 +6,6 @@ from typing import Protocol
 
 from ringlet.ipc import Channel
 
-__all__ = ["Tasks"]
-
 
 class Tasks(Protocol):
     """The workers and parameter servers of one coordinator; thread-safe."""

@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping
 from ringlet.devices.cores import CoreCount, visible_cores
 from ringlet.devices.device_strings import Device
 
-__all__ = ["LogicalDevices", "logical_devices", "logical_devices_reason", "requested_devices", "set_logical_devices"]
-
 NUM_DEVICES_VARIABLE = "RINGLET_NUM_DEVICES"
 
 

@@ -29,8 +29,6 @@ from ringlet.ipc.unix_sockets import (
     pair,
 )
 
-__all__ = ["LocalChannel"]
-
 _MOST_BYTES = 1 << 36  # largest total size of the buffers of one message
 _PARTS = 512  # buffers of one sendmsg(), at most IOV_MAX = 1024
 _DESCRIPTOR_SPACE = descriptor_space(MOST_DESCRIPTORS)

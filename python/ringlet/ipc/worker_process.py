@@ -14,8 +14,6 @@ from typing import Any
 
 from ringlet.ipc import exec_shim, process_group_reaper
 
-__all__ = ["Worker", "WorkerProcessGroup", "ending_text", "shell_status", "signal_name"]
-
 # The shim and the reaper use neither environment variables nor installed packages.
 _BARE = ("-I", "-S")
 _START_SECONDS = 30.0

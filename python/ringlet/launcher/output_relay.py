@@ -8,9 +8,6 @@ from collections.abc import Callable
 
 from ringlet.launcher.traceback_buffer import TracebackBuffer
 
-__all__ = ["OutputChannel", "colored_prefix", "prefix_of"]
-
-
 # A carriage return restarts the line: the text before it is overwritten.
 _OVERWRITTEN = re.compile(rb"^[^\n]*\r(?=[^\r\n])", re.MULTILINE)
 _TRAILING = re.compile(rb"\r+$", re.MULTILINE)

@@ -11,8 +11,6 @@ from typing import Protocol
 
 from ringlet.ipc.worker_process import Worker, WorkerProcessGroup
 
-__all__ = ["Channel", "Supervisor"]
-
 # Delay between the first failure and stopping the other workers: workers that fail because of it can clean up, and
 # independent failures are detected.
 _FOLLOW_SECONDS = 0.3

@@ -13,8 +13,6 @@ from typing import Any
 from ringlet.ipc.pickle_codec import pack_result, send
 from ringlet.ipc.remote_exception import failure_of
 
-__all__ = ["main"]
-
 
 def main(call: int, result: int) -> None:
     """Run the pickled call in the file `call` and send (has returned, value or Failure) into the pipe `result`."""

@@ -19,8 +19,6 @@ from ringlet.errors import CollectiveAborted
 from ringlet.rank_zero.ad_hoc_group import error_prefix, join_group
 from ringlet.rank_zero.process_role import local_replica, process_role
 
-__all__ = ["once_per_host"]
-
 T = TypeVar("T")
 
 # Nesting depth of each thread. A nested call involves no other processes, because they do not make it.

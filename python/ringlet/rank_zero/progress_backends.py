@@ -10,8 +10,6 @@ import threading
 from contextlib import suppress
 from typing import Any, Protocol
 
-__all__ = ["Bar", "Style", "clear_bar_line", "is_tty", "open_bar", "progress_text"]
-
 
 class Style(enum.Enum):
     """The output of progress: redrawn in place, as lines, or as lines for long loops only."""

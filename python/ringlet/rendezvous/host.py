@@ -19,8 +19,6 @@ from ringlet.rendezvous.messages import Message, Unreadable, receive, send
 from ringlet.rendezvous.peer_sockets import PeerSockets, WaitingProcess
 from ringlet.rendezvous.rendezvous_errors import missing_text
 
-__all__ = ["RendezvousHost"]
-
 
 class RendezvousHost:
     """The host of one rendezvous; closes the listener."""

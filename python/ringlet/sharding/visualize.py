@@ -15,8 +15,6 @@ from ringlet.sharding.sharded_array import ShardedArray
 if TYPE_CHECKING:
     from ringlet.sharding.drawing.tile_table import TileTable
 
-__all__ = ["Visualization", "visualize"]
-
 _WIDTH = 640
 
 

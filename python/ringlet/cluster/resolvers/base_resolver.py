@@ -9,8 +9,6 @@ from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.cluster.config_errors import Fault
 from ringlet.errors import ClusterConfigError
 
-__all__ = ["AddressResolver", "ClusterResolver", "master_url"]
-
 
 def master_url(address: str, rpc_layer: str | None = None) -> str:
     """Return the address of a task, prefixed with the protocol if there is one."""

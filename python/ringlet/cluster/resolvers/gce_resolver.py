@@ -8,8 +8,6 @@ from typing import Any
 from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.cluster.resolvers.base_resolver import AddressResolver
 
-__all__ = ["GCEClusterResolver"]
-
 
 class GCEClusterResolver(AddressResolver):
     """The machines of an instance group (``tf.distribute.cluster_resolver.GCEClusterResolver``).

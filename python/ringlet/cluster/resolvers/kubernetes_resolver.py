@@ -9,8 +9,6 @@ from typing import Any
 from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.cluster.resolvers.base_resolver import AddressResolver
 
-__all__ = ["KubernetesClusterResolver", "KubernetesExecutableLocation"]
-
 
 class KubernetesExecutableLocation(enum.Enum):
     """The place where the program runs, which determines the source of the client's settings.

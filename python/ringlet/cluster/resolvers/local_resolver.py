@@ -25,8 +25,6 @@ from ringlet.ipc.unix_sockets import pair
 from ringlet.ipc.worker_process import Worker, ending_text
 from ringlet.rendezvous.job_key import MOST_PROCESSES
 
-__all__ = ["LocalCluster", "LocalClusterResolver"]
-
 # Modules of the processes' main functions, by name because they belong to a higher layer.
 _MAIN = "ringlet.coordinator.local_task"
 # Time to wait for the exit of a process whose channel has closed.

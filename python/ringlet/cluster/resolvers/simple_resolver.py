@@ -5,8 +5,6 @@ from __future__ import annotations
 from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.cluster.resolvers.base_resolver import ClusterResolver, master_url
 
-__all__ = ["SimpleClusterResolver"]
-
 
 class SimpleClusterResolver(ClusterResolver):
     """A cluster and a task given as arguments (``tf.distribute.cluster_resolver.SimpleClusterResolver``).

@@ -11,8 +11,6 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.cluster.resolvers.base_resolver import AddressResolver
 
-__all__ = ["SlurmClusterResolver"]
-
 # Slurm sets these variables in every task of a step.
 _RANK = "SLURM_PROCID"  # of this task in the step
 _NUM_TASKS = "SLURM_STEP_NUM_TASKS"

@@ -12,8 +12,6 @@ from ringlet.cluster.resolvers.base_resolver import ClusterResolver, master_url
 from ringlet.cluster.tf_config_parser import TFConfig
 from ringlet.errors import ClusterConfigError
 
-__all__ = ["TFConfigBaseResolver", "environ_or_own"]
-
 
 def environ_or_own(environ: Mapping[str, str] | None) -> Mapping[str, str]:
     """Return `environ`; by default ``os.environ`` itself, so that later changes are visible."""

@@ -16,8 +16,6 @@ from ringlet.tpu.topology.system_metadata import TPUSystemMetadata, cores_by_hos
 from ringlet.tpu.topology.topology import Topology
 from ringlet.tpu.topology.tpu_system import initialize_tpu_system, slice_topology, tpu_devices
 
-__all__ = ["TPUClusterResolver"]
-
 # Environment variables that this file reads; ringlet.tpu.topology.tpu_system reads the variables of the slice itself.
 _NAME_VARIABLES = ("KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS", "TPU_NAME")
 _HOSTS_VARIABLE = "TPU_WORKER_HOSTNAMES"

@@ -7,8 +7,6 @@ from typing import Any
 from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.cluster.resolvers.base_resolver import ClusterResolver, master_url
 
-__all__ = ["UnionResolver"]
-
 
 class UnionResolver(ClusterResolver):
     """Combines the clusters of several resolvers (``tf.distribute.cluster_resolver.UnionResolver``).

@@ -19,8 +19,6 @@ from ringlet.launcher.command_line import CommandError, whole_number
 from ringlet.launcher.run_workers import Job, Outcome, run_workers
 from ringlet.launcher.worker_environment import MOST_RANKS, MOST_WORKERS
 
-__all__ = ["add_arguments", "execute"]
-
 _GRACE_SECONDS = 1.0
 _RECORDER_SIGNALS = {"USR1": signal.SIGUSR1, "USR2": signal.SIGUSR2}
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from ringlet.launcher.commands.tpu_command import Report
     from ringlet.tpu import CollectiveCost, StepCost
 
-__all__ = ["as_json", "as_text"]
-
 # Number of replicas listed before the last one, and the minimum width of folded lines.
 _MOST_LISTED = 8
 _LEAST_WIDTH = 24

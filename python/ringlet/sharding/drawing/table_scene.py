@@ -10,8 +10,6 @@ from ringlet.sharding.drawing.tile_table import Axis, Cell, TileTable, shown
 from ringlet.tpu.drawing.colours import CATEGORY_STYLES, GRADIENT_STYLES
 from ringlet.tpu.drawing.scene import HOST, INK, WORDS, Box, Boxes, Hint, Item, Scene, Style, Words
 
-__all__ = ["colour_of", "device_styles", "scene_of"]
-
 _NARROWEST = 200
 _LETTER = 6.0  # average pixels of a character at 11 pixels, large enough that no line is cut off
 _DIGIT = 7.0  # width of a digit in the widest font

@@ -10,8 +10,6 @@ from ringlet.sharding.drawing.tile_table import TileTable, shown
 from ringlet.tpu.drawing.canvas import Canvas
 from ringlet.tpu.drawing.terminal import paint_of
 
-__all__ = ["text_lines"]
-
 _NARROWEST = 20
 _MOST_ROWS = 12
 _MOST_TABLES = 8

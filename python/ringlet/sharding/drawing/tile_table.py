@@ -9,8 +9,6 @@ from functools import cached_property
 
 from ringlet.sharding.layout.layout import Layout, Shape, tile_bounds
 
-__all__ = ["Axis", "Cell", "TileTable", "numbers_in_words", "shown"]
-
 Bounds = tuple[int, int]
 
 

@@ -13,8 +13,6 @@ import numpy as np
 from ringlet.collectives.argument_parsing import shortened
 from ringlet.errors import PartitionError
 
-__all__ = ["check_partition", "whole_number"]
-
 
 def check_partition(shape: Sequence[int | None], partition_dimensions: Any, num_devices: int) -> list[int]:
     """Return partition dimensions that divide a shape into one equal tile per device, or raise TensorFlow's errors."""

@@ -13,8 +13,6 @@ from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.ops.elementwise import operand
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["allclose", "array_equal", "array_equiv", "diff"]
-
 
 @implements(np.array_equal)
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ringlet.sharding.layout.mesh import NamedSharding
     from ringlet.sharding.layout.sharding import Sharding
 
-__all__ = ["materialized", "receive_buffers", "redistribute", "reshard"]
-
 
 def reshard(x: ShardedArray, sharding: Sharding | NamedSharding) -> ShardedArray:
     """Implement :meth:`ShardedArray.reshard`; with shared memory, the result reads that of `x` until a write."""

@@ -14,8 +14,6 @@ from ringlet.sharding.resharding.reduction_plan import Reduction, plan_reduction
 from ringlet.sharding.resharding.reshard_time import hops_of, timed
 from ringlet.sharding.resharding.transfers import Hops, box_size, components, messages_for, needed_boxes, tile_holders
 
-__all__ = ["ReshardPlan", "Step", "collectives_for", "plan_reshard"]
-
 
 @dataclass(frozen=True)
 class Step:

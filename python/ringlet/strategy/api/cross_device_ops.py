@@ -16,16 +16,6 @@ from ringlet.strategy.calls.destinations import check_destinations
 from ringlet.strategy.calls.reduce_semantics import parse_reduce_op, read_component, reduce_components
 from ringlet.values import DistributedValues, Mirrored, PerReplica
 
-__all__ = [
-    "CoreAllReduce",
-    "CrossDeviceOps",
-    "DirectAllReduce",
-    "HierarchicalCopyAllReduce",
-    "NcclAllReduce",
-    "RingAllReduce",
-    "copies",
-]
-
 _log = logging.getLogger(__name__)
 
 

@@ -16,8 +16,6 @@ from ringlet.values import split_arguments
 if TYPE_CHECKING:
     from ringlet.data import InputContext
 
-__all__ = ["DefaultReplicaContext", "DefaultStrategy", "default_replica_context", "default_strategy"]
-
 
 class DefaultStrategy(Strategy):
     """One replica without distribution: calls are passed through. See :func:`default_strategy` for the instance."""

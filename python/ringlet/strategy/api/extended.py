@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from ringlet.collectives import CommunicationOptions, ReduceOp
     from ringlet.data import InputContext
 
-__all__ = ["SingleReplicaExtended", "StrategyExtended"]
-
 
 class StrategyExtended(ValueCombining, VariableUpdates):
     """Lower-level half of a strategy (``tf.distribute.StrategyExtended``), which subclasses implement.

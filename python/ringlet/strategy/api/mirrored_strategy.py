@@ -44,8 +44,6 @@ from ringlet.values import DistributedValues, PerReplica, as_variables, check_co
 if TYPE_CHECKING:
     pass
 
-__all__ = ["MirroredExtended", "MirroredStrategy"]
-
 # The maximum number of ranks of a group.
 MAX_REPLICAS = 4096
 

@@ -17,8 +17,6 @@ from ringlet.values import split_arguments
 if TYPE_CHECKING:
     from ringlet.data import InputContext
 
-__all__ = ["OneDeviceExtended", "OneDeviceStrategy"]
-
 
 class OneDeviceStrategy(Strategy):
     """Runs each step on one device (``tf.distribute.OneDeviceStrategy``), to test a program before distributing it.

@@ -10,9 +10,6 @@ from ringlet import context
 if TYPE_CHECKING:
     from ringlet.strategy.multi_worker.worker_group import WorkerGroup
 
-__all__ = ["current_workers", "register_workers"]
-
-
 _registered: list[weakref.ref[Any]] = []
 
 

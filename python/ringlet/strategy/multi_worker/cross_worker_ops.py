@@ -23,8 +23,6 @@ from ringlet.strategy.multi_worker.worker_group import WorkerGroup
 from ringlet.strategy.replica.error_selection import one_line
 from ringlet.values import IndexedSlices, leaf_columns
 
-__all__ = ["gather_over_workers", "reduce_over_workers"]
-
 Array = NDArray[Any]
 # One leaf of a structure: the values of this process's replicas, in order.
 Column = Sequence[Any]

@@ -35,8 +35,6 @@ from ringlet.values import DistributedValues, as_variables, split_arguments
 if TYPE_CHECKING:
     pass
 
-__all__ = ["ExperimentalMultiWorkerMirroredStrategy", "MultiWorkerMirroredExtended", "MultiWorkerMirroredStrategy"]
-
 _log = logging.getLogger(__name__)
 
 

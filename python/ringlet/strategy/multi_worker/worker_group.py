@@ -31,8 +31,6 @@ from ringlet.strategy.multi_worker.worker_handshake import Cluster, join, script
 from ringlet.strategy.replica.call_on_replicas import call_on_replicas
 from ringlet.strategy.replica.replica_threads import ReplicaThreadPool
 
-__all__ = ["WorkerGroup"]
-
 Array = NDArray[Any]
 T = TypeVar("T")
 

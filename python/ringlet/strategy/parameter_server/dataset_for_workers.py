@@ -7,8 +7,6 @@ from typing import Any, NoReturn
 
 from ringlet.data import DistributedDataset
 
-__all__ = ["DatasetForWorkers"]
-
 
 class DatasetForWorkers(DistributedDataset):
     """A dataset that each worker builds by `make`; for ``ClusterCoordinator.create_per_worker_dataset``."""

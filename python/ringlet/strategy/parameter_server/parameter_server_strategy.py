@@ -34,15 +34,6 @@ from ringlet.values.variables.variable_spec import VariableRequest
 if TYPE_CHECKING:
     from ringlet.data import InputContext
 
-__all__ = [
-    "COORDINATOR",
-    "ParameterServerExtended",
-    "ParameterServerStrategy",
-    "reduce_strategy",
-    "refusing_variables",
-    "task_strategy",
-]
-
 _log = logging.getLogger(__name__)
 
 # The device of the coordinator, and a worker's name for its own CPU, as in TensorFlow.

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from ringlet.strategy.api.cross_device_ops import CrossDeviceOps
     from ringlet.strategy.api.strategy import Strategy
 
-__all__ = ["ReplicaRun"]
-
 _log = logging.getLogger(__name__)
 
 # Without the interpreter lock, each of two threads may miss the other's last write.

@@ -20,8 +20,6 @@ from ringlet.strategy.api.strategy import Strategy
 from ringlet.strategy.tpu.tpu_extended import TPUExtended, checked_logical_device
 from ringlet.values import DistributedValues
 
-__all__ = ["ExperimentalTPUStrategy", "TPUStrategy", "TPUStrategyBase"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -21,8 +21,6 @@ from ringlet.tpu.topology.topology_text import counted, unit_of
 if TYPE_CHECKING:
     from ringlet.tpu.cost.cost_results import CollectiveCost
 
-__all__ = ["SINGLE_CORE_ASSIGNMENT", "DeviceAssignment", "DeviceOrderMode"]
-
 IntArray = np.ndarray[Any, np.dtype[np.int32]]
 
 # The core assignment of one replica with one core, the first of the mesh.

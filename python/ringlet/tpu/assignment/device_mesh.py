@@ -14,8 +14,6 @@ from ringlet.tpu.assignment.axis_assignment import assign_axes, lay_out
 from ringlet.tpu.topology.generation import Generation
 from ringlet.tpu.topology.topology import Topology
 
-__all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
-
 IntArray = np.ndarray[Any, np.dtype[np.int32]]
 
 # Transposes of the chips that make each host's chips a block of the logical mesh, by physical and logical shape without

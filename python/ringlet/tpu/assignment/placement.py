@@ -13,8 +13,6 @@ from ringlet.tpu.topology.coordinates import as_int32
 from ringlet.tpu.topology.topology import Topology
 from ringlet.tpu.topology.topology_text import counted, unit_of
 
-__all__ = ["computation", "place"]
-
 IntArray = np.ndarray[Any, np.dtype[np.int32]]
 
 

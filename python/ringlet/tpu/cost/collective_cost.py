@@ -25,17 +25,6 @@ from ringlet.tpu.topology.topology_of import Placed, topology_of
 if TYPE_CHECKING:
     from ringlet.tpu.topology.topology import Topology
 
-__all__ = [
-    "ActiveCollective",
-    "Collective",
-    "StageCost",
-    "collective_cost",
-    "evaluate",
-    "fabric_of",
-    "options_of",
-    "stage_costs",
-]
-
 
 @dataclass(frozen=True)
 class Collective:

@@ -16,8 +16,6 @@ from ringlet.tpu.units import format_bytes, format_seconds
 if TYPE_CHECKING:
     from ringlet.tpu.topology.topology import Topology
 
-__all__ = ["BusyLink", "CollectiveCost", "StepCost", "parts_text"]
-
 # Names of bounds in texts and in `bound`, by the field that holds their time.
 _BOUNDS = {
     "compute_seconds": "compute",

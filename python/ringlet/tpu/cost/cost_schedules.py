@@ -21,8 +21,6 @@ from ringlet.tpu.cost.cost_groups import Box
 from ringlet.tpu.cost.cost_messages import Exchange, HostTraffic, Messages, Multicast, Traffic
 from ringlet.tpu.cost.link_traffic import IntArray
 
-__all__ = ["ALGORITHMS", "Plan", "Stage", "UnfitError", "schedule"]
-
 Stage = tuple[Traffic, ...]
 
 

@@ -18,8 +18,6 @@ from ringlet.tpu.topology.topology_of import Placed, topology_of
 if TYPE_CHECKING:
     from ringlet.tpu.topology.topology import Topology
 
-__all__ = ["simulate"]
-
 Schedule = Collective | Sequence[Collective | Sequence[Collective]]
 
 

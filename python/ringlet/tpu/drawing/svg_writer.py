@@ -12,8 +12,6 @@ from collections.abc import Iterable
 
 from ringlet.tpu.drawing.scene import CARD, Boxes, Discs, Hint, Item, Lines, Scene, Style, Words
 
-__all__ = ["escape", "figure_of", "number", "scene_to_svg"]
-
 _CLASS = "ringlet-tpu"
 _FONT = "font-family=\"ui-sans-serif, system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif\""
 # Characters that XML 1.0 cannot represent, even escaped.

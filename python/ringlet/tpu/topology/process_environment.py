@@ -9,8 +9,6 @@ from ringlet.tpu.topology.accelerator_type import AcceleratorType, shape_text
 from ringlet.tpu.topology.generation import ChipShape
 from ringlet.tpu.topology.topology import Topology
 
-__all__ = ["environment"]
-
 
 def environment(
     slice_: str | AcceleratorType | Topology,

@@ -17,8 +17,6 @@ from ringlet.tpu.topology.generation import GENERATIONS, ChipShape, Generation
 from ringlet.tpu.topology.links import Links, links_of, twist_of
 from ringlet.tpu.topology.topology_text import describe
 
-__all__ = ["Topology"]
-
 IntArray = np.ndarray[Any, np.dtype[np.int32]]
 
 # Larger than any TPU, but small enough for arrays with one entry per core.

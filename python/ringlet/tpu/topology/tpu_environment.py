@@ -16,9 +16,6 @@ from ringlet.tpu.topology.accelerator_type import AcceleratorType, shape_text
 from ringlet.tpu.topology.generation import ChipShape, Generation
 from ringlet.tpu.topology.topology_text import counted
 
-__all__ = ["TPUEnvironment"]
-
-
 # Names of each value in order of precedence. Names in one line are synonyms.
 ACCELERATOR_TYPE = ("TPU_ACCELERATOR_TYPE", "ACCELERATOR_TYPE")
 TOPOLOGY = "TPU_TOPOLOGY"
