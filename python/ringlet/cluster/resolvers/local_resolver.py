@@ -34,7 +34,7 @@ _Task = tuple[str, int]  # type and index
 
 
 class LocalCluster:
-    """The processes of a cluster on this machine, and a channel to each; implements `Tasks`.
+    """The processes of a cluster on this machine, and a channel to each; thread-safe.
 
     The processes are new interpreters, with `environment` added to the environment of this process. They do not outlive
     this object or this process.
