@@ -73,7 +73,10 @@ class Inbox:
         self._is_closing = self._is_closed = False
 
     def join(self, rank: int, num_ranks: int, lost: Callable[[int], Exception], peers: Mapping[int, Inbox]) -> None:
-        """Become the inbox of a rank; `lost` returns the error about a lost rank, `peers` are those of this process."""
+        """Become the inbox of a rank; `peers` are the inboxes of the ranks of this process, with this one.
+
+        `lost` returns the error about a rank that has left or ended. `numbers` names the ranks in other errors.
+        """
         self.rank, self.numbers = rank, list(range(num_ranks))
         self._lost_error = lost
         self._peers = peers

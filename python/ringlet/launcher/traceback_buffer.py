@@ -75,7 +75,15 @@ def exception_line(traceback: str) -> str:
 
 
 def first_exception_line(traceback: str) -> str:
-    """Return the line that names the first exception in the chain of the last one, which may be the same."""
+    r"""Return the line that names the first exception in the chain of the last one, which may be the same.
+
+    Examples
+    --------
+    >>> link = "\n\nDuring handling of the above exception, another exception occurred:\n\n"
+    >>> head = "Traceback (most recent call last):\n  File ...\n"
+    >>> first_exception_line(f"{head}KeyError: 1\n{head}OSError: 2{link}{head}ValueError: 3\n")
+    'OSError: 2'
+    """
     parts = _LINK.split(traceback)
     while len(parts) > 1 and len(_TRACEBACK.findall(parts[-1])) == 1:
         parts.pop()

@@ -28,9 +28,20 @@ def call_site() -> str:
 
 
 def rank_stacks(ranks: Sequence[tuple[int, int, bool]]) -> list[str]:
-    """Return, for each (rank, thread of its last call or 0, whether in a call), the innermost frames as lines.
+    """Describe what the threads of ranks execute.
 
-    If the thread of a rank is unknown or executes only Ringlet: the frames of every thread that is not in a call.
+    Parameters
+    ----------
+    ranks : sequence of (int, int, bool)
+        Of each rank of this process: its number, the thread that made its last call (0 for none), and whether it is in
+        a call.
+
+    Returns
+    -------
+    list of str
+        For each rank, in order, its innermost frames, one a line, each after a line break. The thread of another rank's
+        call is not the thread of a rank that is outside of a call. If the thread of a rank is unknown or executes only
+        Ringlet, the text has the frames of every thread that is not in a call.
     """
     frames = sys._current_frames()
     frames.pop(threading.get_ident(), None)  # the thread of this report

@@ -21,7 +21,28 @@ _DEFAULT_SECONDS = 30.0
 
 
 def stall_seconds(environ: Mapping[str, str] | None = None) -> float:
-    """Return the time after which a wait is reported: ``RINGLET_STALL_SECONDS``, 30 by default, infinity for 0."""
+    """Return the time after which a wait is reported, in seconds.
+
+    Parameters
+    ----------
+    environ : mapping, optional
+        Environment with ``RINGLET_STALL_SECONDS``; by default the environment of this process.
+
+    Returns
+    -------
+    float
+        Infinity if the variable is 0, 30 if it is not set.
+
+    Raises
+    ------
+    ValueError
+        If the variable is not a number, or negative.
+
+    Examples
+    --------
+    >>> stall_seconds({"RINGLET_STALL_SECONDS": "2.5"})
+    2.5
+    """
     given = os.environ if environ is None else environ
     return seconds_of("RINGLET_STALL_SECONDS", given, _DEFAULT_SECONDS, "no reports")
 
@@ -29,7 +50,19 @@ def stall_seconds(environ: Mapping[str, str] | None = None) -> float:
 def wait_for_threads(
     wait: Callable[[float], bool], seconds: float, what: str, threads: Callable[[], Iterable[int | None]]
 ) -> None:
-    """Call ``wait(limit)`` until it returns true; after `seconds`, log `what` and the frames of `threads()` once."""
+    """Wait for other threads; log once what they execute if that takes long.
+
+    Parameters
+    ----------
+    wait : callable
+        Takes a limit in seconds, and returns whether the wait has ended: ``threading.Condition.wait``.
+    seconds : float
+        The result of :func:`stall_seconds`, which is not called for each wait.
+    what : str
+        Text of the log, with ``%g`` for the seconds; the frames of the threads follow it.
+    threads : callable
+        Returns the identifiers of the threads.
+    """
     seconds = min(seconds, threading.TIMEOUT_MAX)
     if not wait(seconds):
         _log.warning(what + "%s", seconds, thread_stacks(threads()))

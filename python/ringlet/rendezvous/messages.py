@@ -45,7 +45,11 @@ def send(connection: socket.socket, message: Message, descriptors: Sequence[int]
 
 
 def receive(connection: socket.socket) -> tuple[Message, list[int]] | None:
-    """Receive a message and its descriptors, None at the end; raise Unreadable, or OSError (``EMFILE``, time-out)."""
+    """Receive one message and its descriptors, which the caller closes; None if the peer has closed the connection.
+
+    Raises Unreadable if the data is not a JSON object, and OSError if no message arrives within the socket's time-out,
+    or if this process has no descriptor left (``EMFILE``).
+    """
     # Not socket.recv_fds, which drops the flags in some versions of Python.
     data, extras, flags, _ = connection.recvmsg(_LIMIT_BYTES, descriptor_space(_MOST_DESCRIPTORS), MSG_CMSG_CLOEXEC)
     descriptors = descriptors_in(extras)

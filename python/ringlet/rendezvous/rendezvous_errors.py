@@ -51,7 +51,11 @@ def lost(job: Job, rank: int, pid: int, reason: str) -> WorkerLostError:
 
 
 def missing_text(job: Job, me: str, deadline: Deadline, came: set[int], notes: Iterable[str]) -> str:
-    """Return the message that names the ranks missing in time; `notes` are sentences without a full stop."""
+    """Return the message that names the ranks that did not connect in time.
+
+    `me` names the calling process. `came` holds the connected ranks; it is empty if no host was found, so that only
+    rank 0 is known to be missing. `notes` are observations, sentences without a full stop.
+    """
     missing = {*range(job.num_ranks)} - came if came else {0}
     here = f" ({job.names_of(came)} connected)" if came else ""
     seen = "".join(f" {note}." for note in dict.fromkeys(notes))

@@ -37,7 +37,11 @@ _COPIES = frozenset(("astype", "copy", "empty_like", "full_like", "ones_like", "
 
 
 def implements(*functions: Callable[..., Any] | str) -> Callable[[F], F]:
-    """Register an implementation, which may return ``NotImplemented`` to gather, of functions or names in ``numpy``."""
+    """Register an implementation of NumPy functions, or of names in ``numpy`` that only some versions have.
+
+    The implementation receives the same arguments, at least one of them a ShardedArray, and returns ``NotImplemented``
+    to have the arrays gathered.
+    """
 
     def register(implementation: F) -> F:
         for function in functions:

@@ -30,7 +30,10 @@ class TileBoxes(NamedTuple):
 
 
 class StackView(NamedTuple):
-    """Steps to view an array, or its parts in sequence, as stacked tiles: reshape to `shape`, transpose to `order`."""
+    """Steps to view an array with one dimension for each divided factor, followed by the dimensions of a tile.
+
+    Reshape to `shape`, then transpose to `order`. For a partial result, the array consists of its parts in sequence.
+    """
 
     shape: Shape
     order: tuple[int, ...]

@@ -43,7 +43,10 @@ def probe_array(small: Small) -> Array:
 
 
 def addresses_of(shape: Sequence[int]) -> Array:
-    """Return an array without memory, not to be read, whose strides 1, 2, 3, ... identify its dimensions."""
+    """Return an array without memory whose dimensions are identified by their strides: 1, 2, 3, ...
+
+    The strides reveal how a function permutes and drops dimensions; the elements must not be read.
+    """
     return np.lib.stride_tricks.as_strided(np.empty(1, np.int8), tuple(shape), tuple(range(1, len(shape) + 1)))
 
 

@@ -162,7 +162,10 @@ def compute(
 
 
 def arrays_at_once(prepared: Prepared, effort: float = 1.0) -> list[Array] | None:
-    """Return the operands' arrays if one call may compute all tiles: equal ones, in shared memory, with little work."""
+    """Return the operands' arrays if all tiles may be computed in one call.
+
+    Requires tiles of equal size, shared memory and little work; `effort` as in :func:`apply`.
+    """
     if prepared.plan.stacks is None or prepared.group.member is not None or current_mode() != "shared":
         return None
     arrays: list[Array] = []

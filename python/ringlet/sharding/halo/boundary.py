@@ -101,7 +101,10 @@ def ranges_of(found: tuple[Segment, ...]) -> Ranges:
 
 
 def extended(x: Array, bounds: Bounds, boundaries: Boundaries) -> Array:
-    """Return a read-only region, a view if inside the array; at corners, the last dimension's constant applies."""
+    """Return a read-only region of an array: a view if the region lies inside the array, else a copy.
+
+    At corners beyond dimensions with different constants, the constant of the last dimension applies.
+    """
     if all(0 <= begin <= end <= length for (begin, end), length in zip(bounds, x.shape, strict=True)):
         part = x[tuple(itertools.starmap(slice, bounds))] if bounds else x[...]
         part.flags.writeable = False

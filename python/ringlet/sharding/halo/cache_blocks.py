@@ -30,7 +30,10 @@ class Block(NamedTuple):
 
 
 def blocks(lengths: tuple[int, ...], counts: tuple[int, ...], windows: Windows, most: int) -> Iterator[Block]:
-    """Divide outputs into blocks of about `most` window positions, along the last dimensions first."""
+    """Divide outputs into blocks of about `most` window positions, which extend along the last dimensions first.
+
+    `lengths` are the sizes of the input, `counts` the numbers of outputs; `high` of a window is not used.
+    """
     for pieces in itertools.product(*_columns(lengths, counts, windows, most)):
         outputs, numbers, places, source, target, inside = zip(*pieces, strict=True) if pieces else ((),) * 6
         yield Block(outputs, numbers, places, source, target, all(inside))

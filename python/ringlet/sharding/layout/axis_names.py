@@ -38,7 +38,10 @@ def spec_of(layout: Layout, mesh: Mesh) -> PartitionSpec | None:
 
 
 def placement_text(layout: Layout, group: DeviceGroup | None, combined: str = "", *, is_short: bool = False) -> str:
-    """Return ``sharded ('x', None) on Mesh(x=4, y=2), unreduced over y``, or XLA's text; if short, without the mesh."""
+    """Return ``sharded ('x', None) on Mesh(x=4, y=2), unreduced over y``, or XLA's text if axes have no names.
+
+    `combined` is the operation that combines parts, if it is not a sum; a short text omits the mesh.
+    """
     mesh = None if group is None else group.mesh
     spec = None if mesh is None else spec_of(layout, mesh)
     if spec is None:

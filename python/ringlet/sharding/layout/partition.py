@@ -15,7 +15,11 @@ from ringlet.errors import PartitionError
 
 
 def check_partition(shape: Sequence[int | None], partition_dimensions: Any, num_devices: int) -> list[int]:
-    """Return partition dimensions that divide a shape into one equal tile per device, or raise TensorFlow's errors."""
+    """Check that partition dimensions divide a tensor into equal tiles, one for each logical device; return them.
+
+    Unknown sizes (None) are not checked. Raises PartitionError or TypeError, in the order of TensorFlow's
+    ``experimental_split_to_logical_devices`` (``tensorflow/python/distribute/tpu_strategy.py``).
+    """
     given = _listed(shape, partition_dimensions)
     if len(given) != len(shape):
         raise PartitionError(

@@ -46,7 +46,12 @@ class _Basic(NamedTuple):
 
 
 def get_item(x: ShardedArray, key: Any) -> Any:
-    """Return ``x[key]``, read-only; an array of integers along one dimension has the effect of :func:`numpy.take`."""
+    """Return ``x[key]``, read-only.
+
+    Slices, numbers, ``None`` and ``...`` keep the number of tiles along each dimension, except those that a number
+    indexes. An array of integers along one dimension has the effect of :func:`numpy.take`. Masks and several arrays
+    gather `x`.
+    """
     if _is_field(x, key):
         inner = np.empty((), x.dtype)[key].ndim  # raises NumPy's error
         return x._derive(lambda buffer: buffer[key], x._layout.with_cuts([*x._layout.cuts, *(WHOLE,) * inner]))
@@ -65,7 +70,11 @@ def get_item(x: ShardedArray, key: Any) -> Any:
 
 
 def set_item(x: ShardedArray, key: Any, value: Any) -> None:
-    """Implement ``x[key] = value``; indices of arrays, except masks for one value or row, gather `x`."""
+    """Implement ``x[key] = value``.
+
+    For slices and numbers, and for masks with one value or row for all selected elements, each device writes to its own
+    tile. Any other assignment gathers `x` and shards the changed array.
+    """
     basic = None if _is_field(x, key) else _basic(x.shape, key)
     if basic is not None:
         recorded_as_one("assign", (x, value), lambda: _assign(x, basic, value))

@@ -25,7 +25,12 @@ from ringlet.sharding.sharded_array import ShardedArray
 def reshape(
     a: ShardedArray, /, shape: Any = None, order: Any = "C", *, newshape: Any = None, copy: bool | None = None
 ) -> ShardedArray:
-    """Implement :func:`numpy.reshape`, read-only unless `copy`; tiles that are contiguous runs of the result stay."""
+    """Implement :func:`numpy.reshape`, read-only unless `copy` is true.
+
+    Merged or split dimensions keep their tiles, and nothing is sent, if the tiles are contiguous runs of the result, as
+    along the first dimension. Other merged dimensions are gathered. If tiles of the result begin elsewhere, neighbours
+    exchange the difference.
+    """
     x, given = a, newshape if shape is None else shape
     order = _order_of(x, order)
     if order == "F":
@@ -211,7 +216,11 @@ def _joined(cuts: Sequence[Cut], num_devices: int) -> tuple[int, list[int]]:
 
 
 def _split(sizes: Sequence[int], count: int, tiles: Sequence[int], may_be_idle: bool) -> Iterator[Cut]:
-    """Divide dimensions into `count` tiles, the first into single indices; excess tiles stay or become copies."""
+    """Divide dimensions into `count` tiles together: the first ones into single indices, while tiles remain.
+
+    Tiles in excess of the last dimension's indices either stay, some of them empty, or are replaced by copies on
+    several devices.
+    """
     for size in sizes:
         if count == 1:
             yield WHOLE

@@ -31,7 +31,11 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 @implements(np.take)
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: Any = "raise") -> Any:
-    """Implement :func:`numpy.take`; each device sends the requested rows that it has, unless a gather costs less."""
+    """Implement :func:`numpy.take`.
+
+    Along a divided dimension, each device sends the requested rows that it has; if more are requested than exist, the
+    array is gathered along the dimension instead.
+    """
     x = operand(a)
     if axis is None or x.ndim == 0:
         x, axis = np.ravel(x), 0 if axis is None else axis

@@ -105,7 +105,11 @@ class Reduction:
         return any(self.x._layout.cuts[axis].count > 1 for axis in self.axes)
 
     def combined(self, reducer: Reducer, dtype: Any, op: Op, out: Any = None, *, takes_stacks: bool = False) -> Any:
-        """Reduce each tile; if a reduced dimension is divided, the result is partial and combines by `op`."""
+        """Reduce each tile; if a reduced dimension is divided, the result is partial and combines by `op`.
+
+        A partial array that combines by `op` is reduced part by part; other partial arrays must be combined first.
+        `takes_stacks` states that the reducer counts axes from the last and does not use its boxes.
+        """
         if out is None and self._may_join_columns(np.dtype(dtype)):
             return recorded_as_one(
                 self.name, self.x, lambda: self._joined(self.x.ndim - 1, reducer, dtype, op, takes_stacks)
@@ -139,7 +143,11 @@ class Reduction:
         return recorded_as_one(self.name, self.x, work)
 
     def by_rows(self, ufunc: np.ufunc, dtype: np.dtype[Any]) -> Reduction:
-        """Reduce each row of a tile first if that reads memory sequentially; return the remaining reduction."""
+        """Reduce each row of a tile first if that reads memory sequentially; return the remaining reduction.
+
+        `ufunc` allows partial reductions, up to rounding. Returns this reduction unchanged if tiles are whole rows,
+        small, or of different widths.
+        """
         x = self.x
         if self.mask is not None or not x.ndim or x.ndim - 1 not in self.axes or x._layout.is_partial:
             return self

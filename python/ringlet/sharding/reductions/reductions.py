@@ -62,7 +62,11 @@ def reduce(  # noqa: PLR0917  # as NumPy has them
     name: str | None = None,
     instead_of_nan: float | None = None,
 ) -> Any:
-    """Reduce an array with a ufunc, as ``ufunc.reduce`` does; ``NotImplemented`` for plain arrays and objects."""
+    """Reduce an array with a ufunc, as ``ufunc.reduce`` does; ``NotImplemented`` for plain arrays and objects.
+
+    If a reduced dimension is divided, the result is partial, or tile results are gathered if no collective combines
+    their values. For ufuncs that are not associative the dimension is gathered first. `instead_of_nan` replaces NaN.
+    """
     if not isinstance(x, ShardedArray) or x.dtype.hasobject or (initial is None and ufunc.identity is not None):
         return NotImplemented  # tiles begin with the identity
     dtype = None if dtype is None else np.dtype(dtype)

@@ -44,7 +44,11 @@ def reshard(x: ShardedArray, sharding: Sharding | NamedSharding) -> ShardedArray
 
 
 def redistribute(x: ShardedArray, layout: Layout) -> ShardedArray:
-    """Return the values in another layout for the same devices, in shared memory, and record the bytes sent."""
+    """Return the values of an array in another layout for the same devices, and record the bytes sent.
+
+    A partial layout keeps the parts of `x` if they are equal; else its first part gets the values. The result shares
+    memory with `x`, so it must not be written to.
+    """
     source = x._layout
     if source == layout:
         return x

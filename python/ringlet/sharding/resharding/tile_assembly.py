@@ -58,7 +58,11 @@ def select_ranges(name: str, x: ShardedArray, ranges: tuple[IndexRange, ...], la
 
 
 def assemble(name: str, operands: Sequence[Any], regions: Sequence[Region], specs: Sequence[ArraySpec]) -> ShardedArray:
-    """Return a new array of regions that cover it, in the candidate of `specs` that sends the fewest bytes."""
+    """Return a new array, assembled from regions of the operands that cover it.
+
+    At least one operand is sharded, and none is partial. `specs` are candidates for the result; the one that sends the
+    fewest bytes is used, the first of several.
+    """
     group = common_group(name, [x for x in operands if isinstance(x, ShardedArray)])
     planned = [(_planned(operands, regions, spec), spec) for spec in specs]
     copies, spec = min(planned, key=lambda plan: plan[0].nbytes)

@@ -81,7 +81,10 @@ def check_count(value: DistributedValues[Any], num_replicas: int) -> None:
 
 
 def reduce_plain(op: ReduceOp, value: Any, num_replicas: int) -> Any:
-    """Combine a value that all replicas share: MEAN, and SUM of zeros, return it; any other SUM raises ValueError."""
+    """Combine a value that is the same on all replicas: MEAN, and SUM of zeros, return it unchanged.
+
+    Any other SUM raises ValueError, because the intended number of summands is unknown.
+    """
     if op is ReduceOp.MEAN or num_replicas == 1 or _is_zero(value):
         return value
     raise ValueError(
@@ -91,7 +94,10 @@ def reduce_plain(op: ReduceOp, value: Any, num_replicas: int) -> Any:
 
 
 def reduce_mirrored(op: ReduceOp, value: DistributedValues[Any], num_replicas: int) -> Any:
-    """Combine equal components: MEAN returns the first one, SUM over several replicas raises ValueError."""
+    """Combine a distributed value that is equal on all replicas: MEAN returns the first component.
+
+    SUM over several replicas raises ValueError, because the intended number of summands is unknown.
+    """
     if op is ReduceOp.SUM and num_replicas > 1:
         raise ValueError(
             f"a {type(value).__name__} cannot be reduced with the given reduce op {op}: it is the same on all "
@@ -123,7 +129,11 @@ def _is_zero(value: Any) -> bool:
 
 
 def reduce_over_axis(extended: StrategyExtended, op: ReduceOp, value: Any, axis: int | tuple[int, ...]) -> Any:
-    """Reduce components along axes, then over the replicas; MEAN divides by the number of all elements."""
+    """Reduce each component along axes, and the results over the replicas.
+
+    MEAN divides by the number of elements of all components along the axes. A leaf that is not distributed is counted
+    once for each replica.
+    """
     axes = _checked_axes(axis)
     return nest.map_structure(lambda leaf: _reduce_leaf_over_axes(extended, op, leaf, axes), value)
 

@@ -47,11 +47,17 @@ class ParameterServers:
 
     @property
     def lost(self) -> PSUnavailableError | None:
-        """The first loss of a server, a new exception each time: a stored one would keep its frames alive."""
+        """The first loss of a parameter server, after which no tables are created; existing ones stay readable.
+
+        Each call returns a new exception, because a stored one would keep its frames, and so the whole job, alive.
+        """
         return None if self._loss is None else PSUnavailableError(*self._loss)
 
     def create(self, index: int, form: TableForm, array_type: type[Any]) -> TableStorage:
-        """Create a table of zeros on a server, freed with the result; raise PSUnavailableError if a server is lost."""
+        """Create a table of zeros on a server; its memory is freed with the result and the mappings of other processes.
+
+        Raises PSUnavailableError if any server has exited, and FailedPreconditionError if the cluster was stopped.
+        """
         key = new_table_key()
         try:
             storage = TableStorage(key, _uninterrupted(self._new_table, index, key, form), form, array_type)

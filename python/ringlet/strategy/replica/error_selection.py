@@ -9,7 +9,11 @@ from ringlet.errors import CollectiveAborted
 
 
 def primary_failure(failures: Mapping[int, BaseException]) -> tuple[int, BaseException]:
-    """Return the failure that a run raises: exits of the program, then independent ones, then the lowest replica."""
+    """Return the failure that a run raises, with its replica.
+
+    The order of precedence is: exceptions that end the program (``SystemExit``, ``KeyboardInterrupt``), independent
+    failures, consequences of another replica's failure; for equal precedence, the lowest replica decides.
+    """
 
     def order(item: tuple[int, BaseException]) -> tuple[bool, bool, int]:
         replica, error = item
@@ -37,7 +41,11 @@ def one_line(error: BaseException) -> str:
 
 
 def other_failures(failures: Mapping[int, BaseException], raised: int) -> str:
-    """Describe the other replicas' independent failures, equal ones once, as continuation of a sentence."""
+    """Describe the independent failures of replicas other than the one whose exception is raised.
+
+    The text continues a sentence about the raised exception, and is empty without other failures. Equal failures are
+    listed once.
+    """
     replicas_of: dict[str, list[int]] = {}
     for replica, error in sorted(failures.items()):
         if replica >= 0 and replica != raised and not follows_from_abort(error):

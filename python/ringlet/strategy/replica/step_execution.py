@@ -103,7 +103,10 @@ class ReplicaRun:
         keywords: Sequence[Mapping[str, Any]],
         timeout_seconds: float,
     ) -> list[Any]:
-        """Run all replicas and return their results; this thread runs the replicas that no helper claims."""
+        """Run all replicas and return their results; this thread runs the replicas that no helper claims.
+
+        `rows` and `keywords` hold the arguments of each replica; the time-out limits the wait for helpers.
+        """
         self._fn, self._rows, self._keywords = fn, rows, keywords
         self._contexts = [contextvars.copy_context() for _ in rows]
         self._results = results = [None] * len(rows)

@@ -196,7 +196,10 @@ def grid_order(shape: Sequence[int], fastest_first: Sequence[int]) -> IntArray:
 def mesh_assignment(
     num_replicas: int, grid: Sequence[int], computation_shape: Sequence[int], computation_stride: Sequence[int]
 ) -> IntArray:
-    """Return the cores [replica, logical core, coordinate] in mesh order; in a replica, x varies slowest."""
+    """Return the cores [replica, logical core, coordinate] in mesh order.
+
+    Across replicas, the core varies fastest, then x, y, z; within a replica, x varies slowest.
+    """
     inside = grid_order(computation_shape, (3, 2, 1, 0))
     if num_replicas == 0:
         return np.empty((0, len(inside), 4), np.int32)

@@ -47,7 +47,11 @@ def colour_styles(subject: Subject) -> tuple[Style, ...]:
 
 
 def replica_colours(subject: Subject) -> Integers:
-    """Return the number of each replica's colour: distinct up to eight, else different for adjacent ones (greedy)."""
+    """Return the number of each replica's colour in `colour_styles`.
+
+    Up to eight replicas have distinct colours. Of more replicas, adjacent ones differ (greedy graph colouring): each
+    takes the first colour, counted from its own number, that no earlier neighbour has.
+    """
     count = subject.num_replicas
     if is_gradient(subject):
         return np.arange(count) * _STEPS // count

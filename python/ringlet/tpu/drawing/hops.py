@@ -50,7 +50,10 @@ class Hop:
 
 
 def shortest_ways(source: ArrayLike, target: ArrayLike, periods: Sequence[Period]) -> NDArray[np.int64]:
-    """Return the shortest paths between chips as signed steps along each axis; a period leads to the same chip."""
+    """Return the shortest paths between chips as signed steps along each axis, wrap links included.
+
+    Each of the `periods` leads, as steps along x, y and z, back to the same chip; the core of a coordinate is ignored.
+    """
     way = np.asarray(target, np.int64)[:, :3] - np.asarray(source, np.int64)[:, :3]
     # A period along several axes may need twice another period as compensation. The direct path is the first candidate
     # and is chosen in a tie.
