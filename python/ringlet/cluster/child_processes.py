@@ -23,7 +23,11 @@ _KILL_SECONDS = 0.5  # share of end_all()'s time that is reserved for killing
 
 
 class ChildProcesses:
-    """Starts and kills processes in one thread, at whose exit PR_SET_PDEATHSIG kills them."""
+    """Starts processes and kills them.
+
+    PR_SET_PDEATHSIG kills a child when the *thread* that started it exits, so one long-lived thread starts all
+    children.
+    """
 
     def __init__(self) -> None:
         self._pid = os.getpid()

@@ -30,7 +30,10 @@ def is_chief(cluster_spec: Any = None, task_type: str | None = None, task_id: in
 
 
 def id_in_cluster(cluster_spec: Any, task_type: str | None, task_id: int | None) -> int:
-    """Return the index of a task among the workers, of an evaluator among evaluators; raise ValueError for "ps"."""
+    """Return the index of a task among the workers: the chief is first, the job ``worker`` follows.
+
+    Evaluators are numbered separately; a parameter server raises ValueError.
+    """
     spec = _checked(cluster_spec, task_type, task_id)
     try:
         return _place(spec, task_type, task_id)
@@ -76,7 +79,10 @@ def worker_tasks(cluster_spec: Any) -> list[tuple[str, int, str]]:
 def check_workers(
     cluster_spec: Any, task_type: str | None, task_id: int | None, resolver: ClusterResolver | None = None
 ) -> None:
-    """Check that the workers of a cluster, of the resolver if given, can form a group that includes a task."""
+    """Check that the workers of a cluster can form a group, and that a task is one of these workers.
+
+    Errors name the source of the cluster, if a resolver is given.
+    """
     spec = normalized(cluster_spec)
     try:
         check_given(task_type, task_id)

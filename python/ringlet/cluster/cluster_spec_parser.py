@@ -18,7 +18,10 @@ _TASKS_ALLOWED = (
 
 
 def read_jobs(cluster: object) -> Jobs:
-    """Read the jobs of a cluster, in the order given: lists of addresses, or dictionaries from indices."""
+    """Read the jobs of a cluster, in the order given.
+
+    The tasks of a job are a list of addresses, or a dictionary from indices to addresses.
+    """
     if not isinstance(cluster, dict):
         raise Fault(
             "`cluster` must be a dictionary mapping one or more job names to lists of network addresses, or a "

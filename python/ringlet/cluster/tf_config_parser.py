@@ -32,7 +32,10 @@ _LONGEST_EXAMPLE = 400  # longest correction in a message, in characters; a long
 
 
 class TFConfig:
-    """A parsed ``TF_CONFIG``; each property validates only its own part, as in TensorFlow."""
+    """A parsed ``TF_CONFIG``, created by `TFConfig.of`.
+
+    Each property validates only its own part, as in TensorFlow: a wrong task does not prevent reading the cluster.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text

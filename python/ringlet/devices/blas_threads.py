@@ -57,7 +57,10 @@ def loaded_libraries() -> list[BlasLibrary]:
 
 
 def functions_of(kind: str, threading_layer: str, library: Any) -> BlasLibrary | None:
-    """Return the thread functions of an "openblas", "mkl" or "blis" library; None if it is not supported."""
+    """Return the thread functions among a library's attributes; None if the library is not supported.
+
+    `kind` is ``"openblas"``, ``"mkl"`` or ``"blis"``.
+    """
     # OpenBLAS built with OpenMP uses OpenMP's number of threads of the calling thread.
     names = _OPENMP if kind == "openblas" and threading_layer == "openmp" else _FUNCTIONS.get(kind)
     if names is None:
@@ -72,7 +75,10 @@ def functions_of(kind: str, threading_layer: str, library: Any) -> BlasLibrary |
 
 
 class BlasLimiter:
-    """Limits the BLAS threads of running replicas; `find` is called again when `modules` grows."""
+    """Limits the BLAS threads of running replicas to ``RINGLET_BLAS_THREADS`` each (0: no limit) or a fair share.
+
+    `modules` grows when another library may have been loaded; `find` is then called again.
+    """
 
     def __init__(
         self, environment: Mapping[str, str], cores: int, find: Callable[[], Sequence[BlasLibrary]], modules: Sized

@@ -28,7 +28,10 @@ def visible_cores() -> CoreCount:
 
 
 def count_cores(affinity: int, read: ReadFile) -> CoreCount:
-    """Return the number of cores for an affinity mask and quotas; ``read(file)`` returns the text, or None."""
+    """Return the number of cores for an affinity mask and the quotas in control group files.
+
+    `read` returns the text of a file, or None.
+    """
     mask = f"affinity mask of {affinity}"
     quota, path = min(_quotas(read), default=(math.inf, ""))
     if quota >= affinity:

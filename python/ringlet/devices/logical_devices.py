@@ -14,7 +14,10 @@ NUM_DEVICES_VARIABLE = "RINGLET_NUM_DEVICES"
 
 
 class LogicalDevices:
-    """The logical devices of one process; their number, by default of `cores`, may be changed until it is read."""
+    """The logical devices of one process; their number can be changed until it is first read.
+
+    The default is ``RINGLET_NUM_DEVICES`` or the result of `cores`.
+    """
 
     def __init__(self, environment: Mapping[str, str], cores: Callable[[], CoreCount]) -> None:
         self._environment = environment

@@ -33,7 +33,10 @@ class ChannelClosed(ConnectionError):
 
 
 class Message(NamedTuple):
-    """One received message; the receiver owns the buffers, arrays of uint8, and closes the descriptors."""
+    """One message, as sent by one call of :meth:`Channel.send`.
+
+    The receiver owns the buffers, writeable arrays of uint8, and closes the descriptors.
+    """
 
     header: bytes
     buffers: list[npt.NDArray[np.uint8]]
@@ -41,13 +44,19 @@ class Message(NamedTuple):
 
 
 class Channel(Protocol):
-    """A connection to one peer that delivers whole messages in order; one thread at a time may receive."""
+    """A connection to one peer that delivers whole messages in order.
+
+    Any thread may send; one thread at a time may receive. Methods raise `ChannelClosed` once the channel is closed.
+    """
 
     peer: str
     """Name of the peer in messages."""
 
     def send(self, header: bytes, buffers: Sequence[Buffer] = (), descriptors: Sequence[OpenFile] = ()) -> None:
-        """Send a message, from contiguous buffers without a copy; blocks until all of it is written."""
+        """Send a message; blocks until all of it is written.
+
+        Buffers are contiguous memory, sent without a copy; descriptors are duplicated to the peer.
+        """
 
     def post(self, header: bytes, buffers: Sequence[Buffer] = (), descriptors: Sequence[OpenFile] = ()) -> bool:
         """Send a message without waiting; return whether all posted messages have been sent.

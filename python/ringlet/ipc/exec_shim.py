@@ -15,7 +15,10 @@ _PR_SET_PDEATHSIG = 1
 
 
 def become(launcher: int, group: int, command: list[str]) -> None:
-    """Join the process group of all workers, tied to the pid `launcher`, and execute a program; does not return."""
+    """Join the process group of all workers and execute the program of one; does not return.
+
+    `launcher` is the pid of the parent; the command has the full path of the program.
+    """
     # In this order: an exit of the launcher before getppid() is detected here; after a later exit, the reaper kills the
     # group, which this process has joined.
     try:

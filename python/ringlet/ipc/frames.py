@@ -61,7 +61,10 @@ class Head:
 
 
 def frame_start(number: int, header: bytes, sizes: Sequence[int], num_descriptors: int) -> bytes:
-    """Return message `number` of a connection, counted from 0, up to its buffers; raise ValueError beyond a limit."""
+    """Return the encoding of a message up to its buffers, which have these sizes in bytes.
+
+    `number` counts the messages of a connection, from 0. Raises ValueError if the message exceeds a limit.
+    """
     if len(header) > _MOST_HEADER_BYTES or len(sizes) > MOST_BUFFERS or num_descriptors > MOST_DESCRIPTORS:
         raise ValueError(
             f"a message has at most {_MOST_HEADER_BYTES} bytes of header, {MOST_BUFFERS} buffers and "
@@ -74,7 +77,10 @@ def frame_start(number: int, header: bytes, sizes: Sequence[int], num_descriptor
 
 
 def read_sizes(head: Head, rest: memoryview, most_bytes: int) -> tuple[list[int], bytes]:
-    """Return the sizes of the buffers and the header; raise BadFrame for a wrong checksum or too many bytes."""
+    """Parse and validate the bytes between head and buffers; return the sizes of the buffers, and the header.
+
+    Raises BadFrame if the checksum fails, or if the buffers have more than `most_bytes` in total.
+    """
     if crc32(rest) != head.check:
         raise BadFrame("has sent a message that failed its checksum")
     table = 8 * head.num_buffers

@@ -16,7 +16,10 @@ Place = memoryview | Callable[[str], memoryview]
 
 @dataclass
 class Receive:
-    """A waiting receive of a message `into` memory described as `text`, or made by `into`; its result is the source."""
+    """A waiting receive; the result of its future is the source.
+
+    `into` is memory for a message described as `text`, or returns memory for a message of any description.
+    """
 
     into: Place
     text: str

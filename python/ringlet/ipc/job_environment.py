@@ -17,7 +17,10 @@ def new_job_id() -> str:
 
 
 def blas_threads(environment: Mapping[str, str], cores: int, ranks: int) -> dict[str, str]:
-    """Return the unset variables that divide the cores, or ``RINGLET_BLAS_THREADS``, among the ranks' libraries."""
+    """Return the unset variables among those that divide the cores among the BLAS libraries of all ranks.
+
+    ``RINGLET_BLAS_THREADS`` in the environment is the number of threads, 0 to set none.
+    """
     asked = environment.get("RINGLET_BLAS_THREADS", "").strip()
     # OpenMP's variable sets all. The worker itself reports an invalid number.
     if environment.get(_OPENMP) or (asked and (not asked.isdecimal() or int(asked) == 0)):

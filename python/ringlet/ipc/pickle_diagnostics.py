@@ -17,7 +17,10 @@ def named(value: object) -> str:
 
 
 def culprit(value: object, can_be_sent: Callable[[Any], bool], *, sends_code: bool = True) -> str:
-    """Return the innermost object that cannot be pickled, and its place; `sends_code` pickles functions by value."""
+    """Return the name of the innermost object that cannot be pickled, and its place.
+
+    With `sends_code`, functions are pickled by value, with their variables, and not by name.
+    """
     places: list[str] = []
     seen: set[int] = set()
     for _ in range(_MOST_DEPTH):

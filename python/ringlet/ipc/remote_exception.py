@@ -35,7 +35,10 @@ class Failure:
 
 
 def failure_of(error: BaseException, files: Collection[str] = ()) -> Failure:
-    """Describe an exception for another process, without the outermost frames, of `files`, in its traceback."""
+    """Return a description of an exception that can be sent to another process.
+
+    Outermost frames of `files`, which call users' functions, are cut from the traceback.
+    """
     at = time.monotonic()
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename in files:
@@ -45,7 +48,10 @@ def failure_of(error: BaseException, files: Collection[str] = ()) -> Failure:
 
 
 def exception_of(failure: Failure, worker: str) -> BaseException:
-    """Return a worker's exception, a RuntimeError if not pickled, with the worker's traceback as its cause."""
+    """Return the exception that a worker has raised, with the worker's traceback as its cause.
+
+    It has the same class if it can be pickled; otherwise it is a RuntimeError that names the class.
+    """
     error: BaseException
     try:
         error = pickle.loads(failure.pickled)

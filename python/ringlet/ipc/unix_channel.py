@@ -37,7 +37,11 @@ _GONE = "has closed its connection"
 
 
 class LocalChannel:
-    """A stream socket to one process of this machine; `send` waits `timeout_seconds` for a peer. A `Channel`."""
+    """A connection to one process of this machine; implements `Channel`.
+
+    The other end of the stream socket, which it closes, belongs to another `LocalChannel`. `send` waits
+    `timeout_seconds` for a peer that does not read.
+    """
 
     def __init__(self, connection: socket.socket, peer: str, timeout_seconds: float = math.inf) -> None:
         self.peer = peer

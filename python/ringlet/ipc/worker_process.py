@@ -78,7 +78,10 @@ class Worker:
 
 
 class WorkerProcessGroup:
-    """The process group of all workers and their children; its leader kills it when this process exits."""
+    """The process group of all workers and their children, which does not outlive this process.
+
+    Its leader is a process that kills the group when this process exits for any reason.
+    """
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(

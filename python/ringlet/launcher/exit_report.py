@@ -78,7 +78,10 @@ def first_failure(endings: Sequence[Ending]) -> Ending | None:
 
 
 def job_status(endings: Sequence[Ending], received: int | None) -> int:
-    """Return the status of the worker that failed first, or 128 + a received signal unless all exited with 0."""
+    """Return the exit status of the job: the status of the worker that failed first.
+
+    If a signal stopped the launcher before: 128 + `received`, unless all workers exited with status 0.
+    """
     first = first_failure(endings)
     if first is None:
         return 0

@@ -95,7 +95,11 @@ def colored_prefix(worker: int) -> bytes:
 
 
 class OutputChannel:
-    """Relays the whole lines of a worker's stream with a prefix, and progress bars every `state_seconds`."""
+    """Reads one stream of a worker, and writes its whole lines with a prefix; `close` closes the descriptor.
+
+    `words` is given for standard error. While a line is incomplete, the progress bar in it is shown every
+    `state_seconds`.
+    """
 
     def __init__(
         self,

@@ -93,7 +93,10 @@ class Supervisor:
         return self._kill_at is not None
 
     def ask_to_end(self, number: int) -> None:
-        """Send all workers, not their children, a terminating signal, and kill them after the grace period."""
+        """Send all workers a terminating signal, and kill them after the grace period.
+
+        Their children do not receive it: workers stop them themselves, and tracebacks are not mixed.
+        """
         now = time.monotonic()
         for worker in self._living:
             worker.asked_at = worker.asked_at or now

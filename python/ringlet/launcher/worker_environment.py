@@ -13,7 +13,10 @@ MOST_RANKS = 4096
 
 
 def worker_environment(index: int, num_workers: int, job_id: str, replicas: int | None, port: int) -> dict[str, str]:
-    """Return the environment variables of a worker; `port` is for torch.distributed's rank 0."""
+    """Return the environment variables of a worker; without `replicas`, the script sets their number.
+
+    `port` is for torch.distributed, whose rank 0 listens on it.
+    """
     cluster = local_workers(num_workers).as_dict()
     variables = {
         "TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}}),

@@ -15,7 +15,11 @@ from ringlet.ipc.remote_exception import failure_of
 
 
 def main(call: int, result: int) -> None:
-    """Run the pickled call in the file `call` and send (has returned, value or Failure) into the pipe `result`."""
+    """Run one call and send its result.
+
+    `call` is the descriptor of a file with the pickled arguments of the parent's interpreter and the pickled call,
+    `result` the descriptor of a pipe to the parent, for a parcel of (has returned, value or Failure).
+    """
     for descriptor in (call, result):
         os.set_inheritable(descriptor, False)
     sys.excepthook = lambda *_: None  # prints nothing, because the parent raises the exception

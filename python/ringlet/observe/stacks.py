@@ -17,7 +17,10 @@ _MOST_THREADS = 4
 
 
 def call_site() -> str:
-    """Return the innermost frame of this thread, else the main one, outside Ringlet: ``in step (train.py:88)``."""
+    """Return the place of the innermost frame of this thread outside Ringlet, as ``in step (train.py:88)``.
+
+    In a thread of Ringlet, which makes calls for others, the place of the main thread.
+    """
     frames, state = _frames(sys._getframe()), ""
     if not frames:
         frames = _frames(sys._current_frames().get(threading.main_thread().ident or 0))

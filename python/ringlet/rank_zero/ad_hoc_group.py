@@ -17,7 +17,10 @@ _calls = itertools.count()
 
 
 def join_group(title: str, indices: Sequence[int], timeout_seconds: float | None = None) -> Any:
-    """Return this process's member of a group `title`; `indices` are those of its processes in rank order."""
+    """Return this process's member of a group of processes that all make this call, which messages name `title`.
+
+    `indices` are the indices of the processes in rank order, equal on all of them.
+    """
     role, workers = process_role(), current_workers()
     job = role.job if workers is None else workers.job
     digest = hashlib.sha256(job.encode("utf-8", "surrogatepass")).hexdigest()[:12]

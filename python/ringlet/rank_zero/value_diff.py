@@ -20,7 +20,11 @@ _ABSENT = ""
 
 @dataclass(frozen=True)
 class Difference:
-    """A leaf: `ranks` differ from the majority, at `index` unless shapes or types differ; `values` of each rank."""
+    """A leaf that is not equal on all replicas: `ranks` differ from the majority.
+
+    `index` is the index of the first element that differs, None if shapes or types differ; `values` holds the value of
+    each rank at that place.
+    """
 
     path: str
     ranks: tuple[int, ...]

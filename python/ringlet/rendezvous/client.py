@@ -31,7 +31,10 @@ class RendezvousClient:
         self._notes: list[str] = []
 
     def attempt(self) -> ConnectedGroup | None:
-        """Join the group; return None if no process listens or the host has left. Raises errors as the host."""
+        """Join the group; return None, for another attempt, if no process listens or the host has left.
+
+        Raises the errors of :meth:`RendezvousHost.wait_for_all` in every process that waits.
+        """
         self._arrived = set()
         connection = new_socket()
         # Without a time-out, connecting to a stopped listener would block.

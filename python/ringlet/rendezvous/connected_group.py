@@ -12,7 +12,10 @@ from ringlet.rendezvous.process_identity import ProcessIdentity
 
 @dataclass
 class Peer:
-    """One process of a group and its `ranks`; `connection` is None for this process, `pidfd` -1 if it has none."""
+    """One process of a group, which drives `ranks`, in ascending order.
+
+    For the calling process `connection` is None and `pidfd` is -1; `pidfd` is also -1 if the system has no pidfds.
+    """
 
     ranks: tuple[int, ...]
     identity: ProcessIdentity

@@ -66,7 +66,10 @@ class Handshake:
         return cls(version, num_ranks, tuple(ranks), nonce, identity)
 
     def rejection_of(self, other: Handshake, other_pid: int, job: Job) -> str | None:
-        """Return the reason why another process cannot join, or None; `other_pid` 0 is an unrelated PID namespace."""
+        """Return the reason why another process cannot join the group that this process hosts, or None.
+
+        `other_pid` is the pid reported by the kernel: 0 for a process of an unrelated PID namespace.
+        """
         me = f"{job.names_of(self.ranks[:1])} ({self.identity})"
         if other.version != self.version:
             return (

@@ -37,7 +37,10 @@ def listen(address: str) -> socket.socket | None:
 
 @dataclass
 class ConnectedProcess:
-    """A process of this user with a non-blocking connection; its handshake is well-formed but untrusted."""
+    """A process of this user that has sent a handshake, which is well-formed but untrusted.
+
+    The connection is non-blocking, and the kernel reports the pid.
+    """
 
     connection: socket.socket
     pid: int
@@ -45,7 +48,10 @@ class ConnectedProcess:
 
 
 class Listener:
-    """Accepts connections under the name of a job; `close` closes the socket. Not thread-safe."""
+    """Accepts connections under the name of a job; `close` closes the socket. Not thread-safe.
+
+    `version` is the version in this process's own handshakes.
+    """
 
     def __init__(self, listener: socket.socket, version: str) -> None:
         self._listener = listener
@@ -66,7 +72,10 @@ class Listener:
         self._watched.remove(connection)
 
     def poll(self, seconds: float) -> tuple[list[ConnectedProcess], list[socket.socket | int]]:
-        """Return handshakes and watched descriptors that are readable; OSError ``EMFILE`` without a free descriptor."""
+        """Wait for handshakes, or until a watched descriptor is readable; return both lists.
+
+        Raises OSError with ``EMFILE`` if this process has no descriptor left to accept a connection.
+        """
         if self._pending:
             seconds = min(seconds, max(next(iter(self._pending.values())) - time.monotonic(), 0.0))
         clients: list[ConnectedProcess] = []

@@ -36,7 +36,10 @@ def new_socket() -> socket.socket:
 
 
 def send(connection: socket.socket, message: Message, descriptors: Sequence[int] = ()) -> None:
-    """Send one message; raise OSError if the peer has closed, or does not read within the socket's time-out."""
+    """Send one message.
+
+    Raises OSError if the peer has closed the connection, or does not read within the socket's time-out.
+    """
     data = json.dumps(message).encode("ascii")
     if descriptors:
         socket.send_fds(connection, [data], descriptors, socket.MSG_NOSIGNAL)

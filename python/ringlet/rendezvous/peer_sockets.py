@@ -45,7 +45,10 @@ class PeerSockets:
     deadline: Deadline
 
     def make(self) -> ConnectedGroup:
-        """Connect each pair of processes, one pair after the other so that few sockets are open; send "go" at last."""
+        """Create a socket pair for each pair of processes, and send the ends.
+
+        Each end is sent before the next pair is created, so only few are open at a time. "go" follows after all ends.
+        """
         token = secrets.token_bytes(32)
         own_process = _core.Pidfd(_own_pidfd(), self.ours.identity.pid)
         peers = [Peer(self.ours.ranks, self.ours.identity)]

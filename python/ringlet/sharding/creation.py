@@ -74,7 +74,10 @@ device_put = shard  # JAX's name
 
 
 def place(whole: Array, layout: Layout, group: DeviceGroup) -> ShardedArray:
-    """Return an array whose devices hold their boxes of `whole`; in a partial array, the first term has the values."""
+    """Return an array whose devices hold their boxes of a plain array, as views if devices share memory.
+
+    In a partial array, the first term holds the values and the other terms are zero.
+    """
     if _IS_BEFORE_2:
         raise ImportError(
             "sharded arrays require NumPy 2.0 or later, in which result dtypes do not depend on values, got "

@@ -64,7 +64,10 @@ def explain() -> Iterator[Report]:
 def record_operation(
     name: str, operands: Any, result: Any, collectives: Sequence[Collective] = (), *, is_gathered: bool = False
 ) -> None:
-    """Record an operation, without a tiled form if it `is_gathered`, in the open reports or the enclosing operation."""
+    """Record an operation in the open reports, or as part of the enclosing composite operation.
+
+    `is_gathered` states that the operation has no tiled form.
+    """
     watch = _WATCH.get()
     if watch is None:
         return

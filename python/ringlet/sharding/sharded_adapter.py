@@ -37,7 +37,10 @@ class ShardedKind(ArrayAdapter):
         return whole
 
     def from_ndarray(self, array: Array, like: Any) -> Any:
-        """Return a sharded array with the devices and the leading cuts of `like`, writable if `array` is."""
+        """Return a sharded array on the same devices, divided along the same leading dimensions.
+
+        The result is writable if `array` is, and has its own memory if `array` shares memory with `like`.
+        """
         if like._whole is not None and np.may_share_memory(array, like._whole):
             array = array.copy()
             array.flags.writeable = False

@@ -14,7 +14,10 @@ _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
 
 def parse_bytes(text: str) -> int:
-    """Parse a size such as ``1GiB``, ``1.5 MB`` or ``4096``, in any letter case; raise ValueError for other text."""
+    """Parse a size such as ``1GiB``, ``1.5 MB`` or ``4096`` (bytes); raise ValueError for other text.
+
+    B, KiB, MiB, GiB, TiB, PiB are powers of 1024; kB, MB, GB, TB, PB of 1000; letter case is ignored.
+    """
     match = _SIZE.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a size. Write a number and a unit, such as 4096, 64MiB, 1GiB or 1.5GB.")

@@ -181,7 +181,10 @@ def _state(last: Operation, shot: Snapshot, ranks: dict[int, Operation], oldest:
 
 
 def missing_ranks(call: Operation, ranks: Iterable[int], oldest: float) -> list[int]:
-    """Return the ranks that a call in progress lacks; none if `oldest`, the first snapshot, is before the call."""
+    """Return the ranks for which a call in progress waits, given those that have made it.
+
+    None if the call began after `oldest`, the time to which the first snapshot belongs: a rank in it may have made it.
+    """
     if call.ended is not None or call.arrived is not None or call.began >= oldest:
         return []
     return sorted(set(range(call.num_ranks)).difference(ranks))

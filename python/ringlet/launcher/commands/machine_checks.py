@@ -40,7 +40,10 @@ sys.exit(ctypes.CDLL(None).process_vm_readv(os.getppid(), local, 1, remote, 1, 0
 
 
 class Line(NamedTuple):
-    """The result of a check, "ok", "note" or "problem"; `value` is the number behind `found`, if there is one."""
+    """The result of a check; `value` is the number behind `found`, if there is one.
+
+    A job runs with "ok" and "note", which costs speed or a feature, and stops with "problem".
+    """
 
     status: Status
     found: str

@@ -58,7 +58,10 @@ def strict(is_strict: bool = True) -> Iterator[None]:
 
 
 def record_gather(function_name: str, x: ShardedArray, *, is_asked_for: bool = False) -> None:
-    """Count a gather and warn once for a line, unless it `is_asked_for`; raise GatherError in :func:`strict`."""
+    """Count an imminent gather and warn once for each calling line; raise GatherError in :func:`strict`.
+
+    If `is_asked_for`, the program requested a conversion to a plain array, and no warning is given.
+    """
     nbytes = x.size * x.dtype.itemsize
     if _is_strict.get():
         raise GatherError(_text(function_name, x, nbytes))

@@ -33,7 +33,10 @@ _MOST_STEPS = 16
 def elementwise_factors(
     ufunc: np.ufunc, operands: Sequence[Any], labels: tuple[Labels, ...], result: Labels, dtype: np.dtype[Any]
 ) -> FactorMap:
-    """Return the factors of an elementwise operation; sums of 16-bit floats, which may overflow, are not linear."""
+    """Return the factors of an elementwise operation, linear in the operands of the result's dtype.
+
+    Sums of 16-bit floats are combined first because they may overflow before their terms cancel.
+    """
     together, others = _LINEAR.get(ufunc, ((), "factors"))
     if dtype.kind not in "iufc" or dtype == np.float16:
         together = ()

@@ -25,7 +25,11 @@ _TABLE: dict[tuple[np.ufunc | None, str], Handler] = {}
 
 
 def implements_ufunc(ufunc: np.ufunc | None, method: str = "__call__") -> Callable[[H], H]:
-    """Register an implementation of a ufunc's method for sharded arguments; None for all ufuncs without their own."""
+    """Register an implementation of a ufunc's method for arguments that include a ShardedArray.
+
+    If `ufunc` is None, register for all ufuncs without an implementation of their own. The arrays are gathered if the
+    implementation returns ``NotImplemented``.
+    """
 
     def register(handler: H) -> H:
         _TABLE[ufunc, method] = handler
@@ -47,5 +51,8 @@ def _load_homes() -> None:
 
 
 def is_cached(ufunc: np.ufunc) -> bool:
-    """Return whether caches may hold a ufunc: not one of :func:`numpy.frompyfunc`, without weak references."""
+    """Return whether caches may hold a ufunc: false for results of :func:`numpy.frompyfunc`, with a single loop.
+
+    Such a ufunc keeps its Python function alive and does not support weak references.
+    """
     return ufunc.ntypes > 1

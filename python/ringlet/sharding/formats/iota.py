@@ -11,7 +11,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Iota:
-    """XLA's iota tile assignment (``OpSharding``, ``xla/xla_data.proto``): axes of a grid, the slowest first."""
+    """Devices 0, 1, 2, … in a grid, filled row by row, and the order in which its axes are read, the slowest first.
+
+    openxla/xla, ``xla/xla_data.proto``, ``OpSharding``: ``iota_reshape_dims`` and ``iota_transpose_perm``.
+    """
 
     reshape_dims: tuple[int, ...]
     transpose_perm: tuple[int, ...]

@@ -26,7 +26,10 @@ class Boundary(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A contiguous run of elements: `source` is descending in reflected images, and may repeat one element."""
+    """A contiguous run of elements in a region of an extended dimension.
+
+    `source` is descending in reflected images, and may repeat one element.
+    """
 
     at: slice
     source: slice

@@ -214,7 +214,10 @@ def _frozen(option: Any) -> Any:
 
 
 class _TextKey(str):
-    """Cache key for an unhashable option, and for a number that may equal an integer, such as 2.0."""
+    """Text as cache key: for an unhashable option, and for a number that may equal an integer, such as 2.0.
+
+    Errors show the original value.
+    """
 
     __slots__ = ()
 

@@ -95,7 +95,10 @@ class Convolution:
         return np.swapaxes(self._in_groups(view, self.rhs_shape[outputs]), -2, -3)
 
     def tiles_of(self, product: Product, counts: tuple[int, ...]) -> tuple[int, ...] | None:
-        """Return the numbers of tiles along the dimensions of places; None if one call cannot fill all tiles."""
+        """Return the number of tiles along each dimension of places, given the numbers along a product's result.
+
+        None for the kernel gradient, if features are divided, or if a tile has no inputs and is therefore zero.
+        """
         if product is self.to_kernel:
             return None
         is_forward = product is self.forward

@@ -44,7 +44,10 @@ def identity_of(function: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def reduce_windows(x: Array, out: Array, windows: Windows, function: np.ufunc) -> None:
-    """Fill `out` with the reductions of its windows by a function with an identity; `high` of a window is not used."""
+    """Fill a tile of outputs with the reductions of their windows, computed in the dtype of `out`.
+
+    `high` of a window is not used. The function must have an identity.
+    """
     identity = identity_of(function, out.dtype)
     if not x.size or not all(window.size for window in windows):
         out[...] = identity

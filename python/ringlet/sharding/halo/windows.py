@@ -59,7 +59,10 @@ class Window(NamedTuple):
         return self._replace(low=self.low + start * self.base - begin * self.stride)
 
     def transposed(self, length: int) -> Window:
-        """Return the window, in reverse order, that computes the gradient of `length` inputs from the outputs'."""
+        """Return the window that computes the gradient of an input, with `length` elements, from the outputs' gradient.
+
+        The window's elements are in reverse order.
+        """
         low = self.reach - 1 - self.low
         places = (length - 1) * self.base + self.reach
         outputs = self.count(length)
@@ -78,7 +81,10 @@ def counted(shape: Shape, windows: Windows) -> Shape:
 
 @lru_cache(maxsize=1024)
 def needs_of(windows: Windows, dimensions: tuple[int, ...], shape: Shape, counts: tuple[int, ...]) -> Needs:
-    """Return the ranges of an input that its `counts` tiles need for equally many tiles of outputs."""
+    """Return the ranges of an input that its `counts` tiles need for equally many tiles of outputs.
+
+    `dimensions` has the dimension of the input for each window.
+    """
     needs: list[tuple[Ranges, ...] | None] = [None] * len(shape)
     for window, dimension in zip(windows, dimensions, strict=True):
         length = shape[dimension]
@@ -97,7 +103,10 @@ def all_have_inputs(windows: Windows, lengths: tuple[int, ...], counts: tuple[in
 def relative_windows(
     windows: Windows, seen: Box, dimensions: Sequence[int], outputs: Box, out_dimensions: Sequence[int]
 ) -> Windows:
-    """Return the windows of a tile, relative to the box `seen` of the input that its outputs use."""
+    """Return the windows of a tile, relative to the box `seen` of the input that its outputs use.
+
+    `dimensions` and `out_dimensions` have the dimension of the input and of the outputs for each window.
+    """
     starts = tuple([seen[dimension].start for dimension in dimensions])
     begins = tuple([outputs[dimension].start for dimension in out_dimensions])
     return _relative_windows(windows, starts, begins)

@@ -46,7 +46,10 @@ class DeviceGroup:
         return tuple(filter(self.has, range(self.num_devices)))
 
     def joined(self, other: DeviceGroup) -> DeviceGroup | None:
-        """Return the common group of arrays, or None: for one process, the one with positions in a topology."""
+        """Return the common group of arrays on either group; None if there is none.
+
+        Two groups of one process with equal numbers of devices have one: the group with positions in a topology.
+        """
         if self == other:
             return other if self.mesh is None else self
         if self.num_devices != other.num_devices or self.member is not None or other.member is not None:

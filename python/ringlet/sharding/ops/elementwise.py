@@ -40,7 +40,11 @@ def broadcast_shape(shapes: Sequence[Shape]) -> tuple[int, ...]:
 def result_dtypes(
     ufunc: np.ufunc, operands: Sequence[Any], options: dict[str, Any], outs: Sequence[Any] = ()
 ) -> list[np.dtype[Any]]:
-    """Return the dtypes of a ufunc's results, by calling it with arrays without elements, or raise NumPy's error."""
+    """Return the dtypes of a ufunc's results, by calling it with arrays without elements, or raise NumPy's error.
+
+    A Python number is represented by its type, since its value has no effect; `outs` has None for results without
+    `out`.
+    """
     empties = [np.empty(0, it) if isinstance(it, np.dtype) else it(1) for it in operands]
     if outs:
         options = {**options, "out": tuple(None if it is None else np.empty(0, it) for it in outs)}

@@ -19,7 +19,11 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 
 class _Basic(NamedTuple):
-    """An index of slices and numbers; `key` makes the resulting dimensions."""
+    """An index of slices and numbers.
+
+    `key` makes the resulting dimensions: 0 drops one that a number indexes, ``slice(None)`` keeps one, None inserts
+    one.
+    """
 
     ranges: tuple[IndexRange, ...]
     key: tuple[int | slice | None, ...]

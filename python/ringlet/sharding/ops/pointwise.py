@@ -30,7 +30,11 @@ def apply_pointwise(
     kernel: Callable[[list[Any], Array], object] | None = None,
     out: Any = None,
 ) -> Any:
-    """Call a function, or ``kernel(tiles, out)`` if faster, with each tile of its operands, broadcast together."""
+    """Call a function with each tile of its operands, which are broadcast together.
+
+    The function is called with empty arrays to determine the dtype. ``kernel(tiles, out)`` is a faster form that writes
+    to `out`.
+    """
     operands = [operand(value) for value in operands]
     shapes = [np.shape(x) for x in operands]
     shape = broadcast_shape(shapes)

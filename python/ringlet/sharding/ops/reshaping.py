@@ -43,7 +43,11 @@ def reshape(
 
 @implements(np.ravel)
 def ravel(a: ShardedArray, order: Any = "C") -> ShardedArray:
-    """Implement :func:`numpy.ravel`, read-only; orders "A" and "K" follow the memory of arrays passed to `shard`."""
+    """Implement :func:`numpy.ravel`, except that the result is read-only.
+
+    Orders "A" and "K" follow the memory of arrays passed to `shard`, and of their views; all other arrays are in C
+    order.
+    """
     if order == "K":
         strides = _memory(a).strides
         axes = sorted(range(a.ndim), key=lambda axis: -abs(strides[axis]))
@@ -198,7 +202,10 @@ def _groups(shape: Shape, new: Shape) -> Iterator[tuple[list[int], list[int]]]:
 
 
 def _keep_runs(cuts: list[Cut], dimensions: Sequence[int], shape: Shape) -> None:
-    """Keep the cuts of merged dimensions whose tiles are contiguous runs: after more than one index, all others."""
+    """Keep the cuts of merged dimensions whose tiles are contiguous runs.
+
+    After a tile of more than one index along a dimension, the next dimensions are whole.
+    """
     is_run = True
     for d in dimensions:
         if not is_run:

@@ -23,7 +23,11 @@ _EFFORT = 8.0
 
 
 def along_lines(function: Callable[..., Any], a: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call a NumPy function that reorders elements along `axis` with each tile, unless `axis` is divided."""
+    """Call a NumPy function that reorders elements along `axis` with each tile.
+
+    Return ``NotImplemented`` if `axis` is divided: gathering the array once sends less than exchanging whole lines and
+    results.
+    """
     given = _signature(function).bind(a, *args, **kwargs).arguments
     axis = given.get("axis", -1)
     if not isinstance(a, ShardedArray) or axis is None or not a.ndim or a.dtype.hasobject:

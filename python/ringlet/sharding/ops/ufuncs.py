@@ -81,7 +81,10 @@ def _call_gathered(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs
 
 
 class _Plan(NamedTuple):
-    """Plan of the fast path for operands of one kind; ``boxes[slab]`` has a box for each operand, then the result."""
+    """Plan of the fast path for operands of one kind; ``boxes[slab]`` has a box for each operand, then the result.
+
+    `bytes_per_slab` is the number of bytes read and written, multiplied by the effort.
+    """
 
     shape: Shape
     dtype: np.dtype[Any]

@@ -78,7 +78,10 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 def product_order(labels: Sequence[Labels], shapes: Sequence[Shape], wanted: Labels) -> Pairs:
-    """Choose pairs of positions with the fewest multiplications; each product is appended in place of its pair."""
+    """Choose pairs of arrays that minimize the number of multiplications.
+
+    Pairs are positions in the list of arrays; each product replaces its pair at the end of the list.
+    """
     if len(labels) == 2:
         return ((0, 1),)
     sizes: dict[Factor, int] = {}

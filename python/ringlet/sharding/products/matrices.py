@@ -20,7 +20,10 @@ _OF_ONE = ("cholesky", "det", "eigvalsh", "inv", "matrix_rank", "pinv", "svdvals
 
 
 def of_each(function: Callable[..., Any], operands: Sequence[Any], cores: Sequence[int], **options: Any) -> Any:
-    """Apply a NumPy function to stacks of undivided vectors or matrices, the last `cores` dimensions of operands."""
+    """Apply a NumPy function to stacks of vectors or matrices, the last `cores` dimensions of each operand.
+
+    Return NotImplemented, which gathers the arrays, if the vectors or matrices themselves are divided.
+    """
     if any(map(_is_cut, operands, cores)) or any(isinstance(value, ShardedArray) for value in options.values()):
         return NotImplemented
     stacks = [x.shape[: x.ndim - core] for x, core in zip(operands, cores, strict=True)]

@@ -143,7 +143,10 @@ def _matmul(a: Array, b: Array, out: Array | None) -> Array:
 
 
 def packed(x: Array) -> Array:
-    """Return an operand as BLAS reads it: NumPy sums views with other strides slowly and with other last bits."""
+    """Return an operand of a matrix product as BLAS reads it: a view with other strides as a copy.
+
+    NumPy adds up such views in loops of its own, which are slower and whose sums of floats have other last bits.
+    """
     if x.dtype.kind not in "fc" or x.flags.forc:
         return x
     strides = x.strides[-2:]

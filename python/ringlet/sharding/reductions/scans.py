@@ -28,7 +28,10 @@ def accumulate(
     name: str | None = None,
     instead_of_nan: float | None = None,
 ) -> Any:
-    """Reduce each prefix of a dimension, gathered if divided, as ``ufunc.accumulate`` does."""
+    """Reduce each prefix of a dimension, as ``ufunc.accumulate`` does; ``NotImplemented`` for plain arrays and objects.
+
+    If the dimension is divided, it is gathered; other dimensions keep their layout.
+    """
     if not isinstance(x, ShardedArray) or x.dtype.hasobject:
         return NotImplemented
     model = probe_array(small(x))
@@ -48,7 +51,10 @@ def accumulate(
 def reduceat(  # noqa: PLR0917  # as NumPy has them
     ufunc: np.ufunc, x: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None
 ) -> Any:
-    """Reduce slices of a dimension, gathered if divided, as ``ufunc.reduceat`` does."""
+    """Reduce slices of a dimension, as ``ufunc.reduceat`` does; a divided dimension is gathered.
+
+    Return ``NotImplemented`` if `indices` are sharded, `x` is not sharded, or `x` contains objects.
+    """
     if not isinstance(x, ShardedArray) or isinstance(indices, ShardedArray) or x.dtype.hasobject:
         return NotImplemented
     if not isinstance(axis, (int, np.integer)):

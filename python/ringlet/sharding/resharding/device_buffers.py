@@ -25,7 +25,10 @@ _POOLED_BYTES = 128 << 10
 
 
 def fresh_like(array: Array, shape: Sequence[int] | None = None) -> Array:
-    """Return uninitialized memory like an array's, including the order of axes, on which sums of floats depend."""
+    """Return uninitialized writable memory of an array's shape or another, dtype, and order of axes in memory.
+
+    Sums of floats depend on that order, so memory that replaces an array has the same.
+    """
     order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
     shape = array.shape if shape is None else shape
     made: Array = fresh([shape[axis] for axis in order], array.dtype).transpose(np.argsort(order))
@@ -58,7 +61,10 @@ def empty(shape: Shape, dtype: np.dtype[Any], layout: Layout, group: DeviceGroup
 
 
 def buffers_for(layout: Layout, group: DeviceGroup, make: Callable[[int], Array]) -> list[Array | None]:
-    """Return the result of `make` for each device of this process, or for each part if memory is shared; else None."""
+    """Return a buffer for each device of this process, according to mode and group; None for the others.
+
+    `make` is called for the first device of each part in ``"shared"`` mode, for all devices in ``"copy"`` mode.
+    """
     if current_mode() == "copy":
         return [make(device) if group.has(device) else None for device in range(group.num_devices)]
     of_part: dict[int, Array] = {}

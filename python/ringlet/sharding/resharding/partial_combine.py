@@ -22,7 +22,10 @@ _UFUNCS: dict[Op, np.ufunc] = {
 
 
 def combine(parts: Sequence[Array], op: Op, out: Array) -> None:
-    """Combine parts into `out`, which may be a part, as a balanced binary tree; 16-bit floats are rounded once."""
+    """Combine parts into `out`, which may be a part, in the order of a balanced binary tree: ``(0 + 1) + (2 + 3)``.
+
+    16-bit floats are combined as float32 and rounded once.
+    """
     if out.size == 0:
         return
     if _is_supported(out.dtype, op):

@@ -16,7 +16,10 @@ Bounds = tuple[tuple[int, int], ...]
 
 
 class IndexRange(NamedTuple):
-    """Indices ``start + step * i`` along one dimension, for each i below `length`."""
+    """Indices at equal distances along one dimension: ``start + step * i`` for each i below `length`.
+
+    Negative steps descend; a step of 0 repeats one index `length` times.
+    """
 
     start: int
     step: int
@@ -51,7 +54,10 @@ class Region(NamedTuple):
 
 
 class DeviceBoxes(NamedTuple):
-    """Bounds of a region in the result on each device, and each device's part of a partial array, or -1."""
+    """Bounds of a region in the result on each device, and each device's part of a partial array.
+
+    The part is -1 for devices without a box, as a box without dimensions cannot be empty.
+    """
 
     boxes: tuple[Bounds, ...]
     parts: tuple[int, ...]
@@ -122,13 +128,19 @@ def plan_regions(regions: tuple[Region, ...], layouts: Layouts, shapes: Shapes, 
 def plan_assignment(
     value: Region, given: ArraySpec, target: Region, written: ArraySpec
 ) -> tuple[DeviceBoxes, CopyPlan]:
-    """Plan the copies for an assignment to a region; return also the boxes of the destination on each device."""
+    """Plan the copies for an assignment to a region; return also the boxes of the destination on each device.
+
+    `given` describes the assigned array, `written` the destination.
+    """
     places = region_boxes(written.layout, written.shape, target)
     return places, copies_between([region_boxes(given.layout, given.shape, value)], places, given.dtype)
 
 
 def copies_between(sources: Sequence[DeviceBoxes], target: DeviceBoxes, dtype: np.dtype[Any]) -> CopyPlan:
-    """Plan copies from disjoint or equal boxes: own values if any, else from the holders in turn."""
+    """Plan copies: a device uses its own values if it has them; else sources alternate between the holders.
+
+    The boxes of `sources` are disjoint, or equal.
+    """
     cells = [_cells(source) for source in sources]
     wanted = _holders(target)
     of_device: list[tuple[Copy, ...]] = []

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 
 def reshard(x: ShardedArray, sharding: Sharding | NamedSharding) -> ShardedArray:
-    """Implement :meth:`ShardedArray.reshard`; with shared memory, the result reads that of `x` until a write."""
+    """Return the same values in another sharding; :meth:`ShardedArray.reshard` is this function.
+
+    If devices share memory, nothing is copied: the result reads the memory of `x` until either is written to.
+    """
     layout = layout_of(sharding, x.ndim, x._group.num_devices)
     group = group_of(sharding, x._group.num_devices)
     if group not in (x._group, DeviceGroup.of(x._group.num_devices)):
@@ -69,7 +72,10 @@ def redistribute(x: ShardedArray, layout: Layout) -> ShardedArray:
 
 
 def materialized(x: ShardedArray) -> ShardedArray:
-    """Return `x` with its parts combined, which is cached and must not be written to, or `x` if it is not partial."""
+    """Return `x` with its parts combined, which is cached, or `x` itself if it is not partial.
+
+    Other arrays may share the result, so it must not be written to.
+    """
     if not x._layout.is_partial:
         return x
     return x._settled if x._settled is not None else redistribute(x, x._layout.without_parts())

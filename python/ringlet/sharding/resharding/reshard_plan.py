@@ -64,7 +64,10 @@ def plan_reshard(
 def collectives_for(
     shape: Shape, itemsize: int, source: Layout, target: Layout, *, group: DeviceGroup | None = None, dtype: str = ""
 ) -> tuple[Collective, ...]:
-    """Return the collectives of a reshard in shared memory, without the messages, which may be a million."""
+    """Return the collectives of a reshard that moves nothing, because devices share memory.
+
+    Its messages, up to a million for an all-to-all of a thousand devices, are not kept.
+    """
     return _planned(_Planner(shape, itemsize, dtype, group), source, target).collectives
 
 

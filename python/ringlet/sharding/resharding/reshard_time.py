@@ -28,7 +28,10 @@ _SHARES = {
 
 
 def timed(collective: Collective, group: DeviceGroup) -> Collective:
-    """Return a collective with its predicted time if known; the first device of a group is the root."""
+    """Return a collective with its predicted time, if the devices have positions in a topology of known speeds.
+
+    In a broadcast and in a gather, the first device of each group is the root.
+    """
     if group.assignment is None or topology_of(group.assignment).generation is None:
         return collective
     return replace(collective, seconds=_seconds(collective, group.assignment, group.replica))

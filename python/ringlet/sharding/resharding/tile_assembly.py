@@ -44,7 +44,10 @@ def range_view(buffer: Array, ranges: Sequence[IndexRange]) -> Array:
 
 
 def select_ranges(name: str, x: ShardedArray, ranges: tuple[IndexRange, ...], layout: Layout) -> ShardedArray:
-    """Return the selected elements in a layout with the same parts: read-only, and views if devices share memory."""
+    """Return the selected elements of an array in a layout with the same parts, as a read-only value.
+
+    The elements are views if devices share memory.
+    """
     spec = ArraySpec(tuple(index_range.length for index_range in ranges), x.dtype, layout)
     regions = (Region(0, (0,) * x.ndim, ranges),)
     copies = plan_regions(regions, (x._layout,), (x.shape,), spec)
@@ -99,7 +102,10 @@ def fill(
     sources: Sequence[tuple[Spaces, tuple[int, ...]]],
     copies: CopyPlan,
 ) -> None:
-    """Copy into `places` on each device; a source is a view of each device's memory and its position in the result."""
+    """Run the copies of each device into `places`, arrays of the result's shape, from its source regions.
+
+    A source is a view of each device's memory and the position in the result at which the view begins.
+    """
     brought: list[list[tuple[Box, Array]]] = [[] for _ in places]
     for number, (buffers, offset) in enumerate(sources):
         wanted = [copy for copies_of in copies.of_device for copy in copies_of if copy.region == number]

@@ -111,7 +111,10 @@ Integers = NDArray[np.int64]
 
 @lru_cache(maxsize=16384)
 def moved_bytes(shape: Shape, itemsize: int, source: Layout, target: Layout) -> int:
-    """Return the number of bytes that devices receive to complete their tiles, and to combine parts."""
+    """Return the number of bytes that devices receive to complete their tiles.
+
+    Combining parts costs the bytes of a reduce-scatter and, if several devices need the result, of an all-gather.
+    """
     if source == target:
         return 0
     starts, stops = _bounds(target, shape)

@@ -136,7 +136,10 @@ def run_steps(
     iterations: int,
     always_wrap: bool = False,
 ) -> MultiStepContext:
-    """Call a function with the context and the next elements of an iterator, `iterations` times."""
+    """Call a function with the context and the next elements of an iterator, `iterations` times.
+
+    With `always_wrap`, an output that was not combined is always a PerReplica.
+    """
     if not isinstance(iterations, (int, np.integer)):
         raise TypeError(
             f"iterations must be a number of steps, got {iterations!r} of type {type(iterations).__name__}: write an "

@@ -12,7 +12,10 @@ _REMEDY = "Call get_replica_context() inside the function that strategy.run call
 def require_cross_replica(
     strategy: Any, method: str = "this method", instead: str = "get_replica_context().merge_call()"
 ) -> None:
-    """Raise RuntimeError, which proposes `instead`, in a replica or in the scope of another strategy."""
+    """Raise RuntimeError for a cross-replica call inside a replica, or inside the scope of another strategy.
+
+    The message proposes `instead`, which replicas can call together.
+    """
     mode = context.current()
     if mode is None or (mode.strategy is strategy and mode.local_replica_id is None):
         return

@@ -12,7 +12,10 @@ from ringlet.values import DistributedValues
 
 
 def check_destinations(destinations: Any) -> None:
-    """Raise an error unless destinations, which have no effect, are a device string or stand for devices."""
+    """Raise an error unless destinations are a device string or a value that stands for its devices.
+
+    They have no other effect, because all devices share the memory of the host.
+    """
     if isinstance(destinations, DistributedValues) or getattr(destinations, "is_sharded_variable", False) is True:
         return
     if isinstance(destinations, str):

@@ -50,7 +50,10 @@ def parse_reduce_op(op: Any) -> ReduceOp:
 
 
 def reduce_components(op: ReduceOp, value: DistributedValues[Any], num_replicas: int) -> Any:
-    """Combine the components of a value, a single one unchanged; arrays are read-only."""
+    """Combine the components of a distributed value, which may be nested structures; arrays are read-only.
+
+    A single component is returned unchanged.
+    """
     components = value.values
     if len(components) != num_replicas:
         check_count(value, num_replicas)
@@ -201,7 +204,10 @@ def _sum_along(array: Array, axes: tuple[int, ...]) -> Array:
 
 
 def divide(total: Any, count: int) -> Any:
-    """Divide a sum as MEAN does: integers in float32 (8 and 16 bits) or float64; a count of 0 results in nan."""
+    """Divide a sum as MEAN does: floats in their own dtype, integers in float32 (8 and 16 bits) or float64.
+
+    A count of 0 results in nan without a warning, as in TensorFlow.
+    """
     array = as_ndarray(total)
     dtype = array.dtype
     if dtype.kind in "iu":

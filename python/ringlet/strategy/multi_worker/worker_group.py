@@ -126,7 +126,10 @@ class WorkerGroup:
         return split_frames(self._call_uncounted(call)[0])
 
     def call_on_ranks(self, call: Callable[[int, Member], T]) -> list[T]:
-        """Call a function with the local index and each rank of this process, in parallel, while all workers do."""
+        """Make one call of each rank of this process in parallel, while all workers do; return the results.
+
+        The call receives the index of a replica in this process and its rank in the group of all replicas.
+        """
         with self.single_thread:
             try:
                 self.members()

@@ -180,7 +180,10 @@ def _facts(cluster: Cluster, member: Member) -> list[dict[str, Any]]:
 
 @functools.cache
 def script_of_process() -> tuple[str, str]:
-    """Return the name and a digest of this process's script, cached because the file may change."""
+    """Return the name of this process's script and a digest of its text, which is empty if it cannot be read.
+
+    Cached, because the script may be edited and the working folder changed while the process runs.
+    """
     name = sys.argv[0] if sys.argv else ""
     try:
         return name, hashlib.sha256(Path(name).read_bytes()).hexdigest()

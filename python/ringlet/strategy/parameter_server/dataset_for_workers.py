@@ -9,7 +9,10 @@ from ringlet.data import DistributedDataset
 
 
 class DatasetForWorkers(DistributedDataset):
-    """A dataset that each worker builds by `make`; for ``ClusterCoordinator.create_per_worker_dataset``."""
+    """A distributed dataset that each worker builds for itself by calling `make`, without sharding.
+
+    It is passed to ``ClusterCoordinator.create_per_worker_dataset``.
+    """
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make

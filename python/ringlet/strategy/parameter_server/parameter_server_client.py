@@ -206,7 +206,10 @@ _starting = threading.Lock()
 
 
 def servers_of(resolver: ClusterResolver) -> ParameterServers:
-    """Return the parameter servers of a resolver, shared by its strategies; starts the cluster if necessary."""
+    """Return the parameter servers of a cluster, after starting its processes if necessary.
+
+    All strategies over this resolver share the object until its cluster is stopped.
+    """
     with _starting:
         known = _known.get(resolver)
         if known is None or all(channel.fileno() < 0 for channel in known.tasks.ps):

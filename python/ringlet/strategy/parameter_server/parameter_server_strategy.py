@@ -104,7 +104,10 @@ class ParameterServerStrategy(Strategy):
 
 
 class ParameterServerExtended(OneDeviceExtended):
-    """Implementation of :class:`ParameterServerStrategy`; in a worker process, `cluster_resolver` is None."""
+    """Implementation of :class:`ParameterServerStrategy`, with one replica: the function that runs on a worker.
+
+    In a worker process, `cluster_resolver` is None.
+    """
 
     def __init__(
         self,

@@ -31,7 +31,11 @@ class _ParallelCall:
 
 
 def call_on_replicas(pool: ReplicaThreadPool, call: Callable[[int], T], abort: Callable[[str], None]) -> list[T]:
-    """Call a function for each replica in parallel; `abort` ends the others' waits if one fails or is too slow."""
+    """Call a function for each replica of this process, in parallel threads; the calls may wait for each other.
+
+    `abort` is called with a reason if a call is interrupted or too slow. Raises the failure chosen by
+    :func:`primary_failure`.
+    """
     owner = object()
     try:
         threads = pool.acquire(owner)

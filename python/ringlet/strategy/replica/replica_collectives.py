@@ -40,7 +40,11 @@ def all_reduce_leaves(
     options: Any,
     outs: list[Any] | None,
 ) -> list[Any]:
-    """Combine the arrays of one replica of this process, the leaves of a `shape`, with those of the others."""
+    """Combine the arrays of one replica with the arrays of the other replicas.
+
+    `replica` is the index among the replicas of this process; `shape` is the structure (PyTreeSpec or KindShape) of the
+    leaves.
+    """
     shapes = run.shapes
     if run.whole_batch and any(leaf is arg for leaf in leaves for arg in run._rows[replica]):
         run.whole_batch = 0

@@ -151,7 +151,10 @@ class ReplicaRun:
         return self.threads.is_abandoned
 
     def use_group(self) -> None:
-        """Record that a replica is about to call the group: from then on, replicas that end depart from it."""
+        """Record that a replica is about to call the group: from then on, replicas that end depart from it.
+
+        Runs that never call the group, such as a map over replicas, avoid that cost.
+        """
         if not self._uses_group:
             if self.threads.work is not self:  # a thread that outlived its run
                 refuse_stale()

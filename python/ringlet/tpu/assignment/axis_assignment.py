@@ -90,7 +90,10 @@ def _factorings(size: int, lengths: Sequence[int]) -> Iterator[tuple[int, ...]]:
 def lay_out(
     physical: np.ndarray[Any, np.dtype[Any]], matrix: AxisMatrix, mesh_shape: Sequence[int]
 ) -> np.ndarray[Any, np.dtype[Any]]:
-    """Rearrange [physical axes..., item] into [logical axes..., item]; the later of two axes has neighbours."""
+    """Rearrange an array [physical axes..., item] into a logical mesh [logical axes..., item].
+
+    If logical axes share a physical axis, the later one has neighbouring positions.
+    """
     rows, columns = matrix.shape
     parts = physical.reshape(*matrix.ravel().tolist(), physical.shape[-1])
     order = [row * columns + column for column in range(columns) for row in range(rows)]

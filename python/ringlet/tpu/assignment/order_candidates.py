@@ -18,7 +18,10 @@ _MOST_REVERSALS = 400
 
 
 def walks(places: IntArray, network: Network) -> Iterator[IntArray]:
-    """Yield orders of places (x, y, z and optionally core) that may make good rings or grids, chip by chip."""
+    """Yield orders (indices of places) that may make good rings or grids, with the devices of a chip adjacent.
+
+    Places are coordinates x, y, z and optionally the core.
+    """
     chips, inverse, counts = np.unique(places[:, :3], axis=0, return_inverse=True, return_counts=True)
     sides = np.argsort(inverse.reshape(-1), kind="stable")
     starts = np.cumsum(counts) - counts
@@ -197,7 +200,10 @@ class _RingJoiner:
 
 
 def shorten(order: IntArray, distance: IntArray) -> IntArray:
-    """Reverse sections of a closed walk while that shortens its steps (2-opt; long steps weigh most)."""
+    """Reverse sections of a closed walk while that shortens its steps (2-opt; long steps weigh most).
+
+    `distance` has the hops between every two places; the walk starts at the first place of `order`.
+    """
     if len(order) < 4 or len(order) > _MOST_SHORTENED:
         return order
     length = distance.astype(np.int64) ** 2

@@ -15,7 +15,10 @@ AXES = ("replica", "core", "all")
 
 
 def groups_of(num_replicas: int, num_cores: int, axis: str, groups: Any = None) -> IntArray:
-    """Return the devices [group, member], which number replicas, then logical cores; `groups` replaces `axis`."""
+    """Return the devices [group, member]; device ``replica * num_cores + logical_core`` is that logical core.
+
+    `groups`, if any, replaces `axis` and is checked.
+    """
     devices = np.arange(num_replicas * num_cores, dtype=np.int64).reshape(num_replicas, num_cores)
     if groups is not None:
         return _checked(groups, devices.size)

@@ -15,7 +15,10 @@ _MAX_PAIRS = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class Messages:
-    """Messages of one unit in the `order` of axes; if `is_plain`, wrap links without the twist, as rings use them."""
+    """Messages between pairs of devices, by default of one unit each, routed in the `order` of the axes.
+
+    `is_plain` routes wrap links without the twist: rings use the same links in a twisted torus, in another order.
+    """
 
     source: IntArray
     target: IntArray

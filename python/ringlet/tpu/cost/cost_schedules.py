@@ -142,7 +142,10 @@ def _sequential(plan: Plan, gather: bool) -> list[Stage]:
 
 
 def _rotated(plan: Plan, gather: bool) -> list[Stage]:
-    """Return stages for one equal part per axis, each starting along its axis; loads are summed over all stages."""
+    """Return stages for one equal part per axis, each starting along its axis; devices of a chip come first or last.
+
+    Parts share links if axes are unequal, so loads are summed over all stages.
+    """
     box = _box(plan)
     orders = _rotations(plan, box)
     return _at_once(plan, box, orders, [1 / len(orders)] * len(orders), gather)

@@ -153,7 +153,10 @@ def stub(
 
 
 def node(subject: Subject, layout: Layout, core: Place, panel: int) -> tuple[float, float]:
-    """Return the point at which paths touch a core, at another height for each core and clear of its label."""
+    """Return the point at which paths touch a core, clear of its label in the upper left corner.
+
+    Each core of a chip has its own height, so that paths along x over different cores do not coincide.
+    """
     left, top = layout.corner(core[0], core[1], panel)
     part = layout.size / subject.cores
     across, down = (0.5, 0.5) if layout.size < 26 else (0.76, 0.72) if subject.cores == 1 else (0.9, 0.72)

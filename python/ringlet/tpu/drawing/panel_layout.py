@@ -27,7 +27,10 @@ _LOWEST = 1.4  # times the width
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Positions in pixels; `bottom` is the lower edge of the panels, `origins` has their first chips."""
+    """Positions in pixels: side of a chip, gap within a host, left of columns, top of rows, z and first chip of panels.
+
+    `width` is the width of the whole drawing, `bottom` the lower edge of the panels.
+    """
 
     size: int
     gap: int

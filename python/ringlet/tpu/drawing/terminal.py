@@ -33,7 +33,10 @@ def can_write(file: TextIO, text: str) -> bool:
 def print_drawing(
     lines: Callable[[int, bool], Iterable[str]], width: int | None, color: bool | None, file: TextIO | None
 ) -> None:
-    """Print ``lines(width, in_colours)``, in ASCII if the encoding of the file has no box characters."""
+    """Print the lines of a drawing, a function of the width and of whether there are colours.
+
+    If the encoding of the file has no box characters, ASCII is used.
+    """
     file = sys.stdout if file is None else file
     width = max(20, shutil.get_terminal_size().columns) if width is None else width
     printed = "\n".join(lines(width, has_colours(file) if color is None else color))

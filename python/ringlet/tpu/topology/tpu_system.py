@@ -32,7 +32,10 @@ _systems: dict[str, tuple[SystemDevice, ...]] = {}
 def slice_topology(
     accelerator_type: str | None = None, environ: Mapping[str, str] | None = None, num_hosts: int | None = None
 ) -> Topology:
-    """Return the topology of a type, else of the variables, else of a number of hosts; default: ``v4-16``."""
+    """Return the topology of the slice to model for a program without TPUs; each core is a device.
+
+    The slice is described by the type, else by the variables, else by the number of hosts; default: ``v4-16``.
+    """
     found = os.environ if environ is None else environ
     if accelerator_type is not None:
         return Topology.from_accelerator_type(accelerator_type)
