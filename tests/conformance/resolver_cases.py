@@ -10,7 +10,7 @@ from typing import Any
 import ringlet
 from ringlet import cluster_resolver as resolvers
 from ringlet.cluster import ClusterSpec, cluster_queries
-from ringlet.cluster.resolvers import slurm_lists
+from ringlet.cluster.resolvers import slurm_resolver
 from tests.conformance.common import decode
 
 
@@ -258,8 +258,8 @@ RUNNERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "union": union,
     "union_not_resolver": lambda given: resolvers.UnionResolver(*given["args"]),
     "slurm": slurm,
-    "slurm_expand_hostlist": lambda given: slurm_lists.expand_hostlist(given["hostlist"]),
-    "slurm_expand_tasks": lambda given: slurm_lists.expand_tasks_per_node(given["tasks_per_node"]),
+    "slurm_expand_hostlist": lambda given: slurm_resolver.expand_hostlist(given["hostlist"]),
+    "slurm_expand_tasks": lambda given: slurm_resolver.expand_tasks_per_node(given["tasks_per_node"]),
     "kubernetes": kubernetes,
     "kubernetes_no_client": lambda given: resolvers.KubernetesClusterResolver(),
     "gce": gce,

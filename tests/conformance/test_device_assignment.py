@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from ringlet.tpu import DeviceAssignment, DeviceOrderMode, Topology
-from ringlet.tpu.assignment.device_order import ring
-from ringlet.tpu.topology.slice_hosts import coordinates_of_slice
+from ringlet.tpu.assignment.placement import ring
+from ringlet.tpu.topology.topology import coordinates_of_slice
 
 GOLDEN = Path(__file__).parent / "golden" / "tf_device_assignment.json"
 ASSIGNMENTS = json.loads(GOLDEN.read_text(encoding="utf-8"))

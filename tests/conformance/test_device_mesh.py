@@ -10,7 +10,7 @@ import pytest
 
 from ringlet.tpu import GENERATIONS, Topology, create_device_mesh, create_hybrid_device_mesh
 from ringlet.tpu.assignment.axis_assignment import assign_axes
-from ringlet.tpu.topology.slice_hosts import coordinates_of_slice
+from ringlet.tpu.topology.topology import coordinates_of_slice
 
 GOLDEN = Path(__file__).parent / "golden"
 MESHES = json.loads((GOLDEN / "jax_device_mesh.json").read_text(encoding="utf-8"))

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringlet.ipc.frame_reader import FrameReader
 from ringlet.ipc.frames import BadFrame, frame_start
+from ringlet.ipc.unix_channel import FrameReader
 
 # Damaged streams; a nightly run reads more.
 ROUNDS = 1_000_000 if os.environ.get("RINGLET_CI_NIGHTLY") else 10_000
@@ -69,13 +69,13 @@ def test_memory_that_is_not_there_is_a_fault_of_the_message(monkeypatch):
     empty = np.empty
     for missing in (8, 5):  # of the sizes, and of the buffer
         monkeypatch.setattr(
-            "ringlet.ipc.frame_reader.np.empty",
+            "ringlet.ipc.unix_channel.np.empty",
             lambda size, dtype, missing=missing: exec("raise MemoryError") if size == missing else empty(size, dtype),
         )
         with pytest.raises(BadFrame, match=f"{missing} bytes, but this process has no memory left"):
             read(frame_start(0, b"", [5], 0))
     monkeypatch.undo()
-    monkeypatch.setattr("ringlet.ipc.frame_reader.read_sizes", lambda *_: exec("raise MemoryError"))
+    monkeypatch.setattr("ringlet.ipc.unix_channel.read_sizes", lambda *_: exec("raise MemoryError"))
     with pytest.raises(BadFrame, match="6 bytes, but this process has no memory left"):
         read(frame_start(0, b"header", [], 0))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringlet.launcher.line_splitter import LineSplitter, prefixed
+from ringlet.launcher.output_relay import LineSplitter, prefixed
 
 pieces = st.lists(st.binary(max_size=40).map(lambda data: data.replace(b"\r", b"")), max_size=8)
 with_returns = st.lists(st.sampled_from([b"a", b"b", b"\r", b"\n", b"\xff"]), max_size=12)

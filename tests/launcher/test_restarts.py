@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from ringlet.launcher import restarts
-from ringlet.launcher.restarts import run_with_restarts
+from ringlet.launcher.commands import run_command
+from ringlet.launcher.commands.run_command import run_with_restarts
 from ringlet.launcher.run_workers import Job, Outcome
 
 JOB = Job(["python"], 2)
@@ -21,9 +21,9 @@ class Attempts:
 
     def __init__(self, monkeypatch):
         self.planned, self.numbers, self.delays, self.now = [], [], [], 0.0
-        monkeypatch.setattr(restarts, "run_workers", self.run)
-        monkeypatch.setattr(restarts.time, "monotonic", lambda: self.now)
-        monkeypatch.setattr(restarts.time, "sleep", self.delays.append)
+        monkeypatch.setattr(run_command, "run_workers", self.run)
+        monkeypatch.setattr(run_command.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(run_command.time, "sleep", self.delays.append)
 
     def run(self, job):
         assert replace(job, attempt=1) == JOB

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from ringlet.launcher.command_line import CommandError
-from ringlet.launcher.worker_command import module_command, script_command
+from ringlet.launcher.commands.run_command import module_command, script_command
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ringlet.rank_zero.json_codec import from_text, to_text
+from ringlet.rank_zero.once import from_text, to_text
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from ringlet.module_names import list_public, load_on_use
 
 if TYPE_CHECKING:
-    from ringlet.cluster.cluster_def import ClusterDef, JobDef
+    from ringlet.cluster.cluster_def import ClusterDef, JobDef, ServerDef
     from ringlet.cluster.cluster_spec import ClusterSpec
-    from ringlet.cluster.registered_tasks import start_tasks
+    from ringlet.cluster.registered_tasks import Tasks, start_tasks
     from ringlet.cluster.registration import ServersJob
     from ringlet.cluster.resolvers.base_resolver import ClusterResolver
     from ringlet.cluster.resolvers.gce_resolver import GCEClusterResolver
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ringlet.cluster.resolvers.tf_config_resolver import TFConfigClusterResolver
     from ringlet.cluster.resolvers.tpu_resolver import TPUClusterResolver
     from ringlet.cluster.resolvers.union_resolver import UnionResolver
-    from ringlet.cluster.server_def import ServerDef
-    from ringlet.cluster.task_pool import Tasks
     from ringlet.cluster.worker_job_key import WorkersJob
 
 __all__ = [
@@ -60,13 +58,13 @@ _HOME = {
     "LocalCluster": "resolvers.local_resolver",
     "LocalClusterResolver": "resolvers.local_resolver",
     "SageMakerClusterResolver": "resolvers.sagemaker_resolver",
-    "ServerDef": "server_def",
+    "ServerDef": "cluster_def",
     "ServersJob": "registration",
     "SimpleClusterResolver": "resolvers.simple_resolver",
     "SlurmClusterResolver": "resolvers.slurm_resolver",
     "TFConfigClusterResolver": "resolvers.tf_config_resolver",
     "TPUClusterResolver": "resolvers.tpu_resolver",
-    "Tasks": "task_pool",
+    "Tasks": "registered_tasks",
     "UnionResolver": "resolvers.union_resolver",
     "WorkersJob": "worker_job_key",
     "start_tasks": "registered_tasks",

@@ -17,8 +17,6 @@ from ringlet.errors import FailedPreconditionError
 from ringlet.ipc.deadline import Deadline
 from ringlet.ipc.worker_process import Worker, WorkerProcessGroup
 
-__all__ = ["ChildProcesses"]
-
 _START_SECONDS = 60.0
 _LOOK_SECONDS = 0.02  # polling interval on systems without pidfds
 _KILL_SECONDS = 0.5  # share of end_all()'s time that is reserved for killing

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from ringlet.protobuf_wire import bytes_field, fields, number_field
 
-__all__ = ["ClusterDef", "JobDef"]
-
 
 @dataclass(frozen=True)
 class JobDef:
@@ -116,3 +114,46 @@ def _bytes(content: bytes | int) -> bytes:
     if isinstance(content, int):
         raise TypeError("found a number, expected a string or a message")
     return content
+
+
+@dataclass(frozen=True)
+class ServerDef:
+    """One server (``tf.train.ServerDef``), with TensorFlow's encoding.
+
+    Attributes
+    ----------
+    cluster : ClusterDef
+    job_name : str
+    task_index : int
+    protocol : str
+
+    Examples
+    --------
+    >>> from ringlet.cluster.cluster_def import JobDef
+    >>> ServerDef(ClusterDef((JobDef("ps", {0: "p:1"}),)), "ps", 0, "grpc").SerializeToString().hex()
+    '0a0f0a0d0a027073120708001203703a31120270732a0467727063'
+    """
+
+    cluster: ClusterDef = field(default_factory=ClusterDef)
+    job_name: str = ""
+    task_index: int = 0
+    protocol: str = ""
+
+    def SerializeToString(self, deterministic: bool | None = None) -> bytes:  # noqa: N802, ARG002, RUF100 - protobuf's
+        """Return the encoded message.
+
+        Parameters
+        ----------
+        deterministic : bool, optional
+            Ignored.
+
+        Returns
+        -------
+        bytes
+        """
+        return (
+            (bytes_field(1, self.cluster.SerializeToString()) if self.cluster.job else b"")
+            + (bytes_field(2, self.job_name.encode()) if self.job_name else b"")
+            + number_field(3, self.task_index)
+            + (bytes_field(5, self.protocol.encode()) if self.protocol else b"")
+        )

@@ -10,16 +10,6 @@ from ringlet.cluster.resolvers.base_resolver import ClusterResolver
 from ringlet.cluster.task_validation import check_complete, check_given, check_task, num_tasks
 from ringlet.errors import ClusterConfigError
 
-__all__ = [
-    "check_workers",
-    "collective_leader",
-    "id_in_cluster",
-    "is_chief",
-    "normalized",
-    "worker_count",
-    "worker_tasks",
-]
-
 
 def normalized(cluster_spec: Any) -> ClusterSpec:
     """Return a dict, ClusterDef or ClusterSpec as a ClusterSpec; raise ValueError for other types."""

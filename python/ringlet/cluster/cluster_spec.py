@@ -9,8 +9,6 @@ from ringlet.cluster.cluster_spec_parser import Jobs, read_jobs
 from ringlet.cluster.config_errors import ABSENT, Fault, corrected, json_path, shown
 from ringlet.errors import ClusterConfigError
 
-__all__ = ["ClusterSpec"]
-
 _MOST_LISTED = 10_000_000  # largest list of a sparse job's tasks
 _EXAMPLE_CHARACTERS = 300
 
@@ -89,7 +87,9 @@ class ClusterSpec:
             no tasks.
         """
         return {
-            job: list(map(tasks.get, range(len(tasks)))) if _is_dense(tasks) else dict(sorted(tasks.items()))
+            job: list(map(tasks.get, range(len(tasks))))
+            if max(tasks, default=0) + 1 == len(tasks)
+            else dict(sorted(tasks.items()))
             for job, tasks in self._jobs.items()
         }
 
@@ -203,10 +203,6 @@ class ClusterSpec:
         if job_name not in self._jobs:
             raise ClusterConfigError(f"No such job in cluster: {shown(job_name)}. Its jobs: {_listed(self.jobs)}", "$")
         return self._jobs[job_name]
-
-
-def _is_dense(tasks: dict[int, Any]) -> bool:
-    return len(tasks) > 0 and max(tasks) + 1 == len(tasks)
 
 
 def _as_text(text: str | bytes) -> str:

@@ -8,8 +8,6 @@ from typing import Any
 from ringlet.cluster.config_errors import ABSENT, ClusterConfigTypeError, Fault, shown
 from ringlet.errors import ClusterConfigError
 
-__all__ = ["Jobs", "read_jobs"]
-
 # Job name -> task index -> address. Names and addresses are str, or bytes as TensorFlow accepts.
 Jobs = dict[Any, dict[int, Any]]
 

@@ -10,8 +10,6 @@ from typing import Any
 from ringlet.errors import ClusterConfigError
 from ringlet.errors.documented_names import shown_as
 
-__all__ = ["ABSENT", "ClusterConfigJSONError", "ClusterConfigTypeError", "Fault", "corrected", "json_path", "shown"]
-
 ABSENT: Any = object()  # no value: nothing was found, or no correction is known
 
 _shortener = reprlib.Repr()

@@ -29,18 +29,6 @@ from ringlet.cluster.resolvers.tf_config_resolver import TFConfigClusterResolver
 from ringlet.cluster.tf_config_parser import TFConfig
 from ringlet.errors import ClusterConfigError
 
-__all__ = [
-    "DECIDING",
-    "VARIABLES",
-    "Placement",
-    "check_one_machine",
-    "default_resolver",
-    "job_id_of",
-    "local_workers",
-    "placement",
-    "warn_if_alone",
-]
-
 _log = logging.getLogger(__name__)
 
 TF_CONFIG, JOB_ID = "TF_CONFIG", "RINGLET_JOB_ID"

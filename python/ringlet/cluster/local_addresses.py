@@ -6,8 +6,6 @@ import ipaddress
 import socket
 from collections.abc import Sequence
 
-__all__ = ["foreign_addresses", "host_of"]
-
 
 def host_of(address: str) -> str:
     """Return the host of an address, without its port and in lower case."""

@@ -7,20 +7,18 @@ import math
 import os
 import threading
 import weakref
+from typing import TypeAlias
 
 from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.cluster.registration import Registration, RegistrationServer, ServersJob
 from ringlet.cluster.resolvers.base_resolver import ClusterResolver
-from ringlet.cluster.resolvers.local_resolver import LocalClusterResolver
-from ringlet.cluster.task_pool import Tasks
+from ringlet.cluster.resolvers.local_resolver import LocalCluster, LocalClusterResolver
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError
 from ringlet.ipc import Channel
 from ringlet.ipc.deadline import Deadline
 from ringlet.observe.stall_reports import stall_seconds
 from ringlet.rendezvous.handshake import held_by
 from ringlet.rendezvous.rendezvous_errors import how_it_left
-
-__all__ = ["RegisteredTasks", "start_tasks"]
 
 _log = logging.getLogger(__name__)
 
@@ -33,10 +31,7 @@ def start_tasks(resolver: ClusterResolver, timeout_seconds: float) -> Tasks:
 
 
 class RegisteredTasks:
-    """Separately started workers and parameter servers; implements `Tasks`.
-
-    The constructor waits until all have registered.
-    """
+    """Separately started workers and parameter servers, which the constructor awaits; thread-safe."""
 
     def __init__(self, spec: ClusterSpec, job_id: str, timeout_seconds: float) -> None:
         self._job = ServersJob.of(spec, job_id)
@@ -81,6 +76,10 @@ class RegisteredTasks:
 
     def _channels(self, job: str) -> list[Channel]:
         return [self._registrations[self._job.rank_of(task)].channel for task in self._job.tasks if task[0] == job]
+
+
+# The workers and parameter servers of one coordinator.
+Tasks: TypeAlias = LocalCluster | RegisteredTasks
 
 
 def _close(registrations: _Registrations, server: RegistrationServer, pid: int) -> None:

@@ -37,8 +37,6 @@ from ringlet.rendezvous.listener import ConnectedProcess, Listener, listen, refu
 from ringlet.rendezvous.messages import Message, Unreadable, new_socket, receive, send
 from ringlet.rendezvous.process_identity import ProcessIdentity
 
-__all__ = ["Registration", "RegistrationServer", "ServersJob", "Task", "register"]
-
 _log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_SECONDS = 0.005

@@ -7,8 +7,6 @@ from typing import Any
 from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.cluster.config_errors import ABSENT, Fault, shown
 
-__all__ = ["TASK_TYPES", "check_complete", "check_given", "check_task", "num_tasks"]
-
 TASK_TYPES = ("chief", "worker", "evaluator", "ps", None)
 
 _KINDS = "'chief', 'worker', 'ps' and 'evaluator'"

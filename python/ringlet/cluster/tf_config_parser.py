@@ -21,8 +21,6 @@ from ringlet.cluster.config_errors import (
 )
 from ringlet.errors import ClusterConfigError
 
-__all__ = ["TFConfig"]
-
 _EXAMPLE = {
     "cluster": {"worker": ["localhost:2222", "localhost:2223"]},
     "task": {"type": "worker", "index": 0},

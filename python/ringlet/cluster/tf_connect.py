@@ -8,8 +8,6 @@ from typing import Any
 from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.cluster.resolvers.base_resolver import ClusterResolver
 
-__all__ = ["experimental_connect_to_cluster", "experimental_connect_to_host"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -8,8 +8,6 @@ from typing import ClassVar
 
 from ringlet.rendezvous.job_key import Job, listed
 
-__all__ = ["ClusterJob", "WorkersJob", "task_name"]
-
 
 def task_name(task_type: str, task_id: int) -> str:
     """Return the name of a task in messages, as in device strings."""

@@ -18,8 +18,6 @@ from typing import Any
 
 from ringlet.devices.cores import visible_cores
 
-__all__ = ["BlasLibrary", "BlasLimiter", "blas_limiter", "functions_of", "loaded_libraries"]
-
 THREADS_VARIABLE = "RINGLET_BLAS_THREADS"
 
 # Kind of library: names of its functions that read and set the number of threads, without the prefixes and suffixes of

@@ -7,8 +7,6 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["CoreCount", "count_cores", "visible_cores"]
-
 # Returns the text of a file, None if it cannot be read.
 ReadFile = Callable[[str], "str | None"]
 

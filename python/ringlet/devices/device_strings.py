@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 from ringlet.errors import DuplicateDeviceError
 
-__all__ = ["Device", "canonicalize", "canonicalize_distinct", "short_list", "short_name"]
-
 # Device types that this library drives.
 DRIVEN_TYPES = frozenset({"CPU", "TPU"})
 

@@ -6,12 +6,9 @@ import operator
 import os
 import threading
 from collections.abc import Callable, Mapping
-from typing import SupportsIndex
 
 from ringlet.devices.cores import CoreCount, visible_cores
 from ringlet.devices.device_strings import Device
-
-__all__ = ["LogicalDevices", "logical_devices", "logical_devices_reason", "requested_devices", "set_logical_devices"]
 
 NUM_DEVICES_VARIABLE = "RINGLET_NUM_DEVICES"
 
@@ -78,17 +75,13 @@ class LogicalDevices:
 
 
 def _positive_int(value: object) -> int:
-    # NumPy integers and arrays of one integer are accepted.
-    if isinstance(value, bool) or not hasattr(value, "__index__") or (count := _index_or_zero(value)) < 1:
+    try:  # NumPy integers and arrays of one integer are accepted
+        count = 0 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]  # may raise
+    except TypeError:
+        count = 0
+    if count < 1:
         raise ValueError(f"the number of logical devices must be an int of at least 1, got {value!r}")
     return count
-
-
-def _index_or_zero(value: SupportsIndex) -> int:
-    try:
-        return operator.index(value)
-    except TypeError:  # raised for an array of several elements
-        return 0
 
 
 _DEVICES = LogicalDevices(os.environ, visible_cores)

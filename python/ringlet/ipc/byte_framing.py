@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["join_frames", "split_frames"]
-
 _LENGTH_BYTES = 8
 
 

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Buffer", "Channel", "ChannelClosed", "Message", "OpenFile"]
-
 # Any object with contiguous memory: bytes, a memoryview, an array.
 Buffer = Any
 

@@ -6,8 +6,6 @@ import math
 import time
 from dataclasses import dataclass
 
-__all__ = ["Deadline"]
-
 
 @dataclass(frozen=True)
 class Deadline:

@@ -10,8 +10,6 @@ import os
 import signal
 import sys
 
-__all__ = ["become"]
-
 # <linux/prctl.h>: the signal that the kernel sends when the parent ends. Kept by exec, not inherited by fork.
 _PR_SET_PDEATHSIG = 1
 

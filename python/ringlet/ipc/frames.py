@@ -16,8 +16,6 @@ from binascii import crc32
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["HEAD_BYTES", "MOST_BUFFERS", "MOST_DESCRIPTORS", "BadFrame", "Head", "frame_start", "read_sizes"]
-
 _HEAD = struct.Struct("<4sIIIIII")
 _MAGIC = b"RLf1"
 _NUMBERS = 2**32

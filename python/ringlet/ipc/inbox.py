@@ -11,8 +11,6 @@ from weakref import WeakValueDictionary
 
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 
-__all__ = ["Inbox", "Place", "Receive", "inboxes_with"]
-
 Place = memoryview | Callable[[str], memoryview]
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-__all__ = ["blas_threads", "new_job_id"]
-
 # OpenBLAS, MKL, BLIS, Accelerate and OpenMP libraries read these variables when they are loaded. The BLAS libraries
 # default to OMP_NUM_THREADS.
 _OPENMP = "OMP_NUM_THREADS"

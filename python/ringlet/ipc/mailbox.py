@@ -23,8 +23,6 @@ from ringlet.errors import FailedPreconditionError
 from ringlet.ipc.inbox import Inbox, Place, Receive
 from ringlet.ipc.unix_sockets import close_in_children, credentials
 
-__all__ = ["Mailbox"]
-
 _SHORT_BYTES = 48
 _HEADER = struct.Struct(f"<qQI{_SHORT_BYTES}s")  # tag, bytes, length of the description, its begin
 _HELLO = struct.Struct("<I")  # rank

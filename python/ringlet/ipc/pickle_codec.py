@@ -19,8 +19,6 @@ from typing import Any
 from ringlet.errors.documented_names import shown_as
 from ringlet.ipc.pickle_diagnostics import culprit, named
 
-__all__ = ["ParcelReader", "Unsendable", "dumps", "pack", "pack_call", "pack_result", "send", "unpack"]
-
 _PROTOCOL = 5
 # Before the pickle: number of array buffers, number of out-of-band pickle buffers after them; then the writeability of
 # each of the latter.

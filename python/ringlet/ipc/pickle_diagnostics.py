@@ -7,8 +7,6 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ["culprit", "named"]
-
 _MOST_DEPTH = 20
 
 

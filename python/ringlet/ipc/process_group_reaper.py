@@ -12,8 +12,6 @@ import select
 import signal
 import sys
 
-__all__ = ["keep"]
-
 # A forked process may have inherited the launcher's end of the pipe, so the parent is also polled.
 _LOOK_SECONDS = 1.0
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 
 from ringlet.ipc.pickle_codec import dumps
 
-__all__ = ["Failure", "WorkerTraceback", "exception_of", "failure_of"]
-
 
 class WorkerTraceback(Exception):
     """The cause of an exception that was raised in a worker: its traceback there, as text."""

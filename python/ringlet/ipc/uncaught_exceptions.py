@@ -9,8 +9,6 @@ import sys
 import time
 from types import TracebackType
 
-__all__ = ["VARIABLE", "UncaughtReports", "report_uncaught"]
-
 VARIABLE = "RINGLET_UNCAUGHT"  # descriptor, device and inode of the pipe
 _REPORT = struct.Struct("=qd")  # pid and time; far below PIPE_BUF, so writes of several workers do not mix
 _MOST_READ = 1 << 16

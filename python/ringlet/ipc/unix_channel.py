@@ -11,12 +11,14 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
 
 from ringlet.errors import DeadlineExceededError
 from ringlet.ipc.channel import Buffer, ChannelClosed, Message, OpenFile
-from ringlet.ipc.frame_reader import FrameReader
-from ringlet.ipc.frames import MOST_DESCRIPTORS, BadFrame, frame_start
+from ringlet.ipc.frames import HEAD_BYTES, MOST_DESCRIPTORS, BadFrame, Head, frame_start, read_sizes
 from ringlet.ipc.unix_sockets import (
     MSG_CMSG_CLOEXEC,
     close_in_children,
@@ -26,8 +28,6 @@ from ringlet.ipc.unix_sockets import (
     no_descriptor_left,
     pair,
 )
-
-__all__ = ["LocalChannel"]
 
 _MOST_BYTES = 1 << 36  # largest total size of the buffers of one message
 _PARTS = 512  # buffers of one sendmsg(), at most IOV_MAX = 1024
@@ -265,3 +265,76 @@ class _Outgoing:
 
 def _reason(error: OSError) -> str:
     return _GONE if error.errno in (errno.EPIPE, errno.ECONNRESET) else f"cannot be reached: {error.strerror}"
+
+
+# Header, buffers, number of descriptors.
+Frame = tuple[bytes, list[npt.NDArray[np.uint8]], int]
+
+# Parts of at least this size are received in place; smaller ones are received together.
+_IN_PLACE_BYTES = 16384
+_INBOX_BYTES = 65536
+
+
+class FrameReader:
+    """Assembles messages: write into `room`, report the count with `add`, and call `take` until None."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._number = 0
+        self._inbox = memoryview(bytearray(_INBOX_BYTES))
+        self._begin = self._end = 0
+        self._steps = _read_frame(0, most_bytes)
+        self._want = next(self._steps)
+        self._is_in_place = False
+
+    def room(self) -> memoryview:
+        """Return the memory for the next bytes, at least one."""
+        self._is_in_place = len(self._want) >= _IN_PLACE_BYTES
+        return self._want if self._is_in_place else self._inbox
+
+    def add(self, count: int) -> None:
+        """Record that `count` bytes were written into `room`."""
+        if self._is_in_place:
+            self._want = self._want[count:]
+        else:
+            self._begin, self._end = 0, count
+
+    def take(self) -> Frame | None:
+        """Return the next message if it is complete, else None; after a BadFrame the stream is unreadable."""
+        while True:
+            count = min(len(self._want), self._end - self._begin)
+            if count:
+                self._want[:count] = self._inbox[self._begin : self._begin + count]
+                self._want = self._want[count:]
+                self._begin += count
+            if self._want:
+                return None
+            try:
+                self._want = next(self._steps)
+            except StopIteration as done:
+                self._number += 1
+                self._steps = _read_frame(self._number, self._most_bytes)
+                self._want = next(self._steps)
+                frame: Frame = done.value
+                return frame
+
+
+def _read_frame(number: int, most_bytes: int) -> Generator[memoryview, None, Frame]:
+    """Yield each block of memory to fill; return the message."""
+    data = memoryview(bytearray(HEAD_BYTES))
+    yield data
+    head = Head.read(data, number)
+    num_bytes = head.rest_bytes
+    try:
+        rest = np.empty(num_bytes, np.uint8)
+        if rest.size:
+            yield rest.data
+        sizes, header = read_sizes(head, rest.data, most_bytes)
+        num_bytes = sum(sizes)
+        buffers = [np.empty(size, np.uint8) for size in sizes]
+    except MemoryError:
+        raise BadFrame(f"has sent a message of {num_bytes} bytes, but this process has no memory left for it") from None
+    for buffer in buffers:
+        if buffer.size:
+            yield buffer.data
+    return header, buffers, head.num_descriptors

@@ -11,17 +11,6 @@ import struct
 import weakref
 from collections.abc import Iterable
 
-__all__ = [
-    "MSG_CMSG_CLOEXEC",
-    "close_in_children",
-    "credentials",
-    "descriptor_space",
-    "descriptors_in",
-    "no_descriptor_left",
-    "open_pidfd",
-    "pair",
-]
-
 MSG_CMSG_CLOEXEC = 0x40000000  # not defined in Python's socket module on every system
 _SO_PEERPIDFD = 77  # asm-generic/socket.h of Linux 6.5
 _DESCRIPTOR_BYTES = array.array("i").itemsize

@@ -10,11 +10,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from ringlet.ipc import exec_shim, process_group_reaper
-
-__all__ = ["Worker", "WorkerProcessGroup", "ending_text", "shell_status", "signal_name"]
 
 # The shim and the reaper use neither environment variables nor installed packages.
 _BARE = ("-I", "-S")
@@ -93,7 +91,8 @@ class WorkerProcessGroup:
             stderr=subprocess.DEVNULL,
         )
         self.group = self._process.pid
-        with _killed_on_error(self._process), _not_none(self._process.stdout) as stdout:
+        assert self._process.stdout is not None
+        with _killed_on_error(self._process), self._process.stdout as stdout:
             if stdout.read(1) != b".":
                 raise ChildProcessError(
                     f"the process that supervises the workers did not start: {sys.executable} "
@@ -126,8 +125,3 @@ def _killed_on_error(process: subprocess.Popen[bytes]) -> Any:
         if process.stdin is not None:
             process.stdin.close()
         raise
-
-
-def _not_none(stream: IO[bytes] | None) -> IO[bytes]:
-    assert stream is not None
-    return stream

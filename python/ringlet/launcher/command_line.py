@@ -16,8 +16,6 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import NoReturn
 
-__all__ = ["WRONG_USE", "CommandError", "closed_output_ignored", "main", "whole_number"]
-
 # Exit status for an invalid command line, as for the shell's builtins.
 WRONG_USE = 2
 _LONGEST_QUOTE = 40

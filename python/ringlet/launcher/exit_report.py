@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from ringlet.ipc.worker_process import ending_text, shell_status, signal_name
 from ringlet.launcher.traceback_buffer import exception_line, first_exception_line
 
-__all__ = ["Ending", "first_failure", "follows_another", "job_status", "summary", "workers_text"]
-
 # Errors that ringlet raises because another worker has failed.
 _FOLLOWING = re.compile(r"(?:\w+\.)*(?:CollectiveAborted|WorkerLostError)\b")
 # Errors that name a process which has ended, or a rank that makes no more calls; a rank has its worker's number.

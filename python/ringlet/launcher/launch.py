@@ -12,8 +12,6 @@ from ringlet.errors import InvalidArgumentError
 from ringlet.ipc.deadline import Deadline
 from ringlet.launcher.worker_environment import MOST_RANKS, MOST_WORKERS
 
-__all__ = ["launch"]
-
 
 def launch(
     fn: Callable[..., Any],

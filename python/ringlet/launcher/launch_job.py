@@ -29,8 +29,6 @@ from ringlet.launcher.result_channel import ResultChannel
 from ringlet.launcher.supervisor import Supervisor
 from ringlet.launcher.worker_environment import unused_port, worker_environment
 
-__all__ = ["LaunchJob"]
-
 _GRACE_SECONDS = 1.0
 # Time limits for the exit of an interpreter after it has sent its result, and after an exception.
 _EXIT_SECONDS = 5.0

@@ -7,8 +7,6 @@ import os
 import threading
 from collections import deque
 
-__all__ = ["NonblockingWriter"]
-
 _PIECE_BYTES = 1 << 16
 
 

@@ -12,8 +12,6 @@ from ringlet.observe.divergence import first_divergence
 from ringlet.observe.recorder import copy_memory, read_process
 from ringlet.observe.recorder_memory import VARIABLE, new_memory
 
-__all__ = ["RecorderFiles"]
-
 # Other descriptors that the launcher needs for each worker, and in total.
 _OTHERS_PER_WORKER, _OTHERS = 4, 64
 

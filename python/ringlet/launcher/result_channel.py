@@ -11,8 +11,6 @@ from ringlet.ipc.pickle_codec import ParcelReader
 from ringlet.ipc.remote_exception import Failure
 from ringlet.launcher.exit_report import follows_another
 
-__all__ = ["ResultChannel"]
-
 _READINGS = 16  # maximum number of consecutive reads of one pipe, for fairness among workers
 _PIPE_BYTES = 1 << 20  # for fewer reads of large results
 

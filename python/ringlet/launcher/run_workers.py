@@ -23,8 +23,6 @@ from ringlet.launcher.supervisor import Supervisor
 from ringlet.launcher.traceback_buffer import TracebackBuffer
 from ringlet.launcher.worker_environment import unused_port, worker_environment
 
-__all__ = ["Job", "Outcome", "run_workers"]
-
 # Backlog of a slow reader at which back-pressure on the workers begins.
 _MOST_BACKLOG_BYTES = 1 << 22
 # Intervals at which a progress bar is shown on a terminal and in a file.

@@ -12,8 +12,6 @@ from typing import Any
 
 from ringlet.launcher.supervisor import Supervisor
 
-__all__ = ["Signals", "Terminal"]
-
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PASSED_ON = (signal.SIGUSR1, signal.SIGUSR2)
 

@@ -7,11 +7,16 @@ import selectors
 import signal
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from ringlet.ipc.worker_process import Worker, WorkerProcessGroup
 
-__all__ = ["Channel", "Supervisor"]
+if TYPE_CHECKING:
+    from ringlet.launcher.output_relay import OutputChannel
+    from ringlet.launcher.result_channel import ResultChannel
+
+# The receiving end of a non-blocking pipe from one worker.
+Channel: TypeAlias = "OutputChannel | ResultChannel"
 
 # Delay between the first failure and stopping the other workers: workers that fail because of it can clean up, and
 # independent failures are detected.
@@ -24,29 +29,6 @@ _LOOK_SECONDS = 0.02
 # write.
 _LAST_READINGS = 64
 _LONGEST_TURN_SECONDS = 1.0
-
-
-class Channel(Protocol):
-    """The receiving end of a pipe from one worker."""
-
-    @property
-    def worker(self) -> int:
-        """Index of the worker."""
-
-    def fileno(self) -> int:
-        """Return the descriptor, which is non-blocking."""
-
-    def read(self, now: float) -> bool:
-        """Read once; return False at the end of the stream. Raises BlockingIOError if no data is available."""
-
-    def worker_ended(self, now: float) -> None:
-        """Record that the worker has exited and its output was read."""
-
-    def tick(self, now: float) -> float | None:
-        """Do the work that is due; return the time of the next call, or None."""
-
-    def close(self) -> None:
-        """Close the descriptor."""
 
 
 class Supervisor:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["TracebackBuffer", "exception_line", "first_exception_line"]
-
 # Longest time between a final traceback and the exit of the interpreter. A traceback that is only logged is shown with
 # this delay.
 HOLD_SECONDS = 2.0

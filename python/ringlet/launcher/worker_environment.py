@@ -7,8 +7,6 @@ import socket
 
 from ringlet.cluster.environment import local_workers
 
-__all__ = ["MOST_RANKS", "MOST_WORKERS", "unused_port", "worker_environment"]
-
 # Maximum size of a group, in processes and in ranks.
 MOST_WORKERS = 1000
 MOST_RANKS = 4096

@@ -8,13 +8,10 @@ import os
 import pickle
 import sys
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 from ringlet.ipc.pickle_codec import pack_result, send
 from ringlet.ipc.remote_exception import failure_of
-
-__all__ = ["main"]
 
 
 def main(call: int, result: int) -> None:
@@ -25,7 +22,7 @@ def main(call: int, result: int) -> None:
     """
     for descriptor in (call, result):
         os.set_inheritable(descriptor, False)
-    sys.excepthook = _keep_silent
+    sys.excepthook = lambda *_: None  # prints nothing, because the parent raises the exception
     try:
         arguments, pickled = pickle.loads(_content_of(call))
         sys.argv[:] = arguments
@@ -35,7 +32,8 @@ def main(call: int, result: int) -> None:
         raise
     except BaseException as error:
         parcel = pack_result(False, failure_of(error, {__file__}))
-        _tell_hooks(error)
+        with contextlib.suppress(Exception):  # such as the hooks with which strategies abort other workers
+            sys.excepthook(type(error), error, error.__traceback__)
         send(result, parcel)
         sys.exit(1)
     send(result, parcel)
@@ -55,13 +53,3 @@ def _content_of(descriptor: int) -> bytes:
     # mmap instead of read: the workers share one file position, and a read returns at most 2 GiB.
     with os.fdopen(descriptor, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         return content[:]
-
-
-def _tell_hooks(error: BaseException) -> None:
-    """Call the exception hooks, such as the hooks with which strategies abort other workers."""
-    with contextlib.suppress(Exception):
-        sys.excepthook(type(error), error, error.__traceback__)
-
-
-def _keep_silent(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print nothing, because the parent raises the exception."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from ringlet.observe.recorder import Operation, Process
 
-__all__ = ["Divergence", "calls_by_group", "first_divergence", "rank_ranges"]
-
 _MOST_CALLS = 4
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ringlet.observe.recorder import OperationStats, copy_memory, read_process
 
-__all__ = ["stats"]
-
 
 def stats() -> dict[str, OperationStats]:
     """Return statistics of the collectives of this process since its start.

@@ -15,8 +15,6 @@ from typing import NamedTuple
 
 from ringlet.errors import DataLossError
 
-__all__ = ["NAME", "Operation", "OperationStats", "Process", "RingReader", "copy_memory", "header", "read_process"]
-
 NAME = "ringlet-recorder"  # of the memory, as in the links of /proc/PID/fd
 _VERSION = 1
 _MAGIC = b"RNGLTREC"

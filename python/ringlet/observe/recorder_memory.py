@@ -8,8 +8,6 @@ import sys
 from ringlet.observe import trace_hook
 from ringlet.observe.recorder import NAME, header
 
-__all__ = ["VARIABLE", "new_memory", "open_own", "start_ticks", "state"]
-
 VARIABLE = "RINGLET_RECORDER_FD"  # descriptor, device and inode of a memory that the launcher has made
 _NO_EXEC = 0x8  # MFD_NOEXEC_SEAL of Linux 6.3
 

@@ -9,8 +9,6 @@ import threading
 from collections.abc import Iterable, Sequence
 from types import FrameType
 
-__all__ = ["call_site", "rank_stacks", "thread_stacks"]
-
 _PACKAGE = __file__.rpartition("observe")[0]
 _STANDARD_LIBRARY = (os.__file__.removesuffix("os.py"), "<frozen ")
 _INSTALLED = f"{_STANDARD_LIBRARY[0]}site-packages"

@@ -15,8 +15,6 @@ from ringlet import _core
 from ringlet.observe.stacks import call_site, rank_stacks, thread_stacks
 from ringlet.variable_names import seconds_of
 
-__all__ = ["report_stalls", "stall_seconds", "wait_for_threads"]
-
 _log = logging.getLogger(__name__)
 
 _DEFAULT_SECONDS = 30.0

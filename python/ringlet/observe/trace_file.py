@@ -22,8 +22,6 @@ from typing import Any, TypeVar
 from ringlet.observe import trace_hook
 from ringlet.observe.recorder import Operation, RingReader
 
-__all__ = ["FIRST_THREAD", "SUFFIX", "VERSION", "Trace", "close"]
-
 _log = logging.getLogger(__name__)
 
 R = TypeVar("R")

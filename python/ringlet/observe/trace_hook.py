@@ -13,8 +13,6 @@ from ringlet.errors import FailedPreconditionError
 if TYPE_CHECKING:
     from ringlet.observe.trace_file import Trace
 
-__all__ = ["trace", "traced"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Tested at each place that can be traced; the modules that write traces are loaded when there is one.

@@ -8,8 +8,6 @@ from typing import Any
 
 from ringlet.observe.trace_file import FIRST_THREAD
 
-__all__ = ["RankTime", "TraceSummary"]
-
 Interval = tuple[float, float]
 Track = tuple[int, int]  # process and track
 

@@ -12,8 +12,6 @@ from ringlet.errors import CollectiveMismatchError, DeadlineExceededError, Worke
 from ringlet.rank_zero.process_role import process_role
 from ringlet.strategy.multi_worker.ambient_worker_group import current_workers
 
-__all__ = ["error_prefix", "join_group"]
-
 # Each call has its own group, so that a failed call affects no other; all processes number the calls equally.
 _calls = itertools.count()
 

@@ -13,8 +13,6 @@ from ringlet.rank_zero.value_diff import Difference, differences_between, join_w
 from ringlet.rank_zero.value_digest import ValueDigest
 from ringlet.values import DistributedValues
 
-__all__ = ["all_equal"]
-
 _MOST_SHOWN = 8
 
 

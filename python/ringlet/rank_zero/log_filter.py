@@ -8,8 +8,6 @@ from typing import Any
 from ringlet import context
 from ringlet.rank_zero.process_role import local_replica, process_role
 
-__all__ = ["ChiefLogFilter"]
-
 
 class ChiefLogFilter(logging.Filter):
     """Passes records of a level and above on all processes and replicas, and lower ones on the chief only.

@@ -9,8 +9,6 @@ from typing import Any
 from ringlet.rank_zero.process_role import is_chief
 from ringlet.rank_zero.progress_backends import clear_bar_line
 
-__all__ = ["print0"]
-
 
 def print0(*values: Any, sep: str | None = " ", end: str | None = "\n", file: Any = None, flush: bool = False) -> None:
     """Print as ``print`` does, on the chief only: once for all processes and replicas.

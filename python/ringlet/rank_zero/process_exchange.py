@@ -13,8 +13,6 @@ from ringlet.rank_zero.ad_hoc_group import error_prefix, join_group
 from ringlet.rank_zero.process_role import local_replica, process_role
 from ringlet.strategy.multi_worker.ambient_worker_group import current_workers
 
-__all__ = ["Exchange", "call_with_exchange"]
-
 R = TypeVar("R")
 T = TypeVar("T")
 

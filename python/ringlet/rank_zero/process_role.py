@@ -11,18 +11,6 @@ from typing import TYPE_CHECKING
 from ringlet import context
 from ringlet.strategy.multi_worker.ambient_worker_group import current_workers
 
-__all__ = [
-    "ProcessRole",
-    "is_chief",
-    "local_rank",
-    "local_replica",
-    "process_role",
-    "rank",
-    "role_in_environment",
-    "role_of_task",
-    "size",
-]
-
 if TYPE_CHECKING:
     from ringlet.cluster.cluster_spec import ClusterSpec
     from ringlet.cluster.environment import Placement

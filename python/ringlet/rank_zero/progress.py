@@ -13,8 +13,6 @@ from typing import Any, TypeVar
 from ringlet.rank_zero.process_role import is_chief
 from ringlet.rank_zero.progress_backends import Bar, Style, is_tty, open_bar
 
-__all__ = ["progress"]
-
 T = TypeVar("T")
 
 _clock: Callable[[], float] = time.monotonic

@@ -8,9 +8,7 @@ import shutil
 import sys
 import threading
 from contextlib import suppress
-from typing import Any, Protocol
-
-__all__ = ["Bar", "Style", "clear_bar_line", "is_tty", "open_bar", "progress_text"]
+from typing import Any, TypeAlias
 
 
 class Style(enum.Enum):
@@ -21,14 +19,8 @@ class Style(enum.Enum):
     LONG_LOOPS = enum.auto()
 
 
-class Bar(Protocol):
-    """Base class of progress bars."""
-
-    def show(self, count: int, seconds: float) -> None:
-        """Show the number of finished elements and the elapsed seconds."""
-
-    def end(self, count: int, seconds: float) -> None:
-        """Show the final state and release the terminal."""
+# `show` and `end` take the number of finished elements and the elapsed seconds.
+Bar: TypeAlias = "_LogBar | _LineBar | _RichBar"
 
 
 def open_bar(target: Any, description: str, total: int | None, style: Style) -> Bar:

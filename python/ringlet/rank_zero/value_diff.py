@@ -13,8 +13,6 @@ import numpy as np
 from ringlet.rank_zero.process_exchange import Exchange
 from ringlet.rank_zero.value_digest import ValueDigest
 
-__all__ = ["Difference", "differences_between", "join_words"]
-
 # Number of differing leaves whose first differing element is searched.
 _MOST_LOCATED = 8
 _ABSENT = ""

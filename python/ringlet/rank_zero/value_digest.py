@@ -17,8 +17,6 @@ from ringlet.collectives.buffers import as_ndarray
 from ringlet.nest import NAMESPACE
 from ringlet.values import IndexedSlices, Variable
 
-__all__ = ["Leaf", "ValueDigest"]
-
 Array = NDArray[Any]
 
 _DIGEST_BYTES = 16

@@ -18,8 +18,6 @@ from ringlet.rendezvous.messages import Message, Unreadable, new_socket, receive
 from ringlet.rendezvous.process_identity import ProcessIdentity
 from ringlet.rendezvous.rendezvous_errors import how_it_left, lost, missing_text
 
-__all__ = ["RendezvousClient"]
-
 
 class RendezvousClient:
     """One process's attempts to join its group, until the deadline."""

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from ringlet.rendezvous.late_arrivals import LateArrivals
 from ringlet.rendezvous.process_identity import ProcessIdentity
 
-__all__ = ["ConnectedGroup", "Peer"]
-
 
 @dataclass
 class Peer:

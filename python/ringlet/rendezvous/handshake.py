@@ -11,8 +11,6 @@ from ringlet.rendezvous.job_key import Job, ranks_text
 from ringlet.rendezvous.messages import Message, Unreadable
 from ringlet.rendezvous.process_identity import ProcessIdentity
 
-__all__ = ["Handshake", "held_by"]
-
 _PROTOCOL = 1  # version of the rendezvous protocol and of the shared memory layout
 
 

@@ -19,8 +19,6 @@ from ringlet.rendezvous.messages import Message, Unreadable, receive, send
 from ringlet.rendezvous.peer_sockets import PeerSockets, WaitingProcess
 from ringlet.rendezvous.rendezvous_errors import missing_text
 
-__all__ = ["RendezvousHost"]
-
 
 class RendezvousHost:
     """The host of one rendezvous; closes the listener."""
@@ -38,7 +36,8 @@ class RendezvousHost:
         try:
             while self._missing():
                 if deadline.is_over():
-                    raise DeadlineExceededError(self._missing_text(deadline))
+                    me = f"{self._job.names_of(self._ours.ranks)} ({self._ours.identity})"
+                    raise DeadlineExceededError(missing_text(self._job, me, deadline, self._arrived(), self._notes))
                 clients, ready = self._listener.poll(deadline.left(1.0))
                 for client in clients:
                     self._admit(client)
@@ -128,10 +127,6 @@ class RendezvousHost:
         for waiting in self._waiting:
             with contextlib.suppress(OSError):  # an exit is reported as a separate event
                 send(waiting.connection, message)
-
-    def _missing_text(self, deadline: Deadline) -> str:
-        me = f"{self._job.names_of(self._ours.ranks)} ({self._ours.identity})"
-        return missing_text(self._job, me, deadline, self._arrived(), self._notes)
 
     # --- completion and failure ---------------------------------------------------------------------------------------
 

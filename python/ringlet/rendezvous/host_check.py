@@ -10,8 +10,6 @@ from typing import Any
 from ringlet.rendezvous.job_key import ranks_text
 from ringlet.rendezvous.process_identity import ProcessIdentity
 
-__all__ = ["different_places", "own_record"]
-
 
 def own_record() -> dict[str, Any]:
     """Return the record of the calling process, for JSON."""

@@ -9,8 +9,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-__all__ = ["MOST_PROCESSES", "Job", "ranks_text"]
-
 MOST_PROCESSES = 1000  # limits of a group: the capacity of the core's tables
 
 

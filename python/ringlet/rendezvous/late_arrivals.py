@@ -12,8 +12,6 @@ from ringlet.rendezvous.job_key import Job
 from ringlet.rendezvous.listener import ConnectedProcess, Listener, refuse
 from ringlet.rendezvous.process_identity import ProcessIdentity
 
-__all__ = ["LateArrivals"]
-
 # Maximum wait for the end of the thread; the caller may hold a lock that the thread needs.
 _LONGEST_WAIT_SECONDS = 1.0
 

@@ -14,8 +14,6 @@ from ringlet.ipc.unix_sockets import close_in_children, credentials, no_descript
 from ringlet.rendezvous.handshake import Handshake
 from ringlet.rendezvous.messages import Unreadable, new_socket, receive, send
 
-__all__ = ["ConnectedProcess", "Listener", "listen", "refuse"]
-
 # A client sends its handshake at once. A connection without one is dropped after this time, or to make room.
 _HANDSHAKE_SECONDS = 0.8
 _MAX_PENDING = 64

@@ -20,8 +20,6 @@ from ringlet.ipc.unix_sockets import (
     no_descriptor_left,
 )
 
-__all__ = ["Message", "Unreadable", "new_socket", "receive", "send"]
-
 Message = dict[str, Any]
 
 _LIMIT_BYTES = 65536

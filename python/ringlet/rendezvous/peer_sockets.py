@@ -20,8 +20,6 @@ from ringlet.rendezvous.job_key import Job
 from ringlet.rendezvous.messages import Message, send
 from ringlet.rendezvous.rendezvous_errors import departure_reason, how_it_left, lost
 
-__all__ = ["PeerSockets", "WaitingProcess"]
-
 
 @dataclass
 class WaitingProcess:

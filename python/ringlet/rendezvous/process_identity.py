@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ProcessIdentity"]
-
 
 @dataclass(frozen=True)
 class ProcessIdentity:

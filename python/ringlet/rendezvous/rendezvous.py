@@ -21,13 +21,11 @@ from collections.abc import Sequence
 
 from ringlet.ipc.deadline import Deadline
 from ringlet.rendezvous.client import RendezvousClient
-from ringlet.rendezvous.connected_group import ConnectedGroup, Peer
+from ringlet.rendezvous.connected_group import ConnectedGroup
 from ringlet.rendezvous.handshake import Handshake
 from ringlet.rendezvous.host import RendezvousHost
 from ringlet.rendezvous.job_key import Job
 from ringlet.rendezvous.listener import listen
-
-__all__ = ["ConnectedGroup", "Peer", "rendezvous"]
 
 # Back-off: from the time that a host needs to start listening, to a delay that users do not notice.
 _FIRST_PAUSE_SECONDS = 0.001

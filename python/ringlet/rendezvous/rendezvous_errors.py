@@ -13,8 +13,6 @@ from ringlet.ipc.deadline import Deadline
 from ringlet.rendezvous.job_key import Job
 from ringlet.rendezvous.messages import Unreadable, receive
 
-__all__ = ["departure_reason", "how_it_left", "lost", "missing_text"]
-
 # Time to wait for the exit of a process whose connection has closed.
 _END_SECONDS = 0.5
 

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from ringlet.sharding.layout.layout import Layout
     from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["Conversions"]
-
-
 # Attributes of an ndarray that presuppose one block of memory, and their replacements.
 _ABSENT = {
     "base": "Ask np.shares_memory(array, other)",

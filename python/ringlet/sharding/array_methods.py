@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ringlet.sharding.layout.sharding import Sharding
     from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["ArrayMethods"]
-
 _type = type  # the parameter `type` of `view` hides the builtin
 
 

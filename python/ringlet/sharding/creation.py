@@ -17,9 +17,6 @@ from ringlet.sharding.memory_modes import current_mode
 from ringlet.sharding.resharding.device_buffers import buffers_for, fresh, fresh_like
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["device_put", "place", "replicated_with", "shard"]
-
-
 _IS_BEFORE_2 = np.lib.NumpyVersion(np.__version__) < "2.0.0"
 
 

@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 from ringlet.sharding.report import Operation, Report, array_records
 from ringlet.sharding.resharding.collective_record import Collective
 
-__all__ = ["explain", "record_operation", "recorded_as_one", "recording_suspended"]
-
 T = TypeVar("T")
 
 

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Literal
 
-__all__ = ["Mode", "current_mode", "mode"]
-
 Mode = Literal["shared", "copy"]
 
 _MODE: ContextVar[Mode] = ContextVar("ringlet_sharding_mode", default="shared")

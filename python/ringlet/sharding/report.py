@@ -17,8 +17,6 @@ from ringlet.tpu.units import format_bytes, format_seconds
 if TYPE_CHECKING:
     from ringlet.sharding.layout.sharding import Sharding
 
-__all__ = ["ArrayRecord", "Operation", "Report", "array_records"]
-
 
 @dataclass(frozen=True)
 class ArrayRecord:
@@ -152,6 +150,7 @@ class Report:
 
 
 def collective_text(collective: Collective) -> str:
+    """Return a line about a collective: kind, shape, groups or pairs, bytes and predicted time."""
     text = f"{collective.kind} {array_text(collective.dtype, collective.shape)}"
     if collective.groups:
         number, sizes = len(collective.groups), sorted({len(group) for group in collective.groups})

@@ -15,8 +15,6 @@ from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import WHOLE, Array, Layout
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["ShardedKind"]
-
 
 class ShardedKind(ArrayAdapter):
     """Adapter of sharded arrays: each device combines its tile with the same device's tiles in other replicas.

@@ -21,8 +21,6 @@ from ringlet.sharding.layout.layout_of import sharding_of
 from ringlet.sharding.layout.mesh import NamedSharding
 from ringlet.sharding.layout.sharding import Sharding
 
-__all__ = ["Origin", "ShardedArray"]
-
 
 class Origin(NamedTuple):
     """The only partial operand of a linear operation, and the function that maps its values to the result's.

@@ -15,8 +15,6 @@ from ringlet.sharding.sharded_array import ShardedArray
 if TYPE_CHECKING:
     from ringlet.sharding.drawing.tile_table import TileTable
 
-__all__ = ["Visualization", "visualize"]
-
 _WIDTH = 640
 
 
@@ -117,13 +115,9 @@ class Visualization:
         width : int, default 640
             As for :meth:`svg`.
         """
-        from ringlet.tpu.drawing.svg_writer import escape
+        from ringlet.tpu.drawing.svg_writer import figure_of
 
-        return (
-            f'<figure style="margin: 0">\n<div style="overflow-x: auto">\n{self.svg(width)}</div>\n'
-            f"<details><summary>{escape(self._table.title)}</summary><pre>{escape(self.text())}</pre></details>\n"
-            "</figure>\n"
-        )
+        return figure_of(self.svg(width), self._table.title, self.text())
 
     def _repr_svg_(self) -> str:
         return self.svg()

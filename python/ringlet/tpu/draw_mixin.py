@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-__all__ = ["Drawable"]
-
 
 class Drawable:
     """Base class of objects that can be drawn: slices, assignments, and costs with the loads of their links."""

@@ -9,13 +9,16 @@ import builtins
 import json
 import os
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ringlet import errors
 from ringlet.errors import CollectiveAborted, FailedPreconditionError
 from ringlet.ipc.byte_framing import join_frames, split_frames
-from ringlet.strategy.multi_worker.ambient_worker_group import Workers, current_workers
+from ringlet.strategy.multi_worker.ambient_worker_group import current_workers
 from ringlet.train.checkpoint_options import CheckpointOptions
+
+if TYPE_CHECKING:
+    from ringlet.strategy.multi_worker.worker_group import WorkerGroup
 
 __all__ = ["Message", "chief_choice", "exchange_messages", "folder_of", "restore_together", "saving_workers"]
 
@@ -29,7 +32,7 @@ _SAME_CLASS = {
 }  # fmt: skip
 
 
-def saving_workers(options: CheckpointOptions | None = None) -> Workers | None:
+def saving_workers(options: CheckpointOptions | None = None) -> WorkerGroup | None:
     """Return the workers that save together; None for a process that saves alone.
 
     A process whose options have `is_chief` or `barrier` saves alone.
@@ -46,7 +49,7 @@ def folder_of(path: str) -> str:
 
 
 def exchange_messages(
-    workers: Workers, what: str, message: Message, error: BaseException | None = None, data: bytes = b""
+    workers: WorkerGroup, what: str, message: Message, error: BaseException | None = None, data: bytes = b""
 ) -> list[tuple[Message, bytes]]:
     """Exchange JSON messages and bytes among all workers; an error on one worker is raised on all.
 
@@ -76,7 +79,7 @@ def exchange_messages(
 
 
 def restore_together(
-    workers: Workers, path: str, read: Callable[[], tuple[T, int, Callable[[], Any]]]
+    workers: WorkerGroup, path: str, read: Callable[[], tuple[T, int, Callable[[], Any]]]
 ) -> tuple[T, int]:
     """Read on all workers, then, if all of them succeeded, change their objects.
 
@@ -105,7 +108,7 @@ def restore_together(
     return found[0], found[1]
 
 
-def chief_choice(workers: Workers, path: str | None, folder: str) -> str | None:
+def chief_choice(workers: WorkerGroup, path: str | None, folder: str) -> str | None:
     """Return the chief's checkpoint as a path of this worker; its own if its folder differs from the chief's."""
     mine = {"folder": os.path.realpath(folder), "name": None if path is None else os.path.relpath(path, folder)}
     chief = exchange_messages(workers, "choose a checkpoint", mine)[0][0]

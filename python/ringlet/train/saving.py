@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import time
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ringlet.strategy.multi_worker.ambient_worker_group import Workers
 from ringlet.train.atomic_files import clean, make_folder, write_durably
 from ringlet.train.checkpoint_options import CheckpointOptions, call_back, wait_for_chief, writes
 from ringlet.train.checkpoint_writer import Tensor, write_file
@@ -15,6 +14,9 @@ from ringlet.train.encoding import encode
 from ringlet.train.latest import SUFFIX
 from ringlet.train.per_worker_state import pack, parts_of, unpack, with_parts
 from ringlet.train.save_consensus import exchange_messages, folder_of, saving_workers
+
+if TYPE_CHECKING:
+    from ringlet.strategy.multi_worker.worker_group import WorkerGroup
 
 __all__ = ["Saving"]
 
@@ -42,7 +44,7 @@ class Saving:
             self._agree(self._workers)
         return self
 
-    def _agree(self, workers: Workers) -> None:
+    def _agree(self, workers: WorkerGroup) -> None:
         me, what = workers.worker_index, f"save {self._name}"
         parts, error = {}, None
         try:

@@ -19,7 +19,12 @@ class FileClusterResolver(ClusterResolver):
         return ClusterSpec({"worker": self._addresses})
 
     def master(self, task_type=None, task_id=None, rpc_layer=None):
-        return self._master_of(task_type, task_id, rpc_layer)
+        task_type = self.task_type if task_type is None else task_type
+        task_id = self.task_id if task_id is None else task_id
+        if task_type is None:
+            return ""
+        address, protocol = self.cluster_spec().task_address(task_type, task_id), rpc_layer or self.rpc_layer
+        return f"{protocol}://{address}" if protocol else address
 
 
 class TestAResolverOfAUser(ResolverContract):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringlet.cluster.resolvers.slurm_lists import expand_hostlist, expand_tasks_per_node
+from ringlet.cluster.resolvers.slurm_resolver import expand_hostlist, expand_tasks_per_node
 
 names = st.text("abcxyz-", min_size=1, max_size=4)
 

@@ -115,8 +115,8 @@ def test_numbers_of_packs_are_not_negative(kind, name):
         kind("x")
 
 
-def test_the_warning_about_nccl_is_logged_once(caplog, monkeypatch):
-    monkeypatch.setattr(cross_device_ops, "_warned", set())
+def test_the_warning_about_nccl_is_logged_once(caplog):
+    cross_device_ops._warn_of_nccl.cache_clear()
     with caplog.at_level(logging.WARNING, logger="ringlet"):
         for _ in range(3):
             ringlet.NcclAllReduce()

@@ -35,6 +35,14 @@ def test_a_strategy_of_two_hooks_runs_functions():
         assert ringlet.get_strategy() is strategy
 
 
+def test_a_strategy_without_hooks_of_datasets_splits_batches_over_its_replicas():
+    strategy, dataset = InTurnStrategy(), ringlet.data.Dataset.range(4)
+    (batch,) = strategy.experimental_distribute_dataset(dataset.batch(4))
+    (pair,) = strategy.distribute_datasets_from_function(lambda _: dataset.batch(2))
+    for value in (batch, pair):
+        assert [part.tolist() for part in value.values] == [[0, 1], [2, 3]]
+
+
 @pytest.mark.parametrize(
     "use",
     [
@@ -44,8 +52,6 @@ def test_a_strategy_of_two_hooks_runs_functions():
         lambda s: s.extended.reduce_to("SUM", 1, "CPU:0"),
         lambda s: s.extended.batch_reduce_to("SUM", [(1, "CPU:0")]),
         lambda s: s.extended.parameter_devices,
-        lambda s: s.experimental_distribute_dataset(()),
-        lambda s: s.distribute_datasets_from_function(lambda _: ()),
     ],
 )
 def test_a_hook_that_is_missing_is_named_with_its_class(use):

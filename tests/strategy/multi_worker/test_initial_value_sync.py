@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import ringlet
-from ringlet.strategy.multi_worker.initial_value_sync import first_value_of_chief
+from ringlet.strategy.multi_worker.cross_worker_ops import first_value_of_chief
 from ringlet.values.variables.variable_spec import VariableRequest
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringlet.errors import InvalidArgumentError
-from ringlet.strategy.multi_worker.string_codec import text_from_bytes, text_to_bytes
+from ringlet.strategy.multi_worker.cross_worker_ops import text_from_bytes, text_to_bytes
 
 
 @given(items=st.lists(st.one_of(st.text(max_size=9), st.binary(max_size=9)), max_size=6))

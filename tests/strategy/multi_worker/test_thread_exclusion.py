@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ringlet.strategy.multi_worker.thread_exclusion import ThreadExclusion
+from ringlet.strategy.multi_worker.worker_group import ThreadExclusion
 
 
 def test_a_thread_may_enter_again_and_another_once_it_has_left():

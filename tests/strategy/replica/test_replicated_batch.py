@@ -9,7 +9,7 @@ import pytest
 
 import ringlet
 from ringlet.errors import ReplicatedBatchWarning
-from ringlet.strategy.replica import replicated_batch
+from ringlet.strategy.api import mirrored_strategy
 from ringlet.values import PerReplica
 
 STRATEGY = ringlet.MirroredStrategy(2)
@@ -18,7 +18,7 @@ X = np.ones((8, 3))
 
 @pytest.fixture(autouse=True)
 def _not_hinted(monkeypatch):
-    monkeypatch.setattr(replicated_batch, "_has_hinted", False)
+    monkeypatch.setattr(mirrored_strategy, "_has_hinted", False)
 
 
 @pytest.mark.parametrize(

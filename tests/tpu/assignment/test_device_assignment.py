@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringlet.tpu import SINGLE_CORE_ASSIGNMENT, CoordinateError, DeviceAssignment, DeviceOrderMode, Topology
-from ringlet.tpu.topology.slice_hosts import coordinates_of_slice
+from ringlet.tpu.topology.topology import coordinates_of_slice
 
 SIDES = st.sampled_from([1, 2, 3, 4, 6])
 MESHES = st.tuples(SIDES, SIDES, SIDES, st.integers(1, 2))

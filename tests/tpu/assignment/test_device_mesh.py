@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ringlet.tpu import DeviceAssignment, Topology, create_device_mesh, create_hybrid_device_mesh
-from ringlet.tpu.topology.slice_hosts import coordinates_of_slice
+from ringlet.tpu.topology.topology import coordinates_of_slice
 
 
 def test_a_mesh_is_a_core_assignment():

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringlet.tpu.assignment.device_order import grid_order, mesh_assignment, replica_grid, ring, ring_assignment
+from ringlet.tpu.assignment.placement import grid_order, mesh_assignment, replica_grid, ring, ring_assignment
 
 EVEN = st.tuples(*[st.sampled_from([1, 2, 4, 6, 8])] * 3)
 ANY = st.tuples(*[st.integers(1, 6)] * 3)

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringlet.tpu.cost.collective_cost import collective_cost
-from ringlet.tpu.cost.cost_bounds import lower_bound_seconds
+from ringlet.tpu.cost.collective_cost import collective_cost, lower_bound_seconds
 from ringlet.tpu.cost.cost_fabric import Fabric, FabricOptions
 from ringlet.tpu.cost.cost_schedules import ALGORITHMS
 from tests.tpu.meshes import mesh

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringlet.tpu import GENERATIONS, CoordinateError, Topology
-from ringlet.tpu.topology.slice_hosts import coordinates_of_slice
+from ringlet.tpu.topology.topology import coordinates_of_slice
 
 
 def topology_of(*places, mesh_shape=(2, 2, 1, 2), devices=1):

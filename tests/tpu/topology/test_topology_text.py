@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ringlet.tpu import Topology
-from ringlet.tpu.topology.slice_hosts import coordinates_of_slice
+from ringlet.tpu.topology.topology import coordinates_of_slice
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import abc
+from typing import Any
 
 from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.cluster.config_errors import Fault
 from ringlet.errors import ClusterConfigError
-
-__all__ = ["ClusterResolver", "master_url"]
 
 
 def master_url(address: str, rpc_layer: str | None = None) -> str:
@@ -95,7 +94,7 @@ class ClusterResolver(abc.ABC):
     @property
     def task_type(self) -> str | None:
         """The job of this process, such as ``"worker"``; None if unknown."""
-        return self._task_type
+        return self._default("task_type") if self._task_type is None else self._task_type
 
     @task_type.setter
     def task_type(self, task_type: str | None) -> None:
@@ -104,7 +103,7 @@ class ClusterResolver(abc.ABC):
     @property
     def task_id(self) -> int | None:
         """The index of this process in its job; None if unknown."""
-        return self._task_id
+        return self._default("task_id") if self._task_id is None else self._task_id
 
     @task_id.setter
     def task_id(self, task_id: int | None) -> None:
@@ -113,17 +112,31 @@ class ClusterResolver(abc.ABC):
     @property
     def rpc_layer(self) -> str | None:
         """The protocol prefix of addresses, or None."""
-        return self._rpc_layer
+        return self._default("rpc_layer") if self._rpc_layer is None else self._rpc_layer
 
     @rpc_layer.setter
     def rpc_layer(self, rpc_layer: str | None) -> None:
         self._rpc_layer = rpc_layer
 
+    def _default(self, name: str) -> Any:
+        """Return the value of a property that was not set."""
+        return None
+
     def _error_of(self, fault: Fault) -> ClusterConfigError:
         return fault.as_error(type(self).__name__, "")
 
-    def _master_of(self, task_type: str | None, task_id: int | None, rpc_layer: str | None) -> str:
-        """Return the address of a task, by default this task; empty if the task is unknown."""
+
+class AddressResolver(ClusterResolver):
+    """Base class of resolvers whose `master` is the address of a task."""
+
+    def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
+        """Return the address of a task, by default this task; empty if the task is unknown.
+
+        Raises
+        ------
+        ClusterConfigError
+            If the task does not exist.
+        """
         task_type = self.task_type if task_type is None else task_type
         task_id = self.task_id if task_id is None else task_id
         if task_type is None or task_id is None:

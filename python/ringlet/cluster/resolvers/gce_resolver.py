@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from ringlet.cluster.cluster_spec import ClusterSpec
-from ringlet.cluster.resolvers.base_resolver import ClusterResolver
-
-__all__ = ["GCEClusterResolver"]
+from ringlet.cluster.resolvers.base_resolver import AddressResolver
 
 
-class GCEClusterResolver(ClusterResolver):
+class GCEClusterResolver(AddressResolver):
     """The machines of an instance group (``tf.distribute.cluster_resolver.GCEClusterResolver``).
 
     The machines are the tasks of one job, sorted by their addresses as strings. `task_id` identifies this process.
@@ -81,31 +79,9 @@ class GCEClusterResolver(ClusterResolver):
         self._service = _new_service(credentials) if service is None else service
 
     def cluster_spec(self) -> ClusterSpec:
-        """Query the running machines, and return the cluster.
-
-        Returns
-        -------
-        ClusterSpec
-        """
+        """Query the running machines, and return the cluster."""
         addresses = [f"{self._network_address(name)}:{self._port}" for name in self._instance_names()]
         return ClusterSpec({self._task_type: sorted(addresses)})
-
-    def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Return the address of a task, by default this task.
-
-        Parameters
-        ----------
-        task_type, task_id : optional
-            Selects the task.
-        rpc_layer : str, optional
-            Protocol prefix.
-
-        Returns
-        -------
-        str
-            Empty if task type or index are None.
-        """
-        return self._master_of(task_type, task_id, rpc_layer)
 
     @property
     def task_type(self) -> str | None:

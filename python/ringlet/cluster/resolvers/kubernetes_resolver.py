@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ringlet.cluster.cluster_spec import ClusterSpec
-from ringlet.cluster.resolvers.base_resolver import ClusterResolver
-
-__all__ = ["KubernetesClusterResolver", "KubernetesExecutableLocation"]
+from ringlet.cluster.resolvers.base_resolver import AddressResolver
 
 
 class KubernetesExecutableLocation(enum.Enum):
@@ -25,7 +23,7 @@ class KubernetesExecutableLocation(enum.Enum):
     OFF_CLUSTER = 1
 
 
-class KubernetesClusterResolver(ClusterResolver):
+class KubernetesClusterResolver(AddressResolver):
     """The pods selected by labels (``tf.distribute.cluster_resolver.KubernetesClusterResolver``).
 
     The task of this process is unknown: set `task_type` and `task_id`.
@@ -79,12 +77,7 @@ class KubernetesClusterResolver(ClusterResolver):
         self._client = override_client or _new_client(executable_location)
 
     def cluster_spec(self) -> ClusterSpec:
-        """Query the pods, and return the cluster.
-
-        Returns
-        -------
-        ClusterSpec
-            The pods of each selector sorted by name.
+        """Query the pods, and return the cluster: the pods of each selector sorted by name.
 
         Raises
         ------
@@ -97,23 +90,6 @@ class KubernetesClusterResolver(ClusterResolver):
                 for job, selectors in self._selectors.items()
             }
         )
-
-    def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Return the address of a task, by default this task.
-
-        Parameters
-        ----------
-        task_type, task_id : optional
-            Selects the task.
-        rpc_layer : str, optional
-            Protocol prefix.
-
-        Returns
-        -------
-        str
-            Empty if the task is unknown.
-        """
-        return self._master_of(task_type, task_id, rpc_layer)
 
     def _addresses(self, selector: str) -> list[str]:
         pods = sorted(

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from ringlet.cluster.child_processes import ChildProcesses, wait_for
 from ringlet.cluster.cluster_spec import ClusterSpec
-from ringlet.cluster.resolvers.base_resolver import ClusterResolver
+from ringlet.cluster.resolvers.base_resolver import AddressResolver
 from ringlet.cluster.worker_job_key import task_name
 from ringlet.devices import visible_cores
 from ringlet.errors import InvalidArgumentError
@@ -25,8 +25,6 @@ from ringlet.ipc.unix_sockets import pair
 from ringlet.ipc.worker_process import Worker, ending_text
 from ringlet.rendezvous.job_key import MOST_PROCESSES
 
-__all__ = ["LocalCluster", "LocalClusterResolver"]
-
 # Modules of the processes' main functions, by name because they belong to a higher layer.
 _MAIN = "ringlet.coordinator.local_task"
 # Time to wait for the exit of a process whose channel has closed.
@@ -36,7 +34,7 @@ _Task = tuple[str, int]  # type and index
 
 
 class LocalCluster:
-    """The processes of a cluster on this machine, and a channel to each; implements `Tasks`.
+    """The processes of a cluster on this machine, and a channel to each; thread-safe.
 
     The processes are new interpreters, with `environment` added to the environment of this process. They do not outlive
     this object or this process.
@@ -142,7 +140,7 @@ def local_tasks(workers: int, ps: int) -> dict[str, list[str]]:
     return {job: [f"{job}-{index}" for index in range(count)] for job, count in counts.items()}
 
 
-class LocalClusterResolver(ClusterResolver):
+class LocalClusterResolver(AddressResolver):
     """A cluster of processes on this machine, started by the first strategy that uses them.
 
     The calling process is its chief.
@@ -179,34 +177,8 @@ class LocalClusterResolver(ClusterResolver):
         self._cluster: LocalCluster | None = None
 
     def cluster_spec(self) -> ClusterSpec:
-        """Return the tasks; their addresses are only names.
-
-        Returns
-        -------
-        ClusterSpec
-        """
+        """Return the tasks; their addresses are only names."""
         return ClusterSpec(local_tasks(self._workers, self._ps))
-
-    def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Return the name of a task, by default the chief.
-
-        Parameters
-        ----------
-        task_type, task_id : optional
-            Selects the task.
-        rpc_layer : str, optional
-            Protocol prefix.
-
-        Returns
-        -------
-        str
-
-        Raises
-        ------
-        ClusterConfigError
-            If there is no such task.
-        """
-        return self._master_of(task_type, task_id, rpc_layer)
 
     def start(self) -> LocalCluster:
         """Start the processes unless they are running.

@@ -10,8 +10,6 @@ from ringlet.cluster.resolvers.tf_config_base_resolver import TFConfigBaseResolv
 from ringlet.cluster.tf_config_parser import TFConfig
 from ringlet.errors import ClusterConfigError
 
-__all__ = ["SageMakerClusterResolver"]
-
 # SageMaker sets these variables in every container of a job.
 _HOSTS = "SM_HOSTS"  # JSON: the names of all hosts
 _CURRENT_HOST = "SM_CURRENT_HOST"

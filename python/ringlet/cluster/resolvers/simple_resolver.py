@@ -5,8 +5,6 @@ from __future__ import annotations
 from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.cluster.resolvers.base_resolver import ClusterResolver, master_url
 
-__all__ = ["SimpleClusterResolver"]
-
 
 class SimpleClusterResolver(ClusterResolver):
     """A cluster and a task given as arguments (``tf.distribute.cluster_resolver.SimpleClusterResolver``).
@@ -67,27 +65,11 @@ class SimpleClusterResolver(ClusterResolver):
         self._rpc_layer = rpc_layer
 
     def cluster_spec(self) -> ClusterSpec:
-        """Return the given cluster.
-
-        Returns
-        -------
-        ClusterSpec
-        """
+        """Return the given cluster."""
         return self._cluster_spec
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Return the address of a task, or the `master` that was given.
-
-        Parameters
-        ----------
-        task_type, task_id : optional
-            Selects the task; ignored unless both are given.
-        rpc_layer : str, optional
-            Protocol prefix.
-
-        Returns
-        -------
-        str
+        """Return the address of a task, or the `master` that was given unless both `task_type` and `task_id` are given.
 
         Raises
         ------
@@ -106,15 +88,5 @@ class SimpleClusterResolver(ClusterResolver):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Return the given numbers of accelerators.
-
-        Parameters
-        ----------
-        task_type, task_id, config_proto : optional
-            Ignored.
-
-        Returns
-        -------
-        dict of str to int
-        """
+        """Return the given numbers of accelerators, for any task."""
         return {} if self._num_accelerators is None else self._num_accelerators

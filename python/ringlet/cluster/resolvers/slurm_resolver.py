@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 
 from ringlet.cluster.cluster_spec import ClusterSpec
-from ringlet.cluster.resolvers.base_resolver import ClusterResolver
-from ringlet.cluster.resolvers.slurm_lists import expand_hostlist, expand_tasks_per_node
-
-__all__ = ["SlurmClusterResolver"]
+from ringlet.cluster.resolvers.base_resolver import AddressResolver
 
 # Slurm sets these variables in every task of a step.
 _RANK = "SLURM_PROCID"  # of this task in the step
@@ -22,7 +20,7 @@ _TASKS_PER_HOST = "SLURM_STEP_TASKS_PER_NODE"  # such as 2(x3)
 _GPUS = "CUDA_VISIBLE_DEVICES"
 
 
-class SlurmClusterResolver(ClusterResolver):
+class SlurmClusterResolver(AddressResolver):
     """The tasks of a job step of Slurm (``tf.distribute.cluster_resolver.SlurmClusterResolver``).
 
     Hosts and jobs are sorted by name, so that the cluster is equal in all tasks. `cluster_spec` determines the task of
@@ -109,10 +107,6 @@ class SlurmClusterResolver(ClusterResolver):
     def cluster_spec(self) -> ClusterSpec:
         """Return the cluster, and determine the task of this process.
 
-        Returns
-        -------
-        ClusterSpec
-
         Raises
         ------
         RuntimeError
@@ -142,37 +136,10 @@ class SlurmClusterResolver(ClusterResolver):
         """
         return self.task_type, self.task_id
 
-    def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Return the address of a task, by default this task.
-
-        Parameters
-        ----------
-        task_type, task_id : optional
-            Selects the task.
-        rpc_layer : str, optional
-            Protocol prefix.
-
-        Returns
-        -------
-        str
-            Empty if the task is unknown: call `cluster_spec` first.
-        """
-        return self._master_of(task_type, task_id, rpc_layer)
-
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Return the number of GPUs that Slurm assigns to each task; devices are still CPUs.
-
-        Parameters
-        ----------
-        task_type, task_id, config_proto : optional
-            Ignored.
-
-        Returns
-        -------
-        dict of str to int
-        """
+        """Return the number of GPUs that Slurm assigns to each task; devices are still CPUs."""
         return {"GPU": self._gpus_per_task}
 
     def _places(self) -> list[tuple[str, int]]:
@@ -242,3 +209,53 @@ def _count_gpus(environ: Mapping[str, str]) -> int:
             f"Could not get number of GPUs from nvidia-smi. {error}. Pass gpus_per_node=, with 0 for no GPUs."
         ) from error
     return sum(line.startswith("GPU ") for line in done.stdout.splitlines())
+
+
+# --- Slurm's notation for lists of hosts, ``n[1-3],m5``, and of numbers of tasks, ``2(x3),1`` -------------------------
+
+_MOST_ENTRIES = 1_000_000  # largest number of hosts in a list; a larger one is probably a typing error
+
+
+def expand_hostlist(hostlist: str) -> list[str]:
+    """Expand a list of hosts as in ``SLURM_STEP_NODELIST``; a host that occurs twice is returned twice."""
+    try:
+        parts = re.split(r",(?![^\[]*\])", hostlist)  # split at commas outside of brackets
+        if not parts[-1]:
+            parts.pop()
+        hosts = [host for part in parts for host in _hosts(part)]
+    except ValueError as error:
+        raise ValueError(f'Invalid hostlist format "{hostlist[:200]}": {error}') from None
+    return hosts
+
+
+def expand_tasks_per_node(tasks_per_node: str) -> list[int]:
+    """Expand the task counts of nodes, as in ``SLURM_STEP_TASKS_PER_NODE``."""
+    counts: list[int] = []
+    for part in tasks_per_node.split(","):
+        match = re.fullmatch(r"(\d{1,9})(?:\(x(\d{1,9})\))?", part, re.ASCII)
+        times = int(match[2] or 1) if match else 0
+        if match is None or times + len(counts) > _MOST_ENTRIES:
+            raise ValueError(
+                f'Invalid tasks-per-node list format "{tasks_per_node[:200]}": {part[:100]!r} is not a number '
+                "of tasks such as 2, or one with repetitions such as 2(x3)"
+            )
+        counts += [int(match[1])] * times
+    return counts
+
+
+def _hosts(part: str) -> Iterator[str]:
+    match = re.fullmatch(r"([^,\[\]]*)(?:\[([^\[\]]+)\])?", part)
+    if match is None or not part:
+        raise ValueError(f"Invalid part: {part[:100]}" if part else "a host is missing between two commas")
+    prefix, ranges = match.groups()
+    if ranges is None:
+        yield prefix
+        return
+    for item in ranges.split(","):
+        first, *last = item.split("-")
+        if len(last) > 1:
+            raise ValueError(f"{item[:100]!r} is not a range, such as 1-3")
+        numbers = range(int(first), int(last[0] if last else first) + 1)
+        if len(numbers) > _MOST_ENTRIES:
+            raise ValueError(f"{item[:100]!r} has {len(numbers)} hosts, which is too many")
+        yield from (prefix + str(number).zfill(len(first)) for number in numbers)

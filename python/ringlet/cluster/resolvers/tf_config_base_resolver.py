@@ -12,8 +12,6 @@ from ringlet.cluster.resolvers.base_resolver import ClusterResolver, master_url
 from ringlet.cluster.tf_config_parser import TFConfig
 from ringlet.errors import ClusterConfigError
 
-__all__ = ["TFConfigBaseResolver", "environ_or_own"]
-
 
 def environ_or_own(environ: Mapping[str, str] | None) -> Mapping[str, str]:
     """Return `environ`; by default ``os.environ`` itself, so that later changes are visible."""
@@ -52,12 +50,7 @@ class TFConfigBaseResolver(ClusterResolver):
         """Read the configuration."""
 
     def cluster_spec(self) -> ClusterSpec:
-        """Return the cluster.
-
-        Returns
-        -------
-        ClusterSpec
-            Empty if the configuration has none.
+        """Return the cluster, empty if the configuration has none.
 
         Raises
         ------
@@ -99,19 +92,9 @@ class TFConfigBaseResolver(ClusterResolver):
         return self._environment
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Return the address of a task, by default this task.
+        """Return the address of a task, by default this task; empty if the cluster has at most one task.
 
-        Parameters
-        ----------
-        task_type, task_id : optional
-            Selects the task.
-        rpc_layer : str, optional
-            Protocol prefix.
-
-        Returns
-        -------
-        str
-            ``session_master`` of the configuration, if given; empty if the cluster has at most one task.
+        The ``session_master`` of the configuration, if given, replaces it.
 
         Raises
         ------
@@ -130,19 +113,7 @@ class TFConfigBaseResolver(ClusterResolver):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Return the number of accelerators of a task by kind: empty, because devices are CPUs.
-
-        Parameters
-        ----------
-        task_type, task_id : optional
-            Selects the task, by default this one.
-        config_proto : optional
-            Ignored.
-
-        Returns
-        -------
-        dict of str to int
-        """
+        """Return the number of accelerators of a task, by default this one: none, because devices are CPUs."""
         task_type = self.task_type if task_type is None else task_type
         task_id = self.task_id if task_id is None else task_id
         return super().num_accelerators(task_type, task_id, config_proto)

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from ringlet.cluster.resolvers.tf_config_base_resolver import TFConfigBaseResolver, environ_or_own
 from ringlet.cluster.tf_config_parser import TFConfig
 
-__all__ = ["TFConfigClusterResolver"]
-
 # JSON with the cluster and the task of this process.
 _VARIABLE = "TF_CONFIG"
 

@@ -16,8 +16,6 @@ from ringlet.tpu.topology.system_metadata import TPUSystemMetadata, cores_by_hos
 from ringlet.tpu.topology.topology import Topology
 from ringlet.tpu.topology.tpu_system import initialize_tpu_system, slice_topology, tpu_devices
 
-__all__ = ["TPUClusterResolver"]
-
 # Environment variables that this file reads; ringlet.tpu.topology.tpu_system reads the variables of the slice itself.
 _NAME_VARIABLES = ("KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS", "TPU_NAME")
 _HOSTS_VARIABLE = "TPU_WORKER_HOSTNAMES"
@@ -86,7 +84,8 @@ class TPUClusterResolver(ClusterResolver):
         environ: Mapping[str, str] | None = None,
     ) -> None:
         self._environ = environ
-        self._name = _name(tpu) or _name_in(environ_or_own(environ))
+        found = environ_or_own(environ)
+        self._name = _name(tpu) or next((found[name] for name in _NAME_VARIABLES if found.get(name)), "")
         self._task_type = job_name
         self._task_id = 0
         self._coordinator_name = coordinator_name
@@ -165,17 +164,7 @@ class TPUClusterResolver(ClusterResolver):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Return the number of TPU devices of each host: none before ``initialize_tpu_system``.
-
-        Parameters
-        ----------
-        task_type, task_id, config_proto : optional
-            Ignored.
-
-        Returns
-        -------
-        dict of str to int
-        """
+        """Return the number of TPU devices of each host: none before ``initialize_tpu_system``."""
         cores = cores_by_host(tpu_devices(self._name))
         return {"TPU": cores_per_host(cores.device_map) if cores.total_cores else 0}
 
@@ -223,17 +212,6 @@ class TPUClusterResolver(ClusterResolver):
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
         """Return the address of a host, by default the first one; always with ``grpc://``, and empty for ``"local"``.
-
-        Parameters
-        ----------
-        task_type, task_id : optional
-            Selects the host.
-        rpc_layer : str, optional
-            Ignored.
-
-        Returns
-        -------
-        str
 
         Raises
         ------
@@ -289,7 +267,3 @@ def _name(tpu: Any) -> str:
             "for the slice of the environment"
         )
     return tpu
-
-
-def _name_in(environ: Mapping[str, str]) -> str:
-    return next((environ[name] for name in _NAME_VARIABLES if environ.get(name)), "")

@@ -7,13 +7,11 @@ from typing import Any
 from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.cluster.resolvers.base_resolver import ClusterResolver, master_url
 
-__all__ = ["UnionResolver"]
-
 
 class UnionResolver(ClusterResolver):
     """Combines the clusters of several resolvers (``tf.distribute.cluster_resolver.UnionResolver``).
 
-    The first resolver provides all other properties.
+    The first resolver provides all other properties, and the task of this process by default.
 
     Parameters
     ----------
@@ -54,12 +52,7 @@ class UnionResolver(ClusterResolver):
         self._resolvers = args
 
     def cluster_spec(self) -> ClusterSpec:
-        """Return the tasks of all resolvers.
-
-        Returns
-        -------
-        ClusterSpec
-            The lists of a job are concatenated; if one of them is sparse, indices are kept.
+        """Return the tasks of all resolvers: lists of a job are concatenated, and the indices of sparse ones are kept.
 
         Raises
         ------
@@ -75,19 +68,7 @@ class UnionResolver(ClusterResolver):
         return ClusterSpec(merged)
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Return the address of a task, or the result of the first resolver.
-
-        Parameters
-        ----------
-        task_type, task_id : optional
-            Selects the task; ignored unless both are given.
-        rpc_layer : str, optional
-            Protocol prefix.
-
-        Returns
-        -------
-        str
-        """
+        """Return the address of a task, or the result of the first resolver unless both type and index are given."""
         if task_type is not None and task_id is not None:
             address = self.cluster_spec().task_address(task_type, task_id)
             return master_url(address, rpc_layer or self._rpc_layer)
@@ -96,17 +77,7 @@ class UnionResolver(ClusterResolver):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Return the result of the first resolver.
-
-        Parameters
-        ----------
-        task_type, task_id, config_proto : optional
-            Passed to the first resolver.
-
-        Returns
-        -------
-        dict of str to int
-        """
+        """Return the result of the first resolver."""
         return self._resolvers[0].num_accelerators(task_type, task_id, config_proto)
 
     @property
@@ -114,32 +85,8 @@ class UnionResolver(ClusterResolver):
         """Return the result of the first resolver."""
         return self._resolvers[0].environment
 
-    @property
-    def task_type(self) -> str | None:
-        """Return the job of this process, by default from the first resolver."""
-        return self._resolvers[0].task_type if self._task_type is None else self._task_type
-
-    @task_type.setter
-    def task_type(self, task_type: str | None) -> None:
-        self._task_type = task_type
-
-    @property
-    def task_id(self) -> int | None:
-        """Return the index of this process, by default from the first resolver."""
-        return self._resolvers[0].task_id if self._task_id is None else self._task_id
-
-    @task_id.setter
-    def task_id(self, task_id: int | None) -> None:
-        self._task_id = task_id
-
-    @property
-    def rpc_layer(self) -> str | None:
-        """Return the protocol prefix of addresses, by default from the first resolver."""
-        return self._resolvers[0].rpc_layer if self._rpc_layer is None else self._rpc_layer
-
-    @rpc_layer.setter
-    def rpc_layer(self, rpc_layer: str | None) -> None:
-        self._rpc_layer = rpc_layer
+    def _default(self, name: str) -> Any:
+        return getattr(self._resolvers[0], name)
 
 
 def _merged(job: object, parts: list[list[str] | dict[int, str]]) -> dict[int, str]:

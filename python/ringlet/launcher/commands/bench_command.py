@@ -22,8 +22,6 @@ from ringlet.launcher.command_line import CommandError, closed_output_ignored, w
 from ringlet.launcher.launch import launch
 from ringlet.tpu.units import format_bytes, format_seconds
 
-__all__ = ["add_arguments", "execute"]
-
 _SIZES = (8, 1 << 10, 32 << 10, 1 << 20, 8 << 20, 64 << 20)
 _DTYPES = ("float32", "float64", "int32", "int64")  # of which the sums below are exact
 _ROUNDS, _ROUND_BYTES, _MOST_CALLS = 9, 1 << 22, 500

@@ -14,8 +14,6 @@ from ringlet.launcher.command_line import closed_output_ignored
 from ringlet.launcher.commands.machine_checks import CHECKS, Facts, Line, run_check
 from ringlet.launcher.launch import launch
 
-__all__ = ["add_arguments", "as_text", "execute", "self_test"]
-
 _SELF_TEST_SECONDS = 60.0
 _NUM_ELEMENTS = 1 << 16  # private arrays of this size are read across processes where the system allows it
 _WIDTH = 110

@@ -17,8 +17,6 @@ from ringlet.observe.recorder import NAME, Operation, Process, copy_memory, read
 from ringlet.observe.recorder_memory import start_ticks
 from ringlet.tpu.units import format_seconds
 
-__all__ = ["Snapshot", "add_arguments", "aligned", "execute", "headline", "missing_ranks", "read_subject"]
-
 _EPILOG = """\
 examples:
   ringlet inspect 4711                 the job of a worker or launcher, by pid

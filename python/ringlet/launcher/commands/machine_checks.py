@@ -19,8 +19,6 @@ from typing import Literal, NamedTuple
 from ringlet.devices import visible_cores
 from ringlet.launcher.worker_environment import MOST_WORKERS
 
-__all__ = ["CHECKS", "Facts", "Line", "run_check"]
-
 Status = Literal["ok", "note", "problem"]
 
 _GIB = 2**30

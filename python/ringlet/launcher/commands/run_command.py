@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import errno
 import math
 import os
 import signal
 import sys
+import time
+from collections.abc import Collection, Sequence
+from importlib.machinery import PathFinder
+from pathlib import Path
 
 from ringlet.cluster.environment import placement
 from ringlet.launcher.command_line import CommandError, whole_number
-from ringlet.launcher.restarts import run_with_restarts
-from ringlet.launcher.run_workers import Job
-from ringlet.launcher.worker_command import module_command, script_command
+from ringlet.launcher.run_workers import Job, Outcome, run_workers
 from ringlet.launcher.worker_environment import MOST_RANKS, MOST_WORKERS
-
-__all__ = ["add_arguments", "execute"]
 
 _GRACE_SECONDS = 1.0
 _RECORDER_SIGNALS = {"USR1": signal.SIGUSR1, "USR2": signal.SIGUSR2}
@@ -162,3 +163,92 @@ def _start_failed(job: Job, error: OSError) -> str:
     }
     cure = cures.get(error.errno or 0, "the system refuses to start them. Start fewer workers")
     return f"cannot start {job.num_workers} workers ({error.strerror or error}): {cure}"
+
+
+# The delay doubles with each failure, and begins anew after an attempt that lasted long.
+_FIRST_DELAY_SECONDS = 1.0
+_LONGEST_DELAY_SECONDS = 60.0
+_LONG_SECONDS = 600.0
+
+
+def run_with_restarts(job: Job, restarts: int, final: Collection[int]) -> int:
+    """Run a job, again after failures, `restarts` times at most; not after a signal or a status in `final`."""
+    delay, attempts = _FIRST_DELAY_SECONDS, list[tuple[float, Outcome]]()
+    while True:
+        begin = time.monotonic()
+        outcome = run_workers(dataclasses.replace(job, attempt=len(attempts) + 1))
+        seconds = time.monotonic() - begin
+        attempts.append((seconds, outcome))
+        if outcome.status == 0 or outcome.is_stopped or outcome.status in final or len(attempts) > restarts:
+            break
+        delay = _FIRST_DELAY_SECONDS if seconds > _LONG_SECONDS else delay
+        _print(f"attempt {len(attempts)} of {restarts + 1} failed after {seconds:.1f} s; the next in {delay:g} s")
+        try:
+            time.sleep(delay)
+        except KeyboardInterrupt:
+            _report(attempts)
+            return 128 + signal.SIGINT
+        delay = min(2 * delay, _LONGEST_DELAY_SECONDS)
+    if restarts and outcome.status in final:
+        _print(f"status {outcome.status} is not restarted (--no-restart)")
+    if len(attempts) > 1:
+        _report(attempts)
+    return outcome.status
+
+
+def _report(attempts: list[tuple[float, Outcome]]) -> None:
+    for number, (seconds, outcome) in enumerate(attempts, 1):
+        _print(f"attempt {number}, {seconds:.1f} s: {outcome.reason}")
+
+
+def _print(line: str) -> None:
+    print(f"ringlet run: {line}", file=sys.stderr, flush=True)
+
+
+def script_command(words: Sequence[str], num_workers: int = 4) -> list[str]:
+    """Return the command that runs a script with its arguments; `num_workers` is for messages."""
+    if not words:
+        raise CommandError(
+            f"no script given. Write it last, with its arguments: ringlet run -n {num_workers} script.py"
+        )
+    script = words[0]
+    if script.startswith("-"):
+        raise CommandError(
+            f"{script!r} is not an option of ringlet run. Write the script's own options after its name (see --help)"
+        )
+    if Path(script).is_dir():
+        if not Path(script, "__main__.py").exists():
+            raise CommandError(f"{script!r} is a folder without __main__.py. Name a script in it")
+    elif not Path(script).exists():
+        raise CommandError(_not_found(words, num_workers))
+    elif not os.access(script, os.R_OK):
+        raise CommandError(f"the script {script!r} cannot be read: permission denied. Try chmod u+r {script}")
+    return [sys.executable, *words]
+
+
+def module_command(words: Sequence[str], num_workers: int = 4) -> list[str]:
+    """Return the command that runs a module with its arguments, as ``python -m`` does."""
+    if not words:
+        raise CommandError(f"no module given after -m. Write its name: ringlet run -n {num_workers} -m package.module")
+    top = words[0].partition(".")[0]
+    # Only the top-level package, because finding a submodule would import the package here.
+    if words[0].endswith(".py") and Path(words[0]).exists():
+        raise CommandError(f"{words[0]!r} is a script, not the name of a module. Leave out -m")
+    if not all(part.isidentifier() for part in words[0].split(".")):
+        raise CommandError(f"{words[0]!r} is not the name of a module. Write it as in Python: package.module")
+    if top not in sys.builtin_module_names and PathFinder.find_spec(top, [str(Path.cwd()), *sys.path]) is None:
+        raise CommandError(
+            f"module {top!r} was not found, neither installed nor in {Path.cwd()}. Install it, or run the command in "
+            "its folder"
+        )
+    return [sys.executable, "-m", *words]
+
+
+def _not_found(words: Sequence[str], num_workers: int) -> str:
+    name = Path(words[0]).name
+    if name.startswith("python") and os.sep not in words[0] and len(words) > 1:
+        rest = " ".join(words[1:])
+        return f"omit {name!r}, which is implied: ringlet run -n {num_workers} {rest}"
+    if words[0].isidentifier() and PathFinder.find_spec(words[0], [str(Path.cwd()), *sys.path]) is not None:
+        return f"there is no script {words[0]!r}, but a module: ringlet run -n {num_workers} -m {words[0]}"
+    return f"there is no script {words[0]!r} in {Path.cwd()}. Check its path"

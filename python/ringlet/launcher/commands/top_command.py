@@ -25,8 +25,6 @@ from ringlet.observe.divergence import calls_by_group, rank_ranges
 from ringlet.observe.recorder import Operation
 from ringlet.tpu.units import format_seconds
 
-__all__ = ["add_arguments", "execute"]
-
 _EPILOG = """\
 examples:
   ringlet top 4711                     the job of a worker or launcher, by pid

@@ -15,8 +15,6 @@ from ringlet.launcher.command_line import CommandError, closed_output_ignored
 if TYPE_CHECKING:
     from ringlet.tpu import CollectiveCost, DeviceAssignment, StepCost, Topology
 
-__all__ = ["Report", "add_arguments", "execute"]
-
 # Collectives that have an option for their size.
 _COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute", "broadcast")
 _BANDWIDTHS = ("usable", "published")

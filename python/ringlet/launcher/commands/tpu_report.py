@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import textwrap
@@ -12,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ringlet.tpu.cost.cost_results import parts_text
+from ringlet.tpu.drawing.terminal import has_colours
 from ringlet.tpu.topology.topology_text import counted, unit_of
 from ringlet.tpu.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
     from ringlet.launcher.commands.tpu_command import Report
     from ringlet.tpu import CollectiveCost, StepCost
-
-__all__ = ["as_json", "as_text"]
 
 # Number of replicas listed before the last one, and the minimum width of folded lines.
 _MOST_LISTED = 8
@@ -94,13 +93,9 @@ def _folded(line: str, width: int) -> list[str]:
         break_on_hyphens=False,
         drop_whitespace=True,
     ) or [""]
-    if indent == 0 and line and _has_colour():
+    if indent == 0 and line and has_colours(sys.stdout):
         return [f"\x1b[1m{part}\x1b[0m" for part in parts]
     return parts
-
-
-def _has_colour() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def _assignment_lines(report: Report) -> Iterator[str]:
@@ -148,25 +143,9 @@ def _cost_lines(cost: CollectiveCost, busiest: int) -> Iterator[str]:
     width = max(map(len, rows))
     aligned = max(map(len, rows.values()))
     for name, text in rows.items():
-        yield f"  {name:<{width}}  {text:>{aligned}}" + (f"  {_parts(cost)}" if name == cost.algorithm else "")
+        parts = f"  {parts_text(cost)}; bound by {cost.bound}" if name == cost.algorithm else ""
+        yield f"  {name:<{width}}  {text:>{aligned}}{parts}"
     yield from _link_lines(cost, busiest)
-
-
-# Names of the parts of a cost, by the field that has their seconds.
-_PARTS = {
-    "ici_seconds": "ICI",
-    "core_link_seconds": "core link",
-    "pcie_seconds": "PCIe",
-    "dcn_seconds": "DCN",
-    "latency_seconds": "latency",
-}
-
-
-def _parts(cost: CollectiveCost | StepCost) -> str:
-    parts = [
-        f"{format_seconds(getattr(cost, name))} {text}" for name, text in _PARTS.items() if getattr(cost, name) > 0
-    ]
-    return f"{' + '.join(parts)}; bound by {cost.bound}"
 
 
 def _link_lines(cost: CollectiveCost | StepCost, busiest: int) -> Iterator[str]:

@@ -19,8 +19,6 @@ from ringlet.observe.trace_file import SUFFIX, VERSION
 from ringlet.observe.trace_summary import RankTime, TraceSummary
 from ringlet.tpu.units import format_seconds
 
-__all__ = ["add_arguments", "execute"]
-
 _EPILOG = """\
 examples:
   RINGLET_TRACE=traces ringlet run -n 4 train.py

@@ -10,8 +10,6 @@ from ringlet.sharding.drawing.tile_table import Axis, Cell, TileTable, shown
 from ringlet.tpu.drawing.colours import CATEGORY_STYLES, GRADIENT_STYLES
 from ringlet.tpu.drawing.scene import HOST, INK, WORDS, Box, Boxes, Hint, Item, Scene, Style, Words
 
-__all__ = ["colour_of", "device_styles", "scene_of"]
-
 _NARROWEST = 200
 _LETTER = 6.0  # average pixels of a character at 11 pixels, large enough that no line is cut off
 _DIGIT = 7.0  # width of a digit in the widest font
@@ -78,8 +76,8 @@ def scene_of(table: TileTable, width: int) -> Scene:
 
 def _grid(table: TileTable, wanted: float, width: int) -> _Grid:
     rows, columns = table.rows, table.columns
-    left = max(len(head) for head in _heads(rows)) * _DIGIT + (8 if rows.dimension is not None else 0)
-    cell = max(_CELL_WIDTH, max(len(head) for head in _heads(columns)) * _DIGIT + 8)
+    left = max(len(head) for head in rows.heads) * _DIGIT + (8 if rows.dimension is not None else 0)
+    cell = max(_CELL_WIDTH, max(len(head) for head in columns.heads) * _DIGIT + 8)
     room = int((width - 2 * _MARGIN - left) // cell)
     which = shown(len(columns.bounds), max(2, min(_MOST_COLUMNS, room)))
     widths = _lengths(columns, which, wanted, cell)
@@ -95,10 +93,6 @@ def _lengths(axis: Axis, which: Sequence[int | None], wanted: float, least: floa
     return [max(least, wanted * size / sum(sizes)) for size in sizes]
 
 
-def _heads(axis: Axis) -> list[str]:
-    return ["" if axis.dimension is None else f"{begin}:{end}" for begin, end in axis.bounds]
-
-
 def _table(
     table: TileTable, named: tuple[str, tuple[int, ...]], grid: _Grid, left: float, top: float
 ) -> Iterator[Item]:
@@ -106,8 +100,8 @@ def _table(
     if name:
         yield Words(WORDS, [(left, top + 4, name)], 11, "start")
         top += 16
-    rows = list(_spans(grid.rows, _heads(table.rows), grid.heights, top + 16))
-    columns = list(_spans(grid.columns, _heads(table.columns), grid.widths, left + grid.left))
+    rows = list(_spans(grid.rows, table.rows.heads, grid.heights, top + 16))
+    columns = list(_spans(grid.columns, table.columns.heads, grid.widths, left + grid.left))
     yield Words(WORDS, [(x + w / 2, top + 10, head) for _, head, x, w in columns], 11)
     yield Words(WORDS, [(left + grid.left - 5, y + h / 2 + 4, head) for _, head, y, h in rows], 11, "end")
     cells: list[tuple[Box, Cell, str]] = []
@@ -121,7 +115,8 @@ def _table(
                 cells.append(((x, y, w, h), table.cell(tiles, row, column), place))
     yield from _filled(cells, table.layout.num_devices)
     yield Boxes(HOST, [box for box, _, _ in cells])
-    yield Words(INK, [(x + w / 2, y + h / 2 + 4, _fitting(cell.label, w)) for (x, y, w, h), cell, _ in cells], 12)
+    labels = [(x + w / 2, y + h / 2 + 4, cell.short_label(max(2, int(w / 6.6)))) for (x, y, w, h), cell, _ in cells]
+    yield Words(INK, labels, 12)
     yield Words(WORDS, gaps, 12)
     yield Hint([(box, f"{place}: {cell.label}" if place else cell.label) for box, cell, place in cells])
 
@@ -154,8 +149,3 @@ def device_styles(num_devices: int) -> tuple[Style, ...]:
 def colour_of(device: int, num_devices: int) -> int:
     """Return the number of a device's style, the same in all pictures with that number of devices."""
     return device if num_devices <= len(CATEGORY_STYLES) else device * len(GRADIENT_STYLES) // num_devices
-
-
-def _fitting(label: str, width: float) -> str:
-    most = max(2, int(width / 6.6))
-    return label if len(label) <= most else label[: most - 1] + "…"

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ringlet.sharding.drawing.table_scene import colour_of, device_styles
-from ringlet.sharding.drawing.tile_table import Axis, TileTable, shown
+from ringlet.sharding.drawing.tile_table import TileTable, shown
 from ringlet.tpu.drawing.canvas import Canvas
 from ringlet.tpu.drawing.terminal import paint_of
-
-__all__ = ["text_lines"]
 
 _NARROWEST = 20
 _MOST_ROWS = 12
@@ -38,12 +36,11 @@ def text_lines(table: TileTable, width: int = 80, in_colours: bool = False) -> I
 
 
 def _sheet(table: TileTable, tiles: tuple[int, ...], width: int) -> Canvas:
-    heads = _heads(table.rows)
-    tops = _heads(table.columns)
+    heads, tops = table.rows.heads, table.columns.heads
     margin = max(map(len, heads)) + 1
     longest = max(_NARROW_LABEL, (width - margin - 1) // len(tops) - 3)
     cells = [[table.cell(tiles, row, column) for column in range(len(tops))] for row in range(len(heads))]
-    labels = [[_short(cell.label, longest) for cell in line] for line in cells]
+    labels = [[cell.short_label(longest) for cell in line] for line in cells]
     cell = max(len(word) for words in (tops, *labels) for word in words) + 3
     columns = shown(len(tops), max(2, (width - margin - 1) // cell))
     rows = shown(len(heads), _MOST_ROWS)
@@ -61,20 +58,8 @@ def _sheet(table: TileTable, tiles: tuple[int, ...], width: int) -> Canvas:
                 sheet.write(left + 1, top + 1, _GAP.center(cell - 1))
             else:
                 sheet.box(left, top, left + cell, top + 2)
+                label = labels[row][column].center(cell - 1)
                 colours = [colour_of(device, table.layout.num_devices) for device in cells[row][column].devices]
-                _fill(sheet, left + 1, top + 1, labels[row][column].center(cell - 1), colours)
+                for place, letter in enumerate(label):  # one band for each colour
+                    sheet.write(left + 1 + place, top + 1, letter, colours[place * len(colours) // len(label)])
     return sheet
-
-
-def _fill(sheet: Canvas, x: int, y: int, label: str, colours: Sequence[int]) -> None:
-    """Write a label on one background band for each colour."""
-    for place, letter in enumerate(label):
-        sheet.write(x + place, y, letter, colours[place * len(colours) // len(label)])
-
-
-def _heads(axis: Axis) -> list[str]:
-    return ["" if axis.dimension is None else f"{begin}:{end}" for begin, end in axis.bounds]
-
-
-def _short(label: str, longest: int) -> str:
-    return label if len(label) <= longest else label[: longest - 1] + _GAP

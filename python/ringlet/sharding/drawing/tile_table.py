@@ -9,8 +9,6 @@ from functools import cached_property
 
 from ringlet.sharding.layout.layout import Layout, Shape, tile_bounds
 
-__all__ = ["Axis", "Cell", "TileTable", "numbers_in_words", "shown"]
-
 Bounds = tuple[int, int]
 
 
@@ -20,6 +18,11 @@ class Axis:
 
     dimension: int | None
     bounds: tuple[Bounds, ...]
+
+    @property
+    def heads(self) -> list[str]:
+        """The names of the rows or columns."""
+        return ["" if self.dimension is None else f"{begin}:{end}" for begin, end in self.bounds]
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,10 @@ class Cell:
     def label(self) -> str:
         """Text on the tile."""
         return numbers_in_words(self.devices)
+
+    def short_label(self, longest: int) -> str:
+        """Return the label, truncated to a number of characters."""
+        return self.label if len(self.label) <= longest else self.label[: longest - 1] + "…"
 
 
 @dataclass(frozen=True)

@@ -18,17 +18,6 @@ from ringlet.sharding.layout.layout import Layout
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain
 
-__all__ = [
-    "call_gathered",
-    "dispatch",
-    "first_given",
-    "gathered",
-    "has_subclass",
-    "implementations",
-    "implements",
-    "numpy_function",
-]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Modules that register implementations; loaded at the first call.

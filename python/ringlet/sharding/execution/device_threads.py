@@ -19,8 +19,6 @@ from ringlet.devices import visible_cores
 from ringlet.devices.blas_threads import blas_limiter
 from ringlet.errors.thread_location import location
 
-__all__ = ["INLINE_BYTES", "in_threads", "on_devices"]
-
 # Waking helpers and waiting for them takes about 40 us, the time of simple arithmetic on half of these bytes.
 INLINE_BYTES = 4 << 20
 

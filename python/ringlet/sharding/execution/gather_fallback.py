@@ -17,8 +17,6 @@ from ringlet.tpu.units import format_bytes
 if TYPE_CHECKING:
     from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["record_gather", "strict"]
-
 _is_strict: ContextVar[bool] = ContextVar("ringlet_sharding_strict", default=False)
 
 # First message of each (function, file, line). Python shows equal messages of a line once, but sizes may differ.

@@ -11,8 +11,6 @@ import numpy as np
 from ringlet.sharding.layout.factors import FactorMap, Labels, Others
 from ringlet.sharding.sharded_array import Origin, ShardedArray
 
-__all__ = ["checked_linear", "elementwise_factors", "is_known", "origin_of"]
-
 _FIRST, _SECOND, _BOTH = frozenset({0}), frozenset({1}), frozenset({0, 1})
 
 # Sets of operands that may be partial together, and the role of the others. Integer overflow gives the same result in

@@ -14,8 +14,6 @@ from ringlet.sharding.layout.factors import Factor, FactorMap, Labels
 from ringlet.sharding.layout.layout import WHOLE, Box, Cut, Layout, Shape, coarser, covers, divisors, joint
 from ringlet.sharding.resharding.transfers import moved_bytes
 
-__all__ = ["Plan", "TileBoxes", "plan"]
-
 Assignment = dict[Factor, Cut]
 
 # With more combinations than this, tiles coarser than an operand's are not tried.

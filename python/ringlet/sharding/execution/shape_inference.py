@@ -11,17 +11,6 @@ from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain
 
-__all__ = [
-    "Small",
-    "addresses_of",
-    "dtype_probe",
-    "loop_dtype",
-    "probe_array",
-    "shape_of_reshape",
-    "shape_probe",
-    "small",
-]
-
 Small = tuple[np.dtype[Any], tuple[int, ...]]
 
 

@@ -21,20 +21,6 @@ from ringlet.sharding.resharding.device_buffers import buffers_for, empty, fresh
 from ringlet.sharding.resharding.reshard import materialized, redistribute
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = [
-    "Kernel",
-    "Prepared",
-    "TileBoxes",
-    "allocate",
-    "apply",
-    "arrays_at_once",
-    "compute",
-    "prepare",
-    "tile_of",
-    "write_out",
-]
-
-
 Kernel = Callable[[list[Any], Array, TileBoxes], object]
 
 

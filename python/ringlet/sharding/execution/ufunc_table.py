@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["Handler", "handler_of", "implements_ufunc", "is_cached"]
-
 Handler = Callable[[np.ufunc, "tuple[Any, ...]", "dict[str, Any]"], Any]
 H = TypeVar("H", bound=Handler)
 

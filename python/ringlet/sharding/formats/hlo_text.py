@@ -25,8 +25,6 @@ from ringlet.sharding.formats.iota import Iota
 from ringlet.sharding.layout.sharding import Kind, Sharding
 from ringlet.sharding.layout.tile_assignment import MOST_DEVICES, SUBGROUPS, Subgroup
 
-__all__ = ["parse", "write"]
-
 _SPACE = re.compile(r"(?:\s+|/\*.*?\*/|//[^\n]*)*", re.DOTALL)
 _TOKEN = re.compile(r"[0-9]+|[A-Za-z_]\w*=?|<=|.|", re.ASCII)
 _MOST_DIGITS = 18

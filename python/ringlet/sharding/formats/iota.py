@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Iota"]
-
 
 @dataclass(frozen=True)
 class Iota:

@@ -33,8 +33,6 @@ from ringlet.sharding.formats.iota import Iota
 from ringlet.sharding.layout.sharding import TYPES, Sharding
 from ringlet.sharding.layout.tile_assignment import MOST_DEVICES, Subgroup
 
-__all__ = ["parse", "serialize"]
-
 _KINDS = tuple(TYPES)
 _TYPE, _DIMENSIONS, _DEVICES, _TUPLE, _REPLICATE, _GROUPS, _RESHAPE, _TRANSPOSE = 1, 3, 4, 5, 6, 8, 9, 10
 _IS_SHARD_GROUP, _SHARD_GROUP_ID, _SHARD_GROUP_TYPE = 11, 12, 13

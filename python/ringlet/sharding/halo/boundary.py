@@ -12,8 +12,6 @@ from ringlet.collectives.argument_parsing import shortened
 from ringlet.sharding.halo.windows import Ranges
 from ringlet.sharding.layout.layout import Array, Box, Shape
 
-__all__ = ["Boundary", "Segment", "boundary_of", "extended", "folded", "ranges_of", "segments"]
-
 Bounds = tuple[tuple[int, int], ...]
 Boundaries = tuple["Boundary", ...]
 

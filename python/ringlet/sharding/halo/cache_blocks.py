@@ -12,8 +12,6 @@ import numpy as np
 from ringlet.sharding.halo.windows import Window, Windows
 from ringlet.sharding.layout.layout import Array
 
-__all__ = ["Block", "Slices", "blocks", "filled", "tap_slices", "wide"]
-
 Slices = tuple[slice, ...]
 
 

@@ -15,8 +15,6 @@ from ringlet.sharding.halo.windows import POINTWISE, Needs, Numbers, Padding, Wi
 from ringlet.sharding.layout.layout import Array, Box
 from ringlet.sharding.layout.partition import whole_number
 
-__all__ = ["conv_general", "conv_general_vjp"]
-
 Counts = tuple[int, ...]
 
 

@@ -19,9 +19,6 @@ from ringlet.sharding.halo.cache_blocks import Block, blocks, filled, tap_slices
 from ringlet.sharding.halo.windows import POINTWISE, Windows
 from ringlet.sharding.layout.layout import Array, Shape
 
-__all__ = ["convolve", "kernel_gradient"]
-
-
 # Scratch memory of a block: most of the L2 cache for matrix products, most of the L1 cache for elementwise ones.
 _MATRIX_BYTES = 768 << 10
 _ELEMENT_BYTES = 64 << 10

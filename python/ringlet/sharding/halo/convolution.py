@@ -18,8 +18,6 @@ from ringlet.sharding.layout.layout import Array, Shape
 from ringlet.sharding.layout.partition import whole_number
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["Convolution", "Options", "Product", "convolution_of"]
-
 
 class Options(NamedTuple):
     """Hashable options of :func:`ringlet.sharding.conv_general`."""

@@ -15,9 +15,6 @@ from ringlet.sharding.halo.windows import Needs, Window, Windows, counted, needs
 from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import Array, Box, Shape
 
-__all__ = ["correlate", "correlate_vjp"]
-
-
 _MODES = ("valid", "same", "full")
 
 

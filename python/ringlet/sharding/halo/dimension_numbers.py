@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 from ringlet.collectives.argument_parsing import shortened
 from ringlet.sharding.layout.partition import whole_number
 
-__all__ = ["ConvDimensionNumbers", "dimension_numbers_of"]
-
 Spec = tuple[int, ...]
 
 

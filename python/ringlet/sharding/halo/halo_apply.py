@@ -9,15 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ringlet.sharding.execution.device_threads import in_threads
-from ringlet.sharding.execution.tile_execution import TileBoxes, allocate, arrays_at_once, compute, prepare
+from ringlet.sharding.execution.propagation import TileBoxes
+from ringlet.sharding.execution.tile_execution import allocate, arrays_at_once, compute, prepare
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.halo.halo_exchange import exchange_halo
 from ringlet.sharding.halo.windows import Needs
 from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import Array, Box, Shape
 from ringlet.sharding.sharded_array import ShardedArray
-
-__all__ = ["SeeingKernel", "apply_with_halo", "as_operand", "check_cotangent"]
 
 SeeingKernel = Callable[[Sequence[Array], tuple[Box, ...], Array, Box], object]
 

@@ -21,8 +21,6 @@ from ringlet.sharding.resharding.tile_transport import deliver
 from ringlet.sharding.resharding.transfers import box_size, tile_holders
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["Exchange", "exchange_halo", "plan_exchange"]
-
 
 @dataclass(frozen=True)
 class Exchange:

@@ -16,8 +16,6 @@ from ringlet.sharding.halo.reduce_window import gradient, reduce_windows, reduce
 from ringlet.sharding.halo.windows import POINTWISE, Numbers, Padding, Windows, counted, per_dimension, windows_of
 from ringlet.sharding.layout.layout import Array, Shape
 
-__all__ = ["avg_pool", "avg_pool_vjp", "max_pool", "max_pool_vjp"]
-
 
 def max_pool(
     x: Any,

@@ -28,16 +28,6 @@ from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import Array, Box, Shape
 from ringlet.sharding.resharding.partial_combine import identity
 
-__all__ = [
-    "choice_gradient",
-    "gradient",
-    "identity_of",
-    "reduce_window",
-    "reduce_window_vjp",
-    "reduce_windows",
-    "reduced",
-]
-
 _BLOCK_BYTES = 256 << 10
 
 

@@ -31,8 +31,6 @@ from ringlet.sharding.layout.partition import whole_number
 from ringlet.sharding.resharding.transfers import box_size
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["map_halo", "map_halo_vjp"]
-
 Depth = int | Sequence[int | tuple[int, int]]
 
 # Functions allocate several arrays as large as their argument, which is much faster in the cache than in memory.

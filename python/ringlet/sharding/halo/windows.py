@@ -10,22 +10,6 @@ from ringlet.collectives.argument_parsing import shortened
 from ringlet.sharding.layout.layout import Box, Shape, tile_bounds
 from ringlet.sharding.layout.partition import whole_number
 
-__all__ = [
-    "POINTWISE",
-    "Needs",
-    "Numbers",
-    "Padding",
-    "Ranges",
-    "Window",
-    "Windows",
-    "all_have_inputs",
-    "counted",
-    "needs_of",
-    "per_dimension",
-    "relative_windows",
-    "windows_of",
-]
-
 Numbers = int | Sequence[int]
 Padding = str | Sequence[tuple[int, int]]
 Ranges = tuple[tuple[int, int], ...]

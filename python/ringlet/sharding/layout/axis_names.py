@@ -13,8 +13,6 @@ from ringlet.sharding.layout.layout_of import sharding_of
 from ringlet.sharding.layout.mesh import Mesh
 from ringlet.sharding.layout.partition_spec import PartitionSpec
 
-__all__ = ["array_text", "placement_text", "spec_of"]
-
 
 @lru_cache(maxsize=1024)
 def spec_of(layout: Layout, mesh: Mesh) -> PartitionSpec | None:

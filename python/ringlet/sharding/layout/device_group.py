@@ -14,8 +14,6 @@ from ringlet.tpu import DeviceAssignment
 if TYPE_CHECKING:
     from ringlet.sharding.layout.mesh import Mesh
 
-__all__ = ["DeviceGroup", "common_group"]
-
 
 @dataclass(frozen=True)
 class DeviceGroup:

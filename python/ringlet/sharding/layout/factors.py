@@ -9,8 +9,6 @@ from typing import Literal
 from ringlet.collectives import Op
 from ringlet.sharding.layout.layout import Shape
 
-__all__ = ["EVERY_OP", "Factor", "FactorMap", "Labels", "Others", "broadcast_factors"]
-
 Factor = Hashable
 Labels = tuple[Factor, ...]
 Others = Literal["factors", "divisors", "terms"]

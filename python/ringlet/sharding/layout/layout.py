@@ -11,8 +11,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-__all__ = ["WHOLE", "Array", "Box", "Cut", "Layout", "Shape", "coarser", "covers", "divisors", "joint", "tile_bounds"]
-
 Array = NDArray[Any]
 Box = tuple[slice, ...]
 Shape = tuple[int, ...]

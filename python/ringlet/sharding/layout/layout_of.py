@@ -15,8 +15,6 @@ from ringlet.sharding.layout.mesh import NamedSharding
 from ringlet.sharding.layout.sharding import Sharding
 from ringlet.sharding.layout.tile_assignment import Subgroup
 
-__all__ = ["group_of", "layout_of", "sharding_of"]
-
 
 def layout_of(sharding: Sharding | NamedSharding, ndim: int, num_devices: int | None = None) -> Layout:
     """Return the layout of a sharding; `num_devices` is required if the sharding does not record it."""

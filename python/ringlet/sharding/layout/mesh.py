@@ -21,8 +21,6 @@ from ringlet.sharding.layout.sharding import Sharding
 from ringlet.sharding.layout.tile_assignment import MOST_DEVICES
 from ringlet.tpu import DeviceAssignment
 
-__all__ = ["Mesh", "NamedSharding"]
-
 
 class Mesh:
     """Logical devices in a grid with named axes.

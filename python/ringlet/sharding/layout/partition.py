@@ -13,8 +13,6 @@ import numpy as np
 from ringlet.collectives.argument_parsing import shortened
 from ringlet.errors import PartitionError
 
-__all__ = ["check_partition", "whole_number"]
-
 
 def check_partition(shape: Sequence[int | None], partition_dimensions: Any, num_devices: int) -> list[int]:
     """Check that partition dimensions divide a tensor into equal tiles, one for each logical device; return them.

@@ -9,8 +9,6 @@ from typing import Any
 from ringlet.collectives.argument_parsing import shortened
 from ringlet.errors import ShardingError
 
-__all__ = ["PartitionSpec"]
-
 Entry = str | Iterable[str] | None
 
 

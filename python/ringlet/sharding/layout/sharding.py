@@ -19,8 +19,6 @@ from ringlet.sharding.layout.layout import tile_bounds
 from ringlet.sharding.layout.partition import whole_number
 from ringlet.sharding.layout.tile_assignment import MOST_DEVICES, Subgroup, checked_devices, listed_items, normal_form
 
-__all__ = ["TYPES", "Kind", "Sharding"]
-
 Kind = Literal["replicated", "maximal", "tuple", "tiled", "manual", "unknown", "unreduced"]
 
 # XLA's OpSharding types by number.

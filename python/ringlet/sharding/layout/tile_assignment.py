@@ -13,8 +13,6 @@ from ringlet.collectives.argument_parsing import shortened
 from ringlet.errors import ShardingError
 from ringlet.sharding.layout.partition import whole_number
 
-__all__ = ["MOST_DEVICES", "SUBGROUPS", "Subgroup", "TileAssignment", "checked_devices", "listed_items", "normal_form"]
-
 Subgroup = Literal["manual", "unreduced", "replicated"]
 # Larger than any existing machine, but low enough that a short text cannot exhaust memory.
 MOST_DEVICES = 1 << 20

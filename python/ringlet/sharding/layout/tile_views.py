@@ -12,8 +12,6 @@ from ringlet import _core
 from ringlet.collectives.argument_parsing import shortened
 from ringlet.errors import PartitionError
 
-__all__ = ["tile_views"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 

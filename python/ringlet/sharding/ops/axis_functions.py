@@ -15,9 +15,6 @@ from ringlet.sharding.resharding.regions import IndexRange
 from ringlet.sharding.resharding.tile_assembly import as_writable, full_ranges, select_ranges
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["apply_view_function"]
-
-
 _FUNCTIONS = """transpose swapaxes moveaxis rollaxis matrix_transpose linalg.matrix_transpose squeeze broadcast_to
     flip fliplr flipud rot90"""
 

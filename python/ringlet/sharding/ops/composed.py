@@ -13,8 +13,6 @@ from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.ops.elementwise import operand
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["allclose", "array_equal", "array_equiv", "diff"]
-
 
 @implements(np.array_equal)
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
@@ -77,16 +75,11 @@ def _end(value: Any, x: Any, axis: int) -> Any:
     return value
 
 
-def _own_body(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the Python body of a NumPy function, which consists of slices and swapped axes."""
-    body: Callable[..., Any] = function._implementation  # type: ignore[attr-defined]
-    return body
-
-
+# The Python bodies of these functions consist of slices and swapped axes.
 for _name in ("array_split", "split", "hsplit", "vsplit", "dsplit", "unstack"):
     _function = numpy_function(_name)
     if _function is not None:
-        implements(_function)(_own_body(_function))
+        implements(_function)(_function._implementation)  # type: ignore[attr-defined]
 
 
 def _changed(function: Callable[..., Any]) -> Callable[..., Any]:

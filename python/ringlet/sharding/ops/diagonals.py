@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from ringlet.sharding.execution.array_function_table import implements
-from ringlet.sharding.execution.tile_execution import TileBoxes, apply
+from ringlet.sharding.execution.propagation import TileBoxes
+from ringlet.sharding.execution.tile_execution import apply
 from ringlet.sharding.layout.factors import EVERY_OP, Factor, FactorMap, Labels
 from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.products.contraction import numpy_error, operand
-
-__all__ = ["diagonal", "merged"]
 
 
 def merged(x: Any, labels: Labels) -> tuple[Any, Labels]:

@@ -9,7 +9,8 @@ import numpy as np
 
 from ringlet.collectives.argument_parsing import shortened
 from ringlet.sharding.execution.linearity import elementwise_factors, is_known, origin_of
-from ringlet.sharding.execution.tile_execution import TileBoxes, allocate, apply, compute, prepare, tile_of, write_out
+from ringlet.sharding.execution.propagation import TileBoxes
+from ringlet.sharding.execution.tile_execution import allocate, apply, compute, prepare, tile_of, write_out
 from ringlet.sharding.execution.ufunc_table import implements_ufunc
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.device_group import common_group
@@ -18,9 +19,6 @@ from ringlet.sharding.layout.layout import Array, Shape
 from ringlet.sharding.reductions.reduction_execution import mask_of
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain
-
-__all__ = ["NEEDS_OWN_MEMORY", "broadcast_shape", "effort_of", "elementwise", "operand", "result_dtypes"]
-
 
 # NumPy 2.4 computes wrong values if these ufuncs write to a strided `out` (np.negative: if the input is also strided)
 # or to a Boolean `out` in another memory order than the input. They allocate their results instead.

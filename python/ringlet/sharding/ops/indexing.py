@@ -17,8 +17,6 @@ from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.resharding.tile_assembly import fill, range_view, record_copies, region_views, select_ranges
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["get_item", "set_item"]
-
 
 class _Basic(NamedTuple):
     """An index of slices and numbers.

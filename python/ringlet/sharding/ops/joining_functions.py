@@ -19,8 +19,6 @@ from ringlet.sharding.resharding.tile_assembly import assemble, full_ranges
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain
 
-__all__ = ["concatenate"]
-
 
 @implements(np.concatenate)
 def concatenate(

@@ -15,8 +15,6 @@ from ringlet.sharding.layout.layout import WHOLE, Array, Layout
 from ringlet.sharding.resharding.device_buffers import empty, filling_devices
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["astype"]
-
 
 def astype(  # noqa: PLR0917  # NumPy's
     x: ShardedArray, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True

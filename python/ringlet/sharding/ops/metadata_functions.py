@@ -11,8 +11,6 @@ from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.execution.shape_inference import dtype_probe, shape_probe
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__: list[str] = []
-
 # Called with shapes or dtypes of arrays.
 _OF_SHAPES = (
     np.einsum_path,

@@ -17,9 +17,6 @@ from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.ops.elementwise import broadcast_shape, operand
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["apply_pointwise"]
-
-
 # Names in numpy, with those of the array arguments; other arguments are the same for each tile.
 _FUNCTIONS = """angle(z) around(a) fix(x) i0(x) iscomplex(x) isclose(a,b) isneginf(x) isposinf(x) isreal(x)
     nan_to_num(x) round(a) sinc(x) digitize(x) interp(x) isin(element) polyval(x) searchsorted(v)"""

@@ -17,8 +17,6 @@ from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.resharding.tile_assembly import as_writable, assemble, full_ranges
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["pad", "repeat", "roll", "tile"]
-
 # Maximum number of regions in a transfer plan; with more, gathering the array costs less.
 _MOST_REGIONS = 1024
 

@@ -20,8 +20,6 @@ from ringlet.sharding.resharding.reshard import redistribute
 from ringlet.sharding.resharding.tile_assembly import as_writable, fill, record_copies, writers
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["ravel", "reshape"]
-
 
 @implements(np.reshape)
 def reshape(

@@ -7,16 +7,14 @@ from typing import Any
 import numpy as np
 
 from ringlet.sharding.execution.array_function_table import implements
+from ringlet.sharding.execution.propagation import TileBoxes
 from ringlet.sharding.execution.shape_inference import dtype_probe, shape_probe
-from ringlet.sharding.execution.tile_execution import TileBoxes, apply
+from ringlet.sharding.execution.tile_execution import apply
 from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
 from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.ops.elementwise import broadcast_shape, operand
 from ringlet.sharding.ops.pointwise import apply_pointwise
 from ringlet.sharding.sharded_array import ShardedArray
-
-__all__ = ["choose", "clip", "copyto", "select", "tril", "triu", "where"]
-
 
 # Keyword pairs for the limits of clip; a call may use one pair.
 _LIMITS = ("a_min", "a_max", "min", "max")

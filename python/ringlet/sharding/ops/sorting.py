@@ -11,14 +11,12 @@ from typing import Any
 import numpy as np
 
 from ringlet.sharding.execution.array_function_table import implements
-from ringlet.sharding.execution.tile_execution import TileBoxes, apply
+from ringlet.sharding.execution.propagation import TileBoxes
+from ringlet.sharding.execution.tile_execution import apply
 from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import WHOLE, Array
 from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.sharded_array import ShardedArray
-
-__all__ = ["along_lines"]
-
 
 # Approximate number of passes of a sort over its lines.
 _EFFORT = 8.0

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringlet.sharding.execution.array_function_table import implements
+from ringlet.sharding.execution.propagation import TileBoxes
 from ringlet.sharding.execution.shape_inference import shape_probe
-from ringlet.sharding.execution.tile_execution import TileBoxes, apply, write_out
+from ringlet.sharding.execution.tile_execution import apply, write_out
 from ringlet.sharding.explain import record_operation
 from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import WHOLE, Array, Layout, tile_bounds
@@ -26,8 +27,6 @@ from ringlet.sharding.resharding.tile_assembly import as_writable, full_ranges, 
 from ringlet.sharding.resharding.tile_transport import Transfer, transfer
 from ringlet.sharding.resharding.transfers import components
 from ringlet.sharding.sharded_array import ShardedArray
-
-__all__ = ["take", "take_along_axis"]
 
 
 @implements(np.take)

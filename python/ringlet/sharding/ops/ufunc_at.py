@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ringlet.collectives import Op
-from ringlet.sharding.execution.propagation import plan
-from ringlet.sharding.execution.tile_execution import TileBoxes, apply
+from ringlet.sharding.execution.propagation import TileBoxes, plan
+from ringlet.sharding.execution.tile_execution import apply
 from ringlet.sharding.explain import recording_suspended
 from ringlet.sharding.layout.factors import FactorMap, Labels
 from ringlet.sharding.layout.layout import Array, Layout
@@ -19,8 +19,6 @@ from ringlet.sharding.resharding.partial_combine import identity
 from ringlet.sharding.resharding.reshard import materialized, redistribute
 from ringlet.sharding.resharding.transfers import moved_bytes
 from ringlet.sharding.sharded_array import ShardedArray
-
-__all__ = ["Scatter", "cost_of_gathering", "is_in_bounds", "scatter", "scatter_of", "update_at"]
 
 
 class Scatter(NamedTuple):

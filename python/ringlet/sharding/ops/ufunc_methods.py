@@ -16,8 +16,6 @@ from ringlet.sharding.ops.ufunc_at import cost_of_gathering, is_in_bounds, scatt
 from ringlet.sharding.resharding.reshard import materialized, redistribute
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["at", "outer"]
-
 
 @implements_ufunc(None, "outer")
 def outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -29,8 +29,6 @@ from ringlet.sharding.resharding.device_buffers import fresh
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain
 
-__all__ = ["call"]
-
 _NUMBERS = frozenset((bool, int, float, complex))
 
 

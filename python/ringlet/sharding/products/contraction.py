@@ -10,16 +10,14 @@ from typing import Any
 import numpy as np
 
 from ringlet.collectives import Op
+from ringlet.sharding.execution.propagation import TileBoxes
 from ringlet.sharding.execution.shape_inference import shape_probe
-from ringlet.sharding.execution.tile_execution import Kernel, TileBoxes, apply
+from ringlet.sharding.execution.tile_execution import Kernel, apply
 from ringlet.sharding.layout.factors import Factor, FactorMap, Labels
 from ringlet.sharding.layout.layout import Array, Shape
 from ringlet.sharding.products.product_kernel import sum_along, sum_of_products
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain
-
-__all__ = ["contract", "dtype_of", "numpy_error", "operand"]
-
 
 # Multiply-adds of a matrix product that take as long as a pass of the threads over one byte.
 _PRODUCTS_PER_BYTE = 3.0

@@ -16,8 +16,6 @@ from ringlet.sharding.layout.layout import Shape
 from ringlet.sharding.ops.diagonals import merged
 from ringlet.sharding.products.contraction import contract, numpy_error, operand
 
-__all__ = ["einsum", "labels_of", "multi_dot", "product_order", "text_and_operands"]
-
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 

@@ -16,9 +16,6 @@ from ringlet.sharding.layout.layout import Shape
 from ringlet.sharding.products.contraction import contract, dtype_of, numpy_error, operand
 from ringlet.sharding.products.product_kernel import packed
 
-__all__ = ["generalized"]
-
-
 # Core dimensions of each operand and of the result.
 _CORES: dict[str, tuple[Labels, Labels, Labels]] = {
     "matmul": (("i", "j"), ("j", "k"), ("i", "k")),

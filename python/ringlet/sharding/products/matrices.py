@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 
 from ringlet.sharding.execution.array_function_table import implements
-from ringlet.sharding.execution.tile_execution import TileBoxes, apply
+from ringlet.sharding.execution.propagation import TileBoxes
+from ringlet.sharding.execution.tile_execution import apply
 from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
 from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.products.contraction import numpy_error, operand
 from ringlet.sharding.sharded_array import ShardedArray
-
-__all__ = ["cross", "diag", "of_each", "solve"]
-
 
 # Functions of a matrix that return one array; further arguments such as a tolerance may follow.
 _OF_ONE = ("cholesky", "det", "eigvalsh", "inv", "matrix_rank", "pinv", "svdvals")

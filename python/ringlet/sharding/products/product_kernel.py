@@ -12,8 +12,6 @@ import numpy as np
 from ringlet.sharding.layout.factors import Labels
 from ringlet.sharding.layout.layout import Array
 
-__all__ = ["packed", "sum_along", "sum_of_products"]
-
 
 def sum_of_products(a: Array, b: Array, labels: tuple[Labels, Labels, Labels], out: Array) -> None:
     """Multiply two arrays and sum along the labels that the result lacks, as an einsum of two operands.

@@ -11,8 +11,6 @@ from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.products.contraction import contract, dtype_of, numpy_error, operand
 from ringlet.sharding.resharding.tile_assembly import as_writable
 
-__all__ = ["dot", "inner", "kron", "matrix_power", "outer", "tensordot", "vdot"]
-
 
 @implements(np.dot)
 def dot(a: Any, b: Any, out: Any = None) -> Any:

@@ -11,14 +11,12 @@ import numpy as np
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.array_function_table import implements
+from ringlet.sharding.execution.propagation import TileBoxes
 from ringlet.sharding.execution.shape_inference import probe_array, small
-from ringlet.sharding.execution.tile_execution import TileBoxes, write_out
+from ringlet.sharding.execution.tile_execution import write_out
 from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.reductions.reduction_execution import Reducer, Reduction, without_nan
 from ringlet.sharding.sharded_array import ShardedArray
-
-__all__: list[str] = []
-
 
 _INDEX = np.dtype(np.intp)
 

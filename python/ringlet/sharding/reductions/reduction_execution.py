@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from ringlet.collectives import Op
+from ringlet.sharding.execution.propagation import TileBoxes
 from ringlet.sharding.execution.shape_inference import loop_dtype
-from ringlet.sharding.execution.tile_execution import TileBoxes, apply
+from ringlet.sharding.execution.tile_execution import apply
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.factors import FactorMap, Labels
 from ringlet.sharding.layout.layout import WHOLE, Array, Layout, Shape, tile_bounds
@@ -21,8 +22,6 @@ from ringlet.sharding.memory_modes import current_mode
 from ringlet.sharding.resharding.reshard import materialized, redistribute
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain
-
-__all__ = ["Axes", "Reducer", "Reduction", "mask_of", "normalized_axes", "sum_tile", "without_nan"]
 
 Axes = int | Sequence[int] | None
 

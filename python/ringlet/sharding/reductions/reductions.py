@@ -12,8 +12,9 @@ import numpy as np
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.array_function_table import implements
+from ringlet.sharding.execution.propagation import TileBoxes
 from ringlet.sharding.execution.shape_inference import Small, loop_dtype, probe_array, small
-from ringlet.sharding.execution.tile_execution import TileBoxes, write_out
+from ringlet.sharding.execution.tile_execution import write_out
 from ringlet.sharding.execution.ufunc_table import implements_ufunc, is_cached
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.layout import Array
@@ -21,9 +22,6 @@ from ringlet.sharding.reductions.reduction_execution import Axes, Reduction, mas
 from ringlet.sharding.resharding.partial_combine import identity
 from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.sharded_array import ShardedArray
-
-__all__ = ["LOGICAL", "op_of", "reduce"]
-
 
 _NO_VALUE: Any = np._NoValue  # default values in NumPy's functions
 

@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 
 from ringlet.sharding.execution.array_function_table import implements
+from ringlet.sharding.execution.propagation import TileBoxes
 from ringlet.sharding.execution.shape_inference import loop_dtype, probe_array, small
-from ringlet.sharding.execution.tile_execution import TileBoxes, apply
+from ringlet.sharding.execution.tile_execution import apply
 from ringlet.sharding.execution.ufunc_table import implements_ufunc
 from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.reductions.reduction_execution import normalized_axes, without_nan
 from ringlet.sharding.sharded_array import ShardedArray
-
-__all__ = ["accumulate", "reduceat"]
 
 
 def accumulate(

@@ -11,16 +11,14 @@ import numpy as np
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.array_function_table import implements
+from ringlet.sharding.execution.propagation import TileBoxes
 from ringlet.sharding.execution.shape_inference import loop_dtype, probe_array, shape_probe, small
-from ringlet.sharding.execution.tile_execution import TileBoxes
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.reductions.reduction_execution import Axes, Reduction, mask_of, sum_tile
 from ringlet.sharding.reductions.reductions import reduce
 from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.sharded_array import ShardedArray
-
-__all__ = ["Finish", "from_moments", "moment_dtype"]
 
 # Makes a result of (count, mean, spread): the spread is the sum of squared deviations from the mean.
 Finish = Callable[[Array, Array, Array], Array]

@@ -7,8 +7,6 @@ from typing import Literal, NamedTuple
 
 from ringlet.sharding.layout.layout import Box, Shape
 
-__all__ = ["Collective", "Kind", "Message"]
-
 Kind = Literal[
     "all-reduce",
     "reduce-scatter",

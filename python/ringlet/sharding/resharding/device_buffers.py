@@ -16,9 +16,6 @@ from ringlet.sharding.layout.layout import Array, Layout, Shape
 from ringlet.sharding.memory_modes import current_mode
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = ["POISONED", "buffers_for", "copies", "empty", "filling_devices", "fresh", "fresh_like"]
-
-
 # Fill fresh memory with unlikely values, so that tests detect reads of elements that were never received.
 POISONED: ContextVar[bool] = ContextVar("ringlet_sharding_poisoned", default=os.environ.get("RINGLET_POISON") == "1")
 

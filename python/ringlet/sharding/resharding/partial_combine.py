@@ -10,9 +10,6 @@ import numpy as np
 from ringlet.collectives import Op, all_reduce_buffers
 from ringlet.sharding.layout.layout import Array
 
-__all__ = ["combine", "identity"]
-
-
 _UFUNCS: dict[Op, np.ufunc] = {
     Op.SUM: np.add,
     Op.PROD: np.multiply,

@@ -10,8 +10,6 @@ from ringlet.sharding.layout.layout import Box, Layout, Shape, tile_bounds
 from ringlet.sharding.resharding.collective_record import Message
 from ringlet.sharding.resharding.transfers import needed_boxes, tile_holders
 
-__all__ = ["Reduction", "ReductionPlan", "plan_reduction"]
-
 
 class Reduction(NamedTuple):
     """A box that one device combines: ``sources[part]`` is the device that sends that part."""

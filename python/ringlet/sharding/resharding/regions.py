@@ -12,19 +12,6 @@ import numpy as np
 from ringlet.sharding.layout.layout import Box, Layout, Shape
 from ringlet.sharding.resharding.collective_record import Collective
 
-__all__ = [
-    "Copy",
-    "CopyPlan",
-    "DeviceBoxes",
-    "IndexRange",
-    "Region",
-    "collectives_of",
-    "copies_between",
-    "device_boxes",
-    "plan_regions",
-    "region_boxes",
-]
-
 Bounds = tuple[tuple[int, int], ...]
 
 

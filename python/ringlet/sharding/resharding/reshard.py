@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ringlet.sharding.layout.mesh import NamedSharding
     from ringlet.sharding.layout.sharding import Sharding
 
-__all__ = ["materialized", "receive_buffers", "redistribute", "reshard"]
-
 
 def reshard(x: ShardedArray, sharding: Sharding | NamedSharding) -> ShardedArray:
     """Return the same values in another sharding; :meth:`ShardedArray.reshard` is this function.

@@ -14,8 +14,6 @@ from ringlet.sharding.resharding.reduction_plan import Reduction, plan_reduction
 from ringlet.sharding.resharding.reshard_time import hops_of, timed
 from ringlet.sharding.resharding.transfers import Hops, box_size, components, messages_for, needed_boxes, tile_holders
 
-__all__ = ["ReshardPlan", "Step", "collectives_for", "plan_reshard"]
-
 
 @dataclass(frozen=True)
 class Step:
@@ -191,7 +189,9 @@ def _kind_of(
         return "broadcast" if is_wanted_by_all else "point-to-point"
     if target.only is not None:
         return "gather"
-    if _is_permutation(messages) and all(m.box == wanted[m.target] == current[m.source] for m in messages):
+    count = len(messages)
+    is_permutation = len({m.source for m in messages}) == len({m.target for m in messages}) == count
+    if is_permutation and all(m.box == wanted[m.target] == current[m.source] for m in messages):
         return "collective-permute"
     senders = {m.source for m in messages}
     if all(
@@ -205,8 +205,3 @@ def _kind_of(
     _, tiles = tile_holders(target)
     receivers = {m.target for m in messages}
     return "all-to-all" if len({(groups[d], tiles[d]) for d in receivers}) == len(receivers) else "point-to-point"
-
-
-def _is_permutation(messages: Sequence[Message]) -> bool:
-    count = len(messages)
-    return len({m.source for m in messages}) == count and len({m.target for m in messages}) == count

@@ -16,8 +16,6 @@ from ringlet.tpu.cost.cost_fabric import Fabric, FabricOptions
 from ringlet.tpu.cost.cost_messages import Messages
 from ringlet.tpu.topology.topology_of import topology_of
 
-__all__ = ["hops_of", "timed"]
-
 # Bytes sent by a group of n devices, as a multiple of the bytes in the cost model's argument: the result of an
 # all-gather, the operand of a reduce-scatter, all shards of an all-to-all.
 _SHARES = {

@@ -27,19 +27,6 @@ from ringlet.sharding.resharding.reshard_time import timed
 from ringlet.sharding.resharding.tile_transport import received
 from ringlet.sharding.sharded_array import ShardedArray
 
-__all__ = [
-    "as_writable",
-    "assemble",
-    "fill",
-    "full_ranges",
-    "nothing_moves",
-    "range_view",
-    "record_copies",
-    "region_views",
-    "select_ranges",
-    "writers",
-]
-
 Spaces = Sequence[Array | None]
 
 

@@ -13,8 +13,6 @@ from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import Array, Box
 from ringlet.sharding.resharding.collective_record import Message
 
-__all__ = ["Transfer", "deliver", "received", "transfer", "view_of"]
-
 Spaces = Sequence[Array | None]
 
 

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from ringlet.sharding.layout.layout import Box, Layout, Shape, joint
 from ringlet.sharding.resharding.collective_record import Message
 
-__all__ = ["Hops", "box_size", "components", "messages_for", "moved_bytes", "needed_boxes", "tile_holders"]
-
 # Distances between devices, [source][target]; None if all are equal.
 Hops = Sequence[Sequence[int]] | None
 Tile = tuple[int, ...]

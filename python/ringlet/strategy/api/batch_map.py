@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     Arrays = TypeVarTuple("Arrays")
 
-__all__ = ["map", "map_batches"]
-
 R = TypeVar("R")
 
 

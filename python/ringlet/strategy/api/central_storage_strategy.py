@@ -16,8 +16,6 @@ from ringlet.strategy.calls.argument_checks import refuse_per_replica
 if TYPE_CHECKING:
     from ringlet.data import InputContext
 
-__all__ = ["CentralStorageExtended", "CentralStorageStrategy"]
-
 
 class CentralStorageStrategy(Strategy):
     """Runs each step on several replicas that share their variables (``experimental.CentralStorageStrategy``).

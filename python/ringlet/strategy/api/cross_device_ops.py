@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -14,16 +15,6 @@ from ringlet.strategy.api.value_combining import checked_pairs
 from ringlet.strategy.calls.destinations import check_destinations
 from ringlet.strategy.calls.reduce_semantics import parse_reduce_op, read_component, reduce_components
 from ringlet.values import DistributedValues, Mirrored, PerReplica
-
-__all__ = [
-    "CoreAllReduce",
-    "CrossDeviceOps",
-    "DirectAllReduce",
-    "HierarchicalCopyAllReduce",
-    "NcclAllReduce",
-    "RingAllReduce",
-    "copies",
-]
 
 _log = logging.getLogger(__name__)
 
@@ -303,7 +294,7 @@ class NcclAllReduce(HierarchicalCopyAllReduce):
 
     def __init__(self, num_packs: int = 1) -> None:
         super().__init__(num_packs)
-        _warn_once("NcclAllReduce: NCCL is not used, because all devices share host memory; the core combines values")
+        _warn_of_nccl()
 
 
 def copies(value: Any, count: int) -> Any:
@@ -316,13 +307,9 @@ def copies(value: Any, count: int) -> Any:
     return Mirrored([value.view() if isinstance(value, np.ndarray) else value for _ in range(count)])
 
 
-_warned: set[str] = set()
-
-
-def _warn_once(text: str) -> None:
-    if text not in _warned:
-        _warned.add(text)
-        _log.warning(text)
+@functools.cache
+def _warn_of_nccl() -> None:
+    _log.warning("NcclAllReduce: NCCL is not used, because all devices share host memory; the core combines values")
 
 
 def _as_distributed(value: Any) -> DistributedValues[Any]:

@@ -10,16 +10,6 @@ from ringlet.strategy.api.default_strategy import default_replica_context, defau
 from ringlet.strategy.api.strategy import Strategy
 from ringlet.strategy.replica.replica_context import ReplicaContext
 
-__all__ = [
-    "experimental_set_strategy",
-    "get_replica_context",
-    "get_strategy",
-    "has_strategy",
-    "in_cross_replica_context",
-    "replica_context",
-    "set_strategy",
-]
-
 _set_scope: ContextVar[context.Scope | None] = ContextVar("ringlet_set_strategy", default=None)
 
 

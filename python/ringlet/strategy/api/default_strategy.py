@@ -7,20 +7,14 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
 from ringlet import context
-from ringlet.collectives import CommunicationOptions, ReduceOp
-from ringlet.strategy.api.extended import StrategyExtended
+from ringlet.strategy.api.extended import SingleReplicaExtended
 from ringlet.strategy.api.strategy import Strategy
 from ringlet.strategy.calls.context_checks import StrategyScope, require_cross_replica, require_replica
-from ringlet.strategy.calls.gather_semantics import gather_single
-from ringlet.strategy.calls.reduce_semantics import reduce_components
-from ringlet.strategy.calls.value_context import ValueContext
 from ringlet.strategy.replica.replica_context import ReplicaContext
-from ringlet.values import DistributedValues, split_arguments
+from ringlet.values import split_arguments
 
 if TYPE_CHECKING:
     from ringlet.data import InputContext
-
-__all__ = ["DefaultReplicaContext", "DefaultStrategy", "default_replica_context", "default_strategy"]
 
 
 class DefaultStrategy(Strategy):
@@ -61,7 +55,7 @@ class _DefaultScope(StrategyScope):
         return
 
 
-class _DefaultExtended(StrategyExtended):
+class _DefaultExtended(SingleReplicaExtended):
     @property
     def worker_devices(self) -> tuple[str, ...]:
         raise RuntimeError("worker_devices is unsupported by the default strategy: enter a strategy's scope first")
@@ -70,25 +64,12 @@ class _DefaultExtended(StrategyExtended):
     def parameter_devices(self) -> tuple[str, ...]:
         raise RuntimeError("parameter_devices is unsupported by the default strategy: enter a strategy's scope first")
 
-    @property
-    def _num_replicas_in_sync(self) -> int:
-        return 1
-
     def _scope(self, strategy: Strategy) -> context.Scope:
         return _DefaultScope(strategy)
 
     def _call_for_each_replica(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         rows, keywords = split_arguments(args, kwargs, 1)
         return fn(*rows[0], **keywords[0])
-
-    def _reduce(self, op: ReduceOp, value: Any) -> Any:
-        return reduce_components(op, value, 1) if isinstance(value, DistributedValues) else value
-
-    def _reduce_to(self, op: ReduceOp, value: Any, destinations: Any, options: CommunicationOptions | None) -> Any:
-        return self._reduce(op, value)
-
-    def _gather(self, value: Any, axis: int) -> Any:
-        return gather_single(value)
 
     def _check_updated(self, var: Any) -> None:
         """Accept every variable: outside of all strategies, every variable may be updated."""
@@ -102,18 +83,8 @@ class _DefaultExtended(StrategyExtended):
         """Return whether a variable was created outside of every scope."""
         return getattr(v, "distribute_strategy", self) in (None, self._container_strategy())
 
-    def _local_results(self, value: Any) -> tuple[Any, ...]:
-        return (value,)
-
-    def _distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
-        return value_fn(ValueContext())
-
     def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
-        if uneven is None:
-            return dataset
-        from ringlet.data.distribution.distribute import distribute_dataset  # imported on first use
-
-        return distribute_dataset(dataset, 1, options, uneven=uneven)
+        return dataset if uneven is None else super()._distribute_dataset(dataset, options, uneven)
 
     def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
         from ringlet.data import InputContext  # imported on first use

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ringlet.strategy.api.extended import StrategyExtended
     from ringlet.strategy.api.strategy import Strategy
 
-__all__ = ["DeprecatedCalls"]
-
 
 class DeprecatedCalls(PlainNames):
     """Deprecated methods of :class:`ringlet.Strategy`; they issue a `DeprecationWarning` if TensorFlow does."""

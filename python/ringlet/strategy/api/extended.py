@@ -10,13 +10,14 @@ from ringlet.strategy.api.value_combining import ValueCombining
 from ringlet.strategy.api.variable_updates import VariableUpdates
 from ringlet.strategy.calls.argument_checks import check_arguments, check_function
 from ringlet.strategy.calls.context_checks import require_cross_replica
+from ringlet.strategy.calls.gather_semantics import gather_single
+from ringlet.strategy.calls.reduce_semantics import reduce_components
 from ringlet.strategy.calls.value_context import ValueContext
-from ringlet.values import regroup
+from ringlet.values import DistributedValues, regroup
 
 if TYPE_CHECKING:
+    from ringlet.collectives import CommunicationOptions, ReduceOp
     from ringlet.data import InputContext
-
-__all__ = ["StrategyExtended"]
 
 
 class StrategyExtended(ValueCombining, VariableUpdates):
@@ -219,8 +220,41 @@ class StrategyExtended(ValueCombining, VariableUpdates):
 
     def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
         """Implement ``strategy.experimental_distribute_dataset``; the options are checked."""
-        raise NotImplementedError(f"{type(self).__name__} does not distribute datasets")
+        from ringlet.data.distribution.distribute import distribute_dataset  # imported on first use
+
+        return distribute_dataset(dataset, self._num_local_replicas, options, uneven=uneven, **self._worker_arguments())
 
     def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
         """Implement ``strategy.distribute_datasets_from_function``; the options are checked."""
-        raise NotImplementedError(f"{type(self).__name__} does not distribute datasets")
+        from ringlet.data.distribution.distribute import distribute_datasets_from_function  # imported on first use
+
+        return distribute_datasets_from_function(
+            dataset_fn, self._num_local_replicas, options, **self._worker_arguments()
+        )
+
+    def _worker_arguments(self) -> dict[str, Any]:
+        """Return the arguments of a distributed dataset that identify this worker, if there are several."""
+        return {}
+
+
+class SingleReplicaExtended(StrategyExtended):
+    """Base class of implementations with one replica, whose values are not wrapped."""
+
+    @property
+    def _num_replicas_in_sync(self) -> int:
+        return 1
+
+    def _reduce(self, op: ReduceOp, value: Any) -> Any:
+        return reduce_components(op, value, 1) if isinstance(value, DistributedValues) else value
+
+    def _reduce_to(self, op: ReduceOp, value: Any, destinations: Any, options: CommunicationOptions | None) -> Any:
+        return self._reduce(op, value)
+
+    def _gather(self, value: Any, axis: int) -> Any:
+        return gather_single(value)
+
+    def _local_results(self, value: Any) -> tuple[Any, ...]:
+        return (value,)
+
+    def _distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
+        return value_fn(ValueContext())

@@ -13,8 +13,6 @@ from ringlet.values import DistributedValues, check_components, select_replica
 if TYPE_CHECKING:
     from ringlet.strategy.api.strategy import Strategy
 
-__all__ = ["ExtendedBase"]
-
 
 class ExtendedBase(PlainNames):
     """Base class with the reference to the strategy and the numbers of its replicas.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from ringlet.devices import (
     short_list,
 )
 from ringlet.devices.blas_threads import blas_limiter
+from ringlet.errors import ReplicatedBatchWarning
 from ringlet.strategy.api.cross_device_ops import CoreAllReduce, CrossDeviceOps
 from ringlet.strategy.api.extended import StrategyExtended
 from ringlet.strategy.api.strategy import Strategy
@@ -36,14 +38,11 @@ from ringlet.strategy.calls.run_options import has_writable_results
 from ringlet.strategy.replica.gil_contention_warning import gil_contention_monitor
 from ringlet.strategy.replica.replica_context import ReplicaContext
 from ringlet.strategy.replica.replica_threads import ReplicaThreadPool
-from ringlet.strategy.replica.replicated_batch import hint, rows_for_all
 from ringlet.strategy.replica.step_execution import ReplicaRun
 from ringlet.values import DistributedValues, PerReplica, as_variables, check_components, regroup, split_arguments
 
 if TYPE_CHECKING:
-    from ringlet.data import InputContext
-
-__all__ = ["MirroredExtended", "MirroredStrategy"]
+    pass
 
 # The maximum number of ranks of a group.
 MAX_REPLICAS = 4096
@@ -193,18 +192,6 @@ class MirroredExtended(StrategyExtended):
             )
         check_components(var, len(self._devices), "update was given")
 
-    def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
-        from ringlet.data.distribution.distribute import distribute_dataset  # imported on first use
-
-        return distribute_dataset(dataset, len(self._devices), options, uneven=uneven)
-
-    def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
-        from ringlet.data.distribution.distribute import (
-            distribute_datasets_from_function,  # imported on first use
-        )
-
-        return distribute_datasets_from_function(dataset_fn, len(self._devices), options)
-
     def _reduce(self, op: ReduceOp, value: Any) -> Any:
         if type(value) is PerReplica and self._ops._is_core:
             return reduce_components(op, value, len(self._devices))
@@ -316,3 +303,39 @@ def _checked_ops(cross_device_ops: CrossDeviceOps | None) -> CrossDeviceOps:
             f"{type(cross_device_ops).__name__}"
         )
     return cross_device_ops
+
+
+# A smaller array is probably a parameter of the step, such as a vector of weights.
+_ROWS_PER_REPLICA = 4
+
+_has_hinted = False
+
+
+def rows_for_all(rows: Sequence[Sequence[Any]], keywords: Sequence[Mapping[str, Any]]) -> int:
+    """Return the length of the arrays among the arguments if they look like a batch for all replicas, else 0."""
+    if _has_hinted or not (rows[0] or keywords[0]) or (rows[0] and rows[0][0] is not rows[-1][0]):  # most calls
+        return 0
+    first, last = (*rows[0], *keywords[0].values()), (*rows[-1], *keywords[-1].values())
+    lengths = set()
+    for value, other in zip(first, last, strict=True):
+        if value is not other:
+            return 0
+        if type(value) is np.ndarray:
+            lengths.add(len(value) if value.ndim else 0)
+    length = lengths.pop() if len(lengths) == 1 else 0
+    return length if length >= _ROWS_PER_REPLICA * len(rows) and length % len(rows) == 0 else 0
+
+
+def hint(length: int, num_replicas: int) -> None:
+    """Warn about a batch that all replicas receive, once per process."""
+    global _has_hinted
+    _has_hinted = True
+    warnings.warn(
+        f"strategy.run passed all {length} rows of an array to each of {num_replicas} replicas, so all compute the "
+        f"same result. To split the rows, write strategy.map(fn, array), or batches = strategy.distribute_dataset("
+        f"ringlet.data.Dataset.from_tensor_slices(array).batch({length})) and strategy.run(fn, args=(next(iter(batches)"
+        "),)). If each replica needs all rows, write warnings.simplefilter('ignore', "
+        "ringlet.errors.ReplicatedBatchWarning)",
+        ReplicatedBatchWarning,
+        stacklevel=6,
+    )

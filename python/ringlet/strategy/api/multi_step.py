@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from ringlet.collectives import ReduceOp
     from ringlet.strategy.api.extended import StrategyExtended
 
-__all__ = ["MultiStepContext", "run_steps"]
-
 
 class MultiStepContext:
     """Outputs of the last of several steps, by name.

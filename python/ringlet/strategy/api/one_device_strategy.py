@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from ringlet import context
-from ringlet.collectives import CommunicationOptions, ReduceOp
 from ringlet.devices import canonicalize, short_name
-from ringlet.strategy.api.extended import StrategyExtended
+from ringlet.strategy.api.extended import SingleReplicaExtended
 from ringlet.strategy.api.strategy import Strategy
 from ringlet.strategy.calls.argument_checks import refuse_per_replica
-from ringlet.strategy.calls.gather_semantics import gather_single
-from ringlet.strategy.calls.reduce_semantics import reduce_components
 from ringlet.strategy.calls.run_options import has_writable_results
-from ringlet.strategy.calls.value_context import ValueContext
 from ringlet.strategy.replica.replica_context import ReplicaContext
-from ringlet.values import DistributedValues, split_arguments
+from ringlet.values import split_arguments
 
 if TYPE_CHECKING:
     from ringlet.data import InputContext
-
-__all__ = ["OneDeviceExtended", "OneDeviceStrategy"]
 
 
 class OneDeviceStrategy(Strategy):
@@ -57,7 +51,7 @@ class OneDeviceStrategy(Strategy):
         return f"OneDeviceStrategy({short_name(self.extended.worker_devices[0])!r})"
 
 
-class OneDeviceExtended(StrategyExtended):
+class OneDeviceExtended(SingleReplicaExtended):
     """Implementation of :class:`OneDeviceStrategy`."""
 
     def __init__(self, container_strategy: Strategy, device: str) -> None:
@@ -82,10 +76,6 @@ class OneDeviceExtended(StrategyExtended):
         """Return the device."""
         return self._devices
 
-    @property
-    def _num_replicas_in_sync(self) -> int:
-        return 1
-
     def _call_for_each_replica(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         return self._call_with_options(fn, args, kwargs, None)
 
@@ -96,30 +86,6 @@ class OneDeviceExtended(StrategyExtended):
         replica = ReplicaContext._single(self._container_strategy(), has_writable_results(options))
         return context.call_in(replica, fn, *rows[0], **keywords[0])
 
-    def _reduce(self, op: ReduceOp, value: Any) -> Any:
-        return reduce_components(op, value, 1) if isinstance(value, DistributedValues) else value
-
-    def _reduce_to(self, op: ReduceOp, value: Any, destinations: Any, options: CommunicationOptions | None) -> Any:
-        return self._reduce(op, value)
-
-    def _gather(self, value: Any, axis: int) -> Any:
-        return gather_single(value)
-
-    def _local_results(self, value: Any) -> tuple[Any, ...]:
-        return (value,)
-
-    def _distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
-        return value_fn(ValueContext())
-
-    def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
-        from ringlet.data.distribution.distribute import distribute_dataset  # imported on first use
-
-        return distribute_dataset(dataset, 1, options, uneven=uneven)
-
     def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
-        from ringlet.data.distribution.distribute import (
-            distribute_datasets_from_function,  # imported on first use
-        )
-
         refuse_per_replica(self, options)
-        return distribute_datasets_from_function(dataset_fn, 1, options)
+        return super()._distribute_datasets_from_function(dataset_fn, options)

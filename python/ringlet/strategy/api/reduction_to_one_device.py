@@ -14,8 +14,6 @@ from ringlet.strategy.api.cross_device_ops import CrossDeviceOps
 from ringlet.strategy.calls.destinations import check_destinations
 from ringlet.strategy.calls.reduce_semantics import divide, reduce_components
 
-__all__ = ["ReductionToOneDevice"]
-
 
 class ReductionToOneDevice(CrossDeviceOps):
     """Combines all components in one place (``tf.distribute.ReductionToOneDevice``).

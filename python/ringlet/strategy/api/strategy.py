@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     Arrays = TypeVarTuple("Arrays")
     Result: TypeAlias = T | PerReplica[T]  # with one replica, `run` returns the value itself
 
-__all__ = ["Strategy"]
-
 
 class Strategy(DeprecatedCalls):
     """Base class of strategies, which run a step function on replicas and combine values (``tf.distribute.Strategy``).

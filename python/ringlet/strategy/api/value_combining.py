@@ -13,8 +13,6 @@ from ringlet.strategy.calls.context_checks import require_cross_replica
 from ringlet.strategy.calls.destinations import check_destinations
 from ringlet.strategy.calls.reduce_semantics import parse_reduce_op
 
-__all__ = ["ValueCombining"]
-
 
 class ValueCombining(ExtendedBase):
     """Methods of an extended object that combine values."""

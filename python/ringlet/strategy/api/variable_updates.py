@@ -13,8 +13,6 @@ from ringlet.strategy.calls.argument_checks import check_arguments
 from ringlet.strategy.calls.context_checks import require_cross_replica
 from ringlet.values import DistributedValues, Mirrored, check_components, regroup, select_replica
 
-__all__ = ["VariableUpdates", "regroup_updates"]
-
 
 class VariableUpdates(ExtendedBase):
     """Methods of an extended object for variables."""

@@ -8,8 +8,6 @@ from typing import Any
 
 from ringlet.collectives.argument_parsing import shortened
 
-__all__ = ["check_arguments", "check_function", "check_input_options", "refuse_per_replica"]
-
 # inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _IS_ASYNC = 0x80 | 0x200
 

@@ -6,8 +6,6 @@ from typing import Any, NamedTuple
 
 from ringlet.collectives import Algorithm, CommunicationImplementation, CommunicationOptions
 
-__all__ = ["CallOptions", "check_options", "read_options"]
-
 
 class CallOptions(NamedTuple):
     """The checked options of one call."""

@@ -6,8 +6,6 @@ from typing import Any, NoReturn
 
 from ringlet import context
 
-__all__ = ["StrategyScope", "refuse_stale", "require_cross_replica", "require_replica"]
-
 _REMEDY = "Call get_replica_context() inside the function that strategy.run calls, in every step"
 
 

@@ -10,8 +10,6 @@ from ringlet.collectives.argument_parsing import shortened
 from ringlet.devices import Device
 from ringlet.values import DistributedValues
 
-__all__ = ["check_destinations"]
-
 
 def check_destinations(destinations: Any) -> None:
     """Raise an error unless destinations are a device string or a value that stands for its devices.

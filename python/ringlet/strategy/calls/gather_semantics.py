@@ -16,8 +16,6 @@ from ringlet.errors import InvalidArgumentError
 from ringlet.strategy.calls.reduce_semantics import check_count, read_component
 from ringlet.values import DistributedValues, leaf_columns
 
-__all__ = ["gather_components", "gather_single", "refuse_slices"]
-
 
 def gather_components(components: Sequence[Any], axis: Any) -> Any:
     """Concatenate arrays, or structures leaf by leaf, to read-only arrays; return a single component unchanged."""

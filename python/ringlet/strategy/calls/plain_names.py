@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["PlainNames"]
-
 
 class PlainNames:
     """Base class of classes with aliases such as ``local_results = experimental_local_results``.

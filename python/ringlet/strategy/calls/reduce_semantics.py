@@ -23,20 +23,6 @@ from ringlet.values.indexed_slices import reduce_slices
 if TYPE_CHECKING:
     from ringlet.strategy.api.extended import StrategyExtended
 
-__all__ = [
-    "NUMBER_TYPES",
-    "as_op",
-    "check_count",
-    "divide",
-    "is_mirrored",
-    "parse_reduce_op",
-    "read_component",
-    "reduce_components",
-    "reduce_mirrored",
-    "reduce_over_axis",
-    "reduce_plain",
-]
-
 Array = NDArray[Any]
 
 # Types that are converted to arrays here, which is cheaper than the general path.

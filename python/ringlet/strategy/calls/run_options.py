@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-__all__ = ["RunOptions", "has_writable_results"]
-
 
 class _TensorFlowFields(NamedTuple):
     """The fields of TensorFlow's named tuple."""

@@ -10,8 +10,6 @@ from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.errors import CollectiveMismatchError
 from ringlet.values.regroup import LEAF_TYPES
 
-__all__ = ["LEAF", "KindShape", "Shapes", "describe_shape", "with_kinds"]
-
 # The shape of a leaf.
 LEAF = nest.flatten(0)[1]
 

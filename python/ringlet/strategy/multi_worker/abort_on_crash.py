@@ -13,8 +13,6 @@ from typing import Any, Protocol
 
 from ringlet.strategy.replica.error_selection import one_line
 
-__all__ = ["abort_on_crash", "broadcast_crash", "describe_crash"]
-
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 
 

@@ -1,10 +1,12 @@
-"""``reduce`` and ``gather`` over the replicas of all workers, called outside of replicas."""
+"""``reduce``, ``gather`` and initial values of variables over all workers, called outside of replicas."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ringlet import nest
@@ -13,15 +15,13 @@ from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.collectives.argument_parsing import axis_in
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.collectives.collective_dtypes import is_known, native
-from ringlet.errors import InvalidArgumentError
+from ringlet.errors import CollectiveAborted, CollectiveMismatchError, InvalidArgumentError
 from ringlet.strategy.calls.call_options import CallOptions
 from ringlet.strategy.calls.gather_semantics import gather_components
 from ringlet.strategy.calls.reduce_semantics import as_op, divide, read_component
-from ringlet.strategy.multi_worker.string_codec import text_from_bytes, text_to_bytes
 from ringlet.strategy.multi_worker.worker_group import WorkerGroup
+from ringlet.strategy.replica.error_selection import one_line
 from ringlet.values import IndexedSlices, leaf_columns
-
-__all__ = ["gather_over_workers", "reduce_over_workers"]
 
 Array = NDArray[Any]
 # One leaf of a structure: the values of this process's replicas, in order.
@@ -97,3 +97,56 @@ def _join_slices(workers: WorkerGroup, op: ReduceOp, column: Column) -> IndexedS
     if op is ReduceOp.MEAN:
         rows = divide(rows, workers.cluster.num_ranks)
     return IndexedSlices(rows, indices, column[0].dense_shape)
+
+
+# --- arrays of text, which collectives do not support -----------------------------------------------------------------
+
+
+def text_to_bytes(array: NDArray[Any]) -> bytes:
+    """Encode an array of strings or bytes, in NumPy's dtypes for them or as Python objects."""
+    kinds = {type(item) for item in array.ravel().tolist()}
+    if not kinds <= {str, bytes}:
+        names = sorted(kind.__name__ for kind in kinds - {str, bytes})
+        raise InvalidArgumentError(
+            f"cannot exchange an array of {array.dtype} that holds {', '.join(names)} between processes: pass "
+            "numbers, strings or bytes"
+        )
+    items = [item if isinstance(item, str) else {"bytes": item.decode("latin-1")} for item in array.ravel().tolist()]
+    return json.dumps([array.dtype.str, array.shape, items]).encode()
+
+
+def text_from_bytes(data: bytes) -> NDArray[Any]:
+    """Decode the output of :func:`text_to_bytes`."""
+    dtype, shape, items = json.loads(data)
+    array: NDArray[Any] = np.empty(len(items), dtype)
+    array[:] = [item if isinstance(item, str) else item["bytes"].encode("latin-1") for item in items]
+    shaped: NDArray[Any] = array.reshape(shape)
+    return shaped
+
+
+# --- variables --------------------------------------------------------------------------------------------------------
+
+
+def first_value_of_chief(workers: WorkerGroup, request: Any) -> NDArray[Any]:
+    """Return the first worker's initial value on all workers; without one, they get CollectiveAborted."""
+    value = problem = None
+    try:
+        value = request.first_value()
+        mine = f"'{request.name or 'Variable'}' {value.dtype}{list(value.shape)}"
+    except Exception as error:
+        problem, mine = error, ""
+    report = json.dumps([mine, problem and one_line(problem)]).encode()
+    reports = [json.loads(each) for each in workers.exchange(report, "making a variable")]
+    names = workers.cluster.names
+    if problem is not None:
+        raise problem
+    for name, (_, failure) in zip(names, reports, strict=True):
+        if failure is not None:
+            raise CollectiveAborted(f"{name} could not create variable {mine}: {failure}")
+    if any(requested != mine for requested, _ in reports):
+        lines = "".join(f"\n  {name}: {requested}" for name, (requested, _) in zip(names, reports, strict=True))
+        raise CollectiveMismatchError(
+            f"the workers do not create the same variable:{lines}\nCreate the same variables in the same order, with "
+            "equal names, shapes and dtypes, on every worker."
+        )
+    return workers.broadcast(value)

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from ringlet.strategy.api.strategy import Strategy
     from ringlet.strategy.multi_worker.worker_group import WorkerGroup
 
-__all__ = ["SingleRun", "WorkerRun", "WorkerShapes"]
-
 _COLLECTIVE = "a collective"
 _MERGE_CALL = "merge_call"
 # Interval at which a failed replica checks whether another one waits for it: doubled up to the maximum.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ringlet import context, nest
 from ringlet.cluster import ClusterResolver, TFConfigClusterResolver
@@ -14,14 +14,17 @@ from ringlet.cluster.worker_job_key import task_name
 from ringlet.collectives import CommunicationImplementation, CommunicationOptions, ReduceOp
 from ringlet.devices import requested_devices, short_list
 from ringlet.devices.blas_threads import blas_limiter
-from ringlet.strategy.api.cross_device_ops import CoreAllReduce, CrossDeviceOps, RingAllReduce, copies
+from ringlet.strategy.api.cross_device_ops import CoreAllReduce, RingAllReduce, copies
 from ringlet.strategy.api.mirrored_strategy import MirroredExtended
 from ringlet.strategy.api.strategy import Strategy
 from ringlet.strategy.calls.reduce_semantics import check_count, is_mirrored, reduce_mirrored
 from ringlet.strategy.calls.run_options import has_writable_results
 from ringlet.strategy.multi_worker.ambient_worker_group import register_workers
-from ringlet.strategy.multi_worker.cross_worker_ops import gather_over_workers, reduce_over_workers
-from ringlet.strategy.multi_worker.initial_value_sync import first_value_of_chief
+from ringlet.strategy.multi_worker.cross_worker_ops import (
+    first_value_of_chief,
+    gather_over_workers,
+    reduce_over_workers,
+)
 from ringlet.strategy.multi_worker.multi_worker_execution import SingleRun, WorkerRun
 from ringlet.strategy.multi_worker.worker_group import WorkerGroup
 from ringlet.strategy.multi_worker.worker_handshake import Cluster
@@ -30,9 +33,7 @@ from ringlet.strategy.replica.step_execution import ReplicaRun
 from ringlet.values import DistributedValues, as_variables, split_arguments
 
 if TYPE_CHECKING:
-    from ringlet.data import InputContext
-
-__all__ = ["ExperimentalMultiWorkerMirroredStrategy", "MultiWorkerMirroredExtended", "MultiWorkerMirroredStrategy"]
+    pass
 
 _log = logging.getLogger(__name__)
 
@@ -151,7 +152,8 @@ class MultiWorkerMirroredExtended(MirroredExtended):
             check_workers(spec, job, index, resolver)
         count = len(requested_devices()) or 1
         devices = [f"{task_name(job, index)}/device:CPU:{device}" for device in range(count)]
-        super().__init__(container_strategy, devices, _ops_for(options))
+        is_ring = options.implementation is CommunicationImplementation.RING
+        super().__init__(container_strategy, devices, RingAllReduce() if is_ring else CoreAllReduce())
         self._cluster_resolver = resolver
         self._options = options
         self._is_chief = not spec.as_dict() or is_chief(spec, job, index)
@@ -245,20 +247,7 @@ class MultiWorkerMirroredExtended(MirroredExtended):
             return super()._first_value(request)
         return first_value_of_chief(self._workers, request)
 
-    def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
-        from ringlet.data.distribution.distribute import distribute_dataset  # imported on first use
-
-        return distribute_dataset(dataset, len(self._devices), options, uneven=uneven, **self._worker_arguments())
-
-    def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
-        from ringlet.data.distribution.distribute import (
-            distribute_datasets_from_function,  # imported on first use
-        )
-
-        return distribute_datasets_from_function(dataset_fn, len(self._devices), options, **self._worker_arguments())
-
     def _worker_arguments(self) -> dict[str, Any]:
-        """Return the arguments of a distributed dataset that identify this worker."""
         workers = self._workers
         if workers is None:
             return {}
@@ -335,7 +324,3 @@ def _worker_group(spec: Any, job: Any, index: Any, count: int, options: Communic
         "1 replica" if count == 1 else f"{count} replicas",
     )
     return WorkerGroup(cluster, is_chief(spec, job, index), options)
-
-
-def _ops_for(options: CommunicationOptions) -> CrossDeviceOps:
-    return RingAllReduce() if options.implementation is CommunicationImplementation.RING else CoreAllReduce()

@@ -11,6 +11,8 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,12 +27,9 @@ from ringlet.ipc.byte_framing import join_frames, split_frames
 from ringlet.strategy.calls.call_options import CallOptions, check_options, read_options
 from ringlet.strategy.calls.structure_agreement import LEAF, describe_shape
 from ringlet.strategy.multi_worker.abort_on_crash import abort_on_crash
-from ringlet.strategy.multi_worker.thread_exclusion import ThreadExclusion
 from ringlet.strategy.multi_worker.worker_handshake import Cluster, join, script_of_process
 from ringlet.strategy.replica.call_on_replicas import call_on_replicas
 from ringlet.strategy.replica.replica_threads import ReplicaThreadPool
-
-__all__ = ["WorkerGroup"]
 
 Array = NDArray[Any]
 T = TypeVar("T")
@@ -288,3 +287,52 @@ class WorkerGroup:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> WorkerGroup:
         return WorkerGroup(self.cluster, self.is_chief, self.options)
+
+
+class ThreadExclusion:
+    """A re-entrant context manager for one thread at a time; others, whose order is undefined, get an error."""
+
+    __slots__ = ("_depth", "_holder", "_what")
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._holder: dict[str, int] = {}
+        self._depth = 0
+
+    def __enter__(self) -> ThreadExclusion:
+        me = threading.get_ident()
+        # One atomic operation, so that only one of two concurrent threads succeeds.
+        holder = self._holder.setdefault("thread", me)
+        if holder != me:
+            raise RuntimeError(
+                f"two threads use {self._what} at the same time, {_name(me)!r} and {_name(holder)!r}: all workers "
+                "must make their calls in the same order, but the order of concurrent threads is undefined. Call it "
+                "from one thread, or make a strategy for each thread, in the same order on every worker"
+            )
+        self._depth += 1
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._depth -= 1
+        if self._depth <= 0:
+            self._depth = 0
+            self._holder.clear()
+
+    @contextmanager
+    def transferred(self) -> Iterator[None]:
+        """Make the calling thread the holder until the block ends; the previous holder waits meanwhile."""
+        holder = self._holder.get("thread")
+        if holder is None:
+            raise AssertionError("no thread holds the strategy")
+        self._holder["thread"] = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._holder["thread"] = holder
+
+
+def _name(thread: int) -> str:
+    found = next((each.name for each in threading.enumerate() if each.ident == thread), None)
+    return found or f"thread {thread}"

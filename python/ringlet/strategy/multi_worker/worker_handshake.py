@@ -28,8 +28,6 @@ from ringlet.observe.stall_reports import stall_seconds
 from ringlet.rendezvous.job_key import MOST_PROCESSES
 from ringlet.strategy.replica.watchdog import call_later
 
-__all__ = ["Cluster", "join", "script_of_process"]
-
 _log = logging.getLogger(__name__)
 
 MIXED_VARIABLE = "RINGLET_MIXED_SCRIPTS"

@@ -7,8 +7,6 @@ from typing import Any, NoReturn
 
 from ringlet.data import DistributedDataset
 
-__all__ = ["DatasetForWorkers"]
-
 
 class DatasetForWorkers(DistributedDataset):
     """A distributed dataset that each worker builds for itself by calling `make`, without sharding.

@@ -28,8 +28,6 @@ from ringlet.ipc.remote_exception import exception_of
 from ringlet.observe.stall_reports import stall_seconds
 from ringlet.values.variables.table_storage import TableForm, TableStorage, new_table_key
 
-__all__ = ["ParameterServers", "servers_of"]
-
 _log = logging.getLogger(__name__)
 
 # Free file descriptors for a new table: one in the message, one to keep, and some for other threads.

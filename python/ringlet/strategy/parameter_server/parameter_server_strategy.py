@@ -34,15 +34,6 @@ from ringlet.values.variables.variable_spec import VariableRequest
 if TYPE_CHECKING:
     from ringlet.data import InputContext
 
-__all__ = [
-    "COORDINATOR",
-    "ParameterServerExtended",
-    "ParameterServerStrategy",
-    "reduce_strategy",
-    "refusing_variables",
-    "task_strategy",
-]
-
 _log = logging.getLogger(__name__)
 
 # The device of the coordinator, and a worker's name for its own CPU, as in TensorFlow.
@@ -261,16 +252,12 @@ class ParameterServerExtended(OneDeviceExtended):
         return self._built_by_workers(partial(distribute_dataset, dataset, 1, options, uneven=uneven))
 
     def _distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any) -> Any:
-        from ringlet.data.distribution.distribute import (
-            distribute_datasets_from_function,  # imported on first use
-        )
+        from ringlet.data.distribution.distribute import distribute_datasets_from_function  # imported on first use
 
         return self._built_by_workers(partial(distribute_datasets_from_function, dataset_fn, 1, options))
 
     def _built_by_workers(self, make: Callable[[], Any]) -> Any:
-        from ringlet.strategy.parameter_server.dataset_for_workers import (
-            DatasetForWorkers,  # imported on first use
-        )
+        from ringlet.strategy.parameter_server.dataset_for_workers import DatasetForWorkers  # imported on first use
 
         return make() if self._resolver is None else DatasetForWorkers(make)
 

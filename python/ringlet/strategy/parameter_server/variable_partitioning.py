@@ -14,8 +14,6 @@ from ringlet.values.value_conversion import as_dtype
 from ringlet.values.variables.sharded_variable import shard_sizes
 from ringlet.values.variables.variable_spec import VariableRequest
 
-__all__ = ["shard_requests"]
-
 
 def shard_requests(request: VariableRequest, partitioner: Callable[..., Any]) -> list[VariableRequest]:
     """Split a variable request into shards as a partitioner specifies; empty if the variable is not sharded.

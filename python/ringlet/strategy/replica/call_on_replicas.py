@@ -9,8 +9,6 @@ from ringlet.errors import DeadlineExceededError
 from ringlet.strategy.replica.error_selection import primary_failure
 from ringlet.strategy.replica.replica_threads import NO_WORK, ReplicaThreadPool
 
-__all__ = ["call_on_replicas"]
-
 T = TypeVar("T")
 
 

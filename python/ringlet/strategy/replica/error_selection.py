@@ -7,8 +7,6 @@ from collections.abc import Mapping
 
 from ringlet.errors import CollectiveAborted
 
-__all__ = ["follows_from_abort", "one_line", "other_failures", "primary_failure"]
-
 
 def primary_failure(failures: Mapping[int, BaseException]) -> tuple[int, BaseException]:
     """Return the failure that a run raises, with its replica.

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 
 from ringlet.devices import visible_cores
 
-__all__ = ["GilContentionMonitor", "gil_contention_monitor"]
-
 _log = logging.getLogger(__name__)
 
 # Costs other than lock contention dominate shorter steps.

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from ringlet.strategy.api.strategy import Strategy
     from ringlet.strategy.replica.step_execution import ReplicaRun
 
-__all__ = ["all_gather_leaves", "all_gather_single", "all_reduce_leaves", "all_reduce_single"]
-
 Array = NDArray[Any]
 T = TypeVar("T")
 
@@ -58,7 +56,7 @@ def all_reduce_leaves(
             shapes.compare(replica, shape)
             return results
         except InvalidArgumentError:  # raised before any other rank took part in the call
-            if outs is not None or not has_slices(leaves):
+            if outs is not None or not _has_slices(leaves):
                 raise
         except CollectiveMismatchError as error:
             raise shapes.explain(replica, "all_reduce", error) from error.__cause__
@@ -124,7 +122,7 @@ def _combine(
     options: Any,
     outs: list[Any] | None,
 ) -> list[Any]:
-    if outs is None and has_slices(leaves):
+    if outs is None and _has_slices(leaves):
         return _reduce_with_slices(run, replica, op, leaves, resolved=resolved, options=options)
     if run.writable_results and outs is None:
         buffers = [as_buffer(leaf) for leaf in leaves]
@@ -138,7 +136,7 @@ def _combine(
     return member.all_reduce_many(leaves, as_op(op), algorithm=algorithm, outs=outs, bytes_per_pack=pack)
 
 
-def has_slices(leaves: Sequence[Any]) -> bool:
+def _has_slices(leaves: Sequence[Any]) -> bool:
     return any(isinstance(leaf, IndexedSlices) for leaf in leaves)
 
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from ringlet.strategy.api.strategy import Strategy
     from ringlet.strategy.replica.step_execution import ReplicaRun
 
-__all__ = ["ReplicaContext", "merge_call_single", "traced_on_replicas"]
-
 Array = NDArray[Any]
 T = TypeVar("T")
 

@@ -22,8 +22,6 @@ from ringlet.errors import FailedPreconditionError
 from ringlet.errors.thread_location import location
 from ringlet.observe.stall_reports import stall_seconds
 
-__all__ = ["NO_WORK", "ReplicaThreadPool", "ReplicaThreads", "fork_count"]
-
 # Maximum wait of the interpreter's exit for helpers that are ending.
 EXIT_SECONDS = 1.0
 

@@ -20,15 +20,12 @@ from ringlet.strategy.calls.structure_agreement import Shapes
 from ringlet.strategy.replica.error_selection import one_line, other_failures, primary_failure
 from ringlet.strategy.replica.replica_context import ReplicaContext
 from ringlet.strategy.replica.replica_threads import NO_WORK, ReplicaThreads, fork_count
-from ringlet.strategy.replica.torch_modes import torch_modes
 from ringlet.values import check_components, regroup, select_replica
 
 if TYPE_CHECKING:
     from ringlet.collectives import Member
     from ringlet.strategy.api.cross_device_ops import CrossDeviceOps
     from ringlet.strategy.api.strategy import Strategy
-
-__all__ = ["ReplicaRun"]
 
 _log = logging.getLogger(__name__)
 
@@ -348,3 +345,28 @@ def _refuse_child(forks: int) -> None:
             "a step function forked this process, and the child returned from it into strategy.run, but the other "
             "replicas are in the parent: end the child inside the step function, with os._exit"
         )
+
+
+def torch_modes() -> Callable[[], contextlib.ExitStack] | None:
+    """Return a function that enters the calling thread's modes in another thread; None if they are the defaults.
+
+    PyTorch keeps gradient, inference and autocast modes for each thread. Without the caller's modes, results would
+    depend on the thread that runs a replica.
+    """
+    torch: Any = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "get_autocast_dtype"):  # PyTorch is not imported, or only partly
+        return None
+    has_gradients, is_inference = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
+    is_autocast = torch.is_autocast_enabled("cpu")
+    if has_gradients and not is_inference and not is_autocast:
+        return None
+    dtype, is_cached = torch.get_autocast_dtype("cpu"), torch.is_autocast_cache_enabled()
+
+    def enter() -> contextlib.ExitStack:
+        stack = contextlib.ExitStack()
+        stack.enter_context(torch.inference_mode(is_inference))
+        stack.enter_context(torch.set_grad_enabled(has_gradients))
+        stack.enter_context(torch.autocast("cpu", dtype=dtype, enabled=is_autocast, cache_enabled=is_cached))
+        return stack
+
+    return enter

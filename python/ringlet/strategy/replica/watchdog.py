@@ -12,8 +12,6 @@ from types import TracebackType
 
 from ringlet.errors import CollectiveAborted, DeadlineExceededError
 
-__all__ = ["Watchdog", "call_later"]
-
 
 class Watchdog:
     """A context manager that aborts a group when a replica has waited too long.

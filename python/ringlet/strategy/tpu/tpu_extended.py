@@ -35,8 +35,6 @@ from ringlet.values import DistributedValues, PerReplica, VariableAggregation, V
 if TYPE_CHECKING:
     from ringlet.data import InputContext
 
-__all__ = ["TPUExtended", "checked_logical_device"]
-
 _log = logging.getLogger(__name__)
 
 # The current logical device of each strategy, if it was selected.

@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["assign_axes", "lay_out"]
-
 AxisMatrix = np.ndarray[Any, np.dtype[np.int64]]
 
 

@@ -15,14 +15,11 @@ import numpy as np
 from ringlet.tpu.assignment.placement import computation, place
 from ringlet.tpu.draw_mixin import Drawable
 from ringlet.tpu.topology.coordinates import CoordinateError, as_int32, cells_of, first_repeated
-from ringlet.tpu.topology.device_names import device_name, host_name
-from ringlet.tpu.topology.topology import Topology
+from ringlet.tpu.topology.topology import Topology, device_name, host_name
 from ringlet.tpu.topology.topology_text import counted, unit_of
 
 if TYPE_CHECKING:
     from ringlet.tpu.cost.cost_results import CollectiveCost
-
-__all__ = ["SINGLE_CORE_ASSIGNMENT", "DeviceAssignment", "DeviceOrderMode"]
 
 IntArray = np.ndarray[Any, np.dtype[np.int32]]
 

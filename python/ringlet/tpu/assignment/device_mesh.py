@@ -14,8 +14,6 @@ from ringlet.tpu.assignment.axis_assignment import assign_axes, lay_out
 from ringlet.tpu.topology.generation import Generation
 from ringlet.tpu.topology.topology import Topology
 
-__all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
-
 IntArray = np.ndarray[Any, np.dtype[np.int32]]
 
 # Transposes of the chips that make each host's chips a block of the logical mesh, by physical and logical shape without
@@ -155,8 +153,11 @@ def create_hybrid_device_mesh(
         what = "tasks" if process_is_granule else "slices"
         raise ValueError(f"Number of {what} {len(granules)} must equal the product of dcn_mesh_shape {outer}.")
     meshes = [
-        _numbered(
-            number, _mesh(inner, devices.reshape(-1, 4), topology.generation, allow_split=allow_split_physical_axes)
+        np.insert(
+            _mesh(inner, devices.reshape(-1, 4), topology.generation, allow_split=allow_split_physical_axes),
+            0,
+            number,
+            -1,
         )
         for number, topology, devices in granules
     ]
@@ -166,11 +167,6 @@ def create_hybrid_device_mesh(
     lengths = [many * length for many, length in zip(outer, inner, strict=True)]
     mesh: IntArray = blocks.transpose(*order, 2 * rank)
     return mesh.reshape(*lengths, 5)
-
-
-def _numbered(number: int, mesh: IntArray) -> IntArray:
-    """Return the mesh with the slice number prepended to the coordinates."""
-    return np.concatenate([np.full((*mesh.shape[:-1], 1), number, np.int32), mesh], -1)
 
 
 def _lengths(name: str, given: Sequence[int]) -> tuple[int, ...]:
@@ -242,18 +238,14 @@ def _physical(devices: IntArray, generation: Generation | None) -> IntArray:
 def _small_slice(mesh_shape: tuple[int, ...], devices: IntArray, name: str) -> IntArray | None:
     """Return the devices of a small slice in JAX's order; None for other slices."""
     if name in ("v2", "v3"):
-        return _two_cores(mesh_shape, devices)
+        is_ring = len(devices) == 8 or (len(mesh_shape) > 0 and mesh_shape[-1] == 8)
+        return _each_eight(devices) if is_ring else devices.copy()
     if name in ("v5e", "v6e"):
         return _lite(mesh_shape, devices)
     if name == "v7x" and len(devices) in (8, 16, 24, 32):
         x, y = (devices.max(0) - devices.min(0) + 1)[:2].tolist()
         return _each_eight(devices) if max(x, y) <= 2 else None
     return None
-
-
-def _two_cores(mesh_shape: tuple[int, ...], devices: IntArray) -> IntArray:
-    is_ring = len(devices) == 8 or (len(mesh_shape) > 0 and mesh_shape[-1] == 8)
-    return _each_eight(devices) if is_ring else devices.copy()
 
 
 def _each_eight(devices: IntArray) -> IntArray:

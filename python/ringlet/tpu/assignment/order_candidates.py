@@ -12,8 +12,6 @@ import numpy as np
 
 from ringlet.tpu.cost.link_traffic import IntArray, Network
 
-__all__ = ["closed_walk", "shorten", "sweeps", "walks"]
-
 # Above this number of positions, the table of all distances costs more than it saves.
 _MOST_SHORTENED = 768
 _MOST_REVERSALS = 400

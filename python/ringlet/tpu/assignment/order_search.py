@@ -27,8 +27,6 @@ from ringlet.tpu.cost.link_traffic import IntArray
 if TYPE_CHECKING:
     from ringlet.tpu.assignment.device_assignment import DeviceAssignment
 
-__all__ = ["HaloObjective", "RingObjective", "improve"]
-
 # Message size of the comparison: bytes that every device of a ring has, or that a tile sends to each neighbour.
 _NBYTES = 64 * 2**20
 # Determines the ratio of latency to transfer time if the generation is unknown.

@@ -10,8 +10,6 @@ import numpy as np
 
 from ringlet.tpu.cost.link_traffic import IntArray, Network
 
-__all__ = ["AXES", "Box", "box_of", "groups_of"]
-
 #: Axes over which a collective of an assignment can run.
 AXES = ("replica", "core", "all")
 

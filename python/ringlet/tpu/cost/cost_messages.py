@@ -9,8 +9,6 @@ import numpy as np
 from ringlet.tpu.cost.cost_fabric import Fabric
 from ringlet.tpu.cost.link_traffic import FloatArray, IntArray, Network
 
-__all__ = ["Exchange", "HostTraffic", "Messages", "Multicast", "Traffic"]
-
 # Groups with at most this many pairs are routed pair by pair.
 _MAX_PAIRS = 1 << 16
 

@@ -12,16 +12,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ringlet.tpu.cost.cost_fabric import Fabric
 from ringlet.tpu.cost.cost_groups import Box
-from ringlet.tpu.cost.cost_messages import Exchange, Messages, Multicast, Traffic
+from ringlet.tpu.cost.cost_messages import Exchange, HostTraffic, Messages, Multicast, Traffic
 from ringlet.tpu.cost.link_traffic import IntArray
-
-__all__ = ["ALGORITHMS", "Plan", "Stage", "UnfitError", "schedule"]
 
 Stage = tuple[Traffic, ...]
 
@@ -332,3 +330,40 @@ ALGORITHMS: dict[str, tuple[str, ...]] = {
     "broadcast": ("tree", "ring"),
     "point_to_point": ("direct", "split"),
 }
+
+
+# --- several equal slices -------------------------------------------------------------------------------------------
+
+# With ``S`` slices, each device exchanges data with the devices at its position in the other slices, through the
+# data-centre network, limited by the host that sends most. Collectives inside the slice before and after the exchange,
+# and the bytes of the exchange as a multiple of ``(S-1)/S`` times the bytes of a device.
+_OVER_SLICES: dict[str, tuple[str | None, int, str | None]] = {
+    "all_reduce": ("reduce_scatter", 2, "all_gather"),
+    "all_gather": (None, 1, "all_gather"),
+    "reduce_scatter": ("reduce_scatter", 1, None),
+    "all_to_all": ("all_to_all", 1, None),
+}
+
+
+def within_slice(collective: str, algorithm: str, plan: Plan, slices: int) -> list[Stage]:
+    """Return the stages of a collective, including those between slices; `plan` is for one slice."""
+    if slices == 1:
+        return schedule(collective, algorithm, plan)
+    before, times, after = _OVER_SLICES[collective]
+    if collective == "all_to_all":
+        plan = replace(plan, nbytes=plan.nbytes / slices)
+    nbytes = times * (slices - 1) / slices * (plan.nbytes / plan.size)
+    return [
+        *(schedule(before, algorithm, plan) if before else ()),
+        (HostTraffic(plan.groups.ravel(), nbytes),),
+        *(schedule(after, algorithm, plan) if after else ()),
+    ]
+
+
+def refuse_slices(collective: str) -> None:
+    """Raise a ValueError for a collective without a schedule over several slices."""
+    if collective not in _OVER_SLICES:
+        raise ValueError(
+            f"{collective} has no schedule over several slices. Leave slices at 1, or use one of "
+            f"{', '.join(_OVER_SLICES)}"
+        )

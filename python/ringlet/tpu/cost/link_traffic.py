@@ -19,8 +19,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["FloatArray", "IntArray", "Lines", "Network"]
-
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 Shape = tuple[int, int, int]

@@ -13,13 +13,10 @@ import numpy as np
 from ringlet.tpu.cost.collective_cost import ActiveCollective, Collective, evaluate, fabric_of, options_of
 from ringlet.tpu.cost.cost_fabric import Fabric
 from ringlet.tpu.cost.cost_results import StepCost
-from ringlet.tpu.cost.link_traffic import FloatArray
 from ringlet.tpu.topology.topology_of import Placed, topology_of
 
 if TYPE_CHECKING:
     from ringlet.tpu.topology.topology import Topology
-
-__all__ = ["simulate"]
 
 Schedule = Collective | Sequence[Collective | Sequence[Collective]]
 
@@ -194,18 +191,14 @@ def _run_concurrently(collectives: list[ActiveCollective], fabric: Fabric) -> tu
             continue
         # Fraction of each resource's time that the current stage of each collective needs.
         uses = [fabric.seconds(each.collective.stages[each.stage].loads) / each.alone_seconds for each in running]
-        slowdowns = _slowdowns(uses)
+        total = np.sum(uses, axis=0)
+        slowdowns = [max(1.0, float(total[use > 0].max(initial=0.0))) for use in uses]
         needed = [each.left * each.alone_seconds * slow for each, slow in zip(running, slowdowns, strict=True)]
         span = min(needed)
         for each, slow in zip(running, slowdowns, strict=True):
             each.advance(span / (each.alone_seconds * slow))
         seconds += span
     return seconds, _concurrent_bounds(collectives, fabric)
-
-
-def _slowdowns(uses: list[FloatArray]) -> list[float]:
-    total = np.sum(uses, axis=0)
-    return [max(1.0, float(total[use > 0].max(initial=0.0))) for use in uses]
 
 
 def _concurrent_bounds(collectives: list[ActiveCollective], fabric: Fabric) -> dict[str, float]:

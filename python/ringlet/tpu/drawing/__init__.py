@@ -18,7 +18,7 @@ from ringlet.module_names import list_public
 from ringlet.tpu.drawing.figure import scene_to_axes
 from ringlet.tpu.drawing.picture import WIDTH, scene_of
 from ringlet.tpu.drawing.subject import Drawn
-from ringlet.tpu.drawing.svg_writer import escape, scene_to_svg
+from ringlet.tpu.drawing.svg_writer import figure_of, scene_to_svg
 from ringlet.tpu.drawing.terminal import print_drawing
 from ringlet.tpu.drawing.text_sheet import text_lines
 from ringlet.tpu.topology.topology_of import topology_of
@@ -103,11 +103,7 @@ def html(
     True
     """
     scene = scene_of(drawn, loads, rings, slices, width)
-    words = repr(topology_of(drawn))
-    return (
-        f'<figure style="margin: 0">\n<div style="overflow-x: auto">\n{scene_to_svg(scene)}</div>\n'
-        f"<details><summary>{escape(scene.title)}</summary><pre>{escape(words)}</pre></details>\n</figure>\n"
-    )
+    return figure_of(scene_to_svg(scene), scene.title, repr(topology_of(drawn)))
 
 
 def plot(

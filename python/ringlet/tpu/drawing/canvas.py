@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-__all__ = ["ASCII", "Canvas"]
-
 # Thin line characters by the sides that they connect.
 _LEFT, _RIGHT, _UP, _DOWN = 1, 2, 4, 8
 _THIN = " ╴╶─╵┘└┴╷┐┌┬│┤├┼"

@@ -27,22 +27,6 @@ from ringlet.tpu.drawing.scene import (
 )
 from ringlet.tpu.drawing.subject import Subject
 
-__all__ = [
-    "draw_chips",
-    "draw_edges",
-    "draw_hints",
-    "draw_hosts",
-    "draw_labels",
-    "draw_links",
-    "label",
-    "label_boxes",
-    "label_size",
-    "node",
-    "places",
-    "rectangles",
-    "stub",
-]
-
 _MOST_HINTS = 512
 _CORNER = 4
 _SMALLEST_LETTER = 6

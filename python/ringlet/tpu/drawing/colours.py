@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from ringlet.tpu.drawing.scene import Style
 from ringlet.tpu.drawing.subject import Subject
 
-__all__ = ["CATEGORIES", "CATEGORY_STYLES", "GRADIENT_STYLES", "colour_styles", "is_gradient", "replica_colours"]
-
 Integers = NDArray[np.int64]
 
 # M. Okabe and K. Ito, "Color universal design" (2008), dark grey in place of black, ordered so that neighbours also

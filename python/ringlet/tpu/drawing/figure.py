@@ -6,8 +6,6 @@ from typing import Any
 
 from ringlet.tpu.drawing.scene import CARD, Boxes, Curves, Discs, Hint, Item, Lines, Scene, Style, Words
 
-__all__ = ["scene_to_axes"]
-
 _DPI = 100
 _POINTS = 72 / _DPI  # per pixel
 

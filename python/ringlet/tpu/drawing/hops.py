@@ -10,8 +10,6 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Hop", "HopKind", "ring_hops", "shortest_ways"]
-
 Period = tuple[int, int, int]
 Coordinate = tuple[int, int, int, int]
 

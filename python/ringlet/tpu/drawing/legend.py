@@ -32,17 +32,6 @@ from ringlet.tpu.drawing.scene import (
 from ringlet.tpu.drawing.subject import Subject
 from ringlet.tpu.units import format_bytes
 
-__all__ = [
-    "draw_legend",
-    "labels_in_words",
-    "left_out",
-    "legend_height",
-    "legend_rows",
-    "loads_in_words",
-    "ring_in_words",
-    "wraps_in_words",
-]
-
 _ROW = 17
 _LEFT = 16
 _SWATCH = 26

@@ -9,8 +9,6 @@ from ringlet.tpu.drawing.panel_layout import Layout
 from ringlet.tpu.drawing.scene import LOADS, Boxes, Item, Lines, Point, Style
 from ringlet.tpu.drawing.subject import Loads, Subject
 
-__all__ = ["chip_styles", "draw_chip_loads", "draw_link_loads"]
-
 
 def draw_link_loads(layout: Layout, loads: Loads) -> Iterator[Item]:
     """Draw both directions of each link side by side, each to the right of its direction of travel.

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from ringlet.tpu.drawing.subject import Subject
 
-__all__ = ["MOST_CHIPS", "Layout", "chosen_slices", "lay_out"]
-
 # Larger than any pod; further chips are omitted to bound the memory of the reader.
 MOST_CHIPS = 20_000
 

@@ -13,8 +13,6 @@ from ringlet.tpu.drawing.colours import CATEGORIES, is_gradient, replica_colours
 from ringlet.tpu.drawing.hops import Coordinate, Hop, HopKind
 from ringlet.tpu.drawing.subject import Subject
 
-__all__ = ["ClosePanel", "Panel", "TinyPanel", "WidePanel", "load_digits"]
-
 MISSING, UNUSED = "x", "·"
 
 Chip = tuple[int, int, int]

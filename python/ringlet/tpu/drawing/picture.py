@@ -15,8 +15,6 @@ from ringlet.tpu.drawing.rings import draw_rings
 from ringlet.tpu.drawing.scene import INK, Item, Scene, Words
 from ringlet.tpu.drawing.subject import Drawn, Subject, rings_of, subject_of
 
-__all__ = ["WIDTH", "scene_of"]
-
 WIDTH = 960
 
 # Average width of an 11-pixel letter, rounded up so that no line is cut off.

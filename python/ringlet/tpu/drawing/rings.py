@@ -18,8 +18,6 @@ from ringlet.tpu.drawing.panel_layout import Layout
 from ringlet.tpu.drawing.scene import LONG, RING, Curves, Discs, Item, Lines, Point, Style
 from ringlet.tpu.drawing.subject import Subject
 
-__all__ = ["draw_rings", "shows_rings"]
-
 _SMALLEST = 6  # below this size of chips in pixels, paths are illegible
 # Bends of an arc, in multiples of its length: the first clear one is used.
 _BENDS = (0.18, 0.1, -0.1, 0.04, -0.04, -0.18, 0.3, -0.3)

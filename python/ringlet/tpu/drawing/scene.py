@@ -8,30 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-__all__ = [
-    "CARD",
-    "CHIP",
-    "HOST",
-    "INK",
-    "LINK",
-    "LOADS",
-    "LONG",
-    "MISSING",
-    "PLAIN_CHIP",
-    "RING",
-    "STUB",
-    "WORDS",
-    "Boxes",
-    "Curves",
-    "Discs",
-    "Hint",
-    "Item",
-    "Lines",
-    "Scene",
-    "Style",
-    "Words",
-]
-
 Point = tuple[float, float]
 Box = tuple[float, float, float, float]
 

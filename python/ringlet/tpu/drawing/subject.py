@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from ringlet.tpu.cost.cost_results import CollectiveCost, StepCost
     from ringlet.tpu.topology.topology import Topology
 
-__all__ = ["Drawn", "Loads", "Subject", "rings_of", "subject_of"]
-
 # Drawable objects.
 Drawn: TypeAlias = "Topology | DeviceAssignment | CollectiveCost | StepCost"
 

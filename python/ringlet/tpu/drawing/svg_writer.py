@@ -10,9 +10,7 @@ import html
 import re
 from collections.abc import Iterable
 
-from ringlet.tpu.drawing.scene import CARD, Boxes, Curves, Discs, Hint, Item, Lines, Scene, Style, Words
-
-__all__ = ["escape", "number", "scene_to_svg"]
+from ringlet.tpu.drawing.scene import CARD, Boxes, Discs, Hint, Item, Lines, Scene, Style, Words
 
 _CLASS = "ringlet-tpu"
 _FONT = "font-family=\"ui-sans-serif, system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif\""
@@ -23,6 +21,14 @@ _UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 def escape(text: str) -> str:
     """Return a text escaped for an XML element or quoted attribute; control characters become U+FFFD."""
     return html.escape(_UNWRITABLE.sub("\ufffd", text))
+
+
+def figure_of(picture: str, title: str, words: str) -> str:
+    """Return an SVG picture as a ``<figure>`` for a notebook, with a description in words folded below."""
+    return (
+        f'<figure style="margin: 0">\n<div style="overflow-x: auto">\n{picture}</div>\n'
+        f"<details><summary>{escape(title)}</summary><pre>{escape(words)}</pre></details>\n</figure>\n"
+    )
 
 
 def number(value: float) -> str:
@@ -76,14 +82,21 @@ def _element(item: Item) -> str:
     if isinstance(item, Hint):
         return _hints(item)
     if isinstance(item, Words):
-        return _texts(item)
+        texts = "".join(f'<text x="{number(x)}" y="{number(y)}">{escape(text)}</text>' for x, y, text in item.texts)
+        return f'<g {_attributes(item.style)} font-size="{number(item.size)}" text-anchor="{item.anchor}">{texts}</g>'
     if isinstance(item, Boxes):
         return _boxes(item)
     if isinstance(item, Discs):
         radius = number(item.radius)
         discs = "".join(f'<circle cx="{number(x)}" cy="{number(y)}" r="{radius}"/>' for x, y in item.centres)
         return f"<g {_attributes(item.style)}>{discs}</g>"
-    data = _polylines(item) if isinstance(item, Lines) else _arcs(item)
+    if isinstance(item, Lines):
+        data = "".join("M" + "L".join(f"{number(x)} {number(y)}" for x, y in line) for line in item.lines)
+    else:
+        data = "".join(
+            f"M{number(ax)} {number(ay)}Q{number(bx)} {number(by)} {number(cx)} {number(cy)}"
+            for (ax, ay), (bx, by), (cx, cy) in item.curves
+        )
     return f'<path {_attributes(item.style)} stroke-linecap="round" stroke-linejoin="round" d="{data}"/>'
 
 
@@ -103,22 +116,6 @@ def _boxes(item: Boxes) -> str:
         steps.append(f"m{number(x - left)} {number(y - top)}h{number(w)}v{number(h)}h{number(-w)}z")
         left, top = x, y
     return f'<path {_attributes(item.style)} d="{"".join(steps)}"/>'
-
-
-def _polylines(item: Lines) -> str:
-    return "".join("M" + "L".join(f"{number(x)} {number(y)}" for x, y in line) for line in item.lines)
-
-
-def _arcs(item: Curves) -> str:
-    return "".join(
-        f"M{number(ax)} {number(ay)}Q{number(bx)} {number(by)} {number(cx)} {number(cy)}"
-        for (ax, ay), (bx, by), (cx, cy) in item.curves
-    )
-
-
-def _texts(item: Words) -> str:
-    texts = "".join(f'<text x="{number(x)}" y="{number(y)}">{escape(text)}</text>' for x, y, text in item.texts)
-    return f'<g {_attributes(item.style)} font-size="{number(item.size)}" text-anchor="{item.anchor}">{texts}</g>'
 
 
 def _hints(item: Hint) -> str:

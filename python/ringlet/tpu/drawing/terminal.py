@@ -11,8 +11,6 @@ from typing import TextIO
 from ringlet.tpu.drawing.canvas import ASCII
 from ringlet.tpu.drawing.scene import Style
 
-__all__ = ["can_write", "has_colours", "paint_of", "print_drawing"]
-
 _SHADES = (0, 95, 135, 175, 215, 255)  # levels of red, green and blue in the 256-colour palette of terminals
 _BLACK = "38;5;16"
 

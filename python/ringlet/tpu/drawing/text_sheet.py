@@ -23,8 +23,6 @@ from ringlet.tpu.drawing.subject import Drawn, Subject, rings_of, subject_of
 from ringlet.tpu.drawing.terminal import paint_of
 from ringlet.tpu.units import format_bytes
 
-__all__ = ["text_lines"]
-
 # Lines of panels above which chips are drawn smaller, and above which slices are omitted.
 _MOST_LINES = 60
 _NARROWEST = 20

@@ -15,8 +15,6 @@ from math import prod
 
 from ringlet.tpu.topology.generation import CUBE, GENERATIONS, ChipShape, Generation
 
-__all__ = ["AcceleratorType", "shape_text"]
-
 _BY_PREFIX = {prefix: generation for generation in GENERATIONS.values() for prefix in generation.prefixes}
 _BY_MACHINE = {generation.machine: generation for generation in GENERATIONS.values() if generation.machine}
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["CoordinateError", "as_int32", "cells_of", "first_repeated"]
-
 IntArray = np.ndarray[Any, np.dtype[np.int32]]
 
 # If fewer than one in this number of cells is occupied, sorting is faster than marking.

@@ -22,8 +22,6 @@ from math import prod
 from types import MappingProxyType
 from typing import Literal
 
-__all__ = ["GENERATIONS", "ChipShape", "Generation"]
-
 ChipShape = tuple[int, int, int]
 
 _GIB = 2**30

@@ -8,8 +8,6 @@ from typing import Any
 
 from ringlet.tpu.topology import topology_proto
 
-__all__ = ["HardwareFeature", "HardwareFeatureMessage"]
-
 # Field numbers of the message.
 _EMBEDDING, _DEVICES_PER_CHIP = 1, 2
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from ringlet.tpu.topology.generation import ChipShape
 
-__all__ = ["Links", "links_of", "twist_of"]
-
 IntArray = np.ndarray[Any, np.dtype[np.int32]]
 BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 

@@ -9,8 +9,6 @@ from ringlet.tpu.topology.accelerator_type import AcceleratorType, shape_text
 from ringlet.tpu.topology.generation import ChipShape
 from ringlet.tpu.topology.topology import Topology
 
-__all__ = ["environment"]
-
 
 def environment(
     slice_: str | AcceleratorType | Topology,
@@ -65,7 +63,8 @@ def environment(
     hosts = math.prod(kind.shape) // math.prod(host)
     names = _hostnames(hostnames, hosts)
     chips, per_chip = _share(kind, host, hosts if processes is None else processes)
-    each = math.prod(host) // math.prod(chips) * per_chip
+    size = math.prod(chips)
+    each = math.prod(host) // size * per_chip
     addresses = [f"{name}:{base_port + local}" for name in names for local in range(each)]
     bounds = [all_ // own for all_, own in zip(kind.shape, chips, strict=True)]
     shared = {
@@ -85,7 +84,7 @@ def environment(
             "TPU_WORKER_ID": str(worker),
             "CLOUD_TPU_TASK_ID": str(worker * each + local),
             "TPU_PROCESS_PORT": str(base_port + local),
-            "TPU_VISIBLE_CHIPS": ",".join(map(str, _visible(local // per_chip, math.prod(chips)))),
+            "TPU_VISIBLE_CHIPS": ",".join(str(local // per_chip * size + chip) for chip in range(size)),
         }
         for worker in range(hosts)
         for local in range(each)
@@ -141,7 +140,3 @@ def _boxes(host: ChipShape) -> Iterator[ChipShape]:
         if host[0] % x == host[1] % y == host[2] % z == 0
     ]
     yield from sorted(boxes, key=lambda box: (-max(box), box[1]))
-
-
-def _visible(local: int, chips: int) -> range:
-    return range(local * chips, (local + 1) * chips)

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from ringlet.tpu.topology.topology import Topology
 
-__all__ = ["CoresByHost", "SystemDevice", "TPUSystemMetadata", "cores_by_host", "cores_per_host", "metadata_of"]
-
 _TPU = re.compile(r".*task:(\d+)/.*device:TPU:(\d+)")
 
 

@@ -12,17 +12,15 @@ import numpy as np
 from ringlet.tpu.draw_mixin import Drawable
 from ringlet.tpu.topology import topology_proto
 from ringlet.tpu.topology.accelerator_type import AcceleratorType
-from ringlet.tpu.topology.coordinates import CoordinateError, cells_of, first_repeated
-from ringlet.tpu.topology.device_names import device_name, host_name
-from ringlet.tpu.topology.generation import ChipShape, Generation
+from ringlet.tpu.topology.coordinates import CoordinateError, as_int32, cells_of, first_repeated
+from ringlet.tpu.topology.generation import GENERATIONS, ChipShape, Generation
 from ringlet.tpu.topology.links import Links, links_of, twist_of
-from ringlet.tpu.topology.slice_hosts import coordinates_of_slice
-from ringlet.tpu.topology.topology_arguments import check_size, checked, find_generation, parsed
 from ringlet.tpu.topology.topology_text import describe
 
-__all__ = ["Topology"]
-
 IntArray = np.ndarray[Any, np.dtype[np.int32]]
+
+# Larger than any TPU, but small enough for arrays with one entry per core.
+_MOST_CORES = 2**24
 
 
 class Topology(Drawable):
@@ -387,3 +385,89 @@ class Topology(Drawable):
 
     def __repr__(self) -> str:
         return describe(self)
+
+
+# --- arguments, with TensorFlow's messages ----------------------------------------------------------------------------
+
+
+def check_size(mesh_shape: Sequence[int]) -> None:
+    """Raise for a mesh that would exhaust the memory."""
+    if math.prod(mesh_shape) > _MOST_CORES:
+        text = "x".join(map(str, mesh_shape))
+        raise ValueError(f"a mesh of {text} has {math.prod(mesh_shape)} cores; the maximum is {_MOST_CORES}.")
+
+
+def find_generation(generation: str | Generation | None) -> Generation | None:
+    """Return a generation by name."""
+    if generation is None or isinstance(generation, Generation):
+        return generation
+    if generation not in GENERATIONS:
+        raise ValueError(f"unknown generation {generation!r}: expected one of {', '.join(GENERATIONS)}.")
+    return GENERATIONS[generation]
+
+
+def checked(mesh_shape: Any, device_coordinates: Any) -> tuple[IntArray, IntArray]:
+    """Return the arguments as arrays of the right shapes."""
+    if mesh_shape is None or device_coordinates is None:
+        raise TypeError("a Topology requires `serialized`, or both `mesh_shape` and `device_coordinates`.")
+    shape = as_int32("`mesh_shape`", mesh_shape)
+    coordinates = as_int32("`device_coordinates`", device_coordinates)
+    if shape.shape != (4,) or (shape < 1).any():
+        raise ValueError(f"`mesh_shape` must be a sequence of 4 positive entries; got `mesh_shape={shape}`")
+    if coordinates.ndim != 3 or coordinates.shape[2] != 4:
+        minor = f" device_coordinates.shape[2]={coordinates.shape[2]}" if coordinates.ndim > 2 else ""
+        raise ValueError(
+            "`device_coordinates` must be a rank 3 int32 array with minor dimension equal to the `mesh_shape` rank; "
+            f"got device_coordinates.shape={coordinates.shape} len(device_coordinates.shape)={coordinates.ndim}{minor} "
+            f"mesh_shape={shape}, len(mesh_shape)={len(shape)}"
+        )
+    return shape, coordinates
+
+
+def parsed(serialized: bytes) -> tuple[IntArray, IntArray]:
+    """Return the mesh shape and the coordinates of a serialized message."""
+    message = topology_proto.parse(serialized)
+    shape, coordinates = message.mesh_shape, message.device_coordinates
+    tasks, devices = message.num_tasks, message.num_devices_per_task
+    if shape.shape != (4,) or (shape < 1).any():
+        raise ValueError(f"`mesh_shape` must be a vector of size 4 with positive entries; got {shape}")
+    if tasks < 0:
+        raise ValueError(f"`num_tasks` must be >= 0; got {tasks}")
+    if devices < 0:
+        raise ValueError(f"`num_tpu_devices_per_task` must be >= 0; got {devices}")
+    if coordinates.size != tasks * devices * 4:
+        raise ValueError(
+            f"`device_coordinates` must have shape num_tasks ({tasks}) * num_tpu_devices_per_task ({devices}) * "
+            f"len(mesh_shape) ({shape.tolist()}); got shape {coordinates.size}"
+        )
+    if (coordinates < 0).any():
+        raise ValueError(f"All values in `device_coordinates` must be >= 0, got {coordinates}")
+    return shape, coordinates.reshape(tasks, devices, 4)
+
+
+# --- devices of a modelled slice --------------------------------------------------------------------------------------
+
+
+def coordinates_of_slice(
+    shape: ChipShape, task_shape: ChipShape, devices_per_chip: int, tasks_per_chip: int = 1
+) -> IntArray:
+    """Return the coordinates [task, device, coordinate] of a slice, x first; `tasks_per_chip` tasks share each chip."""
+    tasks = [length // part for length, part in zip(shape, task_shape, strict=True)]
+    # Axes of the grid: task z, y, x, then chip z, y, x, then core, fastest last.
+    grid = np.indices((*tasks[::-1], *task_shape[::-1], devices_per_chip), np.int32)
+    xyz = [grid[2 - axis] * task_shape[axis] + grid[5 - axis] for axis in range(3)]
+    places = np.stack([*xyz, grid[6]], -1).reshape(
+        tasks[0] * tasks[1] * tasks[2], -1, tasks_per_chip, devices_per_chip // tasks_per_chip, 4
+    )
+    coordinates: IntArray = places.transpose(0, 2, 1, 3, 4).reshape(len(places) * tasks_per_chip, -1, 4)
+    return coordinates
+
+
+def host_name(task: int, job: str | None) -> str:
+    """Return the name of the CPU device of a host."""
+    return f"/task:{task}/device:CPU:0" if job is None else f"/job:{job}/task:{task}/device:CPU:0"
+
+
+def device_name(task: int, ordinal: int, job: str | None) -> str:
+    """Return the name of a TPU device."""
+    return f"/task:{task}/device:TPU:{ordinal}" if job is None else f"/job:{job}/task:{task}/device:TPU:{ordinal}"

@@ -8,8 +8,6 @@ import numpy as np
 
 from ringlet.tpu.topology.topology import Topology
 
-__all__ = ["Placed", "topology_of"]
-
 
 class Placed(Protocol):
     """Protocol of replicas on the cores of a slice, such as a DeviceAssignment."""

@@ -22,8 +22,6 @@ import numpy as np
 
 from ringlet.protobuf_wire import BYTES, VARINT, WireError, fields, number_field, packed_field, unpacked
 
-__all__ = ["TopologyMessage", "parse", "serialize"]
-
 IntArray = np.ndarray[Any, np.dtype[np.int32]]
 
 _MESH_SHAPE, _NUM_TASKS, _NUM_DEVICES, _COORDINATES, _HARDWARE_FEATURE = 1, 2, 3, 4, 5

@@ -9,8 +9,6 @@ from ringlet.tpu.topology.accelerator_type import shape_text
 if TYPE_CHECKING:
     from ringlet.tpu.topology.topology import Topology
 
-__all__ = ["counted", "describe", "unit_of"]
-
 
 def counted(number: int, noun: str) -> str:
     """Return ``1 chip``, ``2 chips``, ``3 processes``."""

@@ -10,8 +10,6 @@ from typing import Any
 from ringlet.tpu.topology.system_metadata import SystemDevice, metadata_of
 from ringlet.tpu.topology.topology import Topology
 
-__all__ = ["initialize_tpu_system", "shutdown_tpu_system", "slice_topology", "tpu_devices"]
-
 DEFAULT_ACCELERATOR_TYPE = "v4-16"
 # Any of these describes a slice; without them this is not a TPU machine.
 _SLICE_VARIABLES = (
