@@ -10,8 +10,6 @@ from difflib import get_close_matches
 import ringlet.errors
 from ringlet.launcher.command_line import CommandError, closed_output_ignored
 
-__all__ = ["add_arguments", "execute"]
-
 _EPILOG = """\
 examples:
   ringlet explain                     all errors and warnings, one line each
