@@ -13,7 +13,16 @@ from ringlet.data.graph.adapter_column import repeat_adapted
 from ringlet.data.graph.count_arguments import check_parallel_calls, positive
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.mapped_stream import MappedStream
-from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream, Transformation, UnaryStream
+from ringlet.data.graph.node import (
+    ElementTransform,
+    IterationContext,
+    Node,
+    RowReader,
+    RowStream,
+    State,
+    Stream,
+    UnaryStream,
+)
 from ringlet.data.graph.stacking import stack
 from ringlet.data.graph.table import Rows, Table, row_numbers
 from ringlet.data.graph.thread_map import WORTH_A_THREAD_BYTES, count_calls
@@ -76,7 +85,7 @@ def batch(
 
 
 @dataclass(frozen=True, eq=False)
-class Batch(Transformation):
+class Batch(ElementTransform):
     """Node of batches of `batch_size` consecutive elements."""
 
     batch_size: int
@@ -115,14 +124,6 @@ class Batch(Transformation):
         return np.broadcast_to(array, (self.batch_size, *array.shape))
 
     @property
-    def table(self) -> None:
-        return
-
-    @property
-    def in_order(self) -> bool:
-        return False
-
-    @property
     def bytes_copied(self) -> int:
         """Zero for views; otherwise the size of a batch in bytes."""
         table = self.input.table
@@ -145,13 +146,11 @@ class Batch(Transformation):
         return BatchRows(RowGroups(self.input.open_rows(context), self.batch_size, least), table, calls, is_ordered)
 
 
-class RowGroups(Stream):
+class RowGroups(RowReader):
     """Stream of the row numbers of each batch."""
 
-    __slots__ = ("_batch_size", "_least", "_rows")
-
     def __init__(self, rows: RowStream, batch_size: int, least: int) -> None:
-        self._rows: RowStream | None = rows
+        super().__init__(rows)
         self._batch_size = batch_size
         self._least = least
 
@@ -164,24 +163,9 @@ class RowGroups(Stream):
             raise StopIteration
         return rows
 
-    def close(self) -> None:
-        self._rows = None
-
-    def get_state(self) -> State:
-        """Return the state of the row stream; None after its end."""
-        return {"input": None if self._rows is None else self._rows.get_state()}
-
-    def set_state(self, state: State) -> None:
-        if state["input"] is None:
-            self._rows = None
-        elif self._rows is not None:
-            self._rows.set_state(state["input"])
-
 
 class BatchRows(MappedStream[Rows]):
     """Stream of batches of table rows; a batch takes one slice or one gather of each column."""
-
-    __slots__ = ()
 
     def __init__(self, groups: RowGroups, table: Table, num_calls: int, is_ordered: bool) -> None:
         super().__init__(groups, table.batch, num_calls, is_ordered, "ringlet-batch")
@@ -201,8 +185,6 @@ class BatchRows(MappedStream[Rows]):
 class BatchBlocks(UnaryStream):
     """Stream of batches that the input makes, such as rows of a columnar file."""
 
-    __slots__ = ("_batch_size", "_least", "_next_batch")
-
     def __init__(self, source: Any, batch_size: int, least: int) -> None:
         super().__init__(source)
         self._next_batch = source.next_batch
@@ -219,8 +201,6 @@ class BatchBlocks(UnaryStream):
 class Groups(UnaryStream):
     """Stream of lists with the elements of each batch."""
 
-    __slots__ = ("_batch_size", "_least")
-
     def __init__(self, source: Stream, batch_size: int, least: int) -> None:
         super().__init__(source)
         self._batch_size = batch_size
@@ -235,8 +215,6 @@ class Groups(UnaryStream):
 
 class BatchElements(MappedStream[list[Nest]]):
     """Stream of batches of any elements."""
-
-    __slots__ = ("_node",)
 
     def __init__(self, groups: Groups, node: Node, num_calls: int, is_ordered: bool) -> None:
         super().__init__(groups, stack, num_calls, is_ordered, "ringlet-batch")

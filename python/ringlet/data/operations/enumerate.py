@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, RowStream, State, Stream, Transformation, UnaryStream
+from ringlet.data.graph.node import InputStream, IterationContext, RowStream, Stream, Transformation
 from ringlet.data.graph.sources import TableRows
 from ringlet.data.graph.table import RangeColumn, Table
 from ringlet.data.operations.zip import zip_tables
@@ -102,26 +102,19 @@ class Enumerate(Transformation):
         return TableRows(0 if self.table is None else self.table.length)
 
     def open_elements(self, context: IterationContext) -> Stream:
-        return EnumerateElements(self.input.open(context), self.start)
+        return EnumerateElements(self, context)
 
 
-class EnumerateElements(UnaryStream):
+class EnumerateElements(InputStream):
     """Stream of pairs of a number and an element of its input. A failed element consumes its number."""
 
-    __slots__ = ("_next",)
+    SAVED = ("next",)
 
-    def __init__(self, source: Stream, start: int) -> None:
-        super().__init__(source)
-        self._next = start
+    def __init__(self, node: Enumerate, context: IterationContext) -> None:
+        super().__init__(node, context)
+        self._next = node.start
 
     def __next__(self) -> Nest:
         number = self._next
         self._next += 1
         return np.int64(number), next(self._input)
-
-    def get_state(self) -> State:
-        return {**super().get_state(), "next": self._next}
-
-    def set_state(self, state: State) -> None:
-        super().set_state(state)
-        self._next = state["next"]

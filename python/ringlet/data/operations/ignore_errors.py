@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import ElementTransform, IterationContext, Stream, UnaryStream
+from ringlet.data.graph.node import ElementTransform, InputStream, IterationContext, Stream
 
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
@@ -56,17 +56,11 @@ class IgnoreErrors(ElementTransform):
         return UNKNOWN_CARDINALITY
 
     def open_elements(self, context: IterationContext) -> Stream:
-        return IgnoreErrorsElements(self.input.open(context), self.log_warning)
+        return IgnoreErrorsElements(self, context)
 
 
-class IgnoreErrorsElements(UnaryStream):
+class IgnoreErrorsElements(InputStream):
     """Stream of the elements of its input, except elements that raise an exception."""
-
-    __slots__ = ("_log_warning",)
-
-    def __init__(self, source: Stream, log_warning: bool) -> None:
-        super().__init__(source)
-        self._log_warning = log_warning
 
     def __next__(self) -> Nest:
         while True:
@@ -75,5 +69,5 @@ class IgnoreErrorsElements(UnaryStream):
             except StopIteration:
                 raise
             except Exception as error:
-                if self._log_warning:
+                if self._node.log_warning:
                     _log.warning("dropped an element: %s: %s", type(error).__name__, error)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ringlet.data.graph.count_arguments import check_parallel_calls
 from ringlet.data.graph.element_structure import Nest, as_element, detached
 from ringlet.data.graph.mapped_stream import MappedStream
-from ringlet.data.graph.node import IterationContext, Node, State, Stream, Transformation
+from ringlet.data.graph.node import ElementTransform, IterationContext, Node, State, Stream
 from ringlet.data.graph.spec_inference import spec_of_answers
 from ringlet.data.graph.thread_map import count_calls
 from ringlet.data.state.saved_elements import load_elements, save_elements
@@ -102,20 +102,12 @@ def call(function: Callable[..., Nest], element: Nest) -> Nest:
 
 
 @dataclass(frozen=True, eq=False)
-class Map(Transformation):
+class Map(ElementTransform):
     """Node of ``function(element)`` for every element."""
 
     function: Callable[..., Nest]
     num_parallel_calls: int | None = None
     deterministic: bool | None = None
-
-    @property
-    def table(self) -> None:
-        return
-
-    @property
-    def in_order(self) -> bool:
-        return False
 
     @property
     def runs_user_code(self) -> bool:
@@ -153,8 +145,6 @@ class Map(Transformation):
 
 class MapElements(MappedStream[tuple[int, Nest]]):
     """Stream of the function's results for the elements of its input."""
-
-    __slots__ = ("_count", "_node")
 
     def __init__(
         self,

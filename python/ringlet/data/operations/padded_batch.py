@@ -139,8 +139,6 @@ class PaddedBatch(ElementTransform):
 class PaddedBatchElements(MappedStream[list[Nest]]):
     """Stream of padded batches of any elements."""
 
-    __slots__ = ("_node",)
-
     def __init__(self, groups: Groups, node: PaddedBatch) -> None:
         super().__init__(groups, _Padded(node), 1, True, "ringlet-batch")
         self._node = node

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringlet.data.graph.element_structure import Nest, as_element, detached
-from ringlet.data.graph.node import ElementTransform, IterationContext, State, Stream, UnaryStream
+from ringlet.data.graph.node import ElementTransform, InputStream, IterationContext, State, Stream
 from ringlet.data.graph.sources import Elements
 from ringlet.data.graph.spec_inference import spec_of, spec_of_answers
 from ringlet.data.operations.common.carried_state import CarriedState
@@ -101,7 +101,7 @@ class Scan(ElementTransform):
         return [first, as_element(pair(self.function(state, self.input.example))[1])]
 
     def open_elements(self, context: IterationContext) -> Stream:
-        return ScanElements(self.input.open(context), self)
+        return ScanElements(self, context)
 
 
 def pair(answer: Any) -> tuple[Nest, Nest]:
@@ -111,17 +111,16 @@ def pair(answer: Any) -> tuple[Nest, Nest]:
     return answer[0], answer[1]
 
 
-class ScanElements(UnaryStream):
+class ScanElements(InputStream):
     """Stream of the elements that the function returns; holds the current state."""
 
-    __slots__ = ("_count", "_function", "_node", "_state")
+    SAVED = ("count",)
+    _count = 0
 
-    def __init__(self, source: Stream, node: Scan) -> None:
-        super().__init__(source)
-        self._node = node
+    def __init__(self, node: Scan, context: IterationContext) -> None:
+        super().__init__(node, context)
         self._function = UserFunction(node.function, "scan_func", self._step)
         self._state = CarriedState(node.initial_state, "scan_func")
-        self._count = 0
 
     def __next__(self) -> Nest:
         element = next(self._input)
@@ -136,9 +135,8 @@ class ScanElements(UnaryStream):
         return made
 
     def get_state(self) -> State:
-        return {**super().get_state(), "state": save_element(self._state.value), "count": self._count}
+        return {**super().get_state(), "state": save_element(self._state.value)}
 
     def set_state(self, state: State) -> None:
         super().set_state(state)
         self._state.value = load_element(state["state"], Elements((self._node.initial_state,)))
-        self._count = state["count"]

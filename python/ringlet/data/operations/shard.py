@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, RowStream, State, Stream, Transformation, UnaryStream
+from ringlet.data.graph.node import InputRows, InputStream, IterationContext, RowStream, Stream, Transformation
 from ringlet.data.graph.table import Rows, Table
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 
@@ -125,16 +125,16 @@ class Shard(Transformation):
                 "the policy AutoShardPolicy.HINT. Set options.experimental_distribute.auto_shard_policy, or call "
                 "shard(num_shards, index) with numbers."
             )
-        return ShardElements(self.input.open(context), self.num_shards, self.index, self.fills_all)
+        return ShardElements(self, context)
 
 
-class ShardRows(RowStream):
+class ShardRows(InputRows):
     """Stream of every n-th row number of its input."""
 
-    __slots__ = ("_num_shards", "_rows", "_skip")
+    SAVED = ("skip",)
 
     def __init__(self, rows: RowStream, num_shards: int, index: int) -> None:
-        self._rows = rows
+        super().__init__(rows)
         self._num_shards = num_shards
         self._skip = index  # number of input rows before the next kept row
 
@@ -147,32 +147,24 @@ class ShardRows(RowStream):
             return rows[skip :: self._num_shards]
         return np.arange(min(rows.start + skip, rows.stop), rows.stop, self._num_shards, dtype=np.int64)
 
-    def get_state(self) -> State:
-        return {"input": self._rows.get_state(), "skip": self._skip}
 
-    def set_state(self, state: State) -> None:
-        self._rows.set_state(state["input"])
-        self._skip = state["skip"]
-
-
-class ShardElements(UnaryStream):
+class ShardElements(InputStream):
     """Stream of every n-th element of its input."""
 
-    __slots__ = ("_behind", "_index", "_num_shards", "_skip")
+    SAVED = ("skip", "behind")
 
-    def __init__(self, source: Stream, num_shards: int, index: int, fills_all: bool) -> None:
-        super().__init__(source)
-        self._num_shards = num_shards
-        self._index = index
-        self._skip = index  # number of input elements before the next kept element
-        self._behind = num_shards - 1 - index if fills_all else 0  # number of shards that are not checked yet
+    def __init__(self, node: Shard, context: IterationContext) -> None:
+        super().__init__(node, context)
+        self._skip = node.index  # number of input elements before the next kept element
+        # Number of shards that are not checked yet.
+        self._behind = node.num_shards - 1 - node.index if node.fills_all else 0
 
     def __next__(self) -> Nest:
         # Counted before reading, so that a failed element is counted too.
         while self._skip:
             self._skip -= 1
             next(self._input)
-        self._skip = self._num_shards - 1
+        self._skip = self._node.num_shards - 1
         element = next(self._input)
         if self._behind:
             self._look_behind()
@@ -180,7 +172,7 @@ class ShardElements(UnaryStream):
 
     def _look_behind(self) -> None:
         """Read the first element of each shard with a higher number."""
-        self._skip, behind, self._behind = self._index, self._behind, 0
+        self._skip, behind, self._behind = self._node.index, self._behind, 0
         for _ in range(behind):
             try:
                 next(self._input)
@@ -190,16 +182,8 @@ class ShardElements(UnaryStream):
     def _too_few(self) -> InvalidArgumentError:
         self._skip = 0
         return InvalidArgumentError(
-            f"Could not apply FILE based sharding: the dataset only has {self._index + 1} file(s), which is not enough "
-            f"for the required {self._num_shards} shards/workers (or not enough elements, if elements are sharded). "
-            "Write more and smaller files, set options.experimental_distribute.auto_shard_policy to DATA or OFF, or "
-            "allow workers without data with uneven='keep'."
+            f"Could not apply FILE based sharding: the dataset only has {self._node.index + 1} file(s), which is not "
+            f"enough for the required {self._node.num_shards} shards/workers (or not enough elements, if elements are "
+            "sharded). Write more and smaller files, set options.experimental_distribute.auto_shard_policy to DATA or "
+            "OFF, or allow workers without data with uneven='keep'."
         )
-
-    def get_state(self) -> State:
-        return {**super().get_state(), "skip": self._skip, "behind": self._behind}
-
-    def set_state(self, state: State) -> None:
-        super().set_state(state)
-        self._skip = state["skip"]
-        self._behind = state["behind"]

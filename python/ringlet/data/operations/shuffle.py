@@ -23,7 +23,7 @@ import numpy as np
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.count_arguments import positive
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream, Transformation, UnaryStream
+from ringlet.data.graph.node import InputStream, IterationContext, RowStream, State, Stream, Transformation
 from ringlet.data.graph.table import Rows, row_count, row_numbers
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
@@ -137,7 +137,7 @@ class Shuffle(Transformation):
         choice: list[int] = context.choice(self, lambda: [self.entropy, next(self.runs)])
         return choice
 
-    def _generator(self, context: IterationContext) -> np.random.Generator:
+    def generator(self, context: IterationContext) -> np.random.Generator:
         entropy, number = self._choice(context)
         key = (number, *context.rounds) if self.reshuffles else ()
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy, spawn_key=key)))
@@ -145,12 +145,12 @@ class Shuffle(Transformation):
     def open_rows(self, context: IterationContext) -> RowStream:
         if self.buffer_size == 1:
             return self.input.open_rows(context)
-        return ShuffleRows(self.input.open_rows(context), self.buffer_size, self._generator(context))
+        return ShuffleRows(self.input.open_rows(context), self.buffer_size, self.generator(context))
 
     def open_elements(self, context: IterationContext) -> Stream:
         if self.buffer_size == 1:
             return self.input.open(context)
-        return ShuffleElements(self.input, context, self.buffer_size, self._generator(context))
+        return ShuffleElements(self, context)
 
 
 def refill_slots(buffer: Numbers, slots: Numbers, incoming: Numbers) -> Numbers:
@@ -250,21 +250,19 @@ class ShuffleRows(RowStream):
         self._random.bit_generator.state = state["random"]
 
 
-class ShuffleElements(UnaryStream):
+class ShuffleElements(InputStream):
     """Stream of the elements of its input in random order."""
 
-    __slots__ = ("_block", "_buffer", "_buffer_size", "_is_filled", "_is_rest", "_node", "_random", "_slots")
+    SAVED = ("is_filled", "is_rest")
+    _is_filled = False
+    _is_rest = False  # the input has ended; the rest of the buffer is in reversed output order
 
-    def __init__(self, node: Node, context: IterationContext, buffer_size: int, random: np.random.Generator) -> None:
-        super().__init__(node.open(context))
-        self._node = node
-        self._buffer_size = buffer_size
-        self._random = random
+    def __init__(self, node: Shuffle, context: IterationContext) -> None:
+        super().__init__(node, context)
+        self._random = node.generator(context)
         self._buffer: list[Nest] = []
         self._block: list[int] = []
         self._slots: Iterator[int] = iter(())  # the remaining slots of the block
-        self._is_filled = False
-        self._is_rest = False  # the input has ended; the rest of the buffer is in reversed output order
 
     def __next__(self) -> Nest:
         if not self._is_filled:
@@ -283,7 +281,7 @@ class ShuffleElements(UnaryStream):
         return self._buffer.pop()
 
     def _fill(self) -> None:
-        while len(self._buffer) < self._buffer_size:
+        while len(self._buffer) < self._node.buffer_size:
             try:
                 self._buffer.append(next(self._input))
             except StopIteration:
@@ -294,7 +292,7 @@ class ShuffleElements(UnaryStream):
     def _next_slot(self) -> int:
         slot = next(self._slots, None)
         if slot is None:
-            self._set_slots(self._random.integers(0, self._buffer_size, BLOCK).tolist())
+            self._set_slots(self._random.integers(0, self._node.buffer_size, BLOCK).tolist())
             slot = next(self._slots)
         return slot
 
@@ -316,15 +314,12 @@ class ShuffleElements(UnaryStream):
         return {
             **super().get_state(),
             "buffer": save_elements(self._buffer),
-            "is_filled": self._is_filled,
-            "is_rest": self._is_rest,
             "slots": self._block[len(self._block) - length_hint(self._slots) :],
             "random": self._random.bit_generator.state,
         }
 
     def set_state(self, state: State) -> None:
         super().set_state(state)
-        self._buffer = load_elements(state["buffer"], self._node)
-        self._is_filled, self._is_rest = state["is_filled"], state["is_rest"]
+        self._buffer = load_elements(state["buffer"], self._node.input)
         self._set_slots(list(state["slots"]))
         self._random.bit_generator.state = state["random"]

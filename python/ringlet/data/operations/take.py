@@ -69,13 +69,11 @@ class Take(Transformation):
         return TakeRows(self.input.open_rows(context), self.count)
 
     def open_elements(self, context: IterationContext) -> Stream:
-        return TakeElements(self.input.open(context), self.count)
+        return TakeElements(self, context)
 
 
 class TakeRows(CountedRows):
     """Stream of the first row numbers of its input."""
-
-    __slots__ = ()
 
     def next_rows(self, count: int) -> Rows:
         count = min(count, self._left)
@@ -85,8 +83,6 @@ class TakeRows(CountedRows):
 
 class TakeElements(CountedElements):
     """Stream of the first elements of its input, which is closed after the last of these elements."""
-
-    __slots__ = ()
 
     def __next__(self) -> Nest:
         if self._left == 0:

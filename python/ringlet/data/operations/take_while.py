@@ -54,13 +54,11 @@ class TakeWhile(Filter):
     """Node of the elements before the first element for which a predicate is false."""
 
     def open_elements(self, context: IterationContext) -> Stream:
-        return TakeWhileElements(self.input.open(context), self.predicate)
+        return TakeWhileElements(self, context)
 
 
 class TakeWhileElements(PredicateStream):
     """Stream of elements; the input is closed at the first element for which the predicate is false."""
-
-    __slots__ = ()
 
     def __next__(self) -> Nest:
         if self._is_closed:

@@ -281,8 +281,6 @@ def _wrong(record: Record, what: str) -> InvalidArgumentError:
 class FieldElements(OneToOneStream):
     """Stream of the values of the records of its input."""
 
-    __slots__ = ("_node",)
-
     def __init__(self, source: Stream, node: CsvFields) -> None:
         super().__init__(source)
         self._node = node
