@@ -42,10 +42,7 @@ class LegacyRebatch(ElementTransform):
     num_replicas: int
     kept: tuple[int, ...] | None = None
 
-    @property
-    def cardinality(self) -> int:
-        """UNKNOWN_CARDINALITY, as in TensorFlow."""
-        return UNKNOWN_CARDINALITY
+    cardinality = UNKNOWN_CARDINALITY  # as in TensorFlow
 
     @property
     def element_spec(self) -> Nest:

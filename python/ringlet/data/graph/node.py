@@ -411,10 +411,5 @@ class RowElements(RowReader):
 class ElementTransform(Transformation):
     """Base class of transformations that read their input element by element."""
 
-    @property
-    def table(self) -> None:
-        return
-
-    @property
-    def in_order(self) -> bool:
-        return False
+    table = None
+    in_order = False

@@ -52,13 +52,8 @@ class TableSource(Node):
     def table(self) -> Table:
         return self.rows
 
-    @property
-    def in_order(self) -> bool:
-        return True
-
-    @property
-    def from_row_zero(self) -> bool:
-        return True
+    in_order = True
+    from_row_zero = True
 
     def open_rows(self, context: IterationContext) -> RowStream:
         return TableRows(self.rows.length)

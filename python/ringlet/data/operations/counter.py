@@ -67,6 +67,4 @@ def counter(
 class Counter(TableSource):
     """Node of an infinite sequence of numbers: the rows of a table of the maximum length."""
 
-    @property
-    def cardinality(self) -> int:
-        return INFINITE_CARDINALITY
+    cardinality = INFINITE_CARDINALITY

@@ -60,13 +60,8 @@ class Filter(ElementTransform):
 
     predicate: Callable[..., Any]
 
-    @property
-    def cardinality(self) -> int:
-        return UNKNOWN_CARDINALITY
-
-    @property
-    def runs_user_code(self) -> bool:
-        return True
+    cardinality = UNKNOWN_CARDINALITY
+    runs_user_code = True
 
     def open_elements(self, context: IterationContext) -> Stream:
         return FilterElements(self, context)

@@ -65,13 +65,11 @@ class FlatMap(ElementTransform):
     function: Callable[..., Dataset]
     parameter: ClassVar[str] = "map_func"
 
+    runs_user_code = True
+
     @property
     def cardinality(self) -> int:
         return UNKNOWN_CARDINALITY
-
-    @property
-    def runs_user_code(self) -> bool:
-        return True
 
     @cached_property
     def inner_example(self) -> Node:

@@ -145,9 +145,7 @@ class GeneratorSource(Node):
     def settings(self) -> dict[str, Any]:
         return {"signature": str(self.signature)}
 
-    @property
-    def cardinality(self) -> int:
-        return UNKNOWN_CARDINALITY
+    cardinality = UNKNOWN_CARDINALITY
 
     @property
     def element_spec(self) -> Nest:
@@ -164,9 +162,7 @@ class GeneratorSource(Node):
         finally:
             stream.close()
 
-    @property
-    def runs_user_code(self) -> bool:
-        return True
+    runs_user_code = True
 
     def open_elements(self, context: IterationContext) -> Stream:
         return GeneratorElements(self)

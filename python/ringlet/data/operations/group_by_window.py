@@ -103,13 +103,8 @@ class WindowGroups(ElementTransform):
     # Keys for examples, if the reduction depends on the key; by default, the key of the input's example.
     keys: tuple[int, ...] = ()
 
-    @property
-    def cardinality(self) -> int:
-        return UNKNOWN_CARDINALITY
-
-    @property
-    def runs_user_code(self) -> bool:
-        return True
+    cardinality = UNKNOWN_CARDINALITY
+    runs_user_code = True
 
     @property
     def element_spec(self) -> Nest:

@@ -51,9 +51,7 @@ class IgnoreErrors(ElementTransform):
 
     log_warning: bool
 
-    @property
-    def cardinality(self) -> int:
-        return UNKNOWN_CARDINALITY
+    cardinality = UNKNOWN_CARDINALITY
 
     def open_elements(self, context: IterationContext) -> Stream:
         return IgnoreErrorsElements(self, context)

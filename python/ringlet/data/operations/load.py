@@ -185,9 +185,7 @@ class SavedShard(Node):
         finally:
             stream.close()
 
-    @property
-    def has_files(self) -> bool:
-        return True
+    has_files = True
 
     def open_elements(self, context: IterationContext) -> Stream:
         return ShardElements(self)

@@ -109,9 +109,7 @@ class Map(ElementTransform):
     num_parallel_calls: int | None = None
     deterministic: bool | None = None
 
-    @property
-    def runs_user_code(self) -> bool:
-        return True
+    runs_user_code = True
 
     @cached_property
     def example(self) -> Nest:

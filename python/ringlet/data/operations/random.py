@@ -79,9 +79,7 @@ class RandomNumbers(Node):
     def settings(self) -> dict[str, Any]:
         return {"weights": self.weights, "changes": self.changes}
 
-    @property
-    def cardinality(self) -> int:
-        return INFINITE_CARDINALITY
+    cardinality = INFINITE_CARDINALITY
 
     @property
     def element_spec(self) -> Nest:

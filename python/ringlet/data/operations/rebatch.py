@@ -104,10 +104,7 @@ class Rebatch(ElementTransform):
             )
         return rows.pop() if rows else None
 
-    @property
-    def cardinality(self) -> int:
-        """UNKNOWN_CARDINALITY, as in TensorFlow."""
-        return UNKNOWN_CARDINALITY
+    cardinality = UNKNOWN_CARDINALITY  # as in TensorFlow
 
     @property
     def element_spec(self) -> Nest:

@@ -76,9 +76,7 @@ class Scan(ElementTransform):
     def settings(self) -> dict[str, Any]:
         return {"state": str(map_structure(spec_of, self.initial_state))}
 
-    @property
-    def runs_user_code(self) -> bool:
-        return True
+    runs_user_code = True
 
     @cached_property
     def example(self) -> Nest:

@@ -99,9 +99,7 @@ class Snapshot(ElementTransform):
     def runs_user_code(self) -> bool:
         return self.shard_function is not None or self.reader_func is not None or super().runs_user_code
 
-    @property
-    def has_files(self) -> bool:
-        return True
+    has_files = True
 
     @property
     def folder(self) -> str:

@@ -54,9 +54,7 @@ def unique(self: Dataset, name: str | None = None) -> Dataset:
 class Unique(ElementTransform):
     """Node of the distinct elements of its input."""
 
-    @property
-    def cardinality(self) -> int:
-        return UNKNOWN_CARDINALITY
+    cardinality = UNKNOWN_CARDINALITY
 
     def open_elements(self, context: IterationContext) -> Stream:
         return UniqueElements(self, context)

@@ -213,9 +213,7 @@ class CsvFields(ElementTransform):
     excluded: tuple[int, ...]
     make: Callable[[tuple[Any, ...]], Nest] = field(repr=False)
 
-    @property
-    def cardinality(self) -> int:
-        return UNKNOWN_CARDINALITY
+    cardinality = UNKNOWN_CARDINALITY
 
     @cached_property
     def element_spec(self) -> Nest:

@@ -62,10 +62,7 @@ class FileReader(ElementTransform):
     def open_file(self, name: str) -> FileBlocks:
         """Open one file."""
 
-    @property
-    def cardinality(self) -> int:
-        """UNKNOWN_CARDINALITY, because the files are not read."""
-        return UNKNOWN_CARDINALITY
+    cardinality = UNKNOWN_CARDINALITY  # the files are not read
 
     @property
     def element_spec(self) -> Nest:
@@ -80,11 +77,6 @@ class FileReader(ElementTransform):
         batch.setflags(write=False)
         return batch
 
-    @property
-    def no_element(self) -> Nest:
-        """The example if there are no elements: empty bytes, unless overridden."""
-        return b""
-
     @cached_property
     def example(self) -> Nest:
         """The first element of the first nonempty file, read separately for functions of `map` that parse it."""
@@ -96,7 +88,7 @@ class FileReader(ElementTransform):
             with closing(blocks), suppress(OSError, ValueError, RuntimeError):
                 for element in blocks.next_block():
                     return element
-        return self.no_element
+        return b""
 
     def _first_names(self) -> list[Any]:
         if self.input.runs_user_code:
@@ -104,10 +96,7 @@ class FileReader(ElementTransform):
         with closing(self.input.open(IterationContext())) as names:
             return list(islice(names, _MOST_EXAMPLE_FILES))
 
-    @property
-    def has_files(self) -> bool:
-        """True, because elements are read from files."""
-        return True
+    has_files = True
 
     def open_elements(self, context: IterationContext) -> Stream:
         """Open a stream of the elements."""
