@@ -56,7 +56,7 @@ class DistributedDataset(data.DistributedDataset):
         return dataset
 
     def __iter__(self) -> DistributedIterator:
-        return DistributedIterator(super().__iter__()._plan)
+        return DistributedIterator(super().__iter__()._source)
 
 
 def _with_tensors(distributed: Any) -> Any:

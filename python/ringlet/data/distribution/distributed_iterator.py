@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from types import TracebackType
-
 from ringlet import context
 from ringlet.data.distribution.distribution_plan import Plan
 from ringlet.data.distribution.element_distribution import next_padded
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import State
-from ringlet.data.graph.pipeline_handle import PipelineHandle
 from ringlet.data.optional import Optional
-from ringlet.data.state.iterator_state import restored, saved
-from ringlet.data.state.user_state import check_external_state
-from ringlet.errors import OutOfRangeError
+from ringlet.data.state.pipeline_iterator import PipelineIterator
 from ringlet.observe import trace_hook
 
 __all__ = ["DistributedIterator"]
 
 
-class DistributedIterator(Iterator[Nest]):
+class DistributedIterator(PipelineIterator):
     """An iterator over the steps of a distributed dataset, as returned by ``iter(distributed_dataset)``.
 
     Advance the iterator outside of replica functions: ``strategy.run(fn, args=(next(iterator),))`` passes each replica
@@ -43,41 +36,17 @@ class DistributedIterator(Iterator[Nest]):
     False
     """
 
-    __slots__ = ("__weakref__", "_opened", "_plan", "_stream")
+    __slots__ = ()
+    _what = "distributed dataset"
 
     def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._opened = PipelineHandle(plan)
-        self._stream = self._opened.stream
+        super().__init__(plan, plan)
 
     def __next__(self) -> Nest:
         _require_no_replica()
         if (trace := trace_hook.current) is not None:
             return trace.timed("next", "input", next)(self._stream)
         return next(self._stream)
-
-    def get_next(self) -> Nest:
-        """Return the next step.
-
-        Raises
-        ------
-        OutOfRangeError
-            If no data is left, or too little data for a step of known sizes.
-        ValueError
-            If called by a replica.
-
-        Examples
-        --------
-        >>> from ringlet.data import DistributedDataset
-        >>> iter(DistributedDataset([[1.5, 2.5]], 1)).get_next()
-        array([1.5, 2.5])
-        """
-        try:
-            return next(self)
-        except StopIteration:
-            raise OutOfRangeError(
-                "end of the distributed dataset. Create a new iterator to read the dataset again."
-            ) from None
 
     def get_next_as_optional(self) -> Optional[Nest]:
         """Return the next step, or an empty Optional at the end.
@@ -100,89 +69,7 @@ class DistributedIterator(Iterator[Nest]):
         try:
             return Optional(next_padded(self._stream))
         except StopIteration:
-            return Optional.at_end(self._plan)
-
-    @property
-    def element_spec(self) -> Nest:
-        """The specs of a step, a nest of PerReplicaSpec."""
-        return self._plan.element_spec
-
-    def get_state(self) -> State:
-        """Return a snapshot of the position in the dataset, from which `set_state` continues exactly.
-
-        Returns
-        -------
-        dict
-            A state like the result of `DatasetIterator.get_state`, suitable for a checkpoint. Each worker has its own
-            state.
-
-        Raises
-        ------
-        FailedPreconditionError
-            If functions make the elements and the policy of the dataset is ExternalStatePolicy.FAIL.
-
-        Examples
-        --------
-        >>> from ringlet.data import Dataset, DistributedDataset
-        >>> distributed = DistributedDataset(Dataset.range(8).shuffle(8).batch(2), 2)
-        >>> iterator, later = iter(distributed), iter(distributed)
-        >>> first = next(iterator)
-        >>> later.set_state(iterator.get_state())
-        >>> [str(step) for step in later] == [str(step) for step in iterator]
-        True
-        """
-        check_external_state(self._opened.graph)
-        return saved(self._opened)
-
-    def set_state(self, state: State) -> None:
-        """Continue from a saved state of an iterator.
-
-        Parameters
-        ----------
-        state : dict
-            A result of `get_state` for an equal dataset with an equal distribution, in any process. If each step is one
-            global batch, as with one worker in memory, the number of replicas may differ.
-
-        Raises
-        ------
-        FailedPreconditionError
-            If the state belongs to a dataset with other operations or settings, or to a number of replicas or workers
-            that yields other steps; the message lists both.
-        InvalidArgumentError
-            If `state` is not a result of `get_state`.
-
-        Examples
-        --------
-        >>> from ringlet.data import Dataset, DistributedDataset
-        >>> iterator = iter(DistributedDataset(Dataset.range(8).batch(4), 2))
-        >>> iterator.set_state(iter(DistributedDataset(Dataset.range(9).batch(4), 2)).get_state())
-        Traceback (most recent call last):
-        ringlet.errors.FailedPreconditionError: this state was saved by an iterator of another dataset:
-        ...
-        """
-        self._opened = restored(self._opened, state)
-        self._stream = self._opened.stream
-
-    def close(self) -> None:
-        """Close the iterator: release the threads and files of the pipeline, and end the iteration.
-
-        Examples
-        --------
-        >>> from ringlet.data import Dataset, DistributedDataset
-        >>> iterator = iter(DistributedDataset(Dataset.range(8).batch(2), 2))
-        >>> iterator.close()
-        >>> list(iterator)
-        []
-        """
-        self._stream.close()
-
-    def __enter__(self) -> DistributedIterator:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
+            return Optional.at_end(self._source)
 
 
 def _require_no_replica() -> None:
