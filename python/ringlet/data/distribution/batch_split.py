@@ -22,18 +22,14 @@ from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, map_structure, unflatten
 from ringlet.values import PerReplica
 
-__all__ = ["BatchSplit", "BatchSplitStream", "check_rows", "nothing_to_cut"]
+__all__ = ["BatchSplit", "BatchSplitStream", "OneToOnePlan", "check_rows", "nothing_to_cut"]
 
 
 @dataclass(frozen=True, eq=False)
-class BatchSplit:
-    """A distribution plan: each step splits one element, a global batch, among the replicas of a single worker."""
+class OneToOnePlan:
+    """Base class of distribution plans in which each step is one element of a dataset."""
 
     node: Node
-    num_replicas: int
-
-    def __post_init__(self) -> None:
-        check_rows(self.node, self.num_replicas)
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -45,12 +41,22 @@ class BatchSplit:
         return self.node
 
     @property
-    def settings(self) -> dict[str, Any]:
-        return {"num_replicas": self.num_replicas}
-
-    @property
     def cardinality(self) -> int:
         return self.node.cardinality
+
+
+@dataclass(frozen=True, eq=False)
+class BatchSplit(OneToOnePlan):
+    """A distribution plan: each step splits one element, a global batch, among the replicas of a single worker."""
+
+    num_replicas: int
+
+    def __post_init__(self) -> None:
+        check_rows(self.node, self.num_replicas)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"num_replicas": self.num_replicas}
 
     @property
     def element_spec(self) -> Nest:
@@ -70,8 +76,6 @@ class BatchSplit:
 
 class BatchSplitStream(OneToOneStream):
     """Stream of the elements of its input, each split into views for the replicas."""
-
-    __slots__ = ("_num_replicas", "_size", "_slices_of", "_take_parts")
 
     def __init__(
         self,

@@ -47,11 +47,10 @@ class HostDistribution(ElementDistribution):
 class _HostDistributionStream(ElementDistributionStream):
     """Stream of the steps of a `HostDistribution`; the replicas of a host are adjacent."""
 
-    __slots__ = ()
     _plan: HostDistribution
 
     def _take(self) -> list[Nest]:
-        pairs = zip(self._streams, self._plan.counts, strict=True)
+        pairs = zip(self._inputs, self._plan.counts, strict=True)
         return [next(stream, NONE_LEFT) for stream, count in pairs for _ in range(count)]
 
     def _nodes(self, count: int) -> Sequence[Node]:

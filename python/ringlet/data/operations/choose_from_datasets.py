@@ -120,8 +120,6 @@ class Choose(Node):
 class ChooseElements(InputStreams):
     """Stream of elements of several inputs; the first input chooses the input of each element."""
 
-    __slots__ = ("_is_over", "_stops")
-
     def __init__(self, sources: Sequence[Stream], stops: bool) -> None:
         super().__init__(sources)
         self._stops = stops

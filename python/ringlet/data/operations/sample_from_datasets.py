@@ -139,8 +139,6 @@ class Draws(Node):
 class RandomChoiceElements(InputStreams):
     """Stream of positions drawn from the cumulative distribution of the weights."""
 
-    __slots__ = ("_count",)
-
     def __init__(self, sources: Sequence[Stream], count: int) -> None:
         super().__init__(sources)
         self._count = count

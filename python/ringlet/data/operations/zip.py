@@ -158,8 +158,6 @@ def zip_tables(shape: PyTreeSpec, tables: Sequence[Table], cardinality: int) -> 
 class InputStreams(Stream):
     """Base class of streams with several inputs, which are all opened at the start."""
 
-    __slots__ = ("_inputs", "_is_closed")
-
     def __init__(self, sources: Sequence[Stream]) -> None:
         self._inputs = list(sources)
         self._is_closed = False
@@ -190,8 +188,6 @@ class ZipElements(InputStreams):
     An exception of one input is raised for the whole element. The other inputs advance too, so that elements still
     correspond.
     """
-
-    __slots__ = ("_make",)
 
     def __init__(self, sources: Sequence[Stream], shape: PyTreeSpec) -> None:
         super().__init__(sources)
