@@ -69,7 +69,8 @@ class Dataset:
     dictionaries. Elements are read-only. They are views of the source arrays where possible: a batch of consecutive
     rows copies nothing, and a shuffled batch is copied once.
 
-    Start a pipeline with a static method such as `from_tensor_slices` or `range`.
+    Start a pipeline with a static method such as `from_tensor_slices` or `range`. Operations have TensorFlow's argument
+    `name` for compatibility only.
 
     Parameters
     ----------

@@ -102,8 +102,7 @@ def function(  # noqa: PLR0917  # TensorFlow's
     input_signature : sequence of TensorSpec, optional
         Specs that arguments are converted to; a tensor of another dtype or shape raises a `TypeError`.
     experimental_implements, experimental_autograph_options, experimental_attributes : optional
-    experimental_relax_shapes, experimental_compile, experimental_follow_type_hints : optional
-        Accepted and ignored.
+    experimental_relax_shapes, experimental_compile, experimental_follow_type_hints : optional, unused
 
     Returns
     -------

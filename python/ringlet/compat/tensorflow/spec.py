@@ -30,8 +30,7 @@ class TensorSpec(RingletSpec, metaclass=_SpecType):
     ----------
     shape : sequence of (int or None), int or None
     dtype : dtype-like, default float32
-    name : str, optional
-        Accepted and ignored.
+    name : str, unused
 
     Examples
     --------

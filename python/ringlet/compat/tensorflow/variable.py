@@ -82,8 +82,7 @@ class Variable(RingletVariable, metaclass=_CompatVariableType):
         3.0 creates a variable of float32; 1 creates a variable of int32.
     trainable, validate_shape, name, dtype, constraint, synchronization, aggregation, shape
         As for :class:`ringlet.Variable`, in TensorFlow's order.
-    caching_device, import_scope, experimental_enable_variable_lifting : optional
-        Accepted and ignored.
+    caching_device, import_scope, experimental_enable_variable_lifting : optional, unused
     variable_def : None
 
     Examples

@@ -23,8 +23,7 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None, name:
         The table; the entries of a list are its consecutive parts.
     ids : array-like of int
     max_norm : float, optional
-    name : str, optional
-        Accepted and ignored.
+    name : str, unused
 
     Returns
     -------

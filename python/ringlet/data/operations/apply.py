@@ -20,8 +20,7 @@ def apply(self: Dataset, transformation_func: Callable[[Dataset], Dataset], name
     ----------
     transformation_func : callable
         Takes a dataset and returns another dataset.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

@@ -56,8 +56,7 @@ def batch(
         arrays are gathered in threads only if batches are large enough.
     deterministic : bool, optional
         False yields concurrent batches in the order of completion. Otherwise, the order is kept.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

@@ -51,8 +51,7 @@ def bucket_by_sequence_length(  # noqa: PLR0917 - the arguments are TensorFlow's
         Whether to batch without padding.
     drop_remainder : bool, default False
         Whether to drop short batches at the end.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

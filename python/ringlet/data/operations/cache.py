@@ -28,8 +28,7 @@ def cache(self: Dataset, filename: Any = "", name: str | None = None) -> Dataset
     filename : str or path, optional
         If given, elements are stored in the file ``{filename}.ringlet-cache``, which later programs use too; otherwise,
         in memory. The file holds arrays and text, but no code. Delete the file when the pipeline changes.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

@@ -38,8 +38,7 @@ def choose_from_datasets(
         A dataset of int64: positions in `datasets`.
     stop_on_empty_dataset : bool, default True
         Whether to end when a chosen dataset is exhausted; otherwise, the choice is skipped.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

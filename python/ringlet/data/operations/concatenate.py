@@ -34,8 +34,7 @@ def concatenate(self: Dataset, dataset: Dataset, name: str | None = None) -> Dat
     ----------
     dataset : Dataset
         A dataset with elements of equal structure and dtypes.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

@@ -33,8 +33,7 @@ def counter(
     step : int, default 1
     dtype : dtype, default int64
         A dtype of integers or floats.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

@@ -33,8 +33,7 @@ def enumerate(self: Dataset, start: int = 0, name: str | None = None) -> Dataset
     ----------
     start : int, default 0
         The first number.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

@@ -24,8 +24,7 @@ def filter(self: Dataset, predicate: Callable[..., Any], name: str | None = None
     ----------
     predicate : callable
         Takes an element, unpacked into arguments if it is a tuple. Returns True, False or an array of one bool.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

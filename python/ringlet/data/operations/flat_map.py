@@ -30,8 +30,7 @@ def flat_map(self: Dataset, map_func: Callable[..., Dataset], name: str | None =
     ----------
     map_func : callable
         Takes an element, unpacked into arguments if it is a tuple. Returns a Dataset.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

@@ -51,8 +51,7 @@ def from_generator(  # noqa: PLR0917 - the arguments are TensorFlow's
         Arguments of `generator`, converted to read-only arrays, NumPy scalars and text.
     output_signature : TensorSpec or nest of TensorSpec, optional
         The specs of elements, instead of `output_types` and `output_shapes`.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

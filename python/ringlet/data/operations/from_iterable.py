@@ -22,8 +22,7 @@ def from_iterable(cls: type[Dataset], iterable: Iterable[Any], name: str | None 
         An iterable of arrays, numbers, text, or nests of these in tuples and dictionaries. A list that holds arrays is
         a structure, as in batches of a ``DataLoader``; a list of numbers or text is one array. Every iteration of the
         dataset starts a new iteration of the iterable; an iterator supports only one.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

@@ -26,8 +26,7 @@ def from_list(cls: type[Dataset], elements: Any, name: str | None = None) -> Dat
     elements : list
         Elements of equal structure and dtypes: arrays, numbers, text, and nests of these in tuples and dictionaries. A
         list inside an element is one array. Arrays are copied.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

@@ -30,8 +30,7 @@ def from_tensor_slices(cls: type[Dataset], tensors: Nest, name: str | None = Non
         shared, not copied, and must not change while the dataset is used: elements are views. PyTorch tensors and JAX
         arrays yield elements of the same library. A list of datasets is an array of datasets. A component that is None
         is None in every element.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

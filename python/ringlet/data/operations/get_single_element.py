@@ -18,8 +18,7 @@ def get_single_element(self: Dataset, name: str | None = None) -> Nest:
 
     Parameters
     ----------
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

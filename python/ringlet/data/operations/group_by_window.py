@@ -50,8 +50,7 @@ def group_by_window(  # noqa: PLR0917 - the arguments are TensorFlow's
     window_size_func : callable, optional
         Takes a key and returns the size of its windows; called once for each key. Pass `window_size` or
         `window_size_func`.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

@@ -25,8 +25,7 @@ def ignore_errors(self: Dataset, log_warning: bool = False, name: str | None = N
     ----------
     log_warning : bool, default False
         Whether to log each dropped element at level WARNING.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

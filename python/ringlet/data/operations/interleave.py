@@ -47,8 +47,7 @@ def interleave(  # noqa: PLR0917 - the arguments are TensorFlow's
         Number of open datasets that are read concurrently, in threads: at most `cycle_length`, or AUTOTUNE.
     deterministic : bool, optional
         False yields elements of any open dataset that is ready. Otherwise, the order is the same as without threads.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

@@ -38,8 +38,7 @@ def list_files(
         Whether to yield the names in random order, which differs in each iteration. Otherwise, names are sorted.
     seed : int, optional
         Seed of the shuffle.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

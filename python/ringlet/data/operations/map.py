@@ -52,8 +52,7 @@ def map(  # noqa: PLR0917 - the arguments are TensorFlow's
         True forbids `num_parallel_calls`. Without `num_parallel_calls`, every call is synchronous.
     use_unbounded_threadpool : bool, default False
         Accepted for compatibility with TensorFlow; unused: `num_parallel_calls` is the number of threads.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

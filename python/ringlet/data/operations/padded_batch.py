@@ -44,8 +44,7 @@ def padded_batch(  # noqa: PLR0917 - the arguments are TensorFlow's
         text. A NumPy scalar must have the dtype of its component.
     drop_remainder : bool, default False
         Whether to drop the last batch if it is short.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

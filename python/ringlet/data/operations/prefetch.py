@@ -35,8 +35,7 @@ def prefetch(self: Dataset, buffer_size: int | None, name: str | None = None) ->
     buffer_size : int or None
         Maximum number of buffered elements. With AUTOTUNE (-1) or None, the number is chosen automatically; with 0,
         elements are made on request.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

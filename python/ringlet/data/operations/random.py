@@ -36,8 +36,7 @@ def random(
     rerandomize_each_iteration : bool, optional
         True yields different numbers in each iteration and in each round of a `repeat`. False, the default, yields the
         same numbers again, even without a seed.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

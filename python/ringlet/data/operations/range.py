@@ -33,8 +33,7 @@ def range(cls: type[Dataset], *args: int, output_type: DTypeLike = np.int64, nam
         ``stop``, or ``start, stop``, or ``start, stop, step``.
     output_type : dtype, default int64
         A dtype of integers or floats.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

@@ -32,8 +32,7 @@ def rebatch(self: Dataset, batch_size: Any, drop_remainder: bool = False, name: 
         Size of the new batches; several sizes are used cyclically. A batch of size zero has no rows.
     drop_remainder : bool, default False
         Whether to drop the last batch if it is short.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

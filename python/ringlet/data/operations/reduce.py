@@ -26,8 +26,7 @@ def reduce(
     reduce_func : callable
         Takes the state and an element (a tuple is one argument); returns the next state, with equal structure and
         dtypes.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

@@ -55,8 +55,7 @@ def rejection_resample(  # noqa: PLR0917 - the arguments are TensorFlow's
         updated every 32 elements.
     seed : int, optional
         The same seed and NumPy version give the same elements, which differ from TensorFlow's.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

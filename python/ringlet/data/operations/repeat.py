@@ -34,8 +34,7 @@ def repeat(self: Dataset, count: int | None = None, name: str | None = None) -> 
         Number of rounds; None or a negative number repeats infinitely. An infinite repeat still ends at the first round
         without elements; directly after a `shuffle`, only if the first round has no elements, or after 1000 consecutive
         empty rounds.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

@@ -49,8 +49,7 @@ def sample_from_datasets(  # noqa: PLR0917 - the arguments are TensorFlow's
         Whether to end when an exhausted dataset is drawn; otherwise, another dataset is drawn.
     rerandomize_each_iteration : bool, optional
         Whether choices differ between iterations. By default, False.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

@@ -35,8 +35,7 @@ def scan(
     scan_func : callable
         Takes the state and an element (a tuple is one argument); returns a pair: the next state, with equal structure
         and dtypes, and an element.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

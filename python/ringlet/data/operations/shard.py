@@ -32,8 +32,7 @@ def shard(self: Dataset, num_shards: int, index: int, name: str | None = None) -
         Number of shards, usually the number of workers; or SHARD_HINT.
     index : int
         Index of the shard to keep; or SHARD_HINT.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

@@ -62,8 +62,7 @@ def shuffle(
     reshuffle_each_iteration : bool, optional
         True, the default, yields a different order in each iteration and in each round of a `repeat`. False yields the
         same order again, even without a seed.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

@@ -27,8 +27,7 @@ def skip(self: Dataset, count: int, name: str | None = None) -> Dataset:
     ----------
     count : int
         Number of elements to skip; -1, or a number larger than the dataset, skips all elements.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

@@ -46,8 +46,7 @@ def snapshot(  # noqa: PLR0917 - the arguments are TensorFlow's
         As in `load`.
     shard_func : callable, optional
         As in `save`.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

@@ -25,8 +25,7 @@ def take(self: Dataset, count: int, name: str | None = None) -> Dataset:
     ----------
     count : int
         Number of elements to keep; -1, or a number larger than the dataset, keeps all elements.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

@@ -26,8 +26,7 @@ def unique(self: Dataset, name: str | None = None) -> Dataset:
 
     Parameters
     ----------
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

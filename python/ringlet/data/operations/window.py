@@ -47,8 +47,7 @@ def window(  # noqa: PLR0917 - the arguments are TensorFlow's
         Offset between consecutive elements of a window.
     drop_remainder : bool, default False
         Whether to drop short windows at the end.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

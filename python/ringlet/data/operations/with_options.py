@@ -23,8 +23,7 @@ def with_options(self: Dataset, options: Options, name: str | None = None) -> Da
     ----------
     options : Options
         Options are copied, so later changes have no effect. The new settings override earlier settings.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

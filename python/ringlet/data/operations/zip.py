@@ -32,8 +32,7 @@ def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
         A single argument is the structure of the elements; several arguments form a tuple.
     datasets : nest of Dataset, optional
         The datasets as a keyword argument.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

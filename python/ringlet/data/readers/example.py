@@ -46,8 +46,7 @@ def parse_example(
         Name of each feature: `FixedLenFeature`, `FixedLenSequenceFeature` or `VarLenFeature`.
     example_names : object, optional
         Accepted for compatibility with TensorFlow; unused: errors state the number of the example.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -92,10 +91,8 @@ def parse_single_example(
     serialized : bytes
     features : dict
         Name of each feature: `FixedLenFeature`, `FixedLenSequenceFeature` or `VarLenFeature`.
-    example_names : object, optional
-        Accepted for compatibility with TensorFlow; unused.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    example_names : object, unused
+    name : str, unused
 
     Returns
     -------

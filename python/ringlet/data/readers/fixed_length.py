@@ -35,8 +35,7 @@ class FixedLengthRecordDataset(FileDataset):
     num_parallel_reads : int, optional
         Number of files read concurrently, in threads, with interleaved records. None reads one file
         after another; AUTOTUNE (-1) is a fixed number, the same on every machine.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Raises
     ------

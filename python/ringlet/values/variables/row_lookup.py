@@ -38,8 +38,7 @@ class SparseReader(NDArrayProtocol):
         ----------
         indices : array-like of int
             Row numbers; a row may occur more than once.
-        name : str, optional
-            Ignored; for compatibility with TensorFlow.
+        name : str, unused
 
         Returns
         -------

@@ -141,8 +141,7 @@ class ScatterNdUpdates:
         indices : array-like of int, shape (..., depth)
             Each tuple indexes the first `depth` dimensions; one may occur more than once.
         updates : array-like, shape ``indices.shape[:-1] + shape[depth:]``
-        name : str, optional
-            Ignored; for compatibility with TensorFlow.
+        name : str, unused
 
         Returns
         -------
@@ -205,8 +204,7 @@ class ScatterNdUpdates:
         ----------
         indices : array-like of int, shape (..., depth)
             Each tuple indexes the first `depth` dimensions.
-        name : str, optional
-            Ignored; for compatibility with TensorFlow.
+        name : str, unused
 
         Returns
         -------

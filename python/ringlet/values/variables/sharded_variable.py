@@ -198,8 +198,7 @@ class ShardedVariable(RowReader, ScatterUpdates):
         Parameters
         ----------
         indices : array-like of int, shape (n,)
-        name : str, optional
-            Ignored; for compatibility with TensorFlow.
+        name : str, unused
 
         Returns
         -------
