@@ -45,8 +45,6 @@ def _kind_of_leaf(leaf: Any) -> str:
 class WorkerSync:
     """Synchronization of the workers in one iteration; `counts` states whether any worker counts steps."""
 
-    __slots__ = ("_has_agreed", "_place", "counts")
-
     def __init__(self, place: InputPlacement, counts: bool) -> None:
         self._place = place
         self._has_agreed = place.exchange is None or place.num_workers == 1

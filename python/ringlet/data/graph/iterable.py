@@ -117,8 +117,6 @@ class IterableSource(Node):
 class IterableElements(Iteration):
     """Stream of the elements of an iterable, in one iteration."""
 
-    __slots__ = ("_is_stored",)
-
     def __init__(self, source: IterableSource) -> None:
         super().__init__(source.begin, f"the {type(source.iterable).__name__}")
         self._is_stored = isinstance(source.iterable, (list, tuple))

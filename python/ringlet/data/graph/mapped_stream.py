@@ -34,8 +34,6 @@ class MappedStream(UnaryStream, Generic[T]):
     no threads are used. Unless `is_ordered`, results are yielded in the order of completion.
     """
 
-    __slots__ = ("_again", "_calls", "_failure", "_function", "_is_ordered", "_name", "_num_calls")
-
     def __init__(
         self, source: Stream, function: Callable[[T], Nest], num_calls: int, is_ordered: bool, name: str
     ) -> None:

@@ -70,8 +70,6 @@ class Stream(ABC):
     open: the next call continues after the failed element.
     """
 
-    __slots__ = ("__weakref__",)
-
     def __iter__(self) -> Iterator[Nest]:
         return self
 
@@ -168,8 +166,6 @@ class TracedStream(OneToOneStream):
 
 class RowStream(ABC):
     """A single pass over the row numbers of a node's elements. A row stream holds only memory, so it has no `close`."""
-
-    __slots__ = ()
 
     @abstractmethod
     def next_rows(self, count: int) -> Rows:

@@ -27,8 +27,6 @@ class PipelineHandle:
     ``context.in_round(number)`` of the outer stream as `context`, with a different number for each inner dataset.
     """
 
-    __slots__ = ("context", "graph", "stream")
-
     def __init__(self, graph: Openable, context: IterationContext | None = None) -> None:
         self.graph = graph
         self.context = IterationContext() if context is None else context

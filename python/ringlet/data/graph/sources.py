@@ -65,8 +65,6 @@ class TableSource(Node):
 class TableRows(RowStream):
     """Stream of all row numbers below `length`, in order."""
 
-    __slots__ = ("_length", "_next")
-
     def __init__(self, length: int) -> None:
         self._next = 0
         self._length = length
@@ -119,8 +117,6 @@ class Elements(Node):
 
 class ElementsStream(Stream):
     """Stream of the elements of a tuple."""
-
-    __slots__ = ("_elements", "_next")
 
     def __init__(self, elements: tuple[Nest, ...]) -> None:
         self._elements = elements

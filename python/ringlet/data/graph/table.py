@@ -63,8 +63,6 @@ class Column(Protocol):
 class ArrayColumn:
     """Column of the rows of an array along its first dimension; shares the memory of the array."""
 
-    __slots__ = ("_array", "is_memory", "row_bytes")
-
     def __init__(self, array: Array) -> None:
         self._array = read_only(array)
         self.row_bytes = array.dtype.itemsize * math.prod(array.shape[1:])
@@ -94,8 +92,6 @@ class ArrayColumn:
 class NoneColumn:
     """A column that is None in every row and in every batch of rows."""
 
-    __slots__ = ()
-
     spec = NoneTensorSpec()
     row_bytes = 0
     is_memory = True
@@ -109,8 +105,6 @@ class NoneColumn:
 
 class RangeColumn:
     """Column of the numbers ``start, start + step, ...``, computed on request."""
-
-    __slots__ = ("_start", "_step", "is_memory", "row_bytes", "spec")
 
     def __init__(self, start: int, step: int, dtype: np.dtype[Any]) -> None:
         self._start = start
@@ -137,8 +131,6 @@ class RangeColumn:
 
 class Table:
     """Columns of equal length, and the structure of a row."""
-
-    __slots__ = ("_bare", "_row", "columns", "length", "shape")
 
     def __init__(self, columns: tuple[Column, ...], shape: PyTreeSpec, length: int) -> None:
         self.columns = columns

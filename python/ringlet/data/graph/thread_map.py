@@ -146,8 +146,6 @@ class ThreadMap(Generic[T, R]):
     of completion.
     """
 
-    __slots__ = ("__weakref__", "_calls", "_finalizer", "_is_ordered", "_num_calls", "_team")
-
     def __init__(
         self, function: Callable[[T], R], num_calls: int, is_ordered: bool = True, name: str = "ringlet-calls"
     ) -> None:

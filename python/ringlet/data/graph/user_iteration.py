@@ -26,8 +26,6 @@ class Iteration(Stream):
     has no side effects.
     """
 
-    __slots__ = ("_begin", "_is_closed", "_iterable", "_iterator", "_name", "_taken")
-
     def __init__(self, begin: Callable[[], Iterable[Any]], name: str) -> None:
         self._begin = begin
         self._name = name

@@ -121,8 +121,6 @@ class Concatenate(Node):
 class JoinedColumn:
     """Column of the rows of one column, followed by the rows of another."""
 
-    __slots__ = ("_border", "_first", "_second", "is_memory", "row_bytes", "spec")
-
     def __init__(self, first: Column, second: Column, border: int) -> None:
         self._first = first
         self._second = second
@@ -161,8 +159,6 @@ class JoinedColumn:
 
 class ConcatenateRows(RowStream):
     """Stream of the row numbers of one input, followed by the row numbers of another with an offset."""
-
-    __slots__ = ("_first", "_second", "_second_from")
 
     def __init__(self, first: RowStream, second: RowStream, second_from: int) -> None:
         self._first: RowStream | None = first
@@ -203,8 +199,6 @@ class ConcatenateRows(RowStream):
 
 class ConcatenateElements(Stream):
     """Stream of the elements of a stream and then of a node, which is opened when the stream ends."""
-
-    __slots__ = ("_context", "_input", "_is_second", "_second")
 
     def __init__(self, first: Stream, second: Node, context: IterationContext) -> None:
         self._input: Stream | None = first  # None if this stream is closed

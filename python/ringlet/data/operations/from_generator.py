@@ -170,8 +170,6 @@ class GeneratorSource(Node):
 class GeneratorElements(Iteration):
     """Stream of the elements of a generator, in one iteration."""
 
-    __slots__ = ("_paths", "_shape", "_signature", "_specs")
-
     def __init__(self, source: GeneratorSource) -> None:
         name = f"the generator {getattr(source.generator, '__qualname__', repr(source.generator))}"
         super().__init__(lambda: source.generator(*source.arguments), name)

@@ -194,8 +194,6 @@ class SavedShard(Node):
 class ShardElements(Stream):
     """Stream of the elements of one file, which is opened at the first request."""
 
-    __slots__ = ("_is_closed", "_node", "_place", "_reader")
-
     def __init__(self, node: SavedShard) -> None:
         self._node = node
         self._reader: CacheReader | None = None

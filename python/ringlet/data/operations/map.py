@@ -172,8 +172,6 @@ class MapElements(MappedStream[tuple[int, Nest]]):
 class _Numbered:
     """A user function that is called with pairs of a number and an element."""
 
-    __slots__ = ("_function",)
-
     def __init__(self, function: Callable[..., Nest]) -> None:
         self._function = function
 

@@ -152,8 +152,6 @@ class PaddedBatchElements(MappedStream[list[Nest]]):
 class _Padded:
     """Padding that is determined by the first element, for elements made by user functions."""
 
-    __slots__ = ("_node", "_padding")
-
     def __init__(self, node: PaddedBatch) -> None:
         self._node = node
         self._padding = None if node.runs_user_code else node.padding

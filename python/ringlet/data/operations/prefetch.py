@@ -228,8 +228,6 @@ class _Channel:
 class PrefetchElements(Stream):
     """Stream of the elements of its input; a thread makes up to `size` elements in advance."""
 
-    __slots__ = ("_channel", "_finalizer", "_is_over", "_node")
-
     def __init__(self, stream: Stream, size: int, node: Node) -> None:
         self._channel = _Channel(stream, size)
         self._node = node

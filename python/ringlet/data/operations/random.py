@@ -105,8 +105,6 @@ class RandomNumbers(Node):
 class RandomElements(Stream):
     """Stream of the numbers of a generator."""
 
-    __slots__ = ("_borders", "_is_closed", "_random")
-
     def __init__(self, random: np.random.Generator, weights: Sequence[float] | None) -> None:
         self._random = random
         self._is_closed = False

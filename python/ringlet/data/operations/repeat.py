@@ -89,8 +89,6 @@ class Repeat(Transformation):
 class RepeatRows(RowStream):
     """Stream of the row numbers of a node, in consecutive rounds."""
 
-    __slots__ = ("_context", "_node", "_round", "_rounds", "_rows")
-
     def __init__(self, node: Node, rounds: int, context: IterationContext) -> None:
         self._node = node
         self._rounds = rounds
@@ -138,8 +136,6 @@ class RepeatElements(Stream):
 
     An infinite repeat ends if the first round is empty, or if `most_empty` consecutive rounds are empty.
     """
-
-    __slots__ = ("_context", "_empty_rounds", "_input", "_is_empty_round", "_most_empty", "_node", "_round", "_rounds")
 
     def __init__(self, node: Node, rounds: int, context: IterationContext, most_empty: int) -> None:
         self._node = node

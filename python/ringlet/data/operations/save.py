@@ -113,8 +113,6 @@ def _known_spec(dataset: Dataset) -> Nest:
 class ShardFunction(UserFunction):
     """A user function that returns the shard number of an element."""
 
-    __slots__ = ()
-
     def __init__(self, function: Callable[..., Any]) -> None:
         check_callable(function, "shard_func")
         super().__init__(function, "shard_func", _shard)

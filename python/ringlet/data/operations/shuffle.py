@@ -173,8 +173,6 @@ def refill_slots(buffer: Numbers, slots: Numbers, incoming: Numbers) -> Numbers:
 class ShuffleRows(RowStream):
     """Stream of the row numbers of its input in random order."""
 
-    __slots__ = ("_at", "_buffer", "_buffer_size", "_random", "_ready", "_rows")
-
     def __init__(self, rows: RowStream, buffer_size: int, random: np.random.Generator) -> None:
         self._rows: RowStream | None = rows
         self._buffer_size = buffer_size

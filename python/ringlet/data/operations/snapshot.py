@@ -112,8 +112,6 @@ class Snapshot(ElementTransform):
 class SnapshotElements(Stream):
     """Stream of elements that are loaded from the folder, or made and saved by the first stream."""
 
-    __slots__ = ("_context", "_count", "_input", "_is_closed", "_loaded", "_node", "_writer")
-
     def __init__(self, node: Snapshot, context: IterationContext) -> None:
         self._node = node
         self._context = context

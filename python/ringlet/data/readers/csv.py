@@ -126,8 +126,6 @@ class CsvReader(TableReader):
 class CsvBlocks(ArrowBlocks):
     """Reader of the rows of one file."""
 
-    __slots__ = ("_file",)
-
     def __init__(self, name: str, reader: CsvReader) -> None:
         from pyarrow import ArrowException, csv
 

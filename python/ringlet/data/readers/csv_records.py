@@ -57,20 +57,6 @@ class CsvRecords(FileReader):
 class RecordBlocks(FileBlocks):
     """Reader of the records of one file; `offset` is the number of a record."""
 
-    __slots__ = (
-        "_at_end",
-        "_count",
-        "_dialect",
-        "_error",
-        "_line",
-        "_memory",
-        "_name",
-        "_needs_header",
-        "_ready",
-        "_rest",
-        "_stream",
-    )
-
     def __init__(self, name: str, dialect: Dialect, compression: str, size: int) -> None:
         self._name = name
         self._dialect = dialect

@@ -32,8 +32,6 @@ class FileBlocks(ABC):
     `offset` is the start of the next block, in the unit of the file: decompressed bytes or rows.
     """
 
-    __slots__ = ("offset",)
-
     offset: int
 
     @abstractmethod
@@ -51,8 +49,6 @@ class FileBlocks(ABC):
 
 class BlockBuffer:
     """A reusable buffer for the bytes of a file: filled at the end, consumed from the front."""
-
-    __slots__ = ("_stream", "begin", "data", "end", "is_at_end")
 
     def __init__(self, stream: ByteStream, size: int) -> None:
         self._stream = stream

@@ -106,8 +106,6 @@ class FileReader(ElementTransform):
 class _Turn:
     """The state of one of the open files that take turns, with a thread that reads ahead."""
 
-    __slots__ = ("_ahead", "blocks", "elements", "name", "offset", "size")
-
     def __init__(self, is_ahead: bool) -> None:
         self.blocks: FileBlocks | None = None
         self.name = ""

@@ -98,8 +98,6 @@ class FixedLengthReader(FileReader):
 class FixedLengthBlocks(FileBlocks):
     """Reader of the records of one file."""
 
-    __slots__ = ("_buffer", "_error", "_name", "_reader", "_stream")
-
     def __init__(self, name: str, reader: FixedLengthReader) -> None:
         self._name = name
         self._reader = reader

@@ -123,8 +123,6 @@ def _column(names: Any) -> Column:
 class FilesColumn:
     """Column of the rows of several arrays in sequence; shares the memory of the arrays."""
 
-    __slots__ = ("_arrays", "_columns", "_ends", "is_memory", "row_bytes", "spec")
-
     def __init__(self, arrays: list[Array]) -> None:
         self._arrays = arrays
         self._columns = [ArrayColumn(array) for array in arrays]

@@ -99,8 +99,6 @@ class ParquetReader(TableReader):
 class ParquetBlocks(ArrowBlocks):
     """Reader of the rows of one file."""
 
-    __slots__ = ("_columns", "_file")
-
     def __init__(self, name: str, columns: tuple[str, ...] | None, fill_null: Any) -> None:
         import pyarrow.parquet
 

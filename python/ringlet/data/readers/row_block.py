@@ -22,8 +22,6 @@ class RowBlock(Sequence[Any]):
     dtype object.
     """
 
-    __slots__ = ("columns", "length")
-
     def __init__(self, columns: Columns, length: int) -> None:
         self.columns = columns
         self.length = length
@@ -40,8 +38,6 @@ class RowBlock(Sequence[Any]):
 
 class RowIterator(Iterator[Any]):
     """Iterator over the rows of a block."""
-
-    __slots__ = ("_block", "_left", "_names", "_rows")
 
     def __init__(self, block: RowBlock) -> None:
         self._block = block

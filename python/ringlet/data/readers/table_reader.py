@@ -92,8 +92,6 @@ def _zeros(spec: TensorSpec) -> Any:
 class ArrowBlocks(FileBlocks):
     """Base class of readers of one file from Arrow batches."""
 
-    __slots__ = ("_batches", "_fill_null", "_next", "_row", "name")
-
     def __init__(self, name: str, fill_null: Any) -> None:
         self.name = name
         self.offset = 0  # number of the first row of the current block

@@ -82,8 +82,6 @@ class TextLineReader(FileReader):
 class LineBlocks(FileBlocks):
     """Reader of the lines of one file."""
 
-    __slots__ = ("_begun", "_error", "_memory", "_stream")
-
     def __init__(self, name: str, compression: str, size: int) -> None:
         self._stream = open_bytes(name, compression)
         self._memory = bytearray(size)

@@ -106,8 +106,6 @@ class RecordReader(FileReader):
 class RecordBlocks(FileBlocks):
     """Reader of the records of one file."""
 
-    __slots__ = ("_buffer", "_compression", "_fault", "_name", "_stream")
-
     def __init__(self, name: str, compression: str, size: int) -> None:
         self._name = name
         self._compression = compression

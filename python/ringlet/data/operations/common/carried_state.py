@@ -15,8 +15,6 @@ __all__ = ["CarriedState"]
 class CarriedState:
     """A nest of arrays that keeps its structure and its dtypes; shapes may change."""
 
-    __slots__ = ("_dtypes", "_shape", "_where", "value")
-
     def __init__(self, initial: Nest, where: str) -> None:
         self.value = detached(as_element(initial))
         leaves, shape = flatten(self.value)

@@ -35,8 +35,6 @@ _CHOOSING = threading.Lock()
 class DatasetFunction(UserFunction):
     """A user function that returns a dataset for an element."""
 
-    __slots__ = ()
-
     def __init__(self, function: Callable[..., Any], name: str = "map_func") -> None:
         super().__init__(function, name)
 

@@ -35,8 +35,6 @@ class UserFunction:
     `step(function, *arguments)` calls the function and checks the result; the note is added to errors of `step` too.
     """
 
-    __slots__ = ("_function", "_name", "_step")
-
     def __init__(self, function: Callable[..., Any], name: str, step: Callable[..., Any] | None = None) -> None:
         self._function = function
         self._name = name
