@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from operator import index
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ringlet.data.graph.count_arguments import whole
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import InputStream, IterationContext, RowStream, Stream, Transformation
 from ringlet.data.graph.sources import TableRows
@@ -53,10 +53,7 @@ def enumerate(self: Dataset, start: int = 0, name: str | None = None) -> Dataset
     >>> list(Dataset.from_tensor_slices(["a", "b"]).enumerate(start=5))
     [(np.int64(5), np.str_('a')), (np.int64(6), np.str_('b'))]
     """
-    try:
-        first = index(start)
-    except TypeError:
-        raise TypeError(f"start must be an integer, got {start!r}") from None
+    first = whole(start, "start")
     if not -(2**63) <= first < 2**63:
         raise InvalidArgumentError(f"start must fit into int64, got {first}")
     return type(self)(Enumerate(self.node, first))

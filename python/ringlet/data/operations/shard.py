@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import index as as_index
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from ringlet.data.graph.count_arguments import whole
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import InputRows, InputStream, IterationContext, RowStream, Stream, Transformation
 from ringlet.data.graph.table import Rows, Table
@@ -60,7 +60,7 @@ def shard(self: Dataset, num_shards: int, index: int, name: str | None = None) -
     >>> [int(x) for x in Dataset.range(10).shard(3, 1)]
     [1, 4, 7]
     """
-    num_shards, index = _integer(num_shards, "num_shards"), _integer(index, "index")
+    num_shards, index = whole(num_shards, "num_shards"), whole(index, "index")
     if num_shards != SHARD_HINT:
         if num_shards < 1:
             raise InvalidArgumentError(
@@ -71,13 +71,6 @@ def shard(self: Dataset, num_shards: int, index: int, name: str | None = None) -
                 f"Index must be between 0 and {num_shards - 1} (currently index = {index}). Shards are counted from 0."
             )
     return type(self)(Shard(self.node, num_shards, index))
-
-
-def _integer(value: Any, name: str) -> int:
-    try:
-        return as_index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an integer, got {value!r}") from None
 
 
 @dataclass(frozen=True, eq=False)

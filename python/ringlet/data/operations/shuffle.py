@@ -15,7 +15,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import index, length_hint
+from operator import length_hint
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from ringlet.data.graph.count_arguments import positive
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import InputStream, IterationContext, RowStream, State, Stream, Transformation
 from ringlet.data.graph.table import Rows, row_count, row_numbers
+from ringlet.data.operations.random import Seeded, seed_entropy
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
 
@@ -92,26 +93,16 @@ def shuffle(
         buffer_size = WHOLE
     hint = " If the size of an empty dataset was passed, pass a buffer_size that does not depend on the dataset."
     size = positive(buffer_size, "buffer_size", hint)
-    entropy = np.random.SeedSequence().entropy if seed is None else _seed(seed)
-    return type(self)(Shuffle(self.node, size, entropy, reshuffle_each_iteration is not False))
-
-
-def _seed(seed: Any) -> int:
-    try:
-        number = index(seed)
-    except TypeError:
-        raise TypeError(f"seed must be an integer or None, got {seed!r}") from None
-    return 2 * number if number >= 0 else -2 * number - 1  # NumPy rejects negative seeds
+    return type(self)(Shuffle(self.node, size, seed_entropy(seed), reshuffle_each_iteration is not False))
 
 
 @dataclass(frozen=True, eq=False)
-class Shuffle(Transformation):
+class Shuffle(Seeded, Transformation):
     """Node of all elements in a random order, drawn from a buffer."""
 
     buffer_size: int
     entropy: Any
     reshuffles: bool
-    # Counter of the iterations of this node and its copies in rewritten graphs.
     runs: Iterator[int] = field(default_factory=itertools.count, repr=False)
 
     @property
@@ -129,22 +120,10 @@ class Shuffle(Transformation):
         """A random order of all elements for access by number; the same at every call."""
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(self.entropy))).permutation(self.cardinality)
 
-    def choose(self, context: IterationContext) -> None:
-        self._choice(context)
-
-    def _choice(self, context: IterationContext) -> list[int]:
-        choice: list[int] = context.choice(self, lambda: [self.entropy, next(self.runs)])
-        return choice
-
-    def generator(self, context: IterationContext) -> np.random.Generator:
-        entropy, number = self._choice(context)
-        key = (number, *context.rounds) if self.reshuffles else ()
-        return np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy, spawn_key=key)))
-
     def open_rows(self, context: IterationContext) -> RowStream:
         if self.buffer_size == 1:
             return self.input.open_rows(context)
-        return ShuffleRows(self.input.open_rows(context), self.buffer_size, self.generator(context))
+        return ShuffleRows(self.input.open_rows(context), self.buffer_size, self.generator(context, self.reshuffles))
 
     def open_elements(self, context: IterationContext) -> Stream:
         if self.buffer_size == 1:
@@ -256,7 +235,7 @@ class ShuffleElements(InputStream):
 
     def __init__(self, node: Shuffle, context: IterationContext) -> None:
         super().__init__(node, context)
-        self._random = node.generator(context)
+        self._random = node.generator(context, node.reshuffles)
         self._buffer: list[Nest] = []
         self._block: list[int] = []
         self._slots: Iterator[int] = iter(())  # the remaining slots of the block
