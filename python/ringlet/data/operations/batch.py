@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -32,7 +33,7 @@ from ringlet.nest import flatten, map_structure
 if TYPE_CHECKING:
     from ringlet.data.dataset import Dataset
 
-__all__ = ["Batch", "batch"]
+__all__ = ["Batch", "BatchElements", "Groups", "batch", "num_batches"]
 
 
 def batch(
@@ -94,10 +95,7 @@ class Batch(ElementTransform):
 
     @property
     def cardinality(self) -> int:
-        size = self.input.cardinality
-        if size < 0:
-            return size
-        return size // self.batch_size if self.drop_remainder else -(-size // self.batch_size)
+        return num_batches(self.input.cardinality, self.batch_size, self.drop_remainder)
 
     @property
     def element_spec(self) -> Nest:
@@ -143,6 +141,13 @@ class Batch(ElementTransform):
         if self.bytes_copied < WORTH_A_THREAD_BYTES:
             calls = 1
         return BatchRows(RowGroups(self.input.open_rows(context), self.batch_size, least), table, calls, is_ordered)
+
+
+def num_batches(size: int, batch_size: int, drop_remainder: bool) -> int:
+    """Return the number of batches of `size` elements, a cardinality."""
+    if size < 0:
+        return size
+    return size // batch_size if drop_remainder else -(-size // batch_size)
 
 
 class RowGroups(RowReader):
@@ -213,10 +218,17 @@ class Groups(UnaryStream):
 
 
 class BatchElements(MappedStream[list[Nest]]):
-    """Stream of batches of any elements."""
+    """Stream of batches of any elements, made by a function of a list of elements."""
 
-    def __init__(self, groups: Groups, node: Node, num_calls: int, is_ordered: bool) -> None:
-        super().__init__(groups, stack, num_calls, is_ordered, "ringlet-batch")
+    def __init__(
+        self,
+        groups: Groups,
+        node: Node,
+        num_calls: int = 1,
+        is_ordered: bool = True,
+        make: Callable[[list[Nest]], Nest] = stack,
+    ) -> None:
+        super().__init__(groups, make, num_calls, is_ordered, "ringlet-batch")
         self._node = node
 
     def _save_items(self, items: list[list[Nest]]) -> dict[str, Any]:

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.count_arguments import positive
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.mapped_stream import MappedStream
-from ringlet.data.graph.node import ElementTransform, IterationContext, State, Stream
+from ringlet.data.graph.node import ElementTransform, IterationContext, Stream
 from ringlet.data.graph.spec_inference import spec_of, without_sizes
-from ringlet.data.operations.batch import Groups
+from ringlet.data.operations.batch import BatchElements, Groups, num_batches
 from ringlet.data.operations.common.padding import Padding
-from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.nest import map_structure, unflatten
 
@@ -101,10 +99,7 @@ class PaddedBatch(ElementTransform):
 
     @property
     def cardinality(self) -> int:
-        size = self.input.cardinality
-        if size < 0:
-            return size
-        return size // self.batch_size if self.drop_remainder else -(-size // self.batch_size)
+        return num_batches(self.input.cardinality, self.batch_size, self.drop_remainder)
 
     @cached_property
     def padding(self) -> Padding:
@@ -132,21 +127,7 @@ class PaddedBatch(ElementTransform):
     def open_elements(self, context: IterationContext) -> Stream:
         least = self.batch_size if self.drop_remainder else 1
         groups = Groups(self.input.open(context), self.batch_size, least)
-        return PaddedBatchElements(groups, self)
-
-
-class PaddedBatchElements(MappedStream[list[Nest]]):
-    """Stream of padded batches of any elements."""
-
-    def __init__(self, groups: Groups, node: PaddedBatch) -> None:
-        super().__init__(groups, _Padded(node), 1, True, "ringlet-batch")
-        self._node = node
-
-    def _save_items(self, items: list[list[Nest]]) -> State:
-        return {"elements": [save_elements(elements) for elements in items]}
-
-    def _load_items(self, state: State) -> list[list[Nest]]:
-        return [load_elements(elements, self._node.input) for elements in state["elements"]]
+        return BatchElements(groups, self.input, make=_Padded(self))
 
 
 class _Padded:
