@@ -49,12 +49,6 @@ class DistributedIterator(TensorElements, data.DistributedIterator):
 class DistributedDataset(data.DistributedDataset):
     """A distributed dataset whose steps hold tensors for each replica; created by strategies."""
 
-    @classmethod
-    def _over(cls, distributed: data.DistributedDataset) -> DistributedDataset:
-        dataset = cls.__new__(cls)
-        vars(dataset).update(vars(distributed))
-        return dataset
-
     def __iter__(self) -> DistributedIterator:
         return DistributedIterator(super().__iter__()._source)
 
@@ -62,7 +56,9 @@ class DistributedDataset(data.DistributedDataset):
 def _with_tensors(distributed: Any) -> Any:
     if isinstance(distributed, DatasetForWorkers):
         return distributed.then(_with_tensors)
-    return DistributedDataset._over(distributed) if type(distributed) is data.DistributedDataset else distributed
+    if type(distributed) is data.DistributedDataset:
+        return DistributedDataset._decided(distributed.decision)
+    return distributed
 
 
 # --- strategies -------------------------------------------------------------------------------------------------------

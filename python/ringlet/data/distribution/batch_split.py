@@ -22,7 +22,7 @@ from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, map_structure, unflatten
 from ringlet.values import PerReplica
 
-__all__ = ["BatchSplit", "BatchSplitStream", "OneToOnePlan", "check_rows", "nothing_to_cut"]
+__all__ = ["BatchSplit", "BatchSplitStream", "OneToOnePlan", "check_rows", "nothing_to_cut", "part_spec"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,12 +66,17 @@ class BatchSplit(OneToOnePlan):
     def _cut_spec(self, spec: TensorSpec) -> PerReplicaSpec:
         if spec.shape == ():
             raise nothing_to_cut(f"an element is a scalar ({spec})", self.num_replicas)
-        size = spec.shape[0] if spec.shape else None
-        part = None if size is None or size % self.num_replicas else size // self.num_replicas
-        return PerReplicaSpec(*[spec.with_rows(part)] * self.num_replicas)
+        return part_spec(spec, self.num_replicas, self.num_replicas)
 
     def open(self, context: IterationContext) -> Stream:
         return BatchSplitStream(self.node.open(context), self.num_replicas)
+
+
+def part_spec(spec: TensorSpec, total: int, count: int) -> PerReplicaSpec:
+    """Return the specs of `count` of `total` parts of a batch; sizes are known if the parts are equal."""
+    size = spec.shape[0] if spec.shape else None
+    rows = None if size is None or size % total else size // total
+    return PerReplicaSpec(*[spec.with_rows(rows)] * count)
 
 
 class BatchSplitStream(OneToOneStream):

@@ -115,7 +115,5 @@ def _joined(shares: Sequence[DistributedDataset], counts: Sequence[int]) -> Dist
     source = first.source if isinstance(first, ElementDistribution) else None
     place = InputPlacement(sum(counts))
     plan = HostDistribution(nodes, place, source, counts=tuple(counts))
-    joined = DistributedDataset.__new__(DistributedDataset)
     cut = f"{decision.cut.partition(';')[0]}; {len(counts)} hosts have an input pipeline each"
-    joined._decision = replace(decision, plan=plan, place=place, cut=cut)
-    return joined
+    return DistributedDataset._decided(replace(decision, plan=plan, place=place, cut=cut))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.data.distribution.batch_split import BatchSplitStream, OneToOnePlan, check_rows
+from ringlet.data.distribution.batch_split import BatchSplitStream, OneToOnePlan, check_rows, part_spec
 from ringlet.data.distribution.element_distribution import ElementDistribution, ElementDistributionStream
 from ringlet.data.distribution.input_placement import InputPlacement
 from ringlet.data.distribution.replica_rows import balanced_slices
@@ -72,13 +72,9 @@ class WeightedBatchSplit(OneToOnePlan):
 
     @property
     def element_spec(self) -> Nest:
-        weights = PerReplicaSpec(*[_WEIGHT] * self.place.num_replicas)
-        return map_structure(self._part_spec, self.node.element_spec), weights
-
-    def _part_spec(self, spec: TensorSpec) -> PerReplicaSpec:
-        size = spec.shape[0] if spec.shape else None
-        part = None if size is None or size % self.place.total else size // self.place.total
-        return PerReplicaSpec(*[spec.with_rows(part)] * self.place.num_replicas)
+        total, count = self.place.total, self.place.num_replicas
+        parts = map_structure(lambda spec: part_spec(spec, total, count), self.node.element_spec)
+        return parts, PerReplicaSpec(*[_WEIGHT] * count)
 
     def open(self, context: IterationContext) -> Stream:
         return _WeightedSplitStream(self.node.open(context), self.place)
