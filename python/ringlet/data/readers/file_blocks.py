@@ -33,14 +33,16 @@ class FileBlocks(ABC):
     """
 
     offset: int
+    _stream: ByteStream
 
     @abstractmethod
     def next_block(self) -> Sequence[Any]:
         """Return the next elements; no elements at the end. Elements before damaged data are returned first."""
 
-    @abstractmethod
     def skip_to(self, offset: int) -> None:
-        """Skip to the `offset` of a block of this file; must be called before anything is read."""
+        """Skip to the `offset` of a block of this file, a number of bytes by default; called before any read."""
+        self._stream.skip(offset)
+        self.offset = offset
 
     @abstractmethod
     def close(self) -> None:

@@ -171,9 +171,5 @@ class FixedLengthBlocks(FileBlocks):
             f"({reader.record_bytes} bytes)."
         )
 
-    def skip_to(self, offset: int) -> None:
-        self._stream.skip(offset)
-        self.offset = offset
-
     def close(self) -> None:
         self._buffer.close()

@@ -114,10 +114,6 @@ class LineBlocks(FileBlocks):
             self._error = error
             return 0
 
-    def skip_to(self, offset: int) -> None:
-        self._stream.skip(offset)
-        self.offset = offset
-
     def close(self) -> None:
         self._stream.close()
         self._memory = bytearray()

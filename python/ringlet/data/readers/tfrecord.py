@@ -179,10 +179,6 @@ class RecordBlocks(FileBlocks):
             offset,
         )
 
-    def skip_to(self, offset: int) -> None:
-        self._stream.skip(offset)
-        self.offset = offset
-
     def close(self) -> None:
         self._buffer.close()
         self._fault = StopIteration()
