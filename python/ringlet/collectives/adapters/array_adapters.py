@@ -21,6 +21,7 @@ __all__ = [
     "ArrayAdapter",
     "common_kind",
     "in_kind_of",
+    "in_kinds_of",
     "in_memory",
     "kind_of",
     "own_copy",
@@ -208,6 +209,13 @@ def in_kind_of(value: Any, result: Array, *, is_own: bool = False) -> Any:
         memory[0][...] = result
         return in_memory(value, memory)
     return kind.from_ndarray(result if result.flags.writeable else _WriteableView.writeable(result), value)
+
+
+def in_kinds_of(values: Sequence[Any] | None, results: list[Array]) -> list[Any]:
+    """Return shared results as arrays of the libraries of the inputs; as NumPy arrays without inputs."""
+    if values is None:
+        return results
+    return [in_kind_of(value, result) for value, result in zip(values, results, strict=True)]
 
 
 class _WriteableView:
