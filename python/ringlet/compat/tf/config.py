@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ringlet.cluster.tf_connect import experimental_connect_to_cluster, experimental_connect_to_host
 from ringlet.compat.tensorflow.absent import absent_getter, namespace
 from ringlet.devices import Device, logical_devices, set_logical_devices
+from ringlet.module_names import list_public
 from ringlet.tpu.topology.tpu_system import tpu_devices
 
 __all__ = [
@@ -211,7 +212,4 @@ experimental = namespace(
 )
 
 __getattr__ = absent_getter("tf.config", __all__)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = list_public(__name__)

@@ -28,6 +28,7 @@ from ringlet.compat.tensorflow.tpu_strategies import ExperimentalTPUStrategy, TP
 from ringlet.compat.tf import tpu
 from ringlet.coordinator import PerWorkerValues, RemoteValue, Server
 from ringlet.experimental import partitioners
+from ringlet.module_names import list_public
 from ringlet.strategy import (
     CrossDeviceOps,
     HierarchicalCopyAllReduce,
@@ -218,7 +219,4 @@ types = namespace(
 )
 
 __getattr__ = absent_getter("tf.distribute", __all__)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = list_public(__name__)

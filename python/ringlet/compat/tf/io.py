@@ -17,6 +17,7 @@ from ringlet.data import (
 )
 from ringlet.data import parse_example as _parse_example
 from ringlet.data import parse_single_example as _parse_single_example
+from ringlet.module_names import list_public
 
 __all__ = [
     "FixedLenFeature",
@@ -43,7 +44,4 @@ parse_example = _parser(_parse_example)
 parse_single_example = _parser(_parse_single_example)
 
 __getattr__ = absent_getter("tf.io", __all__)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = list_public(__name__)
