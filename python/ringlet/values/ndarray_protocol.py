@@ -64,9 +64,6 @@ class NDArrayProtocol(OperatorProxy):
     array([7., 7.])
     """
 
-    def _as_operand(self) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} does not define _as_operand()")
-
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
         return converted(self._as_operand(), dtype, copy)
 
