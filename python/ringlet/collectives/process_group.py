@@ -40,10 +40,7 @@ _LAST_MOMENT_SECONDS = 0.2
 
 @overload
 def init_process_group(
-    rank: int | None = None,
-    num_ranks: int | None = None,
-    name: str | None = None,
-    timeout_seconds: float | None = None,
+    rank: int | None = None, num_ranks: int | None = None, name: str | None = None, timeout_seconds: float | None = None
 ) -> Member: ...
 @overload
 def init_process_group(

@@ -9,9 +9,7 @@ from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import Node
 from ringlet.data.operations.apply import apply as _apply
 from ringlet.data.operations.batch import batch as _batch
-from ringlet.data.operations.bucket_by_sequence_length import (
-    bucket_by_sequence_length as _bucket_by_sequence_length,
-)
+from ringlet.data.operations.bucket_by_sequence_length import bucket_by_sequence_length as _bucket_by_sequence_length
 from ringlet.data.operations.cache import cache as _cache
 from ringlet.data.operations.choose_from_datasets import choose_from_datasets as _choose_from_datasets
 from ringlet.data.operations.concatenate import concatenate as _concatenate

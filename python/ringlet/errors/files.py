@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "CheckpointCorruptError",
-    "DataLossError",
-    "NotFoundError",
-]
+__all__ = ["CheckpointCorruptError", "DataLossError", "NotFoundError"]
 
 
 class NotFoundError(FileNotFoundError):

@@ -46,11 +46,7 @@ def regroup(values: Sequence[Any], wrap: Wrap = PerReplica, *, always_wrap: bool
 
 
 def _regroup_columns(
-    leaves: list[Any],
-    shape: nest.PyTreeSpec,
-    values: Sequence[Any],
-    wrap: Wrap,
-    always_wrap: bool,
+    leaves: list[Any], shape: nest.PyTreeSpec, values: Sequence[Any], wrap: Wrap, always_wrap: bool
 ) -> Any:
     columns = _columns(leaves, shape, values, "the replicas returned different structures", _SAME_ANSWERS)
     grouped = _grouped(leaves, [column[-1] for column in columns], columns, wrap, always_wrap)

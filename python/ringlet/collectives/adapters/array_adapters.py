@@ -227,11 +227,7 @@ class _WriteableView:
         self._owner = array
         # As raw bytes: the array interface cannot express dtypes of other packages.
         bytes_of_one = {"typestr": f"|V{array.dtype.itemsize}", "descr": [("", f"|V{array.dtype.itemsize}")]}
-        self.__array_interface__ = {
-            **array.__array_interface__,
-            **bytes_of_one,
-            "data": (array.ctypes.data, False),
-        }
+        self.__array_interface__ = {**array.__array_interface__, **bytes_of_one, "data": (array.ctypes.data, False)}
 
     @classmethod
     def writeable(cls, array: Array) -> Array:

@@ -61,9 +61,7 @@ class _CompatVariableType(VariableType):
             "experimental_enable_variable_lifting": None,
         }
         return create_through_scopes(
-            lambda **given: create_variable(_request(**given)),
-            lambda **given: _request(**given).describe(),
-            arguments,
+            lambda **given: create_variable(_request(**given)), lambda **given: _request(**given).describe(), arguments
         )
 
     def __instancecheck__(self, instance: Any) -> bool:

@@ -115,11 +115,7 @@ experimental = namespace(
         "coordinator": namespace(
             "tf.distribute.experimental.coordinator",
             "Coordinator of functions on the workers of a cluster.",
-            {
-                "ClusterCoordinator": ClusterCoordinator,
-                "PerWorkerValues": PerWorkerValues,
-                "RemoteValue": RemoteValue,
-            },
+            {"ClusterCoordinator": ClusterCoordinator, "PerWorkerValues": PerWorkerValues, "RemoteValue": RemoteValue},
         ),
         "partitioners": namespace(
             "tf.distribute.experimental.partitioners",

@@ -9,12 +9,7 @@ from typing import Any
 from ringlet.compat.tensorflow.absent import absent_getter
 from ringlet.compat.tensorflow.elements import as_tensors
 from ringlet.compat.tensorflow.tensor import Tensor
-from ringlet.data import (
-    FixedLenFeature,
-    FixedLenSequenceFeature,
-    TFRecordWriter,
-    VarLenFeature,
-)
+from ringlet.data import FixedLenFeature, FixedLenSequenceFeature, TFRecordWriter, VarLenFeature
 from ringlet.data import parse_example as _parse_example
 from ringlet.data import parse_single_example as _parse_single_example
 from ringlet.module_names import list_public

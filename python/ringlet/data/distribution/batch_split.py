@@ -83,10 +83,7 @@ class BatchSplitStream(OneToOneStream):
     """Stream of the elements of its input, each split into views for the replicas."""
 
     def __init__(
-        self,
-        source: Stream,
-        num_replicas: int,
-        slices_of: Callable[[int, int], tuple[slice, ...]] = chunk_slices,
+        self, source: Stream, num_replicas: int, slices_of: Callable[[int, int], tuple[slice, ...]] = chunk_slices
     ) -> None:
         super().__init__(source)
         self._num_replicas = num_replicas

@@ -22,10 +22,7 @@ __all__ = ["RandomNumbers", "Seeded", "random", "seed_entropy"]
 
 
 def random(
-    cls: type[Dataset],
-    seed: int | None = None,
-    rerandomize_each_iteration: bool | None = None,
-    name: str | None = None,
+    cls: type[Dataset], seed: int | None = None, rerandomize_each_iteration: bool | None = None, name: str | None = None
 ) -> Dataset:
     """Create an infinite dataset of random integers.
 

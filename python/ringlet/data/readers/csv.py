@@ -140,10 +140,7 @@ class CsvBlocks(ArrowBlocks):
                 else csv.open_csv(
                     name,
                     read_options=csv.ReadOptions(
-                        use_threads=False,
-                        block_size=_BLOCK_BYTES,
-                        column_names=reader.header,
-                        encoding=reader.encoding,
+                        use_threads=False, block_size=_BLOCK_BYTES, column_names=reader.header, encoding=reader.encoding
                     ),
                     parse_options=csv.ParseOptions(delimiter=reader.delimiter),
                     convert_options=csv.ConvertOptions(

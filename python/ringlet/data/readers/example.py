@@ -29,10 +29,7 @@ _MISSING = -1
 
 
 def parse_example(
-    serialized: Sequence[bytes] | Array | bytes,
-    features: Features,
-    example_names: Any = None,
-    name: str | None = None,
+    serialized: Sequence[bytes] | Array | bytes, features: Features, example_names: Any = None, name: str | None = None
 ) -> dict[str, Any]:
     """Parse a batch of serialized examples into arrays (``tf.io.parse_example``).
 

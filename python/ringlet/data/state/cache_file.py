@@ -172,9 +172,7 @@ class CacheReader:
 
     def _loss(self, what: str, offset: int) -> DataLossError:
         return DataLossError(
-            f"the {self._kind} {self._name} is damaged at byte {offset}: {what}. {self._remedy}",
-            self._name,
-            offset,
+            f"the {self._kind} {self._name} is damaged at byte {offset}: {what}. {self._remedy}", self._name, offset
         )
 
     def close(self) -> None:

@@ -313,7 +313,4 @@ class SyncOnReadVariable(DistributedVariable):
         return [np.asarray(first.astype(self.dtype)), *[mine] * (len(self._values) - 1)]
 
 
-KINDS = {
-    VariableSynchronization.ON_WRITE: MirroredVariable,
-    VariableSynchronization.ON_READ: SyncOnReadVariable,
-}
+KINDS = {VariableSynchronization.ON_WRITE: MirroredVariable, VariableSynchronization.ON_READ: SyncOnReadVariable}

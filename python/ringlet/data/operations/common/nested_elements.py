@@ -264,10 +264,7 @@ class NestedElements(InputStream):
 
     def get_state(self) -> State:
         self._settle()
-        return {
-            **super().get_state(),
-            "slots": [None if slot is None else slot.get_state() for slot in self._slots],
-        }
+        return {**super().get_state(), "slots": [None if slot is None else slot.get_state() for slot in self._slots]}
 
     def set_state(self, state: State) -> None:
         """Restore a snapshot; the function is called again for open slots."""
