@@ -64,7 +64,9 @@ class OperationQueue:
     def __init__(self, group: _core.Group, rank: int) -> None:
         self._group: _core.Group | None = group
         self._rank = rank
-        self.as_error: Callable[[BaseException], BaseException] = _same  # what is raised for an error of a call
+        self.as_error: Callable[[BaseException], BaseException] = lambda error: (
+            error
+        )  # what is raised for an error of a call
         self._generation = _generation
         self._queue: queue.SimpleQueue[tuple[str, Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
         self._turn = threading.RLock()  # held while a call runs
@@ -173,10 +175,6 @@ class OperationQueue:
 
 
 _REMEDY = "call wait() on each asynchronous call before close() or the end of the with block."
-
-
-def _same(error: BaseException) -> BaseException:
-    return error
 
 
 def _finish_at_exit() -> None:

@@ -55,15 +55,12 @@ class DatasetSpec:
         """
         return cls(value.element_spec)
 
+    dtype = np.dtype(object)
+
     @property
     def shape(self) -> Shape:
         """The shape of the array of datasets."""
         return self.dataset_shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype ``object``."""
-        return np.dtype(object)
 
     @property
     def is_fully_defined(self) -> bool:
@@ -124,15 +121,8 @@ class OptionalSpec:
         """Return the spec of an Optional."""
         return cls(value.element_spec)
 
-    @property
-    def shape(self) -> Shape:
-        """The shape ``()``."""
-        return ()
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype ``object``."""
-        return np.dtype(object)
+    shape = ()
+    dtype = np.dtype(object)
 
     @property
     def is_fully_defined(self) -> bool:

@@ -111,13 +111,9 @@ def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
     if device_type in (None, "CPU"):
         found += [LogicalDevice(f"/device:CPU:{Device.parse(name).index}", "CPU") for name in logical_devices()]
     if device_type in (None, "TPU"):
-        found += [LogicalDevice(_without_localhost(device.name), "TPU") for device in tpu_devices()]
+        prefix = "/job:localhost/replica:0/task:0"  # TensorFlow's lists do not have it
+        found += [LogicalDevice(device.name.removeprefix(prefix), "TPU") for device in tpu_devices()]
     return found
-
-
-def _without_localhost(name: str) -> str:
-    """Return a device name without the prefix of the local host, as in TensorFlow's lists."""
-    return name.removeprefix("/job:localhost/replica:0/task:0")
 
 
 def set_logical_device_configuration(

@@ -17,7 +17,7 @@ from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Node, Stream
 from ringlet.data.operations.zip import InputStreams
-from ringlet.data.tensor_spec import PerReplicaSpec, TensorSpec
+from ringlet.data.tensor_spec import PerReplicaSpec
 from ringlet.nest import flatten, map_structure
 from ringlet.values import regroup
 
@@ -75,15 +75,11 @@ class ElementDistribution:
         if len(specs) == 1:
             specs *= self.place.num_replicas
         if self.place.num_workers > 1 and self.cardinality != INFINITE_CARDINALITY:
-            specs = [map_structure(_any_rows, spec) for spec in specs]
+            specs = map_structure(lambda spec: spec.with_rows(None) if spec.shape else spec, specs)
         return map_structure(PerReplicaSpec, *specs)
 
     def open(self, context: IterationContext) -> Stream:
         return ElementDistributionStream(self, [node.open(context) for node in self.nodes])
-
-
-def _any_rows(spec: TensorSpec) -> TensorSpec:
-    return spec.with_rows(None) if spec.shape else spec
 
 
 class ElementDistributionStream(InputStreams):

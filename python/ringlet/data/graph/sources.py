@@ -41,7 +41,7 @@ class TableSource(Node):
 
     def _row(self, number: int) -> Nest:
         # Copied: user functions may write to arrays of other libraries.
-        return map_structure(_apart, self.rows.element(number))
+        return map_structure(lambda leaf: leaf if kind_of(leaf) is None else own_copy(leaf), self.rows.element(number))
 
     @property
     def examples(self) -> tuple[Nest, ...]:
@@ -79,10 +79,6 @@ class TableRows(RowStream):
 
     def set_state(self, state: State) -> None:
         self._next = state["next"]
-
-
-def _apart(leaf: Any) -> Any:
-    return leaf if kind_of(leaf) is None else own_copy(leaf)
 
 
 @dataclass(frozen=True, eq=False)

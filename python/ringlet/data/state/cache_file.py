@@ -144,7 +144,7 @@ class CacheReader:
         if self._file.closed:
             raise StopIteration
         header_size, memory_size, check = _RECORD.unpack(self._read(_RECORD.size))
-        if header_size > _LONGEST_HEADER or memory_size > self._size() - self.offset:
+        if header_size > _LONGEST_HEADER or memory_size > os.fstat(self._file.fileno()).st_size - self.offset:
             raise self._loss("a record is longer than the file", self.offset)
         header = self._read(header_size)
         memory = self._read(memory_size)
@@ -160,9 +160,6 @@ class CacheReader:
         self.offset = self._file.tell()
         self.count += 1
         return state
-
-    def _size(self) -> int:
-        return os.fstat(self._file.fileno()).st_size
 
     def _read(self, size: int) -> bytes:
         found = self._file.read(size)
