@@ -64,9 +64,8 @@ class OperationQueue:
     def __init__(self, group: _core.Group, rank: int) -> None:
         self._group: _core.Group | None = group
         self._rank = rank
-        self.as_error: Callable[[BaseException], BaseException] = lambda error: (
-            error
-        )  # what is raised for an error of a call
+        # What is raised for an error of a call.
+        self.as_error: Callable[[BaseException], BaseException] = lambda error: error
         self._generation = _generation
         self._queue: queue.SimpleQueue[tuple[str, Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
         self._turn = threading.RLock()  # held while a call runs

@@ -142,42 +142,34 @@ def get_loss_reduction() -> ReduceOp:
     return ReduceOp.SUM
 
 
+_COMMUNICATION = ("CollectiveCommunication", "CollectiveHints", "CommunicationImplementation", "CommunicationOptions")
+
+
+def _by_name(*values: Any) -> dict[str, Any]:
+    """Return classes and functions by their own names."""
+    return {value.__name__: value for value in values}
+
+
 _V1: dict[str, Any] = {
-    "CrossDeviceOps": CrossDeviceOps,
-    "HierarchicalCopyAllReduce": HierarchicalCopyAllReduce,
-    "InputContext": InputContext,
-    "InputReplicationMode": InputReplicationMode,
+    **_by_name(CrossDeviceOps, HierarchicalCopyAllReduce, NcclAllReduce, ReductionToOneDevice, ReduceOp),
+    **_by_name(InputContext, InputReplicationMode, ReplicaContext, RunOptions, Server, StrategyExtended),
+    **_by_name(experimental_set_strategy, get_loss_reduction, get_replica_context, get_strategy, has_strategy),
+    **_by_name(in_cross_replica_context),
     "MirroredStrategy": MirroredStrategyV1,
-    "NcclAllReduce": NcclAllReduce,
     "OneDeviceStrategy": OneDeviceStrategyV1,
-    "ReduceOp": ReduceOp,
-    "ReductionToOneDevice": ReductionToOneDevice,
-    "ReplicaContext": ReplicaContext,
-    "RunOptions": RunOptions,
-    "Server": Server,
     "Strategy": StrategyV1,
-    "StrategyExtended": StrategyExtended,
     "cluster_resolver": namespace("tf.compat.v1.distribute.cluster_resolver", "Cluster resolvers.", _RESOLVERS),
     "experimental": namespace(
         "tf.compat.v1.distribute.experimental",
         "Experimental names of tf.compat.v1.distribute.",
         {
             "CentralStorageStrategy": CentralStorageStrategyV1,
-            "CollectiveCommunication": ringlet_experimental.CollectiveCommunication,
-            "CollectiveHints": ringlet_experimental.CollectiveHints,
-            "CommunicationImplementation": ringlet_experimental.CommunicationImplementation,
-            "CommunicationOptions": ringlet_experimental.CommunicationOptions,
+            **{name: getattr(ringlet_experimental, name) for name in _COMMUNICATION},
             "MultiWorkerMirroredStrategy": MultiWorkerMirroredStrategyV1,
             "ParameterServerStrategy": ParameterServerStrategyV1,
             "TPUStrategy": TPUStrategyV1,
         },
     ),
-    "experimental_set_strategy": experimental_set_strategy,
-    "get_loss_reduction": get_loss_reduction,
-    "get_replica_context": get_replica_context,
-    "get_strategy": get_strategy,
-    "has_strategy": has_strategy,
-    "in_cross_replica_context": in_cross_replica_context,
 }
 
 # tf.compat has names of TensorFlow 1; tf.types has the classes of distributed values.

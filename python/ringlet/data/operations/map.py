@@ -14,6 +14,7 @@ from ringlet.data.graph.mapped_stream import MappedStream
 from ringlet.data.graph.node import ElementTransform, IterationContext, Node, State, Stream
 from ringlet.data.graph.spec_inference import spec_of_answers
 from ringlet.data.graph.thread_map import count_calls
+from ringlet.data.operations.common.user_function import UserFunction
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
 from ringlet.errors.exception_notes import add_note
@@ -174,6 +175,7 @@ class _Numbered:
 
     def __init__(self, function: Callable[..., Nest]) -> None:
         self._function = function
+        self._where = UserFunction(function, "map_func").where
 
     def __call__(self, item: tuple[int, Nest]) -> Nest:
         element = item[1]
@@ -185,7 +187,3 @@ class _Numbered:
         except Exception as error:
             add_note(error, self._where("raised this", item[0]))
             raise
-
-    def _where(self, what: str, number: int) -> str:
-        name = getattr(self._function, "__qualname__", repr(self._function))
-        return f"map_func {name} {what} for element {number} of this iteration"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Any, TypeVar
 
 from ringlet.data.graph.element_structure import Nest
@@ -146,7 +145,5 @@ class PipelineIterator(Iterator[Nest]):
     def __enter__(self: P) -> P:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
