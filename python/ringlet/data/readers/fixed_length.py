@@ -102,7 +102,6 @@ class FixedLengthBlocks(FileBlocks):
         self._name = name
         self._reader = reader
         self._stream = open_bytes(name, reader.compression)
-        self._error: DataLossError | None = None
         self.offset = 0
         wanted, left = max(reader.buffer_bytes, reader.record_bytes + reader.footer_bytes), self._stream.bytes_left
         try:
@@ -119,14 +118,14 @@ class FixedLengthBlocks(FileBlocks):
         reader, buffer = self._reader, self._buffer
         if self._stream.offset == 0:
             self._begin()
-        while not buffer.is_at_end and self._error is None:
-            self._fill()
+        while not buffer.is_at_end and self._damage is None:
+            self._damage = buffer.fill()
             # Before the end of the file, the last bytes may be the footer.
             count = max(len(buffer) - reader.footer_bytes, 0) // reader.record_bytes
             if count and not buffer.is_at_end:
                 return self._take(count)
-        if self._error is not None:
-            raise self._error
+        if self._damage is not None:
+            raise self._damage
         return self._take(self._check_end())
 
     def _begin(self) -> None:
@@ -140,12 +139,6 @@ class FixedLengthBlocks(FileBlocks):
         if self._stream.offset < reader.header_bytes:
             body = self._stream.offset - reader.header_bytes - reader.footer_bytes
             raise DataLossError(self._misfit(body), self._name, self._stream.offset)
-
-    def _fill(self) -> None:
-        try:
-            self._buffer.fill()
-        except DataLossError as error:
-            self._error = error
 
     def _take(self, count: int) -> Sequence[Any]:
         buffer, size = self._buffer, self._reader.record_bytes

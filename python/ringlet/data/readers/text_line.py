@@ -11,7 +11,6 @@ from ringlet.data.readers.file_blocks import DEFAULT_BUFFER_BYTES, FileBlocks, b
 from ringlet.data.readers.file_dataset import FileDataset
 from ringlet.data.readers.file_names import FileNames, names_node
 from ringlet.data.readers.file_reader import FileReader, parallel_reads
-from ringlet.errors import DataLossError
 
 __all__ = ["LineBlocks", "TextLineDataset", "TextLineReader"]
 
@@ -86,13 +85,12 @@ class LineBlocks(FileBlocks):
         self._stream = open_bytes(name, compression)
         self._memory = bytearray(size)
         self._begun: list[bytes] = []  # pieces of the incomplete last line
-        self._error: DataLossError | None = None
         self.offset = 0
 
     def next_block(self) -> Sequence[Any]:
         """Return the lines that end in the next bytes: at least one, except at the end of the file."""
         self.offset = self._stream.offset - sum(map(len, self._begun))
-        while count := self._read():
+        while count := self._read_into(self._memory):
             piece = bytes(memoryview(self._memory)[:count])
             end = piece.rfind(b"\n")
             if end < 0:
@@ -101,18 +99,11 @@ class LineBlocks(FileBlocks):
             block = b"".join([*self._begun, piece[:end]])
             self._begun = [piece[end + 1 :]]
             return _lines(block)
-        if self._error is not None:
-            raise self._error
+        if self._damage is not None:
+            raise self._damage
         last = _lines(b"".join(self._begun))
         self._begun = []
         return last if last != [b""] else []
-
-    def _read(self) -> int:
-        try:
-            return self._stream.read_into(memoryview(self._memory)) if self._memory else 0
-        except DataLossError as error:
-            self._error = error
-            return 0
 
     def close(self) -> None:
         self._stream.close()

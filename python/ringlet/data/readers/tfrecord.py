@@ -118,7 +118,7 @@ class RecordBlocks(FileBlocks):
         """Return the complete records in the buffer: at least one, except at the end of the file."""
         buffer = self._buffer
         while self._fault is None:
-            damage = self._fill()
+            damage = buffer.fill()
             self.offset = buffer.offset
             records, buffer.begin, wanted, fault = _core.split_records(buffer.data, buffer.begin, buffer.end)
             if fault:
@@ -127,21 +127,13 @@ class RecordBlocks(FileBlocks):
                 self._fault = self._end(wanted)
             elif damage is not None:
                 self._fault = damage
-            elif not records and not buffer.has_room_for(wanted) and not buffer.grow(wanted):
+            elif not records and wanted > len(buffer.data) and not buffer.grow(wanted):
                 self._fault = self._truncated(wanted)
             if records:
                 return records
         if isinstance(self._fault, StopIteration):
             return ()
         raise self._fault
-
-    def _fill(self) -> DataLossError | None:
-        """Read more bytes; return an error that must be raised after the records before the damage."""
-        try:
-            self._buffer.fill()
-        except DataLossError as error:
-            return error
-        return None
 
     def _corrupted(self, fault: str) -> DataLossError:
         offset = self._buffer.offset
