@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ringlet.cancellation import check_cancelled
 from ringlet.collectives.adapters.array_adapters import kind_of
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.element_structure import LEAF_TYPES, Nest, has_datasets, is_dataset, is_optional
 from ringlet.data.graph.node import State
 from ringlet.data.operations.with_options import with_options_applied
@@ -15,9 +16,6 @@ from ringlet.data.optional import Optional
 from ringlet.data.state.pipeline_iterator import PipelineIterator
 from ringlet.nest import map_structure
 from ringlet.observe import trace_hook
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["DatasetIterator", "NumpyIterator"]
 

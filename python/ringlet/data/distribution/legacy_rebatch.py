@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.distribution.replica_rows import chunk_slices
 from ringlet.data.graph.batch_rows import example_rows
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
@@ -20,9 +21,6 @@ from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import map_structure
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["LegacyRebatch", "legacy_rebatch"]
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.operations.common.user_function import check_callable, node_of
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["apply"]
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import ElementTransform, InputStream, IterationContext, Stream
 from ringlet.errors import FailedPreconditionError
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["AssertCardinality", "assert_cardinality"]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
 from ringlet.data.graph.count_arguments import whole
 from ringlet.data.graph.element_structure import Nest
@@ -31,9 +32,6 @@ from ringlet.data.operations.with_options import WithOptions
 from ringlet.data.operations.zip import Zip
 from ringlet.errors import FailedPreconditionError, OutOfRangeError
 from ringlet.nest import unflatten
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["at"]
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import kind_of
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.adapter_column import repeat_adapted
 from ringlet.data.graph.count_arguments import check_parallel_calls, positive
 from ringlet.data.graph.element_structure import Nest
@@ -29,9 +30,6 @@ from ringlet.data.graph.table import Rows, Table, row_numbers
 from ringlet.data.graph.thread_map import WORTH_A_THREAD_BYTES, count_calls
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.nest import flatten, map_structure
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["Batch", "BatchElements", "Groups", "batch", "num_batches"]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.iteration_context import graph_nodes
 from ringlet.data.graph.node import IterationContext, RowStream, Stream, Transformation
 from ringlet.data.graph.pipeline_handle import PipelineHandle
@@ -13,9 +14,6 @@ from ringlet.data.graph.table import Table
 from ringlet.data.operations.common.file_cache import FileCachedElements
 from ringlet.data.operations.common.memory_cache import CachedElements, CachedRows, Store
 from ringlet.data.state.iterator_state import fingerprint
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["Cache", "cache"]
 

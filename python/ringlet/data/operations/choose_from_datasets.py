@@ -6,10 +6,11 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Node, State, Stream
@@ -18,9 +19,6 @@ from ringlet.data.operations.common.user_function import node_of
 from ringlet.data.operations.zip import InputStreams
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["Choose", "choose_from_datasets", "nodes_of"]
 

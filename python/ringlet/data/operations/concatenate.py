@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import common_kind, in_kind_of
 from ringlet.collectives.buffers import as_ndarray
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.batch_rows import join_rows
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
@@ -17,9 +18,6 @@ from ringlet.data.graph.node import IterationContext, Node, RowStream, State, St
 from ringlet.data.graph.spec_inference import check_compatible, common_spec
 from ringlet.data.graph.table import Column, Rows, Table, row_count, row_numbers
 from ringlet.data.operations.common.user_function import node_of
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["Concatenate", "concatenate"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.count_arguments import whole
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import InputStream, IterationContext, RowStream, Stream, Transformation
@@ -17,9 +17,6 @@ from ringlet.data.operations.zip import zip_tables
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["Enumerate", "enumerate"]
 

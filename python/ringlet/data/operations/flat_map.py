@@ -6,8 +6,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import ElementTransform, IterationContext, Node, Stream
@@ -16,9 +17,6 @@ from ringlet.data.operations.common.nested_elements import DatasetFunction, Nest
 from ringlet.data.operations.common.user_function import check_callable
 from ringlet.data.operations.map import call
 from ringlet.nest import flatten
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["FlatMap", "flat_map"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike
 from ringlet.collectives.adapters.array_adapters import in_kind_of, kind_of
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.dataset_spec import DatasetSpec
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.batch_rows import zeros_like_spec
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest, as_leaf, paths
@@ -20,9 +21,6 @@ from ringlet.data.graph.user_iteration import Iteration
 from ringlet.data.tensor_spec import NoneTensorSpec, TensorSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, map_structure, map_until, same_structure_leaves, unflatten
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["GeneratorSource", "from_generator"]
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import kind_of
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.adapter_column import AdapterColumn, array_column
 from ringlet.data.graph.element_structure import Nest, as_element, is_dataset, paths
 from ringlet.data.graph.sources import TableSource
 from ringlet.data.graph.table import ArrayColumn, NoneColumn, Table
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["from_tensor_slices"]
 

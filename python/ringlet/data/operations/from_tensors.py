@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import in_kind_of, kind_of
 from ringlet.collectives.buffers import as_ndarray
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.adapter_column import array_column
 from ringlet.data.graph.element_structure import Array, Nest, as_element
 from ringlet.data.graph.sources import TableSource
 from ringlet.data.graph.table import Table
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["from_tensors"]
 

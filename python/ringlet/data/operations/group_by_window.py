@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.dataset_spec import DatasetSpec
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.count_arguments import positive
 from ringlet.data.graph.element_structure import Nest
@@ -22,9 +23,6 @@ from ringlet.data.operations.flat_map import FlatMap
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["GroupByWindow", "WindowGroups", "group_by_window"]
 

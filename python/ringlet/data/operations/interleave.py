@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.count_arguments import AUTOTUNE, check_parallel_calls, positive
 from ringlet.data.graph.node import IterationContext, Stream
@@ -14,9 +14,6 @@ from ringlet.data.operations.common.nested_elements import DatasetFunction, Nest
 from ringlet.data.operations.common.user_function import check_callable
 from ringlet.data.operations.flat_map import FlatMap
 from ringlet.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["Interleave", "interleave"]
 

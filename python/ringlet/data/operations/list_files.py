@@ -6,14 +6,12 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["list_files", "matching_files"]
 

@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ringlet.data.dataset_spec import DatasetSpec
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.batch_rows import zeros_like_spec
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Node, State, Stream
@@ -22,9 +23,6 @@ from ringlet.data.state.saved_elements import load_element
 from ringlet.data.state.spec_text import spec_of_text, spec_text
 from ringlet.errors import DataLossError, InvalidArgumentError, NotFoundError
 from ringlet.nest import flatten, map_structure
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["SavedShard", "load", "read_shards"]
 

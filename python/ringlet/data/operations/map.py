@@ -6,8 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.count_arguments import check_parallel_calls
 from ringlet.data.graph.element_structure import Nest, as_element, detached
 from ringlet.data.graph.mapped_stream import MappedStream
@@ -18,9 +18,6 @@ from ringlet.data.operations.common.user_function import UserFunction
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
 from ringlet.errors.exception_notes import add_note
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["Map", "map"]
 

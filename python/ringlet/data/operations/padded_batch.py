@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.count_arguments import positive
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import ElementTransform, IterationContext, Stream
@@ -14,9 +15,6 @@ from ringlet.data.operations.batch import BatchElements, Groups, num_batches
 from ringlet.data.operations.common.padding import Padding
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.nest import map_structure, unflatten
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["PaddedBatch", "padded_batch"]
 

@@ -8,8 +8,8 @@ import threading
 import weakref
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.count_arguments import AUTOTUNE, check_buffer_size
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.mapped_stream import RestoredError
@@ -17,9 +17,6 @@ from ringlet.data.graph.node import IterationContext, Node, RowStream, State, St
 from ringlet.data.graph.thread_map import DROPPED_SECONDS, WAITS, WORTH_A_THREAD_BYTES, other_process
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.observe.stall_reports import stall_seconds, wait_for_threads
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["Prefetch", "PrefetchElements", "prefetch"]
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
 from ringlet.data.graph.count_arguments import whole
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Node, State, Stream
 from ringlet.data.tensor_spec import TensorSpec
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["RandomNumbers", "Seeded", "random", "seed_entropy"]
 

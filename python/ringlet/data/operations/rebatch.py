@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.distribution.empty_part import known_spec
 from ringlet.data.graph.batch_rows import cut, empty_like_spec, example_rows, join_rows, num_rows
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
@@ -16,9 +17,6 @@ from ringlet.data.graph.node import ElementTransform, InputStream, IterationCont
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, map_structure, unflatten
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["Rebatch", "rebatch"]
 

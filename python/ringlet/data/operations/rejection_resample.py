@@ -10,18 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ringlet.collectives.buffers import as_ndarray
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.element_structure import Array, Nest, as_element
 from ringlet.data.operations.common.user_function import check_callable, spread
 from ringlet.data.operations.random import seed_entropy
 from ringlet.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["acceptance", "rejection_resample"]
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
 from ringlet.data.graph.count_arguments import count_or_all
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream, Transformation
 from ringlet.data.graph.table import Rows, row_count, row_numbers
 from ringlet.data.operations.shuffle import Shuffle
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["Repeat", "repeat"]
 

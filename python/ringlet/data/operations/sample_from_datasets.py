@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ringlet.collectives.buffers import as_ndarray
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Array, Nest
 from ringlet.data.graph.node import IterationContext, Node, Stream
@@ -18,9 +19,6 @@ from ringlet.data.operations.random import RandomNumbers, seed_entropy
 from ringlet.data.operations.zip import InputStreams
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["Sample", "sample_from_datasets"]
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.element_structure import Nest, as_element, detached
 from ringlet.data.graph.node import ElementTransform, InputStream, IterationContext, State, Stream
 from ringlet.data.graph.sources import Elements
@@ -17,9 +18,6 @@ from ringlet.data.operations.common.carried_state import CarriedState
 from ringlet.data.operations.common.user_function import UserFunction, check_callable
 from ringlet.data.state.saved_elements import load_element, save_element
 from ringlet.nest import map_structure
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["Scan", "scan"]
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.count_arguments import whole
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import InputRows, InputStream, IterationContext, RowStream, Stream, Transformation
 from ringlet.data.graph.table import Rows, Table
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["SHARD_HINT", "Shard", "shard"]
 

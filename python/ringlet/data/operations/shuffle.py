@@ -16,10 +16,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import length_hint
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.count_arguments import positive
 from ringlet.data.graph.element_structure import Nest
@@ -28,9 +29,6 @@ from ringlet.data.graph.table import Rows, row_count, row_numbers
 from ringlet.data.operations.random import Seeded, seed_entropy
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["Shuffle", "refill_slots", "shuffle"]
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
 from ringlet.data.graph.count_arguments import ALL, count_or_all
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import InputRows, InputStream, IterationContext, RowStream, Stream, Transformation
 from ringlet.data.graph.table import Rows, row_count
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["CountedElements", "CountedRows", "Skip", "skip"]
 

@@ -8,8 +8,9 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import ElementTransform, IterationContext, State, Stream
 from ringlet.data.graph.pipeline_handle import PipelineHandle
@@ -18,9 +19,6 @@ from ringlet.data.operations.save import ShardFunction
 from ringlet.data.state.iterator_state import fingerprint
 from ringlet.data.state.saved_dataset import SavedDatasetWriter, check_compression, read_manifest
 from ringlet.errors import NotFoundError
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["Snapshot", "snapshot"]
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.count_arguments import ALL, count_or_all
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, RowStream, Stream, Transformation
 from ringlet.data.graph.table import Rows
 from ringlet.data.operations.skip import CountedElements, CountedRows
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["Take", "take"]
 

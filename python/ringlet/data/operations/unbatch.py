@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.batch_rows import num_rows, zeros_like_spec
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
@@ -14,9 +15,6 @@ from ringlet.data.graph.spec_inference import row_spec, spec_of
 from ringlet.data.state.saved_elements import load_element, save_element
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.nest import PyTreeSpec, flatten, map_structure, unflatten
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["Unbatch", "unbatch"]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ringlet.data.dataset_spec import DatasetSpec
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.adapter_column import array_column
 from ringlet.data.graph.count_arguments import positive
 from ringlet.data.graph.element_structure import Nest
@@ -18,9 +19,6 @@ from ringlet.data.graph.table import Rows, Table, row_numbers
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.data.tensor_spec import NoneTensorSpec
 from ringlet.nest import flatten, map_structure, unflatten
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["Window", "window"]
 

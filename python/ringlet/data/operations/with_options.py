@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ringlet.data.dataset_options import Options
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.count_arguments import AUTOTUNE
 from ringlet.data.graph.node import IterationContext, Node, RowStream, Stream, Transformation
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["WithOptions", "options", "options_of", "with_options", "with_options_applied"]
 

@@ -7,8 +7,9 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream
@@ -16,9 +17,6 @@ from ringlet.data.graph.sources import TableRows
 from ringlet.data.graph.table import Table
 from ringlet.data.operations.common.user_function import node_of
 from ringlet.nest import PyTreeSpec, flatten, unflatten
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
 __all__ = ["InputStreams", "Zip", "zip", "zip_tables"]
 
