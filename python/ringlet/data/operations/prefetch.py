@@ -169,10 +169,8 @@ class _Channel:
         items = [item for item in self._ready if item is not _END]
         failures = [RestoredError.text(item.error) for item in items if isinstance(item, _Failed)]
         ready = [item for item in items if not isinstance(item, _Failed)]
-        return {
-            "ready": save_elements(ready),
-            "failure": failures[0] if failures else None,
-        }  # an error is always the last item
+        # An error is always the last item.
+        return {"ready": save_elements(ready), "failure": failures[0] if failures else None}
 
     def set_state(self, state: State, node: Node) -> None:
         """Restore a snapshot before the thread starts."""
