@@ -9,22 +9,6 @@ from typing import Any, NoReturn
 from ringlet.collectives.op import Algorithm, Op
 from ringlet.errors import InvalidArgumentError
 
-__all__ = [
-    "as_sequence",
-    "as_text",
-    "axis_in",
-    "counts_of",
-    "equal_counts",
-    "pairs_of",
-    "pass_ends",
-    "refuse_selection",
-    "root_of",
-    "root_only",
-    "shortened",
-    "whole_number",
-    "whole_number_of",
-]
-
 
 def as_sequence(values: Any, name: str) -> Sequence[Any]:
     """Return arrays as a list or a tuple; other iterables, such as generators, are consumed once."""

@@ -19,8 +19,6 @@ from ringlet.collectives.buffers import Array, Output, as_buffer, copy_if_overla
 from ringlet.collectives.member_base import MemberBase
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["DataMovement"]
-
 
 class DataMovement(MemberBase):
     """Member methods that move values between all ranks."""

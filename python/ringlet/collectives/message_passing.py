@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from ringlet.ipc.inbox import Inbox
 
-__all__ = ["MessagePassing", "MessageWork", "ThreadInboxes", "array_of", "stored_by", "text_of"]
-
 T = TypeVar("T")
 _POLL_SECONDS = 0.1
 

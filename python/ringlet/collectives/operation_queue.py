@@ -18,8 +18,6 @@ from ringlet import _core
 from ringlet.errors import FailedPreconditionError
 from ringlet.observe import trace_hook
 
-__all__ = ["Finished", "OperationQueue"]
-
 _log = logging.getLogger(__name__)
 _LAST_SECONDS = 1.0  # for calls that run as the interpreter exits
 _live: weakref.WeakSet[OperationQueue] = weakref.WeakSet()

@@ -26,8 +26,6 @@ from ringlet.rendezvous.connected_group import ConnectedGroup
 from ringlet.rendezvous.job_key import MOST_PROCESSES, Job
 from ringlet.rendezvous.rendezvous import rendezvous
 
-__all__ = ["MOST_RANKS", "init_process_group", "job_id", "join_job"]
-
 RANK_VARIABLE = "RINGLET_RANK"
 NUM_RANKS_VARIABLE = "RINGLET_NUM_RANKS"
 

@@ -31,8 +31,6 @@ from ringlet.collectives.op import Algorithm, Op
 from ringlet.collectives.persistent_all_reduce import make_plan
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["Reductions"]
-
 
 class Reductions(MemberBase):
     """Member methods that combine values."""

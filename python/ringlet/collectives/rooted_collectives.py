@@ -26,8 +26,6 @@ from ringlet.collectives.buffers import Array, Output, Outputs, as_buffer, as_bu
 from ringlet.collectives.member_base import MemberBase
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["RootedCollectives"]
-
 
 class RootedCollectives(MemberBase):
     """Member methods that send data from a root to all ranks."""

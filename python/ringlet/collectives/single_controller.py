@@ -17,9 +17,6 @@ from ringlet.collectives.op import Op
 from ringlet.devices import visible_cores
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["all_reduce_all", "all_reduce_buffers", "default_workers", "plan_all_reduce_all"]
-
-
 # More threads do not speed up a call.
 _MOST_WORKERS = 1024
 _NOT_AS_IT_IS = (

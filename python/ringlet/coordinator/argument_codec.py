@@ -20,8 +20,6 @@ from ringlet.ipc.pickle_codec import Unsendable
 from ringlet.strategy.parameter_server.parameter_server_strategy import ParameterServerStrategy, reduce_strategy
 from ringlet.values.variables.table_variable import TableVariable, reduce_table_variable
 
-__all__ = ["Functions", "Payload", "SentFunction", "pack_arguments", "pack_value"]
-
 _numbers = itertools.count()
 
 

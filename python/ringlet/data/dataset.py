@@ -57,8 +57,6 @@ from ringlet.data.readers.csv import from_csv as _from_csv
 from ringlet.data.readers.npy import from_npy as _from_npy
 from ringlet.data.readers.parquet import from_parquet as _from_parquet
 
-__all__ = ["Dataset"]
-
 
 class Dataset:
     """A sequence of elements, described by operations and computed during iteration (``tf.data.Dataset``).

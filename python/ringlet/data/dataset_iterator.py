@@ -17,8 +17,6 @@ from ringlet.data.state.pipeline_iterator import PipelineIterator
 from ringlet.nest import map_structure
 from ringlet.observe import trace_hook
 
-__all__ = ["DatasetIterator", "NumpyIterator"]
-
 
 class DatasetIterator(PipelineIterator):
     """An iterator over the elements of a dataset, as returned by ``iter(dataset)``.

@@ -12,8 +12,6 @@ from ringlet.data.graph.element_structure import Nest, is_dataset, is_optional
 from ringlet.data.tensor_spec import Shape
 from ringlet.nest import flatten
 
-__all__ = ["DatasetSpec", "OptionalSpec"]
-
 
 @dataclass(frozen=True, init=False)
 class DatasetSpec:

@@ -6,8 +6,6 @@ import enum
 from collections.abc import Iterator
 from typing import Any, ClassVar, TypeVar
 
-__all__ = ["OptionGroup", "Settings"]
-
 G = TypeVar("G", bound="OptionGroup")
 
 Settings = dict[str, tuple[type, Any]]

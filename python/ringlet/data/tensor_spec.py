@@ -11,8 +11,6 @@ from numpy.typing import DTypeLike
 
 from ringlet.collectives.buffers import as_ndarray
 
-__all__ = ["NoneTensorSpec", "PerReplicaSpec", "Shape", "TensorSpec"]
-
 Shape = tuple[int | None, ...]
 
 

@@ -17,8 +17,6 @@ from ringlet.ipc.byte_framing import join_frames, split_frames
 from ringlet.strategy.multi_worker.ambient_worker_group import Workers, current_workers
 from ringlet.train.checkpoint_options import CheckpointOptions
 
-__all__ = ["Message", "chief_choice", "exchange_messages", "folder_of", "restore_together", "saving_workers"]
-
 Message = dict[str, Any]
 T = TypeVar("T")
 

@@ -16,8 +16,6 @@ from ringlet.train.latest import SUFFIX
 from ringlet.train.per_worker_state import pack, parts_of, unpack, with_parts
 from ringlet.train.save_consensus import exchange_messages, folder_of, saving_workers
 
-__all__ = ["Saving"]
-
 
 class Saving:
     """One save, as a context manager: the chief writes inside of it, and the other workers wait at its exit.

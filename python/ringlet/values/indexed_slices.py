@@ -16,18 +16,6 @@ from ringlet.errors import InvalidArgumentError
 from ringlet.values.value_conversion import as_value
 from ringlet.values.variables.storage import quietly
 
-__all__ = [
-    "SCATTERS",
-    "IndexedSlices",
-    "as_integers",
-    "as_slices",
-    "checked_indices",
-    "checked_rows",
-    "dense_of",
-    "reduce_slices",
-    "update_at",
-]
-
 Array = NDArray[Any]
 
 

@@ -10,8 +10,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from ringlet.values.operator_proxy import OperatorProxy
 
-__all__ = ["NDArrayProtocol", "converted"]
-
 Array = NDArray[Any]
 
 

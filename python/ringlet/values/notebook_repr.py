@@ -11,8 +11,6 @@ import numpy as np
 
 from ringlet import context
 
-__all__ = ["facts_table", "title_of", "values_table"]
-
 _MOST_CHARACTERS = 80
 
 # Colours are inherited from the page, for light and dark themes.

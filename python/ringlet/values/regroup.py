@@ -11,8 +11,6 @@ import numpy as np
 from ringlet import nest
 from ringlet.values.per_replica import PerReplica
 
-__all__ = ["LEAF_TYPES", "as_variables", "leaf_columns", "parts_of", "regroup"]
-
 LEAF_TYPES = nest.PLAIN_TYPES | {np.ndarray, np.float32, np.float64, np.int32, np.int64}
 """Common leaf types, recognized without flattening."""
 

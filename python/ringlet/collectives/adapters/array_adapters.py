@@ -17,18 +17,6 @@ import numpy as np
 from ringlet import _core
 from ringlet.errors import InvalidArgumentError
 
-__all__ = [
-    "ArrayAdapter",
-    "common_kind",
-    "in_kind_of",
-    "in_kinds_of",
-    "in_memory",
-    "kind_of",
-    "own_copy",
-    "register_kind",
-    "result_memory",
-]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 

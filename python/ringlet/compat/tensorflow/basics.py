@@ -19,19 +19,6 @@ from ringlet.errors import InvalidArgumentError
 from ringlet.sharding import ShardedArray
 from ringlet.values import IndexedSlices, Variable
 
-__all__ = [
-    "cast",
-    "constant",
-    "convert_to_tensor",
-    "device",
-    "executing_eagerly",
-    "identity",
-    "is_tensor",
-    "print",
-    "range",
-    "shape_of",
-]
-
 _write = builtins.print
 
 

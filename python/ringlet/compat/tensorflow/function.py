@@ -16,8 +16,6 @@ from ringlet.tf_function import Function
 from ringlet.tf_function import function as mark_function
 from ringlet.values import DistributedValues, Mirrored, PerReplica, Variable
 
-__all__ = ["TensorFunction", "function"]
-
 # Types of results that are converted to tensors.
 _VALUES = (bool, int, float, complex, str, bytes, np.ndarray, np.generic)
 

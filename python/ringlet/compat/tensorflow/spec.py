@@ -9,8 +9,6 @@ import numpy as np
 from ringlet.compat.tensorflow.dtypes import as_dtype
 from ringlet.data import TensorSpec as RingletSpec
 
-__all__ = ["TensorSpec"]
-
 
 class _SpecType(type):
     """Metaclass of ``tf.TensorSpec``: the instances of ringlet's class are its instances."""

@@ -19,20 +19,6 @@ from ringlet.strategy.multi_worker import multi_worker_strategy
 from ringlet.strategy.parameter_server.dataset_for_workers import DatasetForWorkers
 from ringlet.values import PerReplica, Variable
 
-__all__ = [
-    "CentralStorageStrategy",
-    "CentralStorageStrategyV1",
-    "MirroredStrategy",
-    "MirroredStrategyV1",
-    "MultiWorkerMirroredStrategy",
-    "MultiWorkerMirroredStrategyExperimental",
-    "MultiWorkerMirroredStrategyV1",
-    "OneDeviceStrategy",
-    "OneDeviceStrategyV1",
-    "StrategyV1",
-    "get_replica_context",
-]
-
 # Types that TensorFlow converts to tensors before values are combined.
 _VALUES = (bool, int, float, complex, np.ndarray, np.generic)
 

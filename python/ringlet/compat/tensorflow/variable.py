@@ -17,8 +17,6 @@ from ringlet.values.variables.synchronization import VariableAggregation, Variab
 from ringlet.values.variables.variable import VariableType, create_variable
 from ringlet.values.variables.variable_spec import VariableRequest
 
-__all__ = ["Variable"]
-
 
 class _CompatVariableType(VariableType):
     """Metaclass of ``tf.Variable``: every variable is an instance of ``tf.Variable``."""

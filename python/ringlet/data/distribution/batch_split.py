@@ -22,8 +22,6 @@ from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, map_structure, unflatten
 from ringlet.values import PerReplica
 
-__all__ = ["BatchSplit", "BatchSplitStream", "OneToOnePlan", "check_rows", "nothing_to_cut", "part_spec"]
-
 
 @dataclass(frozen=True, eq=False)
 class OneToOnePlan:

@@ -15,8 +15,6 @@ from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.iterable import iterable_source
 from ringlet.data.graph.node import Node
 
-__all__ = ["DistributedDataset"]
-
 D = TypeVar("D", bound="DistributedDataset")
 
 

@@ -10,8 +10,6 @@ from ringlet.data.optional import Optional
 from ringlet.data.state.pipeline_iterator import PipelineIterator
 from ringlet.observe import trace_hook
 
-__all__ = ["DistributedIterator"]
-
 
 class DistributedIterator(PipelineIterator):
     """An iterator over the steps of a distributed dataset, as returned by ``iter(distributed_dataset)``.

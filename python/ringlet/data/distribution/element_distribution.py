@@ -21,8 +21,6 @@ from ringlet.data.tensor_spec import PerReplicaSpec
 from ringlet.nest import flatten, map_structure
 from ringlet.values import regroup
 
-__all__ = ["ElementDistribution", "ElementDistributionStream", "next_padded"]
-
 NONE_LEFT: Any = object()
 
 

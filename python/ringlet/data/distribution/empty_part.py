@@ -13,8 +13,6 @@ from ringlet.data.tensor_spec import NoneTensorSpec
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 from ringlet.nest import map_structure
 
-__all__ = ["empty_part", "known_spec"]
-
 
 def known_spec(node: Node) -> Nest | None:
     """Return the specs of a dataset; None if they are unknown without reading it."""

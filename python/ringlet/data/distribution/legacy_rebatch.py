@@ -22,8 +22,6 @@ from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import map_structure
 
-__all__ = ["LegacyRebatch", "legacy_rebatch"]
-
 
 def legacy_rebatch(dataset: Dataset, num_replicas: int) -> Dataset:
     """Split every batch into parts of ``ceil(rows / num_replicas)`` rows; the last parts may be short or empty.

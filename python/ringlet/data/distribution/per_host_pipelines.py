@@ -19,8 +19,6 @@ from ringlet.data.input_options import InputOptions
 from ringlet.data.tensor_spec import PerReplicaSpec
 from ringlet.nest import map_structure
 
-__all__ = ["HostDistribution", "distribute_to_hosts", "distribute_to_hosts_from_function"]
-
 
 @dataclass(frozen=True, eq=False)
 class HostDistribution(ElementDistribution):

@@ -25,8 +25,6 @@ from ringlet.data.tensor_spec import PerReplicaSpec, TensorSpec
 from ringlet.nest import map_structure
 from ringlet.values import PerReplica, regroup
 
-__all__ = ["WeightedBatchSplit", "WeightedElementDistribution", "WeightedSingleReplica", "weights_of"]
-
 _WEIGHT = TensorSpec((), np.float64)
 
 

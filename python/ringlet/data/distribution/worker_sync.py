@@ -18,8 +18,6 @@ from ringlet.data.graph.element_structure import Nest, paths
 from ringlet.errors import CollectiveAborted, CollectiveMismatchError
 from ringlet.nest import flatten
 
-__all__ = ["WorkerSync", "kind_of_element"]
-
 # The count that reports an error; so low that the sum of all counts is negative.
 _FAILED = -(1 << 48)
 

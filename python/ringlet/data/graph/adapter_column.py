@@ -12,8 +12,6 @@ from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.graph.table import ArrayColumn, NoneColumn, Rows
 from ringlet.data.tensor_spec import TensorSpec
 
-__all__ = ["AdapterColumn", "array_column", "repeat_adapted", "stack_adapted"]
-
 
 class AdapterColumn:
     """Column of the rows of an array of another library; shares the memory of the array where possible."""

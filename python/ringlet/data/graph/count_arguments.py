@@ -7,8 +7,6 @@ from typing import Any
 
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["AUTOTUNE", "check_buffer_size", "check_parallel_calls", "count_or_all", "positive", "whole"]
-
 ALL = -1
 
 AUTOTUNE = -1

@@ -20,19 +20,6 @@ from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import NAMESPACE, map_until
 
-__all__ = [
-    "Array",
-    "Nest",
-    "as_element",
-    "as_leaf",
-    "detached",
-    "has_datasets",
-    "is_dataset",
-    "is_optional",
-    "paths",
-    "read_only",
-]
-
 Array = np.ndarray[Any, Any]
 
 # Immutable leaves other than arrays. None stands for a component that is absent from every element.

@@ -11,8 +11,6 @@ from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import State, Stream, UnaryStream
 from ringlet.data.graph.thread_map import ThreadMap
 
-__all__ = ["MappedStream", "RestoredError"]
-
 T = TypeVar("T")
 
 

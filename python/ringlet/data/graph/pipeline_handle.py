@@ -9,8 +9,6 @@ from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.iteration_context import Graph, IterationContext, position_graph
 from ringlet.data.graph.node import State, Stream
 
-__all__ = ["PipelineHandle"]
-
 
 class Openable(Graph, Protocol):
     """Protocol of nodes and distribution plans, which can be opened."""

@@ -13,8 +13,6 @@ from ringlet.data.graph.spec_inference import common_spec, spec_of
 from ringlet.data.graph.table import Rows, Table
 from ringlet.nest import map_structure
 
-__all__ = ["Elements", "TableRows", "TableSource"]
-
 
 @dataclass(frozen=True, eq=False)
 class TableSource(Node):

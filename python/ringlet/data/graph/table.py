@@ -17,8 +17,6 @@ from ringlet.data.graph.spec_inference import row_spec, spec_of
 from ringlet.data.tensor_spec import NoneTensorSpec, TensorSpec
 from ringlet.nest import PyTreeSpec, unflatten
 
-__all__ = ["ArrayColumn", "Column", "NoneColumn", "RangeColumn", "Rows", "Table", "row_count", "row_numbers"]
-
 Rows = slice | np.ndarray[Any, np.dtype[np.int64]]
 """Row numbers: ``slice(start, stop)`` if they are consecutive, else an int64 array."""
 

@@ -19,8 +19,6 @@ from ringlet.devices.cores import visible_cores
 from ringlet.errors import FailedPreconditionError
 from ringlet.observe.stall_reports import stall_seconds, wait_for_threads
 
-__all__ = ["DROPPED_SECONDS", "WAITS", "WORTH_A_THREAD_BYTES", "ThreadMap", "count_calls", "other_process"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from ringlet.data.dataset_type import Dataset
 from ringlet.data.operations.common.user_function import check_callable, node_of
 
-__all__ = ["apply"]
-
 
 def apply(self: Dataset, transformation_func: Callable[[Dataset], Dataset], name: str | None = None) -> Dataset:
     """Return ``transformation_func(self)``, for custom operations in a chain of methods.

@@ -11,8 +11,6 @@ from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import ElementTransform, InputStream, IterationContext, Stream
 from ringlet.errors import FailedPreconditionError
 
-__all__ = ["AssertCardinality", "assert_cardinality"]
-
 
 def assert_cardinality(expected_cardinality: int) -> Callable[[Dataset], Dataset]:
     """Declare the number of elements of a dataset of unknown cardinality, such as a filtered dataset.

@@ -33,8 +33,6 @@ from ringlet.data.operations.zip import Zip
 from ringlet.errors import FailedPreconditionError, OutOfRangeError
 from ringlet.nest import unflatten
 
-__all__ = ["at"]
-
 
 def at(dataset: Dataset, index: int) -> Nest:
     """Return one element of a dataset by its number (``tf.data.experimental.at``).

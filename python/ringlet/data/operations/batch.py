@@ -31,8 +31,6 @@ from ringlet.data.graph.thread_map import WORTH_A_THREAD_BYTES, count_calls
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.nest import flatten, map_structure
 
-__all__ = ["Batch", "BatchElements", "Groups", "batch", "num_batches"]
-
 
 def batch(
     self: Dataset,

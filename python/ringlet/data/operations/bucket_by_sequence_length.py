@@ -14,8 +14,6 @@ from ringlet.data.operations.group_by_window import GroupByWindow, WindowGroups,
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import map_structure
 
-__all__ = ["bucket_by_sequence_length"]
-
 
 def bucket_by_sequence_length(  # noqa: PLR0917 - the arguments are TensorFlow's
     self: Dataset,

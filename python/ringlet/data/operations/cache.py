@@ -15,8 +15,6 @@ from ringlet.data.operations.common.file_cache import FileCachedElements
 from ringlet.data.operations.common.memory_cache import CachedElements, CachedRows, Store
 from ringlet.data.state.iterator_state import fingerprint
 
-__all__ = ["Cache", "cache"]
-
 
 def cache(self: Dataset, filename: Any = "", name: str | None = None) -> Dataset:
     """Store the elements of the first complete iteration for all later iterations.

@@ -19,8 +19,6 @@ from ringlet.data.graph.spec_inference import check_compatible, common_spec
 from ringlet.data.graph.table import Column, Rows, Table, row_count, row_numbers
 from ringlet.data.operations.common.user_function import node_of
 
-__all__ = ["Concatenate", "concatenate"]
-
 # The round in which the second input is opened: a shuffle shared by both inputs has two orders.
 _SECOND = 2**32
 

@@ -16,8 +16,6 @@ from ringlet.data.graph.table import RangeColumn, Table
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
 
-__all__ = ["Counter", "counter"]
-
 
 def counter(
     cls: type[Dataset], start: int = 0, step: int = 1, dtype: DTypeLike = np.int64, name: str | None = None

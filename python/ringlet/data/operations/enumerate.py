@@ -18,8 +18,6 @@ from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
 
-__all__ = ["Enumerate", "enumerate"]
-
 _INT64 = np.dtype(np.int64)
 
 

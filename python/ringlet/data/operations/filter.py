@@ -12,8 +12,6 @@ from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import ElementTransform, InputStream, IterationContext, Stream
 from ringlet.data.operations.common.user_function import UserFunction, as_bool, check_callable, spread
 
-__all__ = ["Filter", "PredicateStream", "filter"]
-
 
 def filter(self: Dataset, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
     """Keep the elements for which ``predicate(element)`` is true.

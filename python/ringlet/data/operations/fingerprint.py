@@ -18,8 +18,6 @@ from ringlet.data.graph.element_structure import is_dataset
 from ringlet.data.graph.node import Node
 from ringlet.nest import PLAIN_TYPES, PyTreeSpec
 
-__all__ = ["fingerprint"]
-
 # Fields of nodes that hold caches or do not affect elements.
 _NOT_COUNTED = frozenset({"name", "runs", "stores", "begun", "num_parallel_calls"})
 

@@ -18,8 +18,6 @@ from ringlet.data.operations.common.user_function import check_callable
 from ringlet.data.operations.map import call
 from ringlet.nest import flatten
 
-__all__ = ["FlatMap", "flat_map"]
-
 
 def flat_map(self: Dataset, map_func: Callable[..., Dataset], name: str | None = None) -> Dataset:
     """Concatenate the datasets ``map_func(element)`` of all elements.

@@ -22,8 +22,6 @@ from ringlet.data.tensor_spec import NoneTensorSpec, TensorSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, map_structure, map_until, same_structure_leaves, unflatten
 
-__all__ = ["GeneratorSource", "from_generator"]
-
 
 def from_generator(  # noqa: PLR0917 - the arguments are TensorFlow's
     cls: type[Dataset],

@@ -8,8 +8,6 @@ from typing import Any
 from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.iterable import iterable_source
 
-__all__ = ["from_iterable"]
-
 
 def from_iterable(cls: type[Dataset], iterable: Iterable[Any], name: str | None = None) -> Dataset:
     """Create a dataset from an iterable: a list of arrays, a PyTorch ``DataLoader``, a Hugging Face dataset.

@@ -13,8 +13,6 @@ from ringlet.data.graph.stacking import stack
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, map_structure
 
-__all__ = ["from_list"]
-
 
 def from_list(cls: type[Dataset], elements: Any, name: str | None = None) -> Dataset:
     """Create a dataset from a list of elements (``tf.data.experimental.from_list``).

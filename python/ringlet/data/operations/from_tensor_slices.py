@@ -15,8 +15,6 @@ from ringlet.data.graph.table import ArrayColumn, NoneColumn, Table
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
 
-__all__ = ["from_tensor_slices"]
-
 
 def from_tensor_slices(cls: type[Dataset], tensors: Nest, name: str | None = None) -> Dataset:
     """Create a dataset of the slices of arrays along their first dimension.

@@ -16,8 +16,6 @@ from ringlet.data.graph.table import Table
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
 
-__all__ = ["from_tensors"]
-
 
 def from_tensors(cls: type[Dataset], tensors: Nest, name: str | None = None) -> Dataset:
     """Create a dataset of one element.

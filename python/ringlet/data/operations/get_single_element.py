@@ -6,8 +6,6 @@ from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.element_structure import Nest
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["get_single_element"]
-
 
 def get_single_element(self: Dataset, name: str | None = None) -> Nest:
     """Return the only element of a dataset.

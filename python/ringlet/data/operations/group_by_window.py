@@ -24,8 +24,6 @@ from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["GroupByWindow", "WindowGroups", "group_by_window"]
-
 
 def group_by_window(  # noqa: PLR0917 - the arguments are TensorFlow's
     self: Dataset,

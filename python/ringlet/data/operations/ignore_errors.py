@@ -10,8 +10,6 @@ from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import ElementTransform, InputStream, IterationContext, Stream
 
-__all__ = ["IgnoreErrors", "ignore_errors"]
-
 _log = logging.getLogger(__name__)
 
 

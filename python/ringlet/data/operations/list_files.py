@@ -13,8 +13,6 @@ import numpy as np
 from ringlet.data.dataset_type import Dataset
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["list_files", "matching_files"]
-
 _WILD = re.compile(r"[*?\[\\]")
 
 

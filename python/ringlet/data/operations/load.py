@@ -24,8 +24,6 @@ from ringlet.data.state.spec_text import spec_of_text, spec_text
 from ringlet.errors import DataLossError, InvalidArgumentError, NotFoundError
 from ringlet.nest import flatten, map_structure
 
-__all__ = ["SavedShard", "load", "read_shards"]
-
 _REMEDY = "Save the dataset again, or copy the folder again."
 
 # Polling interval of ``wait=True``.

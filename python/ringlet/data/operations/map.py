@@ -19,8 +19,6 @@ from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
 from ringlet.errors.exception_notes import add_note
 
-__all__ = ["Map", "map"]
-
 
 def map(  # noqa: PLR0917 - the arguments are TensorFlow's
     self: Dataset,

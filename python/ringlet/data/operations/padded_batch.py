@@ -16,8 +16,6 @@ from ringlet.data.operations.common.padding import Padding
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.nest import map_structure, unflatten
 
-__all__ = ["PaddedBatch", "padded_batch"]
-
 
 def padded_batch(  # noqa: PLR0917 - the arguments are TensorFlow's
     self: Dataset,

@@ -18,8 +18,6 @@ from ringlet.data.graph.thread_map import DROPPED_SECONDS, WAITS, WORTH_A_THREAD
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.observe.stall_reports import stall_seconds, wait_for_threads
 
-__all__ = ["Prefetch", "PrefetchElements", "prefetch"]
-
 # The size for AUTOTUNE: one element is made while one is ready.
 _AUTOMATIC_SIZE = 2
 

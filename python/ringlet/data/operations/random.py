@@ -16,8 +16,6 @@ from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Node, State, Stream
 from ringlet.data.tensor_spec import TensorSpec
 
-__all__ = ["RandomNumbers", "Seeded", "random", "seed_entropy"]
-
 
 def random(
     cls: type[Dataset], seed: int | None = None, rerandomize_each_iteration: bool | None = None, name: str | None = None

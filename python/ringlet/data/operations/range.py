@@ -16,8 +16,6 @@ from ringlet.data.graph.table import RangeColumn, Table
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
 
-__all__ = ["range"]
-
 # The largest length in Python.
 MOST_ELEMENTS = sys.maxsize
 

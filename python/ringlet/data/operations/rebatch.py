@@ -18,8 +18,6 @@ from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, map_structure, unflatten
 
-__all__ = ["Rebatch", "rebatch"]
-
 
 def rebatch(self: Dataset, batch_size: Any, drop_remainder: bool = False, name: str | None = None) -> Dataset:
     """Regroup the rows of the batches of a dataset into batches of other sizes.

@@ -10,8 +10,6 @@ from ringlet.data.graph.element_structure import Nest
 from ringlet.data.operations.common.carried_state import CarriedState
 from ringlet.data.operations.common.user_function import UserFunction, check_callable
 
-__all__ = ["reduce"]
-
 
 def reduce(
     self: Dataset, initial_state: Nest, reduce_func: Callable[[Any, Any], Nest], name: str | None = None

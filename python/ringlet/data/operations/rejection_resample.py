@@ -21,8 +21,6 @@ from ringlet.data.operations.common.user_function import check_callable, spread
 from ringlet.data.operations.random import seed_entropy
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["acceptance", "rejection_resample"]
-
 # Number of elements after which the class counts are updated, and the initial count of each class.
 _COUNTED_TOGETHER = 32
 _FIRST_COUNT = 10

@@ -14,8 +14,6 @@ from ringlet.data.graph.node import IterationContext, Node, RowStream, State, St
 from ringlet.data.graph.table import Rows, row_count, row_numbers
 from ringlet.data.operations.shuffle import Shuffle
 
-__all__ = ["Repeat", "repeat"]
-
 FOREVER = -1
 
 # Number of consecutive empty rounds of a shuffle after which an infinite repeat ends.

@@ -20,8 +20,6 @@ from ringlet.data.operations.zip import InputStreams
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["Sample", "sample_from_datasets"]
-
 
 def sample_from_datasets(  # noqa: PLR0917 - the arguments are TensorFlow's
     datasets: Sequence[Dataset],

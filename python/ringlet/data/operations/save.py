@@ -18,8 +18,6 @@ from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 from ringlet.nest import map_structure
 
-__all__ = ["ShardFunction", "save"]
-
 
 def save(
     self: Dataset,

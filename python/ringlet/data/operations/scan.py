@@ -19,8 +19,6 @@ from ringlet.data.operations.common.user_function import UserFunction, check_cal
 from ringlet.data.state.saved_elements import load_element, save_element
 from ringlet.nest import map_structure
 
-__all__ = ["Scan", "scan"]
-
 
 def scan(
     self: Dataset, initial_state: Nest, scan_func: Callable[[Any, Any], tuple[Nest, Nest]], name: str | None = None

@@ -14,8 +14,6 @@ from ringlet.data.graph.node import InputRows, InputStream, IterationContext, Ro
 from ringlet.data.graph.table import Rows, Table
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 
-__all__ = ["SHARD_HINT", "Shard", "shard"]
-
 SHARD_HINT: Final = -1
 """Placeholder for both numbers in ``dataset.shard(SHARD_HINT, SHARD_HINT)``; a strategy replaces them if the policy is
 AutoShardPolicy.HINT (``tf.data.experimental.SHARD_HINT``)."""

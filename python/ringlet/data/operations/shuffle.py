@@ -30,8 +30,6 @@ from ringlet.data.operations.random import Seeded, seed_entropy
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["Shuffle", "refill_slots", "shuffle"]
-
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 # Number of slots drawn at a time. Another number changes the order for a given seed.

@@ -12,8 +12,6 @@ from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import InputRows, InputStream, IterationContext, RowStream, Stream, Transformation
 from ringlet.data.graph.table import Rows, row_count
 
-__all__ = ["CountedElements", "CountedRows", "Skip", "skip"]
-
 # Number of row numbers to skip per call; limited, because a shuffle makes arrays of this size.
 _AT_ONCE = 2**20
 

@@ -20,8 +20,6 @@ from ringlet.data.state.iterator_state import fingerprint
 from ringlet.data.state.saved_dataset import SavedDatasetWriter, check_compression, read_manifest
 from ringlet.errors import NotFoundError
 
-__all__ = ["Snapshot", "snapshot"]
-
 
 def snapshot(  # noqa: PLR0917 - the arguments are TensorFlow's
     self: Dataset,

@@ -12,8 +12,6 @@ from ringlet.data.graph.node import IterationContext, RowStream, Stream, Transfo
 from ringlet.data.graph.table import Rows
 from ringlet.data.operations.skip import CountedElements, CountedRows
 
-__all__ = ["Take", "take"]
-
 
 def take(self: Dataset, count: int, name: str | None = None) -> Dataset:
     """Keep the first `count` elements.

@@ -12,8 +12,6 @@ from ringlet.data.graph.node import IterationContext, Stream
 from ringlet.data.operations.common.user_function import check_callable
 from ringlet.data.operations.filter import Filter, PredicateStream
 
-__all__ = ["TakeWhile", "take_while"]
-
 
 def take_while(self: Dataset, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
     """Keep the elements before the first element for which ``predicate(element)`` is false.

@@ -16,8 +16,6 @@ from ringlet.data.state.saved_elements import load_element, save_element
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.nest import PyTreeSpec, flatten, map_structure, unflatten
 
-__all__ = ["Unbatch", "unbatch"]
-
 
 def unbatch(self: Dataset, name: str | None = None) -> Dataset:
     """Split every element into rows, which become the elements.

@@ -16,8 +16,6 @@ from ringlet.data.graph.node import ElementTransform, InputStream, IterationCont
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["Unique", "unique"]
-
 
 def unique(self: Dataset, name: str | None = None) -> Dataset:
     """Drop elements that are equal to an earlier element.

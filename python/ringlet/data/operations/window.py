@@ -20,8 +20,6 @@ from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.data.tensor_spec import NoneTensorSpec
 from ringlet.nest import flatten, map_structure, unflatten
 
-__all__ = ["Window", "window"]
-
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 

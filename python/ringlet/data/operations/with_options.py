@@ -11,8 +11,6 @@ from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.count_arguments import AUTOTUNE
 from ringlet.data.graph.node import IterationContext, Node, RowStream, Stream, Transformation
 
-__all__ = ["WithOptions", "options", "options_of", "with_options", "with_options_applied"]
-
 
 def with_options(self: Dataset, options: Options, name: str | None = None) -> Dataset:
     """Set options for this dataset and all datasets derived from it.

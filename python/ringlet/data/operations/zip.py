@@ -18,8 +18,6 @@ from ringlet.data.graph.table import Table
 from ringlet.data.operations.common.user_function import node_of
 from ringlet.nest import PyTreeSpec, flatten, unflatten
 
-__all__ = ["InputStreams", "Zip", "zip", "zip_tables"]
-
 
 def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
     """Combine the corresponding elements of several datasets.

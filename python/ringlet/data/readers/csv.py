@@ -16,8 +16,6 @@ from ringlet.data.readers.file_reader import parallel_reads
 from ringlet.data.readers.table_reader import ArrowBlocks, TableReader, column_names
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["CsvBlocks", "CsvReader", "from_csv"]
-
 _BLOCK_BYTES = 1024 * 1024
 
 

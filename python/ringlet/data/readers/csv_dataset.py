@@ -23,8 +23,6 @@ from ringlet.data.readers.file_reader import parallel_reads
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["Column", "CsvDataset", "CsvFields", "csv_columns", "csv_node"]
-
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
 _DTYPES = ("float32", "float64", "int32", "int64")
 

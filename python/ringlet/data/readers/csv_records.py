@@ -17,8 +17,6 @@ from ringlet.data.readers.file_blocks import FileBlocks
 from ringlet.data.readers.file_reader import FileReader
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["CsvRecords", "Dialect", "Record", "RecordBlocks"]
-
 # The closing quote is not the first of an escaped pair, even if the bytes at hand end inside the field.
 _QUOTED = re.compile(rb'"([^"]*(?:""[^"]*)*)"(?!")')
 _LINE_END = re.compile(rb"\r\n?|\n")

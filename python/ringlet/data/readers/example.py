@@ -20,8 +20,6 @@ from ringlet.data.readers.example_features import (
 )
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["decode_example", "parse_example", "parse_single_example"]
-
 Feature = FixedLenFeature | VarLenFeature | FixedLenSequenceFeature
 Features = Mapping[str, Feature]
 

@@ -9,8 +9,6 @@ from typing import Any
 from ringlet.data.readers.byte_stream import ByteStream
 from ringlet.errors import DataLossError, InvalidArgumentError
 
-__all__ = ["DEFAULT_BUFFER_BYTES", "BlockBuffer", "FileBlocks", "buffer_bytes", "no_negative"]
-
 DEFAULT_BUFFER_BYTES = 256 * 1024  # fits into the second-level cache
 _LEAST_BUFFER_BYTES = 4096
 

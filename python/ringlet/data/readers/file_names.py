@@ -15,8 +15,6 @@ from ringlet.data.graph.table import ArrayColumn, Table
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.nest import flatten
 
-__all__ = ["FileNames", "name_list", "names_node", "text_name"]
-
 Name = str | bytes | os.PathLike[str]
 FileNames = Union[Name, Sequence[Name], np.ndarray[Any, Any], "Dataset"]
 """One name, several names, or a dataset of names."""

@@ -23,8 +23,6 @@ from ringlet.data.readers.file_names import text_name
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["FileElements", "FileReader", "parallel_reads"]
-
 # Maximum number of files that are searched for an example.
 _MOST_EXAMPLE_FILES = 16
 

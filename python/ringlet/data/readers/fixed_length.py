@@ -13,8 +13,6 @@ from ringlet.data.readers.file_names import FileNames, names_node
 from ringlet.data.readers.file_reader import FileReader, parallel_reads
 from ringlet.errors import DataLossError, InvalidArgumentError
 
-__all__ = ["FixedLengthBlocks", "FixedLengthReader", "FixedLengthRecordDataset"]
-
 
 class FixedLengthRecordDataset(FileDataset):
     """Records of one length as ``bytes``, in the order of the files (``tf.data.FixedLengthRecordDataset``).

@@ -17,8 +17,6 @@ from ringlet.data.readers.file_names import name_list
 from ringlet.errors import DataLossError, InvalidArgumentError
 from ringlet.nest import flatten, map_until, unflatten
 
-__all__ = ["FilesColumn", "from_npy", "map_npy"]
-
 _MAGIC = b"\x93NUMPY"
 _ZIP_MAGIC = b"PK\x03\x04"
 

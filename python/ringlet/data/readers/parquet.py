@@ -14,8 +14,6 @@ from ringlet.data.readers.file_reader import parallel_reads
 from ringlet.data.readers.table_reader import ArrowBlocks, TableReader, column_names
 from ringlet.errors import DataLossError, InvalidArgumentError
 
-__all__ = ["ParquetBlocks", "ParquetReader", "from_parquet"]
-
 # Bytes of rows per batch, and bytes of stored data buffered for each column.
 _BLOCK_BYTES = 1024 * 1024
 _MOST_ROWS = 65536

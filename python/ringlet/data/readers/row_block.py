@@ -10,8 +10,6 @@ import numpy as np
 from ringlet.data.graph.element_structure import Array
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["RowBlock", "RowIterator", "join_rows"]
-
 Columns = dict[str, Array]
 
 

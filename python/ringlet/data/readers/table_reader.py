@@ -18,8 +18,6 @@ from ringlet.data.readers.row_block import RowBlock, join_rows
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import DataLossError, InvalidArgumentError
 
-__all__ = ["ArrowBlocks", "TableReader", "column_names"]
-
 
 def column_names(columns: Any) -> tuple[str, ...] | None:
     """Return the names of selected columns; None for all columns."""

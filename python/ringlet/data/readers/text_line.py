@@ -12,8 +12,6 @@ from ringlet.data.readers.file_dataset import FileDataset
 from ringlet.data.readers.file_names import FileNames, names_node
 from ringlet.data.readers.file_reader import FileReader, parallel_reads
 
-__all__ = ["LineBlocks", "TextLineDataset", "TextLineReader"]
-
 
 class TextLineDataset(FileDataset):
     r"""The lines of text files as ``bytes``, in the order of the files (``tf.data.TextLineDataset``).

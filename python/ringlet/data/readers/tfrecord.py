@@ -15,8 +15,6 @@ from ringlet.data.readers.file_names import FileNames, names_node
 from ringlet.data.readers.file_reader import FileReader, parallel_reads
 from ringlet.errors import DataLossError
 
-__all__ = ["RecordBlocks", "RecordReader", "TFRecordDataset"]
-
 logger = logging.getLogger(__name__)
 
 _HEADER_BYTES = 12

@@ -12,8 +12,6 @@ from ringlet.data.readers.byte_stream import check_compression
 from ringlet.data.readers.file_names import text_name
 from ringlet.errors import FailedPreconditionError, NotFoundError
 
-__all__ = ["TFRecordWriter"]
-
 _BUFFER_BYTES = 256 * 1024
 
 

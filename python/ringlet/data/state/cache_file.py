@@ -22,8 +22,6 @@ from typing import Any
 from ringlet.data.state.state_codec import pack, unpack
 from ringlet.errors import DataLossError
 
-__all__ = ["SUFFIX", "CacheReader", "CacheWriter", "unfinished_size"]
-
 SUFFIX = ".ringlet-cache"
 _PARTIAL = SUFFIX + "-partial"
 _MAGIC = b"RGLCACH1"

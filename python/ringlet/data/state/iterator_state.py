@@ -9,8 +9,6 @@ from ringlet.data.graph.node import State
 from ringlet.data.graph.pipeline_handle import PipelineHandle
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 
-__all__ = ["VERSION", "fingerprint", "restored", "saved"]
-
 VERSION = 1
 
 

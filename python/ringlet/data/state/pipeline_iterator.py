@@ -12,8 +12,6 @@ from ringlet.data.state.iterator_state import restored, saved
 from ringlet.data.state.user_state import check_external_state
 from ringlet.errors import OutOfRangeError
 
-__all__ = ["PipelineIterator"]
-
 P = TypeVar("P", bound="PipelineIterator")
 
 

@@ -21,8 +21,6 @@ from ringlet.data.optional import Optional
 from ringlet.data.state.spec_text import spec_of_text, spec_text
 from ringlet.nest import PLAIN_TYPES, flatten, is_nested, unflatten
 
-__all__ = ["load_element", "load_elements", "load_value", "save_element", "save_elements", "save_value"]
-
 _NUMBERS = "biufc"
 
 # Other libraries whose arrays can be saved, and a function that makes an example array.

@@ -10,8 +10,6 @@ from ringlet.data.graph.element_structure import Nest
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.values.value_conversion import as_dtype
 
-__all__ = ["spec_of_text", "spec_text"]
-
 
 def spec_text(spec: Nest) -> Any:
     """Return a nest of specs as a JSON value.

@@ -16,8 +16,6 @@ import numpy as np
 from ringlet.data.graph.element_structure import Array
 from ringlet.values.value_conversion import as_dtype
 
-__all__ = ["pack", "unpack"]
-
 
 def pack(state: Any) -> tuple[bytes, bytes]:
     """Return the header and the memory of a state."""

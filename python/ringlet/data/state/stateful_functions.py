@@ -20,8 +20,6 @@ import numpy as np
 
 from ringlet.values.variables.variable import Variable
 
-__all__ = ["state_read_by"]
-
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _ABSENT = object()
 

@@ -26,8 +26,6 @@ from ringlet.values.variables.update_opcodes import NAMES
 from ringlet.values.variables.variable import Variable
 from ringlet.values.variables.variable_spec import VariableSpec
 
-__all__ = ["DistributedVariable", "MirroredVariable", "SyncOnReadVariable", "reduced", "refuse_late", "refuse_mixing"]
-
 Array = NDArray[Any]
 V = TypeVar("V", bound="DistributedVariable")
 

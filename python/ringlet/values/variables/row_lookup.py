@@ -14,8 +14,6 @@ from ringlet.values.indexed_slices import checked_indices
 from ringlet.values.ndarray_protocol import NDArrayProtocol
 from ringlet.values.value_conversion import is_floating
 
-__all__ = ["RowReader", "SparseReader", "copy_rows", "embedding_lookup", "gather_rows"]
-
 Array = NDArray[Any]
 
 

@@ -17,8 +17,6 @@ from ringlet.values.variables.row_lookup import RowReader, gather_rows
 from ringlet.values.variables.scatter_updates import ScatterUpdates
 from ringlet.values.variables.storage import Change, quietly
 
-__all__ = ["ALL_SCATTERS", "ND_SCATTERS", "ScatterNdUpdates", "checked_tuples", "rows_of"]
-
 Array = NDArray[Any]
 
 

@@ -21,8 +21,6 @@ from ringlet.values.variables.update_opcodes import assign_add, assign_sub
 from ringlet.values.variables.variable import Variable
 from ringlet.values.variables.variable_spec import SpecProperties
 
-__all__ = ["ShardedVariable", "shard_sizes"]
-
 Array = NDArray[Any]
 
 

@@ -23,8 +23,6 @@ from ringlet.values.variables.update_opcodes import assign_add, assign_sub
 from ringlet.values.variables.variable_handle import VariableReference
 from ringlet.values.variables.variable_spec import SpecProperties, VariableRequest, VariableSpec
 
-__all__ = ["Variable", "VariableType", "create_variable"]
-
 Array = NDArray[Any]
 V = TypeVar("V", bound="Variable")
 

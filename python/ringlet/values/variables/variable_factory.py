@@ -23,8 +23,6 @@ from ringlet.values.variables.table_variable import TableVariable
 from ringlet.values.variables.variable import Variable
 from ringlet.values.variables.variable_spec import VariableRequest, VariableSpec
 
-__all__ = ["create_aggregating", "create_mirrored", "create_on_table", "create_plain"]
-
 _HOST = "CPU:0"  # the device of variables without a strategy
 
 

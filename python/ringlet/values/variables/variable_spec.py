@@ -16,8 +16,6 @@ from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.values.value_conversion import Shape, as_initial_value, fits
 from ringlet.values.variables.synchronization import VariableAggregation, VariableSynchronization
 
-__all__ = ["SpecProperties", "VariableRequest", "VariableSpec"]
-
 _NUMBERS = re.compile(r"_\d+(?=/|$)")
 
 

@@ -9,8 +9,6 @@ from ringlet.data.graph.spec_inference import spec_of
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import PyTreeSpec, describe, flatten
 
-__all__ = ["CarriedState"]
-
 
 class CarriedState:
     """A nest of arrays that keeps its structure and its dtypes; shapes may change."""

@@ -17,8 +17,6 @@ from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, RowStream, State, Stream, Transformation
 from ringlet.data.graph.table import Rows, row_count, row_numbers
 
-__all__ = ["CachedElements", "CachedRows", "Store", "same_state"]
-
 
 class Store:
     """The elements of a complete iteration, and the beginning of its input."""

@@ -26,8 +26,6 @@ from ringlet.data.state.saved_elements import load_element, load_elements, save_
 if TYPE_CHECKING:
     from ringlet.data.operations.flat_map import FlatMap
 
-__all__ = ["DatasetFunction", "NestedElements"]
-
 # Held while a dataset makes its random choices, so that they are made once for all threads that open it.
 _CHOOSING = threading.Lock()
 

@@ -15,8 +15,6 @@ from ringlet.data.graph.node import Node
 from ringlet.errors import InvalidArgumentError
 from ringlet.errors.exception_notes import add_note
 
-__all__ = ["UserFunction", "as_bool", "check_callable", "node_of", "spread"]
-
 
 def check_callable(function: Any, operation: str, what: str = "a function of an element") -> None:
     """Raise TypeError if an argument of an operation cannot be called."""
