@@ -120,9 +120,7 @@ class PipelineIterator(Iterator[Nest]):
         >>> iterator.set_state(iter(Dataset.range(9).take(3)).get_state())
         Traceback (most recent call last):
         ringlet.errors.FailedPreconditionError: this state was saved by an iterator of another dataset:
-          saved: TableSource(rows=9, spec=TensorSpec(shape=(), dtype=int64)) -> Take(count=3)
-          here:  TableSource(rows=9, spec=TensorSpec(shape=(), dtype=int64)) -> Take(count=2)
-        Build the dataset as it was when saved, or start a new iterator.
+        ...
         """
         self._opened = restored(self._opened, state)
         self._stream = self._opened.stream
