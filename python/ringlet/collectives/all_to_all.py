@@ -17,8 +17,6 @@ from ringlet.collectives.argument_parsing import axis_in, counts_of, equal_count
 from ringlet.collectives.buffers import Array, Output, as_buffer, copy_if_overlapping
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["all_to_all"]
-
 
 def all_to_all(
     core: _core.Member, x: Any, axes: tuple[Any, Any], counts: Iterable[int] | None, out: Array | None

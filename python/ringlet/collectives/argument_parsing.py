@@ -9,22 +9,6 @@ from typing import Any, NoReturn
 from ringlet.collectives.op import Algorithm, Op
 from ringlet.errors import InvalidArgumentError
 
-__all__ = [
-    "as_sequence",
-    "as_text",
-    "axis_in",
-    "counts_of",
-    "equal_counts",
-    "pairs_of",
-    "pass_ends",
-    "refuse_selection",
-    "root_of",
-    "root_only",
-    "shortened",
-    "whole_number",
-    "whole_number_of",
-]
-
 
 def as_sequence(values: Any, name: str) -> Sequence[Any]:
     """Return arrays as a list or a tuple; other iterables, such as generators, are consumed once."""
@@ -74,12 +58,12 @@ def refuse_selection(op: Any, algorithm: Any = Algorithm.AUTO) -> NoReturn:
     raise InvalidArgumentError(f"{name} is {given!r}: expected one of ringlet.collectives.{choices}.")
 
 
-def root_of(root: Any, num_ranks: int) -> int:
-    """Return the root argument of a collective as an int."""
-    number = root if type(root) is int else whole_number(root, "root", "the number of a rank")
+def root_of(root: Any, num_ranks: int, name: str = "root", expected: str = "the number of a rank") -> int:
+    """Return the root of a collective, or another rank, as an int."""
+    number = root if type(root) is int else whole_number(root, name, expected)
     if not 0 <= number < num_ranks:
         raise InvalidArgumentError(
-            f"root is {number}: rank {number} is not in this group: its ranks are 0 to {num_ranks - 1}."
+            f"{name} is {number}: rank {number} is not in this group: its ranks are 0 to {num_ranks - 1}."
         )
     return number
 

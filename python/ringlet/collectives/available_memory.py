@@ -9,8 +9,6 @@ from pathlib import Path, PurePosixPath
 from ringlet import _core
 from ringlet.errors import SharedMemoryFullError
 
-__all__ = ["AvailableMemory", "available_memory", "check_available_memory", "control_group_room"]
-
 _Files = tuple[str, str, tuple[str, ...]]
 
 # Of a controller, in control groups of version 1 and 2: the files of limit and usage, and the counters of reclaimable

@@ -13,20 +13,6 @@ from ringlet.collectives.collective_dtypes import as_result, is_known, native, r
 from ringlet.collectives.op import Op
 from ringlet.errors import InvalidArgumentError
 
-__all__ = [
-    "Array",
-    "Output",
-    "Outputs",
-    "as_buffer",
-    "as_buffers",
-    "as_ndarray",
-    "copy_if_overlapping",
-    "copy_if_partly_overlapping",
-    "is_direct",
-    "is_view_of",
-    "writeable_memory",
-]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 

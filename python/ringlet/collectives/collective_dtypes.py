@@ -16,8 +16,6 @@ from ringlet.collectives.argument_parsing import shortened
 from ringlet.collectives.op import Op
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["ML_NAMES", "NUMPY_NAMES", "as_result", "check_pair", "check_pairs", "is_known", "native", "refuse_dtype"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 DType = np.dtype[Any]
 

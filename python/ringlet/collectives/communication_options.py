@@ -9,8 +9,6 @@ from typing import Any
 from ringlet.collectives.argument_parsing import whole_number
 from ringlet.collectives.timeouts import resolve_timeout
 
-__all__ = ["CollectiveHints", "CommunicationImplementation", "CommunicationOptions"]
-
 
 class CommunicationImplementation(enum.Enum):
     """Requested implementation of a collective (``tf.distribute.experimental.CommunicationImplementation``).

@@ -14,18 +14,10 @@ from ringlet import _core
 from ringlet.collectives.adapters.adapter_outputs import AdapterOutputs
 from ringlet.collectives.adapters.array_adapters import in_kind_of, kind_of
 from ringlet.collectives.all_to_all import all_to_all
-from ringlet.collectives.argument_parsing import (
-    axis_in,
-    equal_counts,
-    pairs_of,
-    root_of,
-    root_only,
-)
+from ringlet.collectives.argument_parsing import axis_in, equal_counts, pairs_of, root_of, root_only
 from ringlet.collectives.buffers import Array, Output, as_buffer, copy_if_overlapping
 from ringlet.collectives.member_base import MemberBase
 from ringlet.errors import InvalidArgumentError
-
-__all__ = ["DataMovement"]
 
 
 class DataMovement(MemberBase):

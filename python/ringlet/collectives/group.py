@@ -16,8 +16,6 @@ from ringlet.collectives.timeouts import resolve_timeout
 from ringlet.errors import CollectiveAborted, InvalidArgumentError
 from ringlet.observe.stall_reports import report_stalls
 
-__all__ = ["Group"]
-
 
 class Group:
     """A group of ranks, each driven by one thread at a time.

@@ -12,8 +12,6 @@ from ringlet.collectives.rooted_collectives import RootedCollectives
 from ringlet.collectives.shutdown import Shutdown
 from ringlet.collectives.work import asynchronous
 
-__all__ = ["Member"]
-
 
 class Member(Reductions, DataMovement, RootedCollectives, MessagePassing, Shutdown):
     """One rank of a :class:`Group`. Made by :meth:`Group.member`, :func:`init_process_group` and :meth:`split`.

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from ringlet.collectives.operation_queue import OperationQueue
     from ringlet.ipc.inbox import Inbox
 
-__all__ = ["Inboxes", "MemberBase"]
-
 Part = TypeVar("Part")
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import kind_of
-from ringlet.collectives.argument_parsing import whole_number, whole_number_of
+from ringlet.collectives.argument_parsing import root_of, whole_number_of
 from ringlet.collectives.buffers import Array, as_ndarray, writeable_memory
 from ringlet.collectives.member_base import MemberBase
 from ringlet.collectives.work import Work
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from ringlet.ipc.inbox import Inbox
-
-__all__ = ["MessagePassing", "MessageWork", "ThreadInboxes", "array_of", "stored_by", "text_of"]
 
 T = TypeVar("T")
 _POLL_SECONDS = 0.1
@@ -244,12 +242,7 @@ class MessagePassing(MemberBase):
         return self._inboxes(self.rank)
 
     def _rank_of(self, value: Any, name: str) -> int:
-        number = whole_number(value, name, f"a whole number below {self.num_ranks}")
-        if not 0 <= number < self.num_ranks:
-            raise InvalidArgumentError(
-                f"{name} is {number}: rank {number} is not in this group: its ranks are 0 to {self.num_ranks - 1}."
-            )
-        return number
+        return root_of(value, self.num_ranks, name, f"a whole number below {self.num_ranks}")
 
 
 def _tag_of(tag: Any) -> int:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-__all__ = ["Algorithm", "Op", "ReduceOp"]
-
 
 class Op(enum.Enum):
     """Operation of a reducing collective, and of :meth:`~ringlet.collectives.Member.exclusive_scan`.

@@ -18,8 +18,6 @@ from ringlet import _core
 from ringlet.errors import FailedPreconditionError
 from ringlet.observe import trace_hook
 
-__all__ = ["Finished", "OperationQueue"]
-
 _log = logging.getLogger(__name__)
 _LAST_SECONDS = 1.0  # for calls that run as the interpreter exits
 _live: weakref.WeakSet[OperationQueue] = weakref.WeakSet()
@@ -64,7 +62,8 @@ class OperationQueue:
     def __init__(self, group: _core.Group, rank: int) -> None:
         self._group: _core.Group | None = group
         self._rank = rank
-        self.as_error: Callable[[BaseException], BaseException] = _same  # what is raised for an error of a call
+        # What is raised for an error of a call.
+        self.as_error: Callable[[BaseException], BaseException] = lambda error: error
         self._generation = _generation
         self._queue: queue.SimpleQueue[tuple[str, Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
         self._turn = threading.RLock()  # held while a call runs
@@ -173,10 +172,6 @@ class OperationQueue:
 
 
 _REMEDY = "call wait() on each asynchronous call before close() or the end of the with block."
-
-
-def _same(error: BaseException) -> BaseException:
-    return error
 
 
 def _finish_at_exit() -> None:

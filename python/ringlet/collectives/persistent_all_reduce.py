@@ -14,8 +14,6 @@ from ringlet.collectives.collective_dtypes import as_result, check_pair, check_p
 from ringlet.collectives.op import Algorithm, Op
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["StagedPlan", "make_plan"]
-
 
 def make_plan(core: _core.Member, x: Any, op: Op, algorithm: Algorithm, out: Array | None) -> Callable[[], Array]:
     """Return a callable that all-reduces the current contents of an array: the core's, or a :class:`StagedPlan`."""

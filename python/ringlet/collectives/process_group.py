@@ -26,8 +26,6 @@ from ringlet.rendezvous.connected_group import ConnectedGroup
 from ringlet.rendezvous.job_key import MOST_PROCESSES, Job
 from ringlet.rendezvous.rendezvous import rendezvous
 
-__all__ = ["MOST_RANKS", "init_process_group", "job_id", "join_job"]
-
 RANK_VARIABLE = "RINGLET_RANK"
 NUM_RANKS_VARIABLE = "RINGLET_NUM_RANKS"
 
@@ -40,10 +38,7 @@ _LAST_MOMENT_SECONDS = 0.2
 
 @overload
 def init_process_group(
-    rank: int | None = None,
-    num_ranks: int | None = None,
-    name: str | None = None,
-    timeout_seconds: float | None = None,
+    rank: int | None = None, num_ranks: int | None = None, name: str | None = None, timeout_seconds: float | None = None
 ) -> Member: ...
 @overload
 def init_process_group(

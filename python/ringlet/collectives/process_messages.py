@@ -16,8 +16,6 @@ from ringlet.ipc.mailbox import Mailbox
 from ringlet.rendezvous.connected_group import ConnectedGroup
 from ringlet.rendezvous.process_identity import ProcessIdentity
 
-__all__ = ["ProcessInbox", "process_inboxes"]
-
 _LAST_MOMENT_MILLISECONDS = 100
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ringlet import _core
 from ringlet.collectives.adapters.adapter_outputs import AdapterOutputs, outputs_for
-from ringlet.collectives.adapters.array_adapters import in_kind_of
+from ringlet.collectives.adapters.array_adapters import in_kind_of, in_kinds_of
 from ringlet.collectives.argument_parsing import (
     as_sequence,
     axis_in,
@@ -30,8 +30,6 @@ from ringlet.collectives.member_base import MemberBase
 from ringlet.collectives.op import Algorithm, Op
 from ringlet.collectives.persistent_all_reduce import make_plan
 from ringlet.errors import InvalidArgumentError
-
-__all__ = ["Reductions"]
 
 
 class Reductions(MemberBase):
@@ -151,7 +149,7 @@ class Reductions(MemberBase):
         for begin, end in zip([0, *ends], ends, strict=False):
             places = None if outputs is None else outputs.direct[begin:end]
             results += self._core.all_reduce(buffers[begin:end], op.value, algorithm.value, places)
-        return _as_kinds_of(arrays, results) if outputs is None else outputs.store()
+        return in_kinds_of(arrays, results) if outputs is None else outputs.store()
 
     def reduce(self, x: Any, op: Op = Op.SUM, root: int = 0, *, out: Array | None = None) -> Array | None:
         """Combine the arrays of all ranks and return the result on one rank.
@@ -332,14 +330,9 @@ def _all_reduce(
 ) -> list[Array]:
     buffers, outputs = _converted(arrays, op, outs)
     if outputs is None:
-        return _as_kinds_of(arrays, core.all_reduce(buffers, op.value, algorithm.value, None))
+        return in_kinds_of(arrays, core.all_reduce(buffers, op.value, algorithm.value, None))
     core.all_reduce(buffers, op.value, algorithm.value, outputs.direct)
     return outputs.store()
-
-
-def _as_kinds_of(arrays: Sequence[Any], results: list[Array]) -> list[Any]:
-    """Return shared results as arrays of the libraries of the inputs."""
-    return [in_kind_of(array, result) for array, result in zip(arrays, results, strict=True)]
 
 
 def _converted(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ringlet import _core
-from ringlet.collectives.adapters.array_adapters import in_kind_of
+from ringlet.collectives.adapters.array_adapters import in_kind_of, in_kinds_of
 from ringlet.collectives.argument_parsing import (
     as_sequence,
     axis_in,
@@ -25,8 +25,6 @@ from ringlet.collectives.argument_parsing import (
 from ringlet.collectives.buffers import Array, Output, Outputs, as_buffer, as_buffers, copy_if_overlapping
 from ringlet.collectives.member_base import MemberBase
 from ringlet.errors import InvalidArgumentError
-
-__all__ = ["RootedCollectives"]
 
 
 class RootedCollectives(MemberBase):
@@ -237,7 +235,7 @@ def _receive_block(core: _core.Member, root: int, axis: Any, out: Array | None) 
 def _broadcast(core: _core.Member, arrays: Sequence[Any] | None, root: int, outs: Sequence[Any] | None) -> list[Array]:
     buffers = None if arrays is None else as_buffers(arrays)
     if outs is None or buffers is None:
-        return _as_kinds_of(arrays, core.broadcast(buffers, root, None))
+        return in_kinds_of(arrays, core.broadcast(buffers, root, None))
     outputs = Outputs(outs, buffers)
     core.broadcast(buffers, root, outputs.direct)
     return outputs.store()
@@ -258,11 +256,4 @@ def _broadcast_in_passes(
     for begin, end in zip([0, *ends], [*ends[:-1], None], strict=False):
         part = None if buffers is None else buffers[begin:end]
         results += core.broadcast(part, root, None if outputs is None else outputs.direct[begin:end])
-    return _as_kinds_of(arrays, results) if outputs is None else outputs.store()
-
-
-def _as_kinds_of(arrays: Sequence[Any] | None, results: list[Array]) -> list[Any]:
-    """Return results as arrays of the libraries of this rank's inputs; as NumPy arrays without inputs."""
-    if arrays is None:
-        return results
-    return [in_kind_of(array, result) for array, result in zip(arrays, results, strict=True)]
+    return in_kinds_of(arrays, results) if outputs is None else outputs.store()

@@ -12,8 +12,6 @@ from ringlet import _core
 from ringlet.collectives.argument_parsing import whole_number_of
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["empty_shared"]
-
 MOST_BYTES = 1 << 40  # of one array, whose offset must fit in a word
 
 # Below this size the available memory is not checked, because the check would cost more than the allocation.

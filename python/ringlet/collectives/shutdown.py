@@ -12,8 +12,6 @@ from ringlet.errors import FailedPreconditionError
 if TYPE_CHECKING:
     from ringlet.rendezvous.connected_group import ConnectedGroup
 
-__all__ = ["ProcessShare", "Shutdown"]
-
 Self = TypeVar("Self", bound="Shutdown")
 
 

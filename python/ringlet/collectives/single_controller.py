@@ -11,14 +11,11 @@ import numpy as np
 from ringlet import _core
 from ringlet.collectives.adapters.array_adapters import common_kind, in_kind_of, kind_of
 from ringlet.collectives.argument_parsing import as_sequence, refuse_selection, whole_number
-from ringlet.collectives.buffers import Array, Output, as_buffers, as_ndarray, is_view_of
+from ringlet.collectives.buffers import Array, Output, as_buffers, as_ndarray, copy_if_partly_overlapping, is_view_of
 from ringlet.collectives.collective_dtypes import as_result, check_pair, check_pairs
 from ringlet.collectives.op import Op
 from ringlet.devices import visible_cores
 from ringlet.errors import InvalidArgumentError
-
-__all__ = ["all_reduce_all", "all_reduce_buffers", "default_workers", "plan_all_reduce_all"]
-
 
 # More threads do not speed up a call.
 _MOST_WORKERS = 1024
@@ -164,18 +161,10 @@ def _reduce(arrays: Sequence[Any], op: Op, outs: Sequence[Any] | None, workers: 
         return in_kind_of(arrays[0], _core.reduce_buffers(buffers, op.value, None, workers), is_own=True)
     outputs = [Output(out, buffers[0].shape, as_result(buffers[0].dtype, op)) for out in outs]
     places = [output.direct for output in outputs]
-    buffers = [_copy_if_partly_overlapping(buffer, places) for buffer in buffers]
+    for place in places:
+        buffers = [copy_if_partly_overlapping(place, buffer) for buffer in buffers]
     _core.reduce_buffers(buffers, op.value, places[0] if len(places) == 1 else places, workers)
     return [output.store() for output in outputs]
-
-
-def _copy_if_partly_overlapping(buffer: Array, places: list[Array]) -> Array:
-    """Return `buffer`, or a copy if it partly overlaps one of `places`."""
-    for place in places:
-        is_same = buffer.ctypes.data == place.ctypes.data and buffer.nbytes == place.nbytes
-        if not is_same and np.may_share_memory(buffer, place):
-            return np.array(buffer)
-    return buffer
 
 
 def _check_alike(buffers: list[Array]) -> None:

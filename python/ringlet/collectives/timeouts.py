@@ -8,8 +8,6 @@ from collections.abc import Mapping
 
 from ringlet.variable_names import seconds_of, warn_if_misspelt
 
-__all__ = ["default_timeout_seconds", "resolve_timeout"]
-
 _DEFAULT_SECONDS = 600.0
 
 

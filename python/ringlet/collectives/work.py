@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from ringlet.collectives.operation_queue import Finished
 
-__all__ = ["Work", "asynchronous"]
-
 Caller = TypeVar("Caller", bound=MemberBase)
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -20,8 +20,6 @@ from ringlet.ipc.pickle_codec import Unsendable
 from ringlet.strategy.parameter_server.parameter_server_strategy import ParameterServerStrategy, reduce_strategy
 from ringlet.values.variables.table_variable import TableVariable, reduce_table_variable
 
-__all__ = ["Functions", "Payload", "SentFunction", "pack_arguments", "pack_value"]
-
 _numbers = itertools.count()
 
 
@@ -71,10 +69,9 @@ class Functions:
         known = self._known.get(key)
         if known is not None and known[0]() is owner:  # an interrupted callback may leave a stale entry
             return known[1]
-        sent = SentFunction(pack_value(function), _name_of(function), code_digest(function))
-        with contextlib.suppress(
-            TypeError
-        ):  # objects without weak references are not cached, because their ids may be reused
+        name = str(getattr(function, "__qualname__", None) or repr(function))
+        sent = SentFunction(pack_value(function), name, code_digest(function))
+        with contextlib.suppress(TypeError):  # without weak references: not cached, because the id may be reused
             self._known[key] = weakref.ref(owner, lambda _: self._known.pop(key, None)), sent
         return sent
 
@@ -126,7 +123,3 @@ def pack_arguments(args: Sequence[Any] | None, kwargs: Mapping[str, Any] | None,
             except Unsendable as error:
                 raise Unsendable(f"argument {place} of {name}: {error}") from error.__cause__
         raise
-
-
-def _name_of(function: Any) -> str:
-    return str(getattr(function, "__qualname__", None) or repr(function))

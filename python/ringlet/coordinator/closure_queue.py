@@ -13,8 +13,6 @@ from ringlet.coordinator.closures import Closure
 from ringlet.coordinator.remote_value import RemoteFailure
 from ringlet.errors.exception_notes import add_note
 
-__all__ = ["MOST_QUEUED", "ClosureQueue"]
-
 # The same limit as in TensorFlow.
 MOST_QUEUED = 256 * 1024
 

@@ -9,8 +9,6 @@ from ringlet.coordinator.argument_codec import Payload, SentFunction
 from ringlet.coordinator.remote_value import CANCELLED, RemoteValue
 from ringlet.errors import CancelledError
 
-__all__ = ["Closure"]
-
 
 class Closure:
     """A function with its arguments, and a weak reference to its RemoteValue; `number` is its place in the schedule.

@@ -23,8 +23,6 @@ from ringlet.errors import FailedPreconditionError
 from ringlet.ipc.pickle_codec import Unsendable
 from ringlet.strategy.parameter_server.parameter_server_strategy import ParameterServerStrategy
 
-__all__ = ["ClusterCoordinator"]
-
 _lock = threading.RLock()
 _claimed: weakref.WeakValueDictionary[int, ClusterCoordinator] = weakref.WeakValueDictionary()  # keyed by id(tasks)
 

@@ -9,8 +9,6 @@ import sys
 import types
 from typing import Any
 
-__all__ = ["code_digest"]
-
 
 def code_digest(function: Any) -> str:
     """Return a digest of the code of a function, after unwrapping it.

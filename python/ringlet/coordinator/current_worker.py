@@ -6,8 +6,6 @@ import contextlib
 from collections.abc import Iterator
 from contextvars import ContextVar
 
-__all__ = ["as_worker", "experimental_get_current_worker_index"]
-
 _current: ContextVar[int | None] = ContextVar("ringlet_worker", default=None)
 
 

@@ -27,8 +27,6 @@ from ringlet.ipc import Channel, ChannelClosed
 from ringlet.ipc.unix_sockets import pair
 from ringlet.observe.stall_reports import stall_seconds
 
-__all__ = ["Dispatcher"]
-
 _log = logging.getLogger(__name__)
 
 # A closure that was running on this many workers when they exited is presumed to be the cause, and fails.

@@ -10,8 +10,6 @@ import socket
 from ringlet.coordinator.task_main import serve
 from ringlet.ipc import LocalChannel
 
-__all__ = ["main"]
-
 # Each variable of a parameter server is an open file; this number bounds the system's tables.
 _MOST_FILES = 1 << 16
 

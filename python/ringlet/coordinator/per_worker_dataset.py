@@ -14,8 +14,6 @@ from ringlet.strategy import Strategy
 from ringlet.strategy.parameter_server.dataset_for_workers import DatasetForWorkers
 from ringlet.strategy.parameter_server.parameter_server_strategy import refusing_variables
 
-__all__ = ["PerWorkerDataset"]
-
 
 class PerWorkerDataset:
     """A whole dataset on each worker; created by ``ClusterCoordinator.create_per_worker_dataset``.

@@ -7,8 +7,6 @@ from typing import Any, NoReturn
 
 from ringlet.coordinator.remote_value import RemoteValue
 
-__all__ = ["PerWorkerDistributedIterator", "PerWorkerValues"]
-
 
 class PerWorkerValues:
     """One value for each worker; a scheduled function receives the value of its worker.

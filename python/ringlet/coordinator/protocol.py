@@ -29,8 +29,6 @@ from ringlet.ipc import Message
 from ringlet.ipc.channel import OpenFile
 from ringlet.ipc.pickle_codec import Unsendable
 
-__all__ = ["Batch", "Command", "Item", "Reply", "check_size", "items_of"]
-
 # A message has at most 65536 buffers, 64 descriptors and 1 GiB besides the buffers; an item half of that.
 _MOST_BUFFERS = 32768
 _MOST_DESCRIPTORS = 48

@@ -16,8 +16,6 @@ from ringlet.ipc import unpack
 from ringlet.ipc.pickle_codec import Unsendable
 from ringlet.ipc.remote_exception import Failure, exception_of
 
-__all__ = ["ABORTED", "CANCELLED", "RemoteFailure", "RemoteValue", "RemoteValueStatus"]
-
 CANCELLED = "The corresponding function is cancelled. Please reschedule the function."
 ABORTED = "The corresponding function is aborted. Please reschedule the function."
 

@@ -16,8 +16,6 @@ from ringlet.coordinator.task_main import serve
 from ringlet.errors import ClusterConfigError, DeadlineExceededError, FailedPreconditionError, NotFoundError
 from ringlet.ipc.deadline import Deadline
 
-__all__ = ["Server"]
-
 _log = logging.getLogger(__name__)
 _SERVING = ("worker", "ps")
 

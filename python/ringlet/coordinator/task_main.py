@@ -9,8 +9,6 @@ from ringlet.coordinator.worker import Worker
 from ringlet.ipc import Channel, ChannelClosed, pack, unpack
 from ringlet.values.variables.table_server import TableServer
 
-__all__ = ["serve"]
-
 
 def serve(channel: Channel, task_type: str, task_id: int) -> None:
     """Serve an authenticated coordinator as ``"worker"`` or ``"ps"`` until the channel closes; close it then.

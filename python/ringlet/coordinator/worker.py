@@ -30,8 +30,6 @@ from ringlet.values import Variable
 from ringlet.values.variables.sharded_variable import ShardedVariable
 from ringlet.values.variables.table_variable import attach_table, forget_tables
 
-__all__ = ["Worker"]
-
 _log = logging.getLogger(__name__)
 
 # Replies are batched for this time while commands are queued; the reader sends them if the next command takes longer.

@@ -19,8 +19,6 @@ from ringlet.coordinator.remote_value import RemoteFailure, RemoteValue, RemoteV
 from ringlet.coordinator.worker_resource import Resource
 from ringlet.ipc import Channel, ChannelClosed
 
-__all__ = ["WorkerConnection"]
-
 _log = logging.getLogger(__name__)
 
 # Several short closures are sent at a time, as many as the worker is expected to run within this time, so that neither

@@ -8,8 +8,6 @@ from typing import Any
 from ringlet.coordinator.argument_codec import Payload, SentFunction
 from ringlet.coordinator.remote_value import RemoteValue
 
-__all__ = ["Resource"]
-
 
 class Resource(RemoteValue):
     """A value that stays on its worker, and is created again when the worker is restarted."""

@@ -28,12 +28,7 @@ from ringlet.data.optional import Optional
 from ringlet.data.policies import AutoShardPolicy, ExternalStatePolicy
 from ringlet.data.readers.csv_dataset import CsvDataset
 from ringlet.data.readers.example import decode_example, parse_example, parse_single_example
-from ringlet.data.readers.example_features import (
-    FixedLenFeature,
-    FixedLenSequenceFeature,
-    VarLenFeature,
-    VarLenRows,
-)
+from ringlet.data.readers.example_features import FixedLenFeature, FixedLenSequenceFeature, VarLenFeature, VarLenRows
 from ringlet.data.readers.example_writer import serialize_example
 from ringlet.data.readers.fixed_length import FixedLengthRecordDataset
 from ringlet.data.readers.make_csv_dataset import make_csv_dataset

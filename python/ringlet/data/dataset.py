@@ -9,9 +9,7 @@ from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import Node
 from ringlet.data.operations.apply import apply as _apply
 from ringlet.data.operations.batch import batch as _batch
-from ringlet.data.operations.bucket_by_sequence_length import (
-    bucket_by_sequence_length as _bucket_by_sequence_length,
-)
+from ringlet.data.operations.bucket_by_sequence_length import bucket_by_sequence_length as _bucket_by_sequence_length
 from ringlet.data.operations.cache import cache as _cache
 from ringlet.data.operations.choose_from_datasets import choose_from_datasets as _choose_from_datasets
 from ringlet.data.operations.concatenate import concatenate as _concatenate
@@ -59,8 +57,6 @@ from ringlet.data.readers.csv import from_csv as _from_csv
 from ringlet.data.readers.npy import from_npy as _from_npy
 from ringlet.data.readers.parquet import from_parquet as _from_parquet
 
-__all__ = ["Dataset"]
-
 
 class Dataset:
     """A sequence of elements, described by operations and computed during iteration (``tf.data.Dataset``).
@@ -69,7 +65,8 @@ class Dataset:
     dictionaries. Elements are read-only. They are views of the source arrays where possible: a batch of consecutive
     rows copies nothing, and a shuffled batch is copied once.
 
-    Start a pipeline with a static method such as `from_tensor_slices` or `range`.
+    Start a pipeline with a static method such as `from_tensor_slices` or `range`. Operations have TensorFlow's argument
+    `name` for compatibility only.
 
     Parameters
     ----------

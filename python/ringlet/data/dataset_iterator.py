@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ringlet.cancellation import check_cancelled
 from ringlet.collectives.adapters.array_adapters import kind_of
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.element_structure import LEAF_TYPES, Nest, has_datasets, is_dataset, is_optional
 from ringlet.data.graph.node import State
-from ringlet.data.graph.pipeline_handle import PipelineHandle
 from ringlet.data.operations.with_options import with_options_applied
 from ringlet.data.optional import Optional
-from ringlet.data.state.iterator_state import restored, saved
-from ringlet.data.state.user_state import check_external_state
-from ringlet.errors import OutOfRangeError
+from ringlet.data.state.pipeline_iterator import PipelineIterator
 from ringlet.nest import map_structure
 from ringlet.observe import trace_hook
 
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
 
-__all__ = ["DatasetIterator", "NumpyIterator"]
-
-
-class DatasetIterator(Iterator[Nest]):
+class DatasetIterator(PipelineIterator):
     """An iterator over the elements of a dataset, as returned by ``iter(dataset)``.
 
     Prefetch threads stop when the iterator is exhausted, closed or deleted. As a context manager, the iterator closes
@@ -45,37 +36,16 @@ class DatasetIterator(Iterator[Nest]):
     [0 1 2 3]
     """
 
-    __slots__ = ("__weakref__", "_dataset", "_opened", "_stream")
+    __slots__ = ()
 
     def __init__(self, dataset: Dataset) -> None:
-        self._dataset = dataset
-        self._opened = PipelineHandle(with_options_applied(dataset.node))
-        self._stream = self._opened.stream
+        super().__init__(dataset, with_options_applied(dataset.node))
 
     def __next__(self) -> Nest:
         check_cancelled()
         if (trace := trace_hook.current) is not None:
             return trace.timed("next", "input", next)(self._stream)
         return next(self._stream)
-
-    def get_next(self) -> Nest:
-        """Return the next element.
-
-        Raises
-        ------
-        OutOfRangeError
-            At the end of the dataset.
-
-        Examples
-        --------
-        >>> from ringlet.data import Dataset
-        >>> iter(Dataset.range(3)).get_next()
-        np.int64(0)
-        """
-        try:
-            return next(self)
-        except StopIteration:
-            raise OutOfRangeError("end of the dataset. Create a new iterator to read the dataset again.") from None
 
     def get_next_as_optional(self) -> Optional[Nest]:
         """Return the next element, or an empty Optional at the end.
@@ -89,101 +59,7 @@ class DatasetIterator(Iterator[Nest]):
         try:
             return Optional(next(self))
         except StopIteration:
-            return Optional.at_end(self._dataset)
-
-    @property
-    def element_spec(self) -> Nest:
-        """The specs of an element, a nest of TensorSpec."""
-        return self._dataset.element_spec
-
-    def get_state(self) -> State:
-        """Return a snapshot of the position in the dataset, from which `set_state` continues exactly.
-
-        Returns
-        -------
-        dict
-            Nested dictionaries and lists of None, numbers, text, bytes and NumPy arrays, suitable for a checkpoint. The
-            iterator does not modify the snapshot later. It holds the elements buffered by operations such as shuffle
-            and prefetch, and the seeds of shuffles, including seeds chosen at random.
-
-        Raises
-        ------
-        TypeError
-            If a buffered element holds values other than numbers and text.
-        NotImplementedError
-            If an operation of the dataset cannot be saved.
-        FailedPreconditionError
-            If functions make the elements and `Options.experimental_external_state_policy` is FAIL, or is unset and one
-            of these functions reads a variable or draws random numbers.
-
-        Notes
-        -----
-        The iterator remains usable. After `set_state`, user functions are called again for elements that threads were
-        computing. A generator, or another iterable that cannot save its position (``state_dict``), is read again from
-        its beginning up to the saved position.
-
-        Examples
-        --------
-        >>> from ringlet.data import Dataset
-        >>> dataset = Dataset.range(6).shuffle(6)
-        >>> iterator, later = iter(dataset), iter(dataset)
-        >>> first = next(iterator)
-        >>> later.set_state(iterator.get_state())
-        >>> list(later) == list(iterator)
-        True
-        """
-        check_external_state(self._opened.graph)
-        return saved(self._opened)
-
-    def set_state(self, state: State) -> None:
-        """Continue from a saved state of an iterator over an equal dataset, in any process.
-
-        Parameters
-        ----------
-        state : dict
-            A result of `get_state`.
-
-        Raises
-        ------
-        FailedPreconditionError
-            If the state belongs to a dataset with other operations or settings; the message lists both.
-        InvalidArgumentError
-            If `state` is not a result of `get_state`, or was saved in another version of its format.
-
-        Examples
-        --------
-        >>> from ringlet.data import Dataset
-        >>> iterator = iter(Dataset.range(9).take(2))
-        >>> iterator.set_state(iter(Dataset.range(9).take(3)).get_state())
-        Traceback (most recent call last):
-        ringlet.errors.FailedPreconditionError: this state was saved by an iterator of another dataset:
-          saved: TableSource(rows=9, spec=TensorSpec(shape=(), dtype=int64)) -> Take(count=3)
-          here:  TableSource(rows=9, spec=TensorSpec(shape=(), dtype=int64)) -> Take(count=2)
-        Build the dataset as it was when saved, or start a new iterator.
-        """
-        self._opened = restored(self._opened, state)
-        self._stream = self._opened.stream
-
-    def close(self) -> None:
-        """Close the iterator: release the threads and files of the pipeline, and end the iteration.
-
-        Examples
-        --------
-        >>> from ringlet.data import Dataset
-        >>> iterator = iter(Dataset.range(3))
-        >>> iterator.close()
-        >>> list(iterator)
-        []
-        """
-        self._stream.close()
-
-    def __enter__(self) -> DatasetIterator:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
+            return Optional.at_end(self._source)
 
 
 class NumpyIterator(DatasetIterator):

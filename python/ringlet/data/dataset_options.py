@@ -8,8 +8,6 @@ from typing import Any, ClassVar
 from ringlet.data.option_group import OptionGroup, Settings
 from ringlet.data.policies import AutoShardPolicy, ExternalStatePolicy
 
-__all__ = ["DistributeOptions", "OptimizationOptions", "Options", "ThreadingOptions"]
-
 
 class DistributeOptions(OptionGroup):
     """Settings of the distribution of a dataset by strategies (``tf.data.experimental.DistributeOptions``).

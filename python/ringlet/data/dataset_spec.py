@@ -12,8 +12,6 @@ from ringlet.data.graph.element_structure import Nest, is_dataset, is_optional
 from ringlet.data.tensor_spec import Shape
 from ringlet.nest import flatten
 
-__all__ = ["DatasetSpec", "OptionalSpec"]
-
 
 @dataclass(frozen=True, init=False)
 class DatasetSpec:
@@ -55,15 +53,12 @@ class DatasetSpec:
         """
         return cls(value.element_spec)
 
+    dtype = np.dtype(object)
+
     @property
     def shape(self) -> Shape:
         """The shape of the array of datasets."""
         return self.dataset_shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype ``object``."""
-        return np.dtype(object)
 
     @property
     def is_fully_defined(self) -> bool:
@@ -124,15 +119,8 @@ class OptionalSpec:
         """Return the spec of an Optional."""
         return cls(value.element_spec)
 
-    @property
-    def shape(self) -> Shape:
-        """The shape ``()``."""
-        return ()
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype ``object``."""
-        return np.dtype(object)
+    shape = ()
+    dtype = np.dtype(object)
 
     @property
     def is_fully_defined(self) -> bool:

@@ -17,8 +17,6 @@ from ringlet.data.operations.with_options import options_of
 from ringlet.data.policies import AutoShardPolicy
 from ringlet.nest import flatten
 
-__all__ = ["explain", "explanation"]
-
 # Maximum number of files or steps listed, and of rows shown for each part.
 _MAX_LINES = 8
 _MAX_ROWS = 4

@@ -10,8 +10,6 @@ from ringlet.data.optional import Optional
 from ringlet.errors import OutOfRangeError
 from ringlet.values import regroup
 
-__all__ = ["FunctionSteps", "InputIterator"]
-
 
 class InputIterator(Iterator[Nest]):
     """An iterator over a distributed dataset, restarted by ``initialize``, for strategies of TensorFlow 1."""

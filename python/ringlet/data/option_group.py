@@ -6,8 +6,6 @@ import enum
 from collections.abc import Iterator
 from typing import Any, ClassVar, TypeVar
 
-__all__ = ["OptionGroup", "Settings"]
-
 G = TypeVar("G", bound="OptionGroup")
 
 Settings = dict[str, tuple[type, Any]]
@@ -109,7 +107,8 @@ class OptionGroup:
     __hash__ = None  # type: ignore[assignment]  # mutable
 
     def __repr__(self) -> str:
-        made = ", ".join(f"{name}={_shown(value)}" for name, value in self._made())
+        shown = {name: value.name if isinstance(value, enum.Enum) else repr(value) for name, value in self._made()}
+        made = ", ".join(f"{name}={value}" for name, value in shown.items())
         return f"{type(self).__name__}({made})"
 
     def __copy__(self: G) -> G:
@@ -127,10 +126,6 @@ def _restored(kind: type[G], made: dict[str, Any]) -> G:
     for name, value in made.items():
         setattr(options, name, value)
     return options
-
-
-def _shown(value: Any) -> str:
-    return value.name if isinstance(value, enum.Enum) else repr(value)
 
 
 def _unknown(kind: type[OptionGroup], name: str) -> str:

@@ -11,8 +11,6 @@ from ringlet.errors import InvalidArgumentError
 from ringlet.nest import map_structure
 from ringlet.values import PerReplica
 
-__all__ = ["Optional"]
-
 T = TypeVar("T")
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import enum
 
-__all__ = ["AutoShardPolicy", "ExternalStatePolicy"]
-
 
 class AutoShardPolicy(enum.IntEnum):
     """Policy for sharding a dataset to workers (``tf.data.experimental.AutoShardPolicy``).

@@ -11,8 +11,6 @@ from numpy.typing import DTypeLike
 
 from ringlet.collectives.buffers import as_ndarray
 
-__all__ = ["NoneTensorSpec", "PerReplicaSpec", "Shape", "TensorSpec"]
-
 Shape = tuple[int | None, ...]
 
 
@@ -136,28 +134,15 @@ class NoneTensorSpec:
     (TensorSpec(shape=(), dtype=int64), NoneTensorSpec())
     """
 
-    @property
-    def shape(self) -> None:
-        """None, because the component is not an array."""
-        return
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype ``object``."""
-        return np.dtype(object)
-
-    @property
-    def is_fully_defined(self) -> bool:
-        """True, because a None component has no dimensions."""
-        return True
+    shape = None  # the component is not an array
+    dtype = np.dtype(object)
+    is_fully_defined = True
 
     def with_batch(self, size: int | None) -> NoneTensorSpec:
         """Return the spec itself."""
         return self
 
-    def with_rows(self, size: int | None) -> NoneTensorSpec:
-        """Return the spec itself."""
-        return self
+    with_rows = with_batch
 
     def is_compatible_with(self, value: Any) -> bool:
         """Return whether a value is None, or a NoneTensorSpec.

@@ -62,9 +62,8 @@ __all__ = [
 
 __dir__ = list_public(__name__)
 
+# The module from which users import them, as shown in tracebacks and stored in pickles.
 for _name in __all__:
-    globals()[
-        _name
-    ].__module__ = __name__  # the module from which users import them, as shown in tracebacks and stored in pickles
+    globals()[_name].__module__ = __name__
 
 install()

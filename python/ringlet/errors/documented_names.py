@@ -6,8 +6,6 @@ import importlib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["shown_as"]
-
 E = TypeVar("E", bound=type[BaseException])
 
 

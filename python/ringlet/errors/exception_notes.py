@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["add_note"]
-
 
 def add_note(error: BaseException, note: str) -> None:
     """Add a line that tracebacks show below an exception, unless the exception has it already.

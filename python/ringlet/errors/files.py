@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "CheckpointCorruptError",
-    "DataLossError",
-    "NotFoundError",
-]
-
 
 class NotFoundError(FileNotFoundError):
     """A file or another named object does not exist (``tf.errors.NotFoundError``).

@@ -2,18 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "CancelledError",
-    "ClosureInputError",
-    "CollectiveAborted",
-    "CollectiveMismatchError",
-    "DeadlineExceededError",
-    "PSUnavailableError",
-    "SharedMemoryFullError",
-    "UnavailableError",
-    "WorkerLostError",
-]
-
 
 class CollectiveMismatchError(RuntimeError):
     """The ranks of a group did not make the same call.

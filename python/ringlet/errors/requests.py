@@ -2,20 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "ClusterConfigError",
-    "DuplicateDeviceError",
-    "FailedPreconditionError",
-    "GatherError",
-    "GatherWarning",
-    "InvalidArgumentError",
-    "OutOfRangeError",
-    "PartitionError",
-    "ReplicatedBatchWarning",
-    "ShardingError",
-    "ValuesDifferError",
-]
-
 
 class DuplicateDeviceError(ValueError, AssertionError):
     """Two replicas have the same device (TensorFlow raises a bare ``AssertionError``).

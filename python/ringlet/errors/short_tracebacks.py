@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
-__all__ = ["install", "short_traceback"]
-
 VARIABLE = "RINGLET_TRACEBACK"
 _PACKAGE = __file__.rpartition("errors")[0]
 _STANDARD_LIBRARY = os.__file__.removesuffix("os.py")

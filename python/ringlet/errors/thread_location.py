@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 import traceback
 
-__all__ = ["location"]
-
 
 def location(thread: int | None) -> str:
     """Describe the line that a thread, given by its ``get_ident()``, is executing."""

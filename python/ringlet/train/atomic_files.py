@@ -25,8 +25,6 @@ try:
 except ImportError:  # without file locks, staging folders in use cannot be recognized, so none are removed
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["clean", "locked", "make_folder", "open_to_read", "remove_files", "write_durably"]
-
 _STAGING = re.compile(r"\.ringlet-[0-9a-f]{16}\.saving")
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _LOCK_SECONDS = 60.0

@@ -29,8 +29,6 @@ from ringlet.values import Variable
 from ringlet.values.variables.variable_factory import create_plain
 from ringlet.values.variables.variable_spec import VariableRequest
 
-__all__ = ["Checkpoint"]
-
 _COUNTER = "save_counter"
 # Held while a save number is assigned: concurrent saves write different files. Reentrant for signal handlers.
 _numbering = threading.RLock()

@@ -21,8 +21,6 @@ from ringlet.train.save_consensus import chief_choice, saving_workers
 from ringlet.train.saving import Saving
 from ringlet.train.state_file import FolderState, write_state
 
-__all__ = ["CheckpointManager"]
-
 _log = logging.getLogger(__name__)
 _now: Callable[[], float] = time.time
 

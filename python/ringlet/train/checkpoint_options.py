@@ -10,8 +10,6 @@ from typing import Any
 from ringlet import context
 from ringlet.strategy.multi_worker.ambient_worker_group import current_workers
 
-__all__ = ["CheckpointOptions", "call_back", "wait_for_chief", "writes"]
-
 
 @dataclasses.dataclass(eq=False)
 class CheckpointOptions:

@@ -20,8 +20,6 @@ from ringlet.train.checkpoint_writer import FORMAT, checksum_of
 from ringlet.train.safetensors_import import safetensors
 from ringlet.train.tensor_dtypes import Array, Form, bytes_of, form_of_text
 
-__all__ = ["CheckpointFile", "Entry", "open_file"]
-
 # Size of the chunks read before each is checksummed, while it is still in the CPU cache.
 _PIECE_BYTES = 1 << 20
 _HEADER_AT = 8

@@ -20,8 +20,6 @@ from ringlet import _core
 from ringlet.train.safetensors_import import safetensors
 from ringlet.train.tensor_dtypes import Array, Form, bytes_of, form_of, in_file_order
 
-__all__ = ["FORMAT", "Tensor", "checksum_of", "write_file"]
-
 FORMAT = "ringlet checkpoint 1"
 
 # The format of system errors in the library's messages.

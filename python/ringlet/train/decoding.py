@@ -14,18 +14,6 @@ from ringlet.train.checkpoint_reader import CheckpointFile, Entry
 from ringlet.train.saved_variables import SavedVariable, Sort
 from ringlet.train.trackable_types import Kind, children_of, kind_of_object
 
-__all__ = [
-    "Malformed",
-    "Node",
-    "check_tree",
-    "children_of_node",
-    "decode",
-    "entries_of",
-    "inner",
-    "kind_of_node",
-    "saved_variable",
-]
-
 Node = Any
 
 _PAIRS = {Kind.DICT, Kind.GROUP, Kind.NAMEDTUPLE, Kind.DATACLASS}

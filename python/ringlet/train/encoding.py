@@ -33,8 +33,6 @@ from ringlet.train.trackable_types import MOST_LEVELS, Kind, children_of, kind_o
 from ringlet.values import Variable
 from ringlet.values.variables.atomic_snapshot import read_atomically
 
-__all__ = ["Node", "Path", "encode", "name_of", "refuse_depth"]
-
 Node = Any
 Path = tuple[Any, ...]
 

@@ -11,8 +11,6 @@ from ringlet.errors import CheckpointCorruptError, InvalidArgumentError
 from ringlet.train.checkpoint_reader import open_file
 from ringlet.train.state_file import STATE_NAME, FolderState, read_state
 
-__all__ = ["SUFFIX", "FolderEntry", "checkpoints_in", "file_of", "known_state", "latest_checkpoint", "newest_intact"]
-
 _log = logging.getLogger(__name__)
 
 SUFFIX = ".safetensors"

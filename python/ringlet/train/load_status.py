@@ -6,8 +6,6 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["CheckpointLoadStatus", "InitializationOnlyStatus", "Matches"]
-
 _log = logging.getLogger(__name__)
 _MOST_SHOWN = 10
 S = TypeVar("S", bound="CheckpointLoadStatus")

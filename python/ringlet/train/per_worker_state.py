@@ -26,8 +26,6 @@ from ringlet.train.encoding import Node, Path, encode, name_of, refuse_depth
 from ringlet.train.tensor_dtypes import bytes_of, form_of_text
 from ringlet.train.trackable_types import Kind, children_of, kind_of_object
 
-__all__ = ["Part", "SavedParts", "own_objects", "pack", "parts_of", "unpack", "with_parts"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Part:

@@ -21,8 +21,6 @@ from ringlet.train.termination import TerminationConfig, TerminationNotice
 from ringlet.values.variables.variable_factory import create_plain
 from ringlet.values.variables.variable_spec import VariableRequest
 
-__all__ = ["PreemptionCheckpointHandler"]
-
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 

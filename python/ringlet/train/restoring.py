@@ -31,8 +31,6 @@ from ringlet.train.trackable_types import Group, Kind, children_of, holds_state,
 from ringlet.values import Variable
 from ringlet.values.variables.atomic_snapshot import write_atomically
 
-__all__ = ["Restoration", "leaf_names"]
-
 # Returns the restored value of an object, called after everything was compared.
 Maker = Callable[[], Any]
 _MOST_SHOWN = 30

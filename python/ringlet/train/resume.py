@@ -9,8 +9,6 @@ from ringlet.train.checkpoint_manager import CheckpointManager
 from ringlet.train.preemption_handler import PreemptionCheckpointHandler
 from ringlet.train.termination import TerminationConfig
 
-__all__ = ["resume"]
-
 
 def resume(
     manager: CheckpointManager,

@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["safetensors"]
-
 
 def safetensors() -> Any:
     """Return the module safetensors.

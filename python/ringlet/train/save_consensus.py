@@ -20,8 +20,6 @@ from ringlet.train.checkpoint_options import CheckpointOptions
 if TYPE_CHECKING:
     from ringlet.strategy.multi_worker.worker_group import WorkerGroup
 
-__all__ = ["Message", "chief_choice", "exchange_messages", "folder_of", "restore_together", "saving_workers"]
-
 Message = dict[str, Any]
 T = TypeVar("T")
 

@@ -23,8 +23,6 @@ from ringlet.values import SyncOnReadVariable, Variable, VariableAggregation
 from ringlet.values.value_conversion import fits
 from ringlet.values.variables.atomic_snapshot import NewValue, components_of
 
-__all__ = ["SavedVariable", "Sort", "sort_of"]
-
 _OPS = {VariableAggregation.SUM.name: Op.SUM, VariableAggregation.MEAN.name: Op.MEAN}
 
 

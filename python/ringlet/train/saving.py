@@ -18,8 +18,6 @@ from ringlet.train.save_consensus import exchange_messages, folder_of, saving_wo
 if TYPE_CHECKING:
     from ringlet.strategy.multi_worker.worker_group import WorkerGroup
 
-__all__ = ["Saving"]
-
 
 class Saving:
     """One save, as a context manager: the chief writes inside of it, and the other workers wait at its exit.

@@ -16,8 +16,6 @@ from ringlet import _core
 from ringlet.errors import CheckpointCorruptError
 from ringlet.train.atomic_files import open_to_read, write_durably
 
-__all__ = ["STATE_NAME", "FolderState", "read_state", "write_state"]
-
 STATE_NAME = "checkpoint"
 
 _LINE = re.compile(r'(\w+): ("(?:[^"\\]|\\.)*"|-?[\d.e+-]+)')

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from ringlet.values.value_conversion import as_dtype
 
-__all__ = ["Form", "bytes_of", "form_of", "form_of_text", "in_file_order"]
-
 Array = NDArray[Any]
 
 # The file format's names of dtypes, all little-endian.

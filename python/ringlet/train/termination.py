@@ -12,8 +12,6 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-__all__ = ["TerminationConfig", "TerminationNotice"]
-
 _log = logging.getLogger(__name__)
 _POLL_SECONDS = 1.0
 _ending: list[TerminationNotice] = []  # kept until the process exits, so that a second SIGTERM does not end it earlier

@@ -12,8 +12,6 @@ import numpy as np
 from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.values import ShardedVariable, Variable
 
-__all__ = ["Group", "Kind", "children_of", "holds_state", "is_state", "kind_name", "kind_of_object", "refusal"]
-
 MOST_LEVELS = 100
 
 

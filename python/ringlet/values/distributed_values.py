@@ -8,8 +8,6 @@ from typing import Any, Generic, TypeVar
 from ringlet import context
 from ringlet.collectives.argument_parsing import shortened
 
-__all__ = ["DistributedValues"]
-
 T_co = TypeVar("T_co", covariant=True)
 
 

@@ -16,8 +16,6 @@ from ringlet.errors import InvalidArgumentError
 from ringlet.values.value_conversion import as_value
 from ringlet.values.variables.storage import quietly
 
-__all__ = ["SCATTERS", "IndexedSlices", "as_slices", "checked_indices", "checked_rows", "dense_of", "reduce_slices"]
-
 Array = NDArray[Any]
 
 
@@ -148,13 +146,19 @@ def _scatter(at: Callable[[Array, Array, Array], Any]) -> Callable[[Array, Any, 
     return change
 
 
-def checked_indices(indices: Any, shape: tuple[int, ...]) -> Array:
-    """Return validated row indices of an array."""
+def as_integers(indices: Any) -> Array:
+    """Return indices as an array of integers."""
     array = as_ndarray(indices)
     if array.size == 0:
         array = array.astype(np.int64)
     if array.dtype.kind not in "iu":
         raise TypeError(f"indices must be integers, got an array of {array.dtype}: {shortened(indices)}")
+    return array
+
+
+def checked_indices(indices: Any, shape: tuple[int, ...]) -> Array:
+    """Return validated row indices of an array."""
+    array = as_integers(indices)
     if not shape:
         raise InvalidArgumentError("a scatter updates rows, but this variable has no dimensions: use assign")
     if array.size and (array.min() < 0 or array.max() >= shape[0]):
@@ -164,6 +168,11 @@ def checked_indices(indices: Any, shape: tuple[int, ...]) -> Array:
             f"{shape[0]} rows, counted from 0"
         )
     return array
+
+
+def update_at(array: Array, indices: Any, rows: Array) -> None:
+    """Assign rows."""
+    array[indices] = rows
 
 
 def _divide_at(array: Array, indices: Array, rows: Array) -> None:
@@ -177,10 +186,6 @@ def _divide_at(array: Array, indices: Array, rows: Array) -> None:
     array[...] = result  # in one step, so that Ctrl-C cannot leave some rows divided
 
 
-def _update_at(array: Array, indices: Array, rows: Array) -> None:
-    array[indices] = rows
-
-
 # Storage updates by method name.
 SCATTERS = {
     "scatter_add": _scatter(np.add.at),
@@ -189,5 +194,5 @@ SCATTERS = {
     "scatter_div": _scatter(_divide_at),
     "scatter_min": _scatter(np.minimum.at),
     "scatter_max": _scatter(np.maximum.at),
-    "scatter_update": _scatter(_update_at),
+    "scatter_update": _scatter(update_at),
 }

@@ -10,8 +10,6 @@ from ringlet.values.distributed_values import DistributedValues
 from ringlet.values.ndarray_protocol import converted
 from ringlet.values.operator_proxy import OperatorProxy, plain
 
-__all__ = ["Mirrored"]
-
 T_co = TypeVar("T_co", covariant=True)
 
 

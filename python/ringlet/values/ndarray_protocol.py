@@ -10,8 +10,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from ringlet.values.operator_proxy import OperatorProxy
 
-__all__ = ["NDArrayProtocol", "converted"]
-
 Array = NDArray[Any]
 
 
@@ -63,9 +61,6 @@ class NDArrayProtocol(OperatorProxy):
     >>> np.ones(2) + Two() * 3
     array([7., 7.])
     """
-
-    def _as_operand(self) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} does not define _as_operand()")
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
         return converted(self._as_operand(), dtype, copy)

@@ -11,8 +11,6 @@ import numpy as np
 
 from ringlet import context
 
-__all__ = ["facts_table", "title_of", "values_table"]
-
 _MOST_CHARACTERS = 80
 
 # Colours are inherited from the page, for light and dark themes.
@@ -72,17 +70,14 @@ def _devices(components: Sequence[Any]) -> list[str]:
         of_strategy = ()
     if len(of_strategy) != len(components):
         of_strategy = ("",) * len(components)
-    return [_short_device(_own_device(part) or name) for part, name in zip(components, of_strategy, strict=True)]
+    names = [_own_device(part) or name for part, name in zip(components, of_strategy, strict=True)]
+    return [name.rpartition("/device:")[2] or "host memory" for name in names]
 
 
 def _own_device(component: Any) -> str:
     # The device of NumPy arrays is always "cpu".
     device = None if isinstance(component, (np.ndarray, np.generic)) else _attribute(component, "device")
     return "" if device is None or callable(device) else str(device)
-
-
-def _short_device(name: str) -> str:
-    return name.rpartition("/device:")[2] or "host memory"
 
 
 def _attribute(component: Any, name: str) -> Any:

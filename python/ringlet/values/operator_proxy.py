@@ -6,8 +6,6 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ["OperatorProxy", "plain"]
-
 
 def plain(other: Any) -> Any:
     """Return the value of an OperatorProxy, and any other object unchanged."""

@@ -10,8 +10,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from ringlet.values.distributed_values import DistributedValues
 
-__all__ = ["PerReplica"]
-
 T_co = TypeVar("T_co", covariant=True)
 
 

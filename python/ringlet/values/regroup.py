@@ -11,8 +11,6 @@ import numpy as np
 from ringlet import nest
 from ringlet.values.per_replica import PerReplica
 
-__all__ = ["LEAF_TYPES", "as_variables", "leaf_columns", "parts_of", "regroup"]
-
 LEAF_TYPES = nest.PLAIN_TYPES | {np.ndarray, np.float32, np.float64, np.int32, np.int64}
 """Common leaf types, recognized without flattening."""
 
@@ -46,11 +44,7 @@ def regroup(values: Sequence[Any], wrap: Wrap = PerReplica, *, always_wrap: bool
 
 
 def _regroup_columns(
-    leaves: list[Any],
-    shape: nest.PyTreeSpec,
-    values: Sequence[Any],
-    wrap: Wrap,
-    always_wrap: bool,
+    leaves: list[Any], shape: nest.PyTreeSpec, values: Sequence[Any], wrap: Wrap, always_wrap: bool
 ) -> Any:
     columns = _columns(leaves, shape, values, "the replicas returned different structures", _SAME_ANSWERS)
     grouped = _grouped(leaves, [column[-1] for column in columns], columns, wrap, always_wrap)

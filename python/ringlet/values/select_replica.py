@@ -10,8 +10,6 @@ from ringlet.values.distributed_values import DistributedValues
 from ringlet.values.per_replica import PerReplica
 from ringlet.values.regroup import LEAF_TYPES, parts_of
 
-__all__ = ["check_components", "select_replica", "split_arguments"]
-
 Rows = list[tuple[Any, ...]]
 
 _DISTRIBUTED = frozenset({PerReplica})

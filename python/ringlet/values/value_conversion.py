@@ -14,8 +14,6 @@ from ringlet.collectives.buffers import as_ndarray
 from ringlet.collectives.collective_dtypes import ML_NAMES
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["Shape", "as_dtype", "as_initial_value", "as_value", "fits", "is_floating"]
-
 Array = NDArray[Any]
 Shape = tuple["int | None", ...] | None
 

@@ -12,8 +12,6 @@ from ringlet.collectives.buffers import Array, Outputs
 from ringlet.collectives.collective_dtypes import as_result
 from ringlet.collectives.op import Op
 
-__all__ = ["AdapterOutputs", "outputs_for"]
-
 
 class AdapterOutputs:
     """New outputs for results of other libraries; interface of :class:`~ringlet.collectives.buffers.Outputs`."""

@@ -17,17 +17,6 @@ import numpy as np
 from ringlet import _core
 from ringlet.errors import InvalidArgumentError
 
-__all__ = [
-    "ArrayAdapter",
-    "common_kind",
-    "in_kind_of",
-    "in_memory",
-    "kind_of",
-    "own_copy",
-    "register_kind",
-    "result_memory",
-]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -210,6 +199,13 @@ def in_kind_of(value: Any, result: Array, *, is_own: bool = False) -> Any:
     return kind.from_ndarray(result if result.flags.writeable else _WriteableView.writeable(result), value)
 
 
+def in_kinds_of(values: Sequence[Any] | None, results: list[Array]) -> list[Any]:
+    """Return shared results as arrays of the libraries of the inputs; as NumPy arrays without inputs."""
+    if values is None:
+        return results
+    return [in_kind_of(value, result) for value, result in zip(values, results, strict=True)]
+
+
 class _WriteableView:
     """Array-interface object that exposes the memory of a read-only array as writeable."""
 
@@ -219,11 +215,7 @@ class _WriteableView:
         self._owner = array
         # As raw bytes: the array interface cannot express dtypes of other packages.
         bytes_of_one = {"typestr": f"|V{array.dtype.itemsize}", "descr": [("", f"|V{array.dtype.itemsize}")]}
-        self.__array_interface__ = {
-            **array.__array_interface__,
-            **bytes_of_one,
-            "data": (array.ctypes.data, False),
-        }
+        self.__array_interface__ = {**array.__array_interface__, **bytes_of_one, "data": (array.ctypes.data, False)}
 
     @classmethod
     def writeable(cls, array: Array) -> Array:

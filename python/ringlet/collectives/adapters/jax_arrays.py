@@ -10,8 +10,6 @@ import numpy as np
 from ringlet.collectives.adapters.array_adapters import ArrayAdapter
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["JaxAdapter"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 # dtypes that jax supports only if jax_enable_x64 is set.

@@ -11,8 +11,6 @@ import numpy as np
 from ringlet.collectives.adapters.array_adapters import ArrayAdapter
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["TorchAdapter"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 # dtypes that Tensor.numpy() does not support are reinterpreted as integers of the same size.

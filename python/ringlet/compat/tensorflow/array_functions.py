@@ -25,8 +25,6 @@ from ringlet.sharding import ShardedArray
 from ringlet.strategy import get_strategy, has_strategy, in_cross_replica_context
 from ringlet.values import IndexedSlices
 
-__all__ = ["array_functions"]
-
 _ANY, _NUMBERS, _REAL, _FLOATS, _BOOLS = "biufcOV", "iufcV", "iufV", "fcV", "b"
 _F32 = np.float32
 
@@ -47,6 +45,7 @@ _OF_LISTS = {"concat", "stack", "add_n"}
 
 
 def as_operand(value: Any, dtype: Any) -> Any:
+    """Return a value as an array of a dtype."""
     operand = operand_or_refusal(value, dtype)
     return as_array(value) if operand is NotImplemented else operand
 

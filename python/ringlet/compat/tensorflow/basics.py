@@ -19,19 +19,6 @@ from ringlet.errors import InvalidArgumentError
 from ringlet.sharding import ShardedArray
 from ringlet.values import IndexedSlices, Variable
 
-__all__ = [
-    "cast",
-    "constant",
-    "convert_to_tensor",
-    "device",
-    "executing_eagerly",
-    "identity",
-    "is_tensor",
-    "print",
-    "range",
-    "shape_of",
-]
-
 _write = builtins.print
 
 
@@ -45,8 +32,7 @@ def constant(value: Any, dtype: Any = None, shape: Sequence[int] | None = None, 
     dtype : dtype-like, optional
     shape : sequence of int, optional
         A single number is repeated; other values are reshaped.
-    name : str, optional
-        Accepted and ignored.
+    name : str, unused
 
     Returns
     -------
@@ -111,8 +97,7 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
     dtype : dtype-like, optional
     dtype_hint : dtype-like, optional
         The dtype if `dtype` is not given and the value can be converted to it.
-    name : str, optional
-        Accepted and ignored.
+    name : str, unused
 
     Returns
     -------
@@ -146,8 +131,7 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Tensor:
     ----------
     x : array-like
     dtype : dtype-like
-    name : str, optional
-        Accepted and ignored.
+    name : str, unused
 
     Returns
     -------
@@ -184,8 +168,7 @@ def identity(input: Any, name: str | None = None) -> Tensor:
     Parameters
     ----------
     input : array-like
-    name : str, optional
-        Accepted and ignored.
+    name : str, unused
 
     Returns
     -------
@@ -227,8 +210,7 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
         The first number. Without `limit`, the exclusive end of a range that starts at zero.
     limit, delta : number, optional
     dtype : dtype-like, optional
-    name : str, optional
-        Accepted and ignored.
+    name : str, unused
 
     Returns
     -------
@@ -305,8 +287,7 @@ def print(
     summarize : int, optional
         Number of elements shown at both ends of each dimension; -1 shows all.
     sep, end : str, optional
-    name : str, optional
-        Accepted and ignored.
+    name : str, unused
 
     Raises
     ------

@@ -14,8 +14,6 @@ from ringlet.errors import InvalidArgumentError
 from ringlet.values import IndexedSlices, PerReplica
 from ringlet.values.indexed_slices import dense_of
 
-__all__ = ["as_array", "no_tensor"]
-
 Array = NDArray[Any]
 
 # Types of plain Python values, which have no dtype.

@@ -11,8 +11,6 @@ from ringlet.compat.tensorflow.elements import as_tensors
 from ringlet.compat.tensorflow.strategies import AliasType
 from ringlet.tf_function import Function
 
-__all__ = ["ClusterCoordinator", "experimental_get_current_worker_index"]
-
 
 class ClusterCoordinator(coordinator.ClusterCoordinator, metaclass=AliasType):
     """:class:`ringlet.coordinator.ClusterCoordinator`, limited to functions decorated with ``tf.function``.

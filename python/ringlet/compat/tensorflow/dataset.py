@@ -14,8 +14,6 @@ from ringlet.compat.tensorflow.absent import ALTERNATIVES, absent_error
 from ringlet.compat.tensorflow.elements import TensorElements, as_arrays, as_plain, as_tensors, with_tensors
 from ringlet.compat.tensorflow.tensor import Tensor, tensor_of
 
-__all__ = ["Dataset", "DatasetIterator", "as_dataset", "dataset_maker"]
-
 
 class DatasetIterator(TensorElements, data.DatasetIterator):
     """Iterator over the elements of a dataset as tensors; created by ``iter(dataset)``."""

@@ -8,8 +8,6 @@ import numpy as np
 
 from ringlet.values.value_conversion import as_dtype as ringlet_dtype
 
-__all__ = ["DTYPES", "DType", "as_dtype", "dtype_name"]
-
 DType = np.dtype
 
 # TensorFlow's names and the names in NumPy or ml_dtypes. Text is stored as bytes objects.

@@ -17,8 +17,6 @@ from ringlet.data.graph.element_structure import has_datasets, read_only
 from ringlet.nest import map_until
 from ringlet.values import Mirrored, PerReplica
 
-__all__ = ["TensorElements", "as_arrays", "as_plain", "as_tensors", "with_tensors"]
-
 # Types that are converted to tensors.
 _VALUES = (np.ndarray, np.generic, bool, int, float, complex, str, bytes)
 

@@ -16,8 +16,6 @@ from ringlet.tf_function import Function
 from ringlet.tf_function import function as mark_function
 from ringlet.values import DistributedValues, Mirrored, PerReplica, Variable
 
-__all__ = ["TensorFunction", "function"]
-
 # Types of results that are converted to tensors.
 _VALUES = (bool, int, float, complex, str, bytes, np.ndarray, np.generic)
 
@@ -102,8 +100,7 @@ def function(  # noqa: PLR0917  # TensorFlow's
     input_signature : sequence of TensorSpec, optional
         Specs that arguments are converted to; a tensor of another dtype or shape raises a `TypeError`.
     experimental_implements, experimental_autograph_options, experimental_attributes : optional
-    experimental_relax_shapes, experimental_compile, experimental_follow_type_hints : optional
-        Accepted and ignored.
+    experimental_relax_shapes, experimental_compile, experimental_follow_type_hints : optional, unused
 
     Returns
     -------

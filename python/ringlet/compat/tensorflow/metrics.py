@@ -13,8 +13,6 @@ from ringlet.compat.tensorflow.variable import Variable
 from ringlet.errors import InvalidArgumentError
 from ringlet.values import VariableAggregation, VariableSynchronization
 
-__all__ = ["Mean"]
-
 
 class Mean:
     """The weighted mean of all values since the last reset, over all replicas (``tf.metrics.Mean``).

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["TENSORFLOW_NAMES"]
-
 # Public names by namespace, from `dir` in TensorFlow 2.21.0.
 TENSORFLOW_NAMES: dict[str, frozenset[str]] = {
     name: frozenset(names.split())

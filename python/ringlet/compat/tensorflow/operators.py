@@ -16,8 +16,6 @@ from ringlet.compat.tensorflow.dtypes import dtype_name
 from ringlet.errors import InvalidArgumentError
 from ringlet.errors.documented_names import shown_as
 
-__all__ = ["BINARY", "REFLECTED", "UNARY", "DtypeError", "check_kind", "compute"]
-
 Array = NDArray[Any]
 
 

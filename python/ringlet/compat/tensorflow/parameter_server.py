@@ -15,8 +15,6 @@ from ringlet.strategy.calls.argument_checks import refuse_per_replica
 from ringlet.strategy.calls.reduce_semantics import parse_reduce_op
 from ringlet.strategy.parameter_server import parameter_server_strategy
 
-__all__ = ["ParameterServerStrategy", "ParameterServerStrategyV1"]
-
 
 class ParameterServerStrategy(TensorCalls, parameter_server_strategy.ParameterServerStrategy, metaclass=AliasType):
     """:class:`ringlet.ParameterServerStrategy` that returns tensors (``tf.distribute.ParameterServerStrategy``).

@@ -12,8 +12,6 @@ from ringlet.compat.tensorflow.dtypes import as_dtype
 from ringlet.compat.tensorflow.tensor import Tensor, as_tensor, tensor_of
 from ringlet.strategy import get_replica_context
 
-__all__ = ["RANDOM_FUNCTIONS"]
-
 _lock = threading.Lock()
 _global_seed: int | None = None
 # Generators by seed and replica, so that numbers do not depend on the order in which threads run.

@@ -9,8 +9,6 @@ import numpy as np
 from ringlet.compat.tensorflow.dtypes import as_dtype
 from ringlet.data import TensorSpec as RingletSpec
 
-__all__ = ["TensorSpec"]
-
 
 class _SpecType(type):
     """Metaclass of ``tf.TensorSpec``: the instances of ringlet's class are its instances."""
@@ -30,8 +28,7 @@ class TensorSpec(RingletSpec, metaclass=_SpecType):
     ----------
     shape : sequence of (int or None), int or None
     dtype : dtype-like, default float32
-    name : str, optional
-        Accepted and ignored.
+    name : str, unused
 
     Examples
     --------

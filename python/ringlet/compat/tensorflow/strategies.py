@@ -19,20 +19,6 @@ from ringlet.strategy.multi_worker import multi_worker_strategy
 from ringlet.strategy.parameter_server.dataset_for_workers import DatasetForWorkers
 from ringlet.values import PerReplica, Variable
 
-__all__ = [
-    "CentralStorageStrategy",
-    "CentralStorageStrategyV1",
-    "MirroredStrategy",
-    "MirroredStrategyV1",
-    "MultiWorkerMirroredStrategy",
-    "MultiWorkerMirroredStrategyExperimental",
-    "MultiWorkerMirroredStrategyV1",
-    "OneDeviceStrategy",
-    "OneDeviceStrategyV1",
-    "StrategyV1",
-    "get_replica_context",
-]
-
 # Types that TensorFlow converts to tensors before values are combined.
 _VALUES = (bool, int, float, complex, np.ndarray, np.generic)
 
@@ -49,20 +35,16 @@ class DistributedIterator(TensorElements, data.DistributedIterator):
 class DistributedDataset(data.DistributedDataset):
     """A distributed dataset whose steps hold tensors for each replica; created by strategies."""
 
-    @classmethod
-    def _over(cls, distributed: data.DistributedDataset) -> DistributedDataset:
-        dataset = cls.__new__(cls)
-        vars(dataset).update(vars(distributed))
-        return dataset
-
     def __iter__(self) -> DistributedIterator:
-        return DistributedIterator(super().__iter__()._plan)
+        return DistributedIterator(super().__iter__()._source)
 
 
 def _with_tensors(distributed: Any) -> Any:
     if isinstance(distributed, DatasetForWorkers):
         return distributed.then(_with_tensors)
-    return DistributedDataset._over(distributed) if type(distributed) is data.DistributedDataset else distributed
+    if type(distributed) is data.DistributedDataset:
+        return DistributedDataset._decided(distributed.decision)
+    return distributed
 
 
 # --- strategies -------------------------------------------------------------------------------------------------------

@@ -21,8 +21,6 @@ from ringlet.values.ndarray_protocol import NDArrayProtocol
 from ringlet.values.operator_proxy import plain
 from ringlet.values.variables.variable_handle import VariableReference
 
-__all__ = ["Tensor", "as_operand", "as_tensor", "check_dtype", "tensor_of", "wrapped"]
-
 Array = NDArray[Any]
 
 

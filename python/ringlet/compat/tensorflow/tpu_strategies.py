@@ -14,8 +14,6 @@ from ringlet.strategy.tpu import tpu_strategy
 from ringlet.strategy.tpu.tpu_extended import TPUExtended
 from ringlet.values import PerReplica
 
-__all__ = ["ExperimentalTPUStrategy", "TPUStrategy", "TPUStrategyV1"]
-
 
 class TPUStrategy(TensorCalls, tpu_strategy.TPUStrategy, metaclass=AliasType):
     """:class:`ringlet.TPUStrategy` that returns tensors (``tf.distribute.TPUStrategy``).

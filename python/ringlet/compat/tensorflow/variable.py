@@ -17,8 +17,6 @@ from ringlet.values.variables.synchronization import VariableAggregation, Variab
 from ringlet.values.variables.variable import VariableType, create_variable
 from ringlet.values.variables.variable_spec import VariableRequest
 
-__all__ = ["Variable"]
-
 
 class _CompatVariableType(VariableType):
     """Metaclass of ``tf.Variable``: every variable is an instance of ``tf.Variable``."""
@@ -61,9 +59,7 @@ class _CompatVariableType(VariableType):
             "experimental_enable_variable_lifting": None,
         }
         return create_through_scopes(
-            lambda **given: create_variable(_request(**given)),
-            lambda **given: _request(**given).describe(),
-            arguments,
+            lambda **given: create_variable(_request(**given)), lambda **given: _request(**given).describe(), arguments
         )
 
     def __instancecheck__(self, instance: Any) -> bool:
@@ -82,8 +78,7 @@ class Variable(RingletVariable, metaclass=_CompatVariableType):
         3.0 creates a variable of float32; 1 creates a variable of int32.
     trainable, validate_shape, name, dtype, constraint, synchronization, aggregation, shape
         As for :class:`ringlet.Variable`, in TensorFlow's order.
-    caching_device, import_scope, experimental_enable_variable_lifting : optional
-        Accepted and ignored.
+    caching_device, import_scope, experimental_enable_variable_lifting : optional, unused
     variable_def : None
 
     Examples

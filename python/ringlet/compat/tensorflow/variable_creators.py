@@ -9,8 +9,6 @@ from typing import Any
 
 from ringlet import context
 
-__all__ = ["create_through_scopes", "variable_creator_scope"]
-
 Creator = Callable[..., Any]
 
 # Each creator, and whether the replicas that inherited it call it together. The last creator is called first.

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ringlet.cluster.tf_connect import experimental_connect_to_cluster, experimental_connect_to_host
 from ringlet.compat.tensorflow.absent import absent_getter, namespace
 from ringlet.devices import Device, logical_devices, set_logical_devices
+from ringlet.module_names import list_public
 from ringlet.tpu.topology.tpu_system import tpu_devices
 
 __all__ = [
@@ -110,13 +111,9 @@ def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
     if device_type in (None, "CPU"):
         found += [LogicalDevice(f"/device:CPU:{Device.parse(name).index}", "CPU") for name in logical_devices()]
     if device_type in (None, "TPU"):
-        found += [LogicalDevice(_without_localhost(device.name), "TPU") for device in tpu_devices()]
+        prefix = "/job:localhost/replica:0/task:0"  # TensorFlow's lists do not have it
+        found += [LogicalDevice(device.name.removeprefix(prefix), "TPU") for device in tpu_devices()]
     return found
-
-
-def _without_localhost(name: str) -> str:
-    """Return a device name without the prefix of the local host, as in TensorFlow's lists."""
-    return name.removeprefix("/job:localhost/replica:0/task:0")
 
 
 def set_logical_device_configuration(
@@ -211,7 +208,4 @@ experimental = namespace(
 )
 
 __getattr__ = absent_getter("tf.config", __all__)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = list_public(__name__)

@@ -16,6 +16,7 @@ from ringlet.compat.tensorflow.dataset import Dataset as Dataset  # noqa: PLC041
 from ringlet.compat.tensorflow.dataset import DatasetIterator, dataset_maker
 from ringlet.compat.tensorflow.elements import Optional, as_arrays
 from ringlet.compat.tensorflow.tensor import Tensor, as_tensor
+from ringlet.module_names import list_public
 
 
 def _cardinality(dataset: Any) -> Tensor:
@@ -115,7 +116,4 @@ _NAMES = {
 __all__ = list(_NAMES)
 
 __getattr__ = namespace_getter("tf.data", _NAMES)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = list_public(__name__)

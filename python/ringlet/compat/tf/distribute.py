@@ -28,6 +28,7 @@ from ringlet.compat.tensorflow.tpu_strategies import ExperimentalTPUStrategy, TP
 from ringlet.compat.tf import tpu
 from ringlet.coordinator import PerWorkerValues, RemoteValue, Server
 from ringlet.experimental import partitioners
+from ringlet.module_names import list_public
 from ringlet.strategy import (
     CrossDeviceOps,
     HierarchicalCopyAllReduce,
@@ -114,11 +115,7 @@ experimental = namespace(
         "coordinator": namespace(
             "tf.distribute.experimental.coordinator",
             "Coordinator of functions on the workers of a cluster.",
-            {
-                "ClusterCoordinator": ClusterCoordinator,
-                "PerWorkerValues": PerWorkerValues,
-                "RemoteValue": RemoteValue,
-            },
+            {"ClusterCoordinator": ClusterCoordinator, "PerWorkerValues": PerWorkerValues, "RemoteValue": RemoteValue},
         ),
         "partitioners": namespace(
             "tf.distribute.experimental.partitioners",
@@ -145,42 +142,34 @@ def get_loss_reduction() -> ReduceOp:
     return ReduceOp.SUM
 
 
+_COMMUNICATION = ("CollectiveCommunication", "CollectiveHints", "CommunicationImplementation", "CommunicationOptions")
+
+
+def _by_name(*values: Any) -> dict[str, Any]:
+    """Return classes and functions by their own names."""
+    return {value.__name__: value for value in values}
+
+
 _V1: dict[str, Any] = {
-    "CrossDeviceOps": CrossDeviceOps,
-    "HierarchicalCopyAllReduce": HierarchicalCopyAllReduce,
-    "InputContext": InputContext,
-    "InputReplicationMode": InputReplicationMode,
+    **_by_name(CrossDeviceOps, HierarchicalCopyAllReduce, NcclAllReduce, ReductionToOneDevice, ReduceOp),
+    **_by_name(InputContext, InputReplicationMode, ReplicaContext, RunOptions, Server, StrategyExtended),
+    **_by_name(experimental_set_strategy, get_loss_reduction, get_replica_context, get_strategy, has_strategy),
+    **_by_name(in_cross_replica_context),
     "MirroredStrategy": MirroredStrategyV1,
-    "NcclAllReduce": NcclAllReduce,
     "OneDeviceStrategy": OneDeviceStrategyV1,
-    "ReduceOp": ReduceOp,
-    "ReductionToOneDevice": ReductionToOneDevice,
-    "ReplicaContext": ReplicaContext,
-    "RunOptions": RunOptions,
-    "Server": Server,
     "Strategy": StrategyV1,
-    "StrategyExtended": StrategyExtended,
     "cluster_resolver": namespace("tf.compat.v1.distribute.cluster_resolver", "Cluster resolvers.", _RESOLVERS),
     "experimental": namespace(
         "tf.compat.v1.distribute.experimental",
         "Experimental names of tf.compat.v1.distribute.",
         {
             "CentralStorageStrategy": CentralStorageStrategyV1,
-            "CollectiveCommunication": ringlet_experimental.CollectiveCommunication,
-            "CollectiveHints": ringlet_experimental.CollectiveHints,
-            "CommunicationImplementation": ringlet_experimental.CommunicationImplementation,
-            "CommunicationOptions": ringlet_experimental.CommunicationOptions,
+            **{name: getattr(ringlet_experimental, name) for name in _COMMUNICATION},
             "MultiWorkerMirroredStrategy": MultiWorkerMirroredStrategyV1,
             "ParameterServerStrategy": ParameterServerStrategyV1,
             "TPUStrategy": TPUStrategyV1,
         },
     ),
-    "experimental_set_strategy": experimental_set_strategy,
-    "get_loss_reduction": get_loss_reduction,
-    "get_replica_context": get_replica_context,
-    "get_strategy": get_strategy,
-    "has_strategy": has_strategy,
-    "in_cross_replica_context": in_cross_replica_context,
 }
 
 # tf.compat has names of TensorFlow 1; tf.types has the classes of distributed values.
@@ -218,7 +207,4 @@ types = namespace(
 )
 
 __getattr__ = absent_getter("tf.distribute", __all__)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = list_public(__name__)

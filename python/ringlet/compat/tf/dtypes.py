@@ -5,6 +5,7 @@ from __future__ import annotations
 from ringlet.compat.tensorflow.absent import namespace_getter
 from ringlet.compat.tensorflow.basics import cast
 from ringlet.compat.tensorflow.dtypes import DTYPES, DType, as_dtype
+from ringlet.module_names import list_public
 
 _NAMES = {"DType": DType, "as_dtype": as_dtype, "cast": cast}
 
@@ -17,5 +18,4 @@ def __getattr__(name: str) -> object:
     return as_dtype(DTYPES[name]) if name in DTYPES else _get(name)
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = list_public(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ringlet import errors
 from ringlet.compat.tensorflow.absent import namespace_getter
+from ringlet.module_names import list_public
 
 # TensorFlow's names and ringlet's exceptions.
 _NAMES = {
@@ -23,7 +24,4 @@ _NAMES = {
 __all__ = list(_NAMES)
 
 __getattr__ = namespace_getter("tf.errors", _NAMES)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = list_public(__name__)

@@ -9,14 +9,10 @@ from typing import Any
 from ringlet.compat.tensorflow.absent import absent_getter
 from ringlet.compat.tensorflow.elements import as_tensors
 from ringlet.compat.tensorflow.tensor import Tensor
-from ringlet.data import (
-    FixedLenFeature,
-    FixedLenSequenceFeature,
-    TFRecordWriter,
-    VarLenFeature,
-)
+from ringlet.data import FixedLenFeature, FixedLenSequenceFeature, TFRecordWriter, VarLenFeature
 from ringlet.data import parse_example as _parse_example
 from ringlet.data import parse_single_example as _parse_single_example
+from ringlet.module_names import list_public
 
 __all__ = [
     "FixedLenFeature",
@@ -43,7 +39,4 @@ parse_example = _parser(_parse_example)
 parse_single_example = _parser(_parse_single_example)
 
 __getattr__ = absent_getter("tf.io", __all__)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = list_public(__name__)

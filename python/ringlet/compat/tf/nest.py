@@ -7,6 +7,7 @@ from typing import Any
 
 from ringlet import nest
 from ringlet.compat.tensorflow.absent import absent_getter
+from ringlet.module_names import list_public
 from ringlet.values import IndexedSlices, PerReplica, ShardedVariable
 
 __all__ = ["assert_same_structure", "flatten", "is_nested", "map_structure", "pack_sequence_as"]
@@ -199,7 +200,4 @@ def is_nested(seq: Any) -> bool:
 
 
 __getattr__ = absent_getter("tf.nest", __all__)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = list_public(__name__)

@@ -10,6 +10,7 @@ from ringlet import values
 from ringlet.compat.tensorflow.absent import absent_getter
 from ringlet.compat.tensorflow.array_functions import array_functions
 from ringlet.compat.tensorflow.elements import as_tensors
+from ringlet.module_names import list_public
 
 __all__ = ["embedding_lookup"]
 
@@ -23,8 +24,7 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None, name:
         The table; the entries of a list are its consecutive parts.
     ids : array-like of int
     max_norm : float, optional
-    name : str, optional
-        Accepted and ignored.
+    name : str, unused
 
     Returns
     -------
@@ -47,7 +47,4 @@ __all__ += list(_FUNCTIONS)
 globals().update(_FUNCTIONS)
 
 __getattr__ = absent_getter("tf.nn", __all__)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = list_public(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ringlet import tpu
 from ringlet.compat.tensorflow.absent import absent_getter, namespace
+from ringlet.module_names import list_public
 
 __all__ = ["experimental"]
 
@@ -23,7 +24,4 @@ NAMES = {
 experimental = namespace("tf.tpu.experimental", "Topologies of slices and device assignments.", NAMES)
 
 __getattr__ = absent_getter("tf.tpu", __all__)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = list_public(__name__)

@@ -23,8 +23,6 @@ from ringlet.data.policies import AutoShardPolicy
 from ringlet.data.readers.file_reader import FileReader
 from ringlet.errors import NotFoundError
 
-__all__ = ["Sharded", "Sharding", "auto_shard", "reads_files"]
-
 # Operations after a file reader that allow the policy FILE; any other operation ends the search, as in TensorFlow.
 _SEEN_THROUGH = frozenset(
     {

@@ -9,8 +9,6 @@ from ringlet.data.tensor_spec import NoneTensorSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
 
-__all__ = ["batch_size_of"]
-
 # Operations whose elements are the elements of their input, or of several inputs, in turn or zipped.
 _KEEP_SIZE = frozenset(
     ["Cache", "Concatenate", "Filter", "Prefetch", "Repeat", "Shard", "Shuffle", "Skip", "Take", "WithOptions", "Zip"]

@@ -22,18 +22,12 @@ from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, map_structure, unflatten
 from ringlet.values import PerReplica
 
-__all__ = ["BatchSplit", "BatchSplitStream", "check_rows", "nothing_to_cut"]
-
 
 @dataclass(frozen=True, eq=False)
-class BatchSplit:
-    """A distribution plan: each step splits one element, a global batch, among the replicas of a single worker."""
+class OneToOnePlan:
+    """Base class of distribution plans in which each step is one element of a dataset."""
 
     node: Node
-    num_replicas: int
-
-    def __post_init__(self) -> None:
-        check_rows(self.node, self.num_replicas)
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -45,12 +39,22 @@ class BatchSplit:
         return self.node
 
     @property
-    def settings(self) -> dict[str, Any]:
-        return {"num_replicas": self.num_replicas}
-
-    @property
     def cardinality(self) -> int:
         return self.node.cardinality
+
+
+@dataclass(frozen=True, eq=False)
+class BatchSplit(OneToOnePlan):
+    """A distribution plan: each step splits one element, a global batch, among the replicas of a single worker."""
+
+    num_replicas: int
+
+    def __post_init__(self) -> None:
+        check_rows(self.node, self.num_replicas)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"num_replicas": self.num_replicas}
 
     @property
     def element_spec(self) -> Nest:
@@ -60,24 +64,24 @@ class BatchSplit:
     def _cut_spec(self, spec: TensorSpec) -> PerReplicaSpec:
         if spec.shape == ():
             raise nothing_to_cut(f"an element is a scalar ({spec})", self.num_replicas)
-        size = spec.shape[0] if spec.shape else None
-        part = None if size is None or size % self.num_replicas else size // self.num_replicas
-        return PerReplicaSpec(*[spec.with_rows(part)] * self.num_replicas)
+        return part_spec(spec, self.num_replicas, self.num_replicas)
 
     def open(self, context: IterationContext) -> Stream:
         return BatchSplitStream(self.node.open(context), self.num_replicas)
 
 
+def part_spec(spec: TensorSpec, total: int, count: int) -> PerReplicaSpec:
+    """Return the specs of `count` of `total` parts of a batch; sizes are known if the parts are equal."""
+    size = spec.shape[0] if spec.shape else None
+    rows = None if size is None or size % total else size // total
+    return PerReplicaSpec(*[spec.with_rows(rows)] * count)
+
+
 class BatchSplitStream(OneToOneStream):
     """Stream of the elements of its input, each split into views for the replicas."""
 
-    __slots__ = ("_num_replicas", "_size", "_slices_of", "_take_parts")
-
     def __init__(
-        self,
-        source: Stream,
-        num_replicas: int,
-        slices_of: Callable[[int, int], tuple[slice, ...]] = chunk_slices,
+        self, source: Stream, num_replicas: int, slices_of: Callable[[int, int], tuple[slice, ...]] = chunk_slices
     ) -> None:
         super().__init__(source)
         self._num_replicas = num_replicas

@@ -11,8 +11,6 @@ from ringlet.data.distribution.distribution_plan import Uneven
 from ringlet.data.input_context import InputContext
 from ringlet.data.input_options import InputOptions, InputReplicationMode
 
-__all__ = ["distribute_dataset", "distribute_datasets_from_function"]
-
 
 def distribute_dataset(
     dataset: Dataset | Iterable[Any],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from ringlet.data.dataset import Dataset
 from ringlet.data.distribution.distributed_iterator import DistributedIterator
@@ -15,7 +15,7 @@ from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.iterable import iterable_source
 from ringlet.data.graph.node import Node
 
-__all__ = ["DistributedDataset"]
+D = TypeVar("D", bound="DistributedDataset")
 
 
 class DistributedDataset:
@@ -117,8 +117,12 @@ class DistributedDataset:
         >>> [[part.tolist() for part in step.values] for step in distributed][1:3]
         [[[1], [1]], [[], [2]]]
         """
+        return cls._decided(decide_per_replica(list(map(_node, datasets)), buffer_size=buffer_size))
+
+    @classmethod
+    def _decided(cls: type[D], decision: Decision) -> D:
         distributed = cls.__new__(cls)
-        distributed._decision = decide_per_replica(list(map(_node, datasets)), buffer_size=buffer_size)
+        distributed._decision = decision
         return distributed
 
     def without_padding(self) -> DistributedDataset:
@@ -133,11 +137,9 @@ class DistributedDataset:
         (2, 1)
         """
         plan = self._decision.plan
-        twin = type(self).__new__(type(self))
-        vars(twin).update(vars(self))
         if isinstance(plan, ElementDistribution):
-            twin._decision = replace(self._decision, plan=replace(plan, may_pad=False))
-        return twin
+            plan = replace(plan, may_pad=False)
+        return self._decided(replace(self._decision, plan=plan))
 
     @property
     def decision(self) -> Decision:

@@ -26,8 +26,6 @@ from ringlet.data.operations.with_options import with_options_applied
 from ringlet.data.policies import AutoShardPolicy
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["Decision", "Plan", "Uneven", "decide", "decide_dealing", "decide_per_replica"]
-
 Uneven = Literal["keep"] | None
 """Treatment of elements that are too few for a step: "keep" yields all of them, None follows TensorFlow's rules."""
 

@@ -15,12 +15,11 @@ from ringlet.data.distribution.input_placement import InputPlacement
 from ringlet.data.distribution.worker_sync import WorkerSync
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, Node, State, Stream
-from ringlet.data.tensor_spec import PerReplicaSpec, TensorSpec
+from ringlet.data.graph.node import IterationContext, Node, Stream
+from ringlet.data.operations.zip import InputStreams
+from ringlet.data.tensor_spec import PerReplicaSpec
 from ringlet.nest import flatten, map_structure
 from ringlet.values import regroup
-
-__all__ = ["ElementDistribution", "ElementDistributionStream", "next_padded"]
 
 NONE_LEFT: Any = object()
 
@@ -81,30 +80,23 @@ class ElementDistribution:
         if len(specs) == 1:
             specs *= self.place.num_replicas
         if self.place.num_workers > 1 and self.cardinality != INFINITE_CARDINALITY:
-            specs = [map_structure(_any_rows, spec) for spec in specs]
+            specs = map_structure(lambda spec: spec.with_rows(None) if spec.shape else spec, specs)
         return map_structure(PerReplicaSpec, *specs)
 
     def open(self, context: IterationContext) -> Stream:
         return ElementDistributionStream(self, [node.open(context) for node in self.nodes])
 
 
-def _any_rows(spec: TensorSpec) -> TensorSpec:
-    return spec.with_rows(None) if spec.shape else spec
-
-
-class ElementDistributionStream(Stream):
+class ElementDistributionStream(InputStreams):
     """Stream of the steps of an `ElementDistribution`.
 
     At the end of data, the last elements are dropped if they are too few for a step, unless the plan pads. A plan that
     pads yields them, with arrays without rows for replicas without data, until no replica of any worker has data.
     """
 
-    __slots__ = ("_is_over", "_last", "_others", "_plan", "_streams")
-
     def __init__(self, plan: ElementDistribution, streams: list[Stream]) -> None:
+        super().__init__(streams)
         self._plan = plan
-        self._streams = streams
-        self._is_over = False
         self._others = WorkerSync(plan.place, plan.place.num_workers > 1 and plan.cardinality != INFINITE_CARDINALITY)
         self._last: Nest = None  # an element that serves as the template of empty parts
 
@@ -117,7 +109,7 @@ class ElementDistributionStream(Stream):
 
     def _parts(self, is_padded: bool) -> list[Nest]:
         """Return the elements of a step, padded if `is_padded` or the plan pads."""
-        if self._is_over:
+        if self._is_closed:
             raise StopIteration
         try:
             parts = self._take()
@@ -138,8 +130,8 @@ class ElementDistributionStream(Stream):
         return parts if is_full else self._filled_up(parts, present)
 
     def _take(self) -> list[Nest]:
-        count = self._plan.place.num_replicas // len(self._streams)
-        return [next(stream, NONE_LEFT) for _ in range(count) for stream in self._streams]
+        count = self._plan.place.num_replicas // len(self._inputs)
+        return [next(stream, NONE_LEFT) for _ in range(count) for stream in self._inputs]
 
     def _filled_up(self, parts: list[Nest], present: list[Nest]) -> list[Nest]:
         like = present[0] if present else self._last
@@ -149,22 +141,6 @@ class ElementDistributionStream(Stream):
     def _nodes(self, count: int) -> Sequence[Node]:
         """Return the dataset of each part of a step."""
         return self._plan.nodes * (count // len(self._plan.nodes))
-
-    def close(self) -> None:
-        self._is_over = True
-        for stream in self._streams:
-            stream.close()
-
-    def get_state(self) -> State:
-        """Return the states of the inputs; None at the end."""
-        return {"inputs": None if self._is_over else [stream.get_state() for stream in self._streams]}
-
-    def set_state(self, state: State) -> None:
-        if state["inputs"] is None:
-            self.close()
-            return
-        for stream, saved in zip(self._streams, state["inputs"], strict=True):
-            stream.set_state(saved)
 
 
 def next_padded(stream: Stream) -> Nest:

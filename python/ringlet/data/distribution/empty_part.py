@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from ringlet.data.graph.batch_rows import empty_like_spec
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import Node
 from ringlet.data.tensor_spec import NoneTensorSpec
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 from ringlet.nest import map_structure
-
-__all__ = ["empty_part", "known_spec"]
 
 
 def known_spec(node: Node) -> Nest | None:
@@ -54,10 +53,6 @@ def _without_rows(leaf: Any) -> Any:
 
 
 def _no_rows(spec: Any) -> Any:
-    if isinstance(spec, NoneTensorSpec):
-        return None
-    if not spec.shape:
-        return b"" if spec.dtype == object else spec.dtype.type(0)
-    empty = np.zeros([0, *(size or 0 for size in spec.shape[1:])], spec.dtype)
-    empty.setflags(write=False)
-    return empty
+    if isinstance(spec, NoneTensorSpec) or spec.shape:
+        return empty_like_spec(spec)
+    return b"" if spec.dtype == object else spec.dtype.type(0)

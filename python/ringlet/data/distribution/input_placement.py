@@ -8,8 +8,6 @@ from operator import index
 
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["InputPlacement"]
-
 
 @dataclass(frozen=True)
 class InputPlacement:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.distribution.replica_rows import chunk_slices
 from ringlet.data.graph.batch_rows import example_rows
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.count_arguments import positive
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream, Transformation, UnaryStream
+from ringlet.data.graph.node import ElementTransform, InputStream, IterationContext, RowReader, RowStream, State, Stream
 from ringlet.data.graph.table import Rows, row_count, row_numbers
 from ringlet.data.operations.batch import Batch
 from ringlet.data.operations.with_options import WithOptions
@@ -20,11 +21,6 @@ from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import map_structure
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["LegacyRebatch", "legacy_rebatch"]
 
 
 def legacy_rebatch(dataset: Dataset, num_replicas: int) -> Dataset:
@@ -36,16 +32,13 @@ def legacy_rebatch(dataset: Dataset, num_replicas: int) -> Dataset:
 
 
 @dataclass(frozen=True, eq=False)
-class LegacyRebatch(Transformation):
+class LegacyRebatch(ElementTransform):
     """Node that splits each element into consecutive parts; yields all parts or the parts in `kept`."""
 
     num_replicas: int
     kept: tuple[int, ...] | None = None
 
-    @property
-    def cardinality(self) -> int:
-        """UNKNOWN_CARDINALITY, as in TensorFlow."""
-        return UNKNOWN_CARDINALITY
+    cardinality = UNKNOWN_CARDINALITY  # as in TensorFlow
 
     @property
     def element_spec(self) -> Nest:
@@ -68,14 +61,6 @@ class LegacyRebatch(Transformation):
         return example_rows(self.input.example, 1)
 
     @property
-    def table(self) -> None:
-        return
-
-    @property
-    def in_order(self) -> bool:
-        return False
-
-    @property
     def bytes_copied(self) -> int:
         return self.input.bytes_copied // self.num_replicas
 
@@ -86,21 +71,19 @@ class LegacyRebatch(Transformation):
         kept = tuple(range(self.num_replicas)) if self.kept is None else self.kept
         if self.kept is not None and isinstance(source, Batch) and source.input.table is not None:
             return PartRows(source, source.input.open_rows(context), self.num_replicas, kept)
-        return PartElements(self.input.open(context), self.input, self.num_replicas, kept)
+        return PartElements(self, context, kept)
 
 
-class PartElements(UnaryStream):
+class PartElements(InputStream):
     """Stream of the parts of the batches of its input."""
 
-    __slots__ = ("_batch", "_kept", "_node", "_num_replicas", "_part")
+    SAVED = ("part",)
+    _batch: Nest | None = None  # the current batch
+    _part = 0  # the next part, counted among the kept parts
 
-    def __init__(self, source: Stream, node: Node, num_replicas: int, kept: tuple[int, ...]) -> None:
-        super().__init__(source)
-        self._node = node
-        self._num_replicas = num_replicas
+    def __init__(self, node: LegacyRebatch, context: IterationContext, kept: tuple[int, ...]) -> None:
+        super().__init__(node, context)
         self._kept = kept
-        self._batch: Nest | None = None  # the current batch
-        self._part = 0  # the next part, counted among the kept parts
 
     def __next__(self) -> Nest:
         if self._batch is None:
@@ -116,10 +99,10 @@ class PartElements(UnaryStream):
             return None
         if not getattr(array, "shape", ()):
             raise InvalidArgumentError(
-                f"cannot cut an element into {self._num_replicas} parts: it holds the scalar {array!r}. Call "
+                f"cannot cut an element into {self._node.num_replicas} parts: it holds the scalar {array!r}. Call "
                 "dataset.batch(batch_size) first."
             )
-        return array[chunk_slices(array.shape[0], self._num_replicas)[self._kept[self._part]]]
+        return array[chunk_slices(array.shape[0], self._node.num_replicas)[self._kept[self._part]]]
 
     def close(self) -> None:
         self._batch = None
@@ -127,23 +110,20 @@ class PartElements(UnaryStream):
 
     def get_state(self) -> State:
         left = [] if self._batch is None else [self._batch]
-        return {**super().get_state(), "batch": save_elements(left), "part": self._part}
+        return {**super().get_state(), "batch": save_elements(left)}
 
     def set_state(self, state: State) -> None:
         super().set_state(state)
-        left = load_elements(state["batch"], self._node)
+        left = load_elements(state["batch"], self._node.input)
         self._batch = left[0] if left else None
-        self._part = state["part"]
 
 
-class PartRows(Stream):
+class PartRows(RowReader):
     """Stream of the parts of batches of table rows; only kept rows are gathered."""
 
-    __slots__ = ("_batch", "_kept", "_num_replicas", "_part", "_parts", "_rows")
-
     def __init__(self, batch: Batch, rows: RowStream, num_replicas: int, kept: tuple[int, ...]) -> None:
+        super().__init__(rows)
         self._batch = batch
-        self._rows: RowStream | None = rows
         self._num_replicas = num_replicas
         self._kept = kept
         self._parts: list[Rows] = []  # the kept rows of the current batch
@@ -169,18 +149,16 @@ class PartRows(Stream):
         return [_rows_at(rows, chunks[number]) for number in self._kept]
 
     def close(self) -> None:
-        self._rows, self._parts, self._part = None, [], 0
+        super().close()
+        self._parts, self._part = [], 0
 
     def get_state(self) -> State:
         """Return the row numbers of the remaining parts, and the state of the row stream; None after its end."""
         left = [row_numbers(part).copy() for part in self._parts[self._part :]]
-        return {"left": left, "input": None if self._rows is None else self._rows.get_state()}
+        return {"left": left, **super().get_state()}
 
     def set_state(self, state: State) -> None:
-        if state["input"] is None:
-            self.close()
-        elif self._rows is not None:
-            self._rows.set_state(state["input"])
+        super().set_state(state)
         self._parts = [np.array(part, np.int64) for part in state["left"]]
 
 

@@ -19,8 +19,6 @@ from ringlet.data.input_options import InputOptions
 from ringlet.data.tensor_spec import PerReplicaSpec
 from ringlet.nest import map_structure
 
-__all__ = ["HostDistribution", "distribute_to_hosts", "distribute_to_hosts_from_function"]
-
 
 @dataclass(frozen=True, eq=False)
 class HostDistribution(ElementDistribution):
@@ -47,11 +45,10 @@ class HostDistribution(ElementDistribution):
 class _HostDistributionStream(ElementDistributionStream):
     """Stream of the steps of a `HostDistribution`; the replicas of a host are adjacent."""
 
-    __slots__ = ()
     _plan: HostDistribution
 
     def _take(self) -> list[Nest]:
-        pairs = zip(self._streams, self._plan.counts, strict=True)
+        pairs = zip(self._inputs, self._plan.counts, strict=True)
         return [next(stream, NONE_LEFT) for stream, count in pairs for _ in range(count)]
 
     def _nodes(self, count: int) -> Sequence[Node]:
@@ -116,7 +113,5 @@ def _joined(shares: Sequence[DistributedDataset], counts: Sequence[int]) -> Dist
     source = first.source if isinstance(first, ElementDistribution) else None
     place = InputPlacement(sum(counts))
     plan = HostDistribution(nodes, place, source, counts=tuple(counts))
-    joined = DistributedDataset.__new__(DistributedDataset)
     cut = f"{decision.cut.partition(';')[0]}; {len(counts)} hosts have an input pipeline each"
-    joined._decision = replace(decision, plan=plan, place=place, cut=cut)
-    return joined
+    return DistributedDataset._decided(replace(decision, plan=plan, place=place, cut=cut))

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from itertools import accumulate, pairwise
 
-__all__ = ["balanced_slices", "batch_sizes_for_worker", "chunk_slices"]
-
 
 def chunk_slices(size: int, num_chunks: int) -> tuple[slice, ...]:
     """Return slices that split `size` rows into chunks of equal size; the last chunks are short or empty."""

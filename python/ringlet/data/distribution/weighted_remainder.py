@@ -13,19 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.data.distribution.batch_split import BatchSplitStream, check_rows
+from ringlet.data.distribution.batch_split import BatchSplitStream, OneToOnePlan, check_rows, part_spec
 from ringlet.data.distribution.element_distribution import ElementDistribution, ElementDistributionStream
 from ringlet.data.distribution.input_placement import InputPlacement
 from ringlet.data.distribution.replica_rows import balanced_slices
 from ringlet.data.distribution.worker_sync import WorkerSync
 from ringlet.data.graph.batch_rows import num_rows
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, Node, OneToOneStream, Stream
+from ringlet.data.graph.node import IterationContext, OneToOneStream, Stream
 from ringlet.data.tensor_spec import PerReplicaSpec, TensorSpec
 from ringlet.nest import map_structure
 from ringlet.values import PerReplica, regroup
-
-__all__ = ["WeightedBatchSplit", "WeightedElementDistribution", "WeightedSingleReplica", "weights_of"]
 
 _WEIGHT = TensorSpec((), np.float64)
 
@@ -36,23 +34,8 @@ def weights_of(rows: list[int], total: int, num_replicas: int) -> PerReplica[Any
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedSingleReplica:
+class WeightedSingleReplica(OneToOnePlan):
     """The distribution plan for one replica: unchanged elements, each with the weight 1."""
-
-    node: Node
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.node,)
-
-    @property
-    def position_graph(self) -> Node:
-        """The graph of the dataset, since each step is one of its elements for any number of replicas."""
-        return self.node
-
-    @property
-    def cardinality(self) -> int:
-        return self.node.cardinality
 
     @property
     def element_spec(self) -> Nest:
@@ -65,54 +48,31 @@ class WeightedSingleReplica:
 class _WeightedSingleStream(OneToOneStream):
     """Stream of the elements of its input, each with the weight 1."""
 
-    __slots__ = ()
-
     def __next__(self) -> Nest:
         return next(self._input), np.float64(1)
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedBatchSplit:
+class WeightedBatchSplit(OneToOnePlan):
     """A distribution plan: each element is a global batch, and every worker keeps the rows of its replicas.
 
     The sizes of parts differ by at most one row; parts are in the order of the replicas of all workers.
     """
 
-    node: Node
     place: InputPlacement
 
     def __post_init__(self) -> None:
         check_rows(self.node, self.place.total)
 
     @property
-    def inputs(self) -> tuple[Node, ...]:
-        return (self.node,)
-
-    @property
-    def position_graph(self) -> Node:
-        """The graph of the dataset, since each step is one of its elements for any number of replicas."""
-        return self.node
-
-    @property
     def settings(self) -> dict[str, Any]:
         return ElementDistribution((self.node,), self.place).settings
 
     @property
-    def cardinality(self) -> int:
-        return self.node.cardinality
-
-    @property
     def element_spec(self) -> Nest:
-        return map_structure(self._part_spec, self.node.element_spec), PerReplicaSpec(*[_WEIGHT] * self._count)
-
-    @property
-    def _count(self) -> int:
-        return self.place.num_replicas
-
-    def _part_spec(self, spec: TensorSpec) -> PerReplicaSpec:
-        size = spec.shape[0] if spec.shape else None
-        part = None if size is None or size % self.place.total else size // self.place.total
-        return PerReplicaSpec(*[spec.with_rows(part)] * self._count)
+        total, count = self.place.total, self.place.num_replicas
+        parts = map_structure(lambda spec: part_spec(spec, total, count), self.node.element_spec)
+        return parts, PerReplicaSpec(*[_WEIGHT] * count)
 
     def open(self, context: IterationContext) -> Stream:
         return _WeightedSplitStream(self.node.open(context), self.place)
@@ -120,8 +80,6 @@ class WeightedBatchSplit:
 
 class _WeightedSplitStream(OneToOneStream):
     """Stream of the batches of its input, split for the replicas of one worker, with weights."""
-
-    __slots__ = ("_cutter", "_others", "_slices", "_total")
 
     def __init__(self, source: Stream, place: InputPlacement) -> None:
         super().__init__(source)
@@ -159,10 +117,7 @@ class _WeightedSplitStream(OneToOneStream):
 class WeightedElementDistribution(ElementDistribution):
     """A distribution plan: elements of a worker's own share, distributed to its replicas with weights."""
 
-    @property
-    def pads(self) -> bool:
-        """True, because no element is dropped."""
-        return True
+    pads = True  # no element is dropped
 
     @property
     def element_spec(self) -> Nest:
@@ -174,8 +129,6 @@ class WeightedElementDistribution(ElementDistribution):
 
 class _WeightedDistributionStream(ElementDistributionStream):
     """Stream of the steps of a `WeightedElementDistribution`."""
-
-    __slots__ = ()
 
     def __next__(self) -> Nest:
         parts = self._parts(True)

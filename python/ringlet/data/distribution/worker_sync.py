@@ -18,8 +18,6 @@ from ringlet.data.graph.element_structure import Nest, paths
 from ringlet.errors import CollectiveAborted, CollectiveMismatchError
 from ringlet.nest import flatten
 
-__all__ = ["WorkerSync", "kind_of_element"]
-
 # The count that reports an error; so low that the sum of all counts is negative.
 _FAILED = -(1 << 48)
 
@@ -44,8 +42,6 @@ def _kind_of_leaf(leaf: Any) -> str:
 
 class WorkerSync:
     """Synchronization of the workers in one iteration; `counts` states whether any worker counts steps."""
-
-    __slots__ = ("_has_agreed", "_place", "counts")
 
     def __init__(self, place: InputPlacement, counts: bool) -> None:
         self._place = place

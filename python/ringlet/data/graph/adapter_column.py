@@ -12,13 +12,9 @@ from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.graph.table import ArrayColumn, NoneColumn, Rows
 from ringlet.data.tensor_spec import TensorSpec
 
-__all__ = ["AdapterColumn", "array_column", "repeat_adapted", "stack_adapted"]
-
 
 class AdapterColumn:
     """Column of the rows of an array of another library; shares the memory of the array where possible."""
-
-    __slots__ = ("_array", "_value", "is_memory", "row_bytes", "spec")
 
     def __init__(self, value: Any) -> None:
         kind = kind_of(value)

@@ -14,8 +14,6 @@ from ringlet.data.tensor_spec import NoneTensorSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, map_structure
 
-__all__ = ["cut", "empty_like_spec", "example_rows", "join_rows", "num_rows", "zeros_like_spec"]
-
 
 def num_rows(batch: Nest) -> int:
     """Return the common number of rows of all arrays of a batch."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY"]
-
 INFINITE_CARDINALITY: Final = -1
 """The dataset never ends (``tf.data.INFINITE_CARDINALITY``)."""
 

@@ -20,19 +20,6 @@ from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import NAMESPACE, map_until
 
-__all__ = [
-    "Array",
-    "Nest",
-    "as_element",
-    "as_leaf",
-    "detached",
-    "has_datasets",
-    "is_dataset",
-    "is_optional",
-    "paths",
-    "read_only",
-]
-
 Array = np.ndarray[Any, Any]
 
 # Immutable leaves other than arrays. None stands for a component that is absent from every element.
@@ -80,7 +67,7 @@ def _as_nest(value: Nest) -> Nest:
         return tuple(map(_as_nest, value))
     if kind is dict:
         return {key: _as_nest(child) for key, child in value.items()}
-    return map_until(as_leaf, value, _is_list)
+    return map_until(as_leaf, value, lambda part: isinstance(part, list))
 
 
 def detached(element: Nest, given: Nest = ()) -> Nest:
@@ -183,7 +170,3 @@ def _from_list(value: list[Any]) -> Array:
         ) from error
     # NumPy's dtype for bytes would drop trailing zeros.
     return np.array(value, dtype=object) if array.dtype.kind == "S" else array
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list)

@@ -17,8 +17,6 @@ from ringlet.data.graph.user_iteration import Iteration
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 from ringlet.nest import flatten, map_structure, map_until
 
-__all__ = ["IterableSource", "iterable_source"]
-
 
 def iterable_source(iterable: Any) -> IterableSource:
     """Return the node of an iterable of arrays or nests of arrays; raise TypeError for an array or a mapping."""
@@ -116,8 +114,6 @@ class IterableSource(Node):
 
 class IterableElements(Iteration):
     """Stream of the elements of an iterable, in one iteration."""
-
-    __slots__ = ("_is_stored",)
 
     def __init__(self, source: IterableSource) -> None:
         super().__init__(source.begin, f"the {type(source.iterable).__name__}")

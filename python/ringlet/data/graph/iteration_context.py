@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
-__all__ = ["Graph", "IterationContext", "graph_nodes", "position_graph"]
-
 
 class Graph(Protocol):
     """Protocol of nodes and distribution plans: objects with input nodes."""

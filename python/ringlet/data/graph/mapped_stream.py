@@ -11,8 +11,6 @@ from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import State, Stream, UnaryStream
 from ringlet.data.graph.thread_map import ThreadMap
 
-__all__ = ["MappedStream", "RestoredError"]
-
 T = TypeVar("T")
 
 
@@ -33,8 +31,6 @@ class MappedStream(UnaryStream, Generic[T]):
     The function must not reference this stream, because the threads would keep the stream alive. If `num_calls` is one,
     no threads are used. Unless `is_ordered`, results are yielded in the order of completion.
     """
-
-    __slots__ = ("_again", "_calls", "_failure", "_function", "_is_ordered", "_name", "_num_calls")
 
     def __init__(
         self, source: Stream, function: Callable[[T], Nest], num_calls: int, is_ordered: bool, name: str

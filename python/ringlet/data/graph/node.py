@@ -21,7 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import length_hint
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -32,10 +32,13 @@ from ringlet.observe import trace_hook
 
 __all__ = [
     "ElementTransform",
+    "InputRows",
+    "InputStream",
     "IterationContext",
     "Node",
     "OneToOneStream",
     "RowElements",
+    "RowReader",
     "RowStream",
     "State",
     "Stream",
@@ -67,8 +70,6 @@ class Stream(ABC):
     open: the next call continues after the failed element.
     """
 
-    __slots__ = ("__weakref__",)
-
     def __iter__(self) -> Iterator[Nest]:
         return self
 
@@ -95,10 +96,11 @@ class Stream(ABC):
 class UnaryStream(Stream):
     """Base class of streams with one input, `_input`, which is closed and saved (under ``"input"``) with the stream.
 
-    Subclasses extend `get_state` and `set_state` with their own state.
+    Attributes named in `SAVED`, such as ``"count"`` for `_count`, are saved too; they hold immutable plain values.
+    Subclasses extend `get_state` and `set_state` with other state.
     """
 
-    __slots__ = ("_input", "_is_closed")
+    SAVED: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, source: Stream) -> None:
         self._input = source
@@ -109,20 +111,38 @@ class UnaryStream(Stream):
         self._input.close()
 
     def get_state(self) -> State:
-        """Return the state of the input; None if this stream is closed."""
-        return {"input": None if self._is_closed else self._input.get_state()}
+        """Return the state of the input, None if this stream is closed, and the attributes in `SAVED`."""
+        return {"input": None if self._is_closed else self._input.get_state(), **_attributes(self, self.SAVED)}
 
     def set_state(self, state: State) -> None:
         if state["input"] is None:
             self.close()
         else:
             self._input.set_state(state["input"])
+        _set_attributes(self, self.SAVED, state)
+
+
+def _attributes(stream: object, names: tuple[str, ...]) -> State:
+    return {name: getattr(stream, f"_{name}") for name in names}
+
+
+def _set_attributes(stream: object, names: tuple[str, ...], state: State) -> None:
+    for name in names:
+        setattr(stream, f"_{name}", state[name])
+
+
+class InputStream(UnaryStream):
+    """Base class of streams of a transformation, `_node`, that read the elements of its input."""
+
+    _node: Any
+
+    def __init__(self, node: Transformation, context: IterationContext) -> None:
+        super().__init__(node.input.open(context))
+        self._node = node
 
 
 class OneToOneStream(UnaryStream):
     """Base class of streams that yield one element per input element; their state is the state of the input."""
-
-    __slots__ = ()
 
     def get_state(self) -> State:
         return self._input.get_state()
@@ -133,8 +153,6 @@ class OneToOneStream(UnaryStream):
 
 class TracedStream(OneToOneStream):
     """A stream that traces the time in which it makes each element."""
-
-    __slots__ = ("_name",)
 
     def __init__(self, source: Stream, name: str) -> None:
         super().__init__(source)
@@ -149,8 +167,6 @@ class TracedStream(OneToOneStream):
 class RowStream(ABC):
     """A single pass over the row numbers of a node's elements. A row stream holds only memory, so it has no `close`."""
 
-    __slots__ = ()
-
     @abstractmethod
     def next_rows(self, count: int) -> Rows:
         """Return the next `count` row numbers, or fewer at the end."""
@@ -162,6 +178,42 @@ class RowStream(ABC):
     def set_state(self, state: State) -> None:
         """Restore a snapshot; called at most once, before anything is read."""
         raise _no_state(self)
+
+
+class InputRows(RowStream):
+    """Base class of streams of row numbers that read those of an input, `_rows`; `SAVED` as for `UnaryStream`."""
+
+    SAVED: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, rows: RowStream) -> None:
+        self._rows = rows
+
+    def get_state(self) -> State:
+        return {"input": self._rows.get_state(), **_attributes(self, self.SAVED)}
+
+    def set_state(self, state: State) -> None:
+        self._rows.set_state(state["input"])
+        _set_attributes(self, self.SAVED, state)
+
+
+class RowReader(Stream):
+    """Base class of streams of elements that read row numbers; `_rows` is None at the end and after `close`."""
+
+    def __init__(self, rows: RowStream) -> None:
+        self._rows: RowStream | None = rows
+
+    def close(self) -> None:
+        self._rows = None
+
+    def get_state(self) -> State:
+        """Return the state of the row stream; None after its end."""
+        return {"input": None if self._rows is None else self._rows.get_state()}
+
+    def set_state(self, state: State) -> None:
+        if state["input"] is None:
+            self._rows = None
+        elif self._rows is not None:
+            self._rows.set_state(state["input"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,17 +358,15 @@ class Transformation(Node):
         return self.input.bytes_copied
 
 
-class RowElements(Stream):
+class RowElements(RowReader):
     """Stream of the elements at the row numbers of a row stream."""
-
-    __slots__ = ("_block", "_numbers", "_rows", "_table")
 
     # Row numbers to request per call: enough to amortize the cost of a call.
     AT_ONCE = 256
 
     def __init__(self, table: Table, rows: RowStream) -> None:
+        super().__init__(rows)
         self._table = table
-        self._rows: RowStream | None = rows
         self._block: Rows = slice(0, 0)
         self._numbers: Iterator[int] = iter(())  # the remaining rows of the block
 
@@ -340,30 +390,22 @@ class RowElements(Stream):
         self._numbers = iter(range(rows.start, rows.stop)) if isinstance(rows, slice) else iter(rows.tolist())
 
     def close(self) -> None:
-        self._rows = None
+        super().close()
         self._set_block(slice(0, 0))
 
     def get_state(self) -> State:
         """Return the remaining row numbers of the block, and the state of the row stream; None after its end."""
         left = row_numbers(self._block)[row_count(self._block) - length_hint(self._numbers) :].copy()
-        return {"left": left, "input": None if self._rows is None else self._rows.get_state()}
+        return {"left": left, **super().get_state()}
 
     def set_state(self, state: State) -> None:
+        super().set_state(state)
         self._set_block(np.array(state["left"], np.int64))
-        if state["input"] is None:
-            self._rows = None
-        elif self._rows is not None:
-            self._rows.set_state(state["input"])
 
 
 @dataclass(frozen=True, eq=False)
 class ElementTransform(Transformation):
     """Base class of transformations that read their input element by element."""
 
-    @property
-    def table(self) -> None:
-        return
-
-    @property
-    def in_order(self) -> bool:
-        return False
+    table = None
+    in_order = False

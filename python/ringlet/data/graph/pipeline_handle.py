@@ -9,8 +9,6 @@ from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.iteration_context import Graph, IterationContext, position_graph
 from ringlet.data.graph.node import State, Stream
 
-__all__ = ["PipelineHandle"]
-
 
 class Openable(Graph, Protocol):
     """Protocol of nodes and distribution plans, which can be opened."""
@@ -26,8 +24,6 @@ class PipelineHandle:
     Used by iterators, and by operations that open a dataset returned by a user function. Such an operation passes
     ``context.in_round(number)`` of the outer stream as `context`, with a different number for each inner dataset.
     """
-
-    __slots__ = ("context", "graph", "stream")
 
     def __init__(self, graph: Openable, context: IterationContext | None = None) -> None:
         self.graph = graph

@@ -13,8 +13,6 @@ from ringlet.data.graph.spec_inference import common_spec, spec_of
 from ringlet.data.graph.table import Rows, Table
 from ringlet.nest import map_structure
 
-__all__ = ["Elements", "TableRows", "TableSource"]
-
 
 @dataclass(frozen=True, eq=False)
 class TableSource(Node):
@@ -41,7 +39,7 @@ class TableSource(Node):
 
     def _row(self, number: int) -> Nest:
         # Copied: user functions may write to arrays of other libraries.
-        return map_structure(_apart, self.rows.element(number))
+        return map_structure(lambda leaf: leaf if kind_of(leaf) is None else own_copy(leaf), self.rows.element(number))
 
     @property
     def examples(self) -> tuple[Nest, ...]:
@@ -52,13 +50,8 @@ class TableSource(Node):
     def table(self) -> Table:
         return self.rows
 
-    @property
-    def in_order(self) -> bool:
-        return True
-
-    @property
-    def from_row_zero(self) -> bool:
-        return True
+    in_order = True
+    from_row_zero = True
 
     def open_rows(self, context: IterationContext) -> RowStream:
         return TableRows(self.rows.length)
@@ -69,8 +62,6 @@ class TableSource(Node):
 
 class TableRows(RowStream):
     """Stream of all row numbers below `length`, in order."""
-
-    __slots__ = ("_length", "_next")
 
     def __init__(self, length: int) -> None:
         self._next = 0
@@ -86,10 +77,6 @@ class TableRows(RowStream):
 
     def set_state(self, state: State) -> None:
         self._next = state["next"]
-
-
-def _apart(leaf: Any) -> Any:
-    return leaf if kind_of(leaf) is None else own_copy(leaf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +111,6 @@ class Elements(Node):
 
 class ElementsStream(Stream):
     """Stream of the elements of a tuple."""
-
-    __slots__ = ("_elements", "_next")
 
     def __init__(self, elements: tuple[Nest, ...]) -> None:
         self._elements = elements

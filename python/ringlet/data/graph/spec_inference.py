@@ -18,8 +18,6 @@ from ringlet.nest import flatten, map_structure, unflatten
 if TYPE_CHECKING:
     from ringlet.data.graph.node import Node
 
-__all__ = ["check_compatible", "common_spec", "doubled", "row_spec", "spec_of", "spec_of_answers", "without_sizes"]
-
 LeafSpec = TensorSpec | DatasetSpec | OptionalSpec | NoneTensorSpec
 
 

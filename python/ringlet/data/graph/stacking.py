@@ -14,8 +14,6 @@ from ringlet.data.graph.element_structure import LEAF_TYPES, Nest, is_dataset, i
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, unflatten
 
-__all__ = ["stack"]
-
 # Markers used in place of a dtype: text and datasets make arrays of objects, None stays None.
 _TEXT = "str or bytes"
 _NONE = "None"

@@ -17,8 +17,6 @@ from ringlet.data.graph.spec_inference import row_spec, spec_of
 from ringlet.data.tensor_spec import NoneTensorSpec, TensorSpec
 from ringlet.nest import PyTreeSpec, unflatten
 
-__all__ = ["ArrayColumn", "Column", "NoneColumn", "RangeColumn", "Rows", "Table", "row_count", "row_numbers"]
-
 Rows = slice | np.ndarray[Any, np.dtype[np.int64]]
 """Row numbers: ``slice(start, stop)`` if they are consecutive, else an int64 array."""
 
@@ -63,8 +61,6 @@ class Column(Protocol):
 class ArrayColumn:
     """Column of the rows of an array along its first dimension; shares the memory of the array."""
 
-    __slots__ = ("_array", "is_memory", "row_bytes")
-
     def __init__(self, array: Array) -> None:
         self._array = read_only(array)
         self.row_bytes = array.dtype.itemsize * math.prod(array.shape[1:])
@@ -94,8 +90,6 @@ class ArrayColumn:
 class NoneColumn:
     """A column that is None in every row and in every batch of rows."""
 
-    __slots__ = ()
-
     spec = NoneTensorSpec()
     row_bytes = 0
     is_memory = True
@@ -109,8 +103,6 @@ class NoneColumn:
 
 class RangeColumn:
     """Column of the numbers ``start, start + step, ...``, computed on request."""
-
-    __slots__ = ("_start", "_step", "is_memory", "row_bytes", "spec")
 
     def __init__(self, start: int, step: int, dtype: np.dtype[Any]) -> None:
         self._start = start
@@ -137,8 +129,6 @@ class RangeColumn:
 
 class Table:
     """Columns of equal length, and the structure of a row."""
-
-    __slots__ = ("_bare", "_row", "columns", "length", "shape")
 
     def __init__(self, columns: tuple[Column, ...], shape: PyTreeSpec, length: int) -> None:
         self.columns = columns

@@ -19,8 +19,6 @@ from ringlet.devices.cores import visible_cores
 from ringlet.errors import FailedPreconditionError
 from ringlet.observe.stall_reports import stall_seconds, wait_for_threads
 
-__all__ = ["DROPPED_SECONDS", "WAITS", "WORTH_A_THREAD_BYTES", "ThreadMap", "count_calls", "other_process"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -145,8 +143,6 @@ class ThreadMap(Generic[T, R]):
     function runs in the context (`contextvars`) of the call of `put`. Results are yielded in the order of the items or
     of completion.
     """
-
-    __slots__ = ("__weakref__", "_calls", "_finalizer", "_is_ordered", "_num_calls", "_team")
 
     def __init__(
         self, function: Callable[[T], R], num_calls: int, is_ordered: bool = True, name: str = "ringlet-calls"

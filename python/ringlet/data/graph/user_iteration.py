@@ -12,8 +12,6 @@ from ringlet.data.state.saved_elements import load_value, save_value
 from ringlet.errors import FailedPreconditionError, OutOfRangeError
 from ringlet.errors.exception_notes import add_note
 
-__all__ = ["Iteration"]
-
 # Names of the methods that return and restore a position. Iterators have these methods. In PyTorch and Hugging Face,
 # the iterable has them; they are called before iteration.
 _METHODS = (("get_state", "set_state"), ("state_dict", "load_state_dict"))
@@ -25,8 +23,6 @@ class Iteration(Stream):
     `begin` returns the iterable. It is called when the first element is requested, so a stream that is closed earlier
     has no side effects.
     """
-
-    __slots__ = ("_begin", "_is_closed", "_iterable", "_iterator", "_name", "_taken")
 
     def __init__(self, begin: Callable[[], Iterable[Any]], name: str) -> None:
         self._begin = begin

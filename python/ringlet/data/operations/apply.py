@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.operations.common.user_function import check_callable, node_of
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["apply"]
 
 
 def apply(self: Dataset, transformation_func: Callable[[Dataset], Dataset], name: str | None = None) -> Dataset:
@@ -20,8 +15,7 @@ def apply(self: Dataset, transformation_func: Callable[[Dataset], Dataset], name
     ----------
     transformation_func : callable
         Takes a dataset and returns another dataset.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import ElementTransform, IterationContext, State, Stream, UnaryStream
+from ringlet.data.graph.node import ElementTransform, InputStream, IterationContext, Stream
 from ringlet.errors import FailedPreconditionError
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["AssertCardinality", "assert_cardinality"]
 
 
 def assert_cardinality(expected_cardinality: int) -> Callable[[Dataset], Dataset]:
@@ -56,18 +51,14 @@ class AssertCardinality(ElementTransform):
         return self.expected
 
     def open_elements(self, context: IterationContext) -> Stream:
-        return CountedElements(self.input.open(context), self.expected)
+        return CheckedElements(self, context)
 
 
-class CountedElements(UnaryStream):
+class CheckedElements(InputStream):
     """Stream of the elements of its input, whose number is checked."""
 
-    __slots__ = ("_count", "_expected")
-
-    def __init__(self, source: Stream, expected: int) -> None:
-        super().__init__(source)
-        self._expected = expected
-        self._count = 0
+    SAVED = ("count",)
+    _count = 0
 
     def __next__(self) -> Nest:
         if self._is_closed:
@@ -75,23 +66,17 @@ class CountedElements(UnaryStream):
         try:
             element = next(self._input)
         except StopIteration:
-            if self._count == self._expected:
+            if self._count == self._node.expected:
                 raise
             raise self._difference("only ") from None
         self._count += 1
-        if self._count > self._expected != INFINITE_CARDINALITY:
+        if self._count > self._node.expected != INFINITE_CARDINALITY:
             raise self._difference("at least ")
         return element
 
     def _difference(self, how: str) -> FailedPreconditionError:
-        wanted = "an infinite number of" if self._expected == INFINITE_CARDINALITY else self._expected
+        expected = self._node.expected
+        wanted = "an infinite number of" if expected == INFINITE_CARDINALITY else expected
         return FailedPreconditionError(
             f"the dataset was expected to contain {wanted} elements but contained {how}{self._count}"
         )
-
-    def get_state(self) -> State:
-        return {**super().get_state(), "count": self._count}
-
-    def set_state(self, state: State) -> None:
-        super().set_state(state)
-        self._count = state["count"]

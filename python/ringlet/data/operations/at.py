@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import index as as_index
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
+from ringlet.data.graph.count_arguments import whole
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import Node
 from ringlet.data.graph.sources import TableSource
@@ -31,11 +32,6 @@ from ringlet.data.operations.with_options import WithOptions
 from ringlet.data.operations.zip import Zip
 from ringlet.errors import FailedPreconditionError, OutOfRangeError
 from ringlet.nest import unflatten
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["at"]
 
 
 def at(dataset: Dataset, index: int) -> Nest:
@@ -77,11 +73,7 @@ def at(dataset: Dataset, index: int) -> Nest:
     node = node_of(dataset)
     if node is None:
         raise TypeError(f"at requires a Dataset, got {dataset!r}. Use Dataset.from_tensor_slices(x) for an array.")
-    try:
-        number = as_index(index)
-    except TypeError:
-        raise TypeError(f"the index of an element must be an integer, got {index!r}") from None
-    return _element(node, number)
+    return _element(node, whole(index, "the index of an element"))
 
 
 def _element(node: Node, number: int) -> Nest:

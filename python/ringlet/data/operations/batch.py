@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import kind_of
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.adapter_column import repeat_adapted
 from ringlet.data.graph.count_arguments import check_parallel_calls, positive
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.mapped_stream import MappedStream
-from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream, Transformation, UnaryStream
+from ringlet.data.graph.node import (
+    ElementTransform,
+    IterationContext,
+    Node,
+    RowReader,
+    RowStream,
+    State,
+    Stream,
+    UnaryStream,
+)
 from ringlet.data.graph.stacking import stack
 from ringlet.data.graph.table import Rows, Table, row_numbers
 from ringlet.data.graph.thread_map import WORTH_A_THREAD_BYTES, count_calls
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.nest import flatten, map_structure
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["Batch", "batch"]
 
 
 def batch(
@@ -47,8 +53,7 @@ def batch(
         arrays are gathered in threads only if batches are large enough.
     deterministic : bool, optional
         False yields concurrent batches in the order of completion. Otherwise, the order is kept.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -76,7 +81,7 @@ def batch(
 
 
 @dataclass(frozen=True, eq=False)
-class Batch(Transformation):
+class Batch(ElementTransform):
     """Node of batches of `batch_size` consecutive elements."""
 
     batch_size: int
@@ -86,10 +91,7 @@ class Batch(Transformation):
 
     @property
     def cardinality(self) -> int:
-        size = self.input.cardinality
-        if size < 0:
-            return size
-        return size // self.batch_size if self.drop_remainder else -(-size // self.batch_size)
+        return num_batches(self.input.cardinality, self.batch_size, self.drop_remainder)
 
     @property
     def element_spec(self) -> Nest:
@@ -115,14 +117,6 @@ class Batch(Transformation):
         return np.broadcast_to(array, (self.batch_size, *array.shape))
 
     @property
-    def table(self) -> None:
-        return
-
-    @property
-    def in_order(self) -> bool:
-        return False
-
-    @property
     def bytes_copied(self) -> int:
         """Zero for views; otherwise the size of a batch in bytes."""
         table = self.input.table
@@ -145,13 +139,18 @@ class Batch(Transformation):
         return BatchRows(RowGroups(self.input.open_rows(context), self.batch_size, least), table, calls, is_ordered)
 
 
-class RowGroups(Stream):
+def num_batches(size: int, batch_size: int, drop_remainder: bool) -> int:
+    """Return the number of batches of `size` elements, a cardinality."""
+    if size < 0:
+        return size
+    return size // batch_size if drop_remainder else -(-size // batch_size)
+
+
+class RowGroups(RowReader):
     """Stream of the row numbers of each batch."""
 
-    __slots__ = ("_batch_size", "_least", "_rows")
-
     def __init__(self, rows: RowStream, batch_size: int, least: int) -> None:
-        self._rows: RowStream | None = rows
+        super().__init__(rows)
         self._batch_size = batch_size
         self._least = least
 
@@ -164,24 +163,9 @@ class RowGroups(Stream):
             raise StopIteration
         return rows
 
-    def close(self) -> None:
-        self._rows = None
-
-    def get_state(self) -> State:
-        """Return the state of the row stream; None after its end."""
-        return {"input": None if self._rows is None else self._rows.get_state()}
-
-    def set_state(self, state: State) -> None:
-        if state["input"] is None:
-            self._rows = None
-        elif self._rows is not None:
-            self._rows.set_state(state["input"])
-
 
 class BatchRows(MappedStream[Rows]):
     """Stream of batches of table rows; a batch takes one slice or one gather of each column."""
-
-    __slots__ = ()
 
     def __init__(self, groups: RowGroups, table: Table, num_calls: int, is_ordered: bool) -> None:
         super().__init__(groups, table.batch, num_calls, is_ordered, "ringlet-batch")
@@ -201,8 +185,6 @@ class BatchRows(MappedStream[Rows]):
 class BatchBlocks(UnaryStream):
     """Stream of batches that the input makes, such as rows of a columnar file."""
 
-    __slots__ = ("_batch_size", "_least", "_next_batch")
-
     def __init__(self, source: Any, batch_size: int, least: int) -> None:
         super().__init__(source)
         self._next_batch = source.next_batch
@@ -219,8 +201,6 @@ class BatchBlocks(UnaryStream):
 class Groups(UnaryStream):
     """Stream of lists with the elements of each batch."""
 
-    __slots__ = ("_batch_size", "_least")
-
     def __init__(self, source: Stream, batch_size: int, least: int) -> None:
         super().__init__(source)
         self._batch_size = batch_size
@@ -234,12 +214,17 @@ class Groups(UnaryStream):
 
 
 class BatchElements(MappedStream[list[Nest]]):
-    """Stream of batches of any elements."""
+    """Stream of batches of any elements, made by a function of a list of elements."""
 
-    __slots__ = ("_node",)
-
-    def __init__(self, groups: Groups, node: Node, num_calls: int, is_ordered: bool) -> None:
-        super().__init__(groups, stack, num_calls, is_ordered, "ringlet-batch")
+    def __init__(
+        self,
+        groups: Groups,
+        node: Node,
+        num_calls: int = 1,
+        is_ordered: bool = True,
+        make: Callable[[list[Nest]], Nest] = stack,
+    ) -> None:
+        super().__init__(groups, make, num_calls, is_ordered, "ringlet-batch")
         self._node = node
 
     def _save_items(self, items: list[list[Nest]]) -> dict[str, Any]:

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.operations.common.user_function import check_callable
 from ringlet.data.operations.group_by_window import GroupByWindow, WindowGroups, integer
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import map_structure
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["bucket_by_sequence_length"]
 
 
 def bucket_by_sequence_length(  # noqa: PLR0917 - the arguments are TensorFlow's
@@ -51,8 +47,7 @@ def bucket_by_sequence_length(  # noqa: PLR0917 - the arguments are TensorFlow's
         Whether to batch without padding.
     drop_remainder : bool, default False
         Whether to drop short batches at the end.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.iteration_context import graph_nodes
 from ringlet.data.graph.node import IterationContext, RowStream, Stream, Transformation
 from ringlet.data.graph.pipeline_handle import PipelineHandle
@@ -13,11 +14,6 @@ from ringlet.data.graph.table import Table
 from ringlet.data.operations.common.file_cache import FileCachedElements
 from ringlet.data.operations.common.memory_cache import CachedElements, CachedRows, Store
 from ringlet.data.state.iterator_state import fingerprint
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["Cache", "cache"]
 
 
 def cache(self: Dataset, filename: Any = "", name: str | None = None) -> Dataset:
@@ -28,8 +24,7 @@ def cache(self: Dataset, filename: Any = "", name: str | None = None) -> Dataset
     filename : str or path, optional
         If given, elements are stored in the file ``{filename}.ringlet-cache``, which later programs use too; otherwise,
         in memory. The file holds arrays and text, but no code. Delete the file when the pipeline changes.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

@@ -6,10 +6,11 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Node, State, Stream
@@ -18,11 +19,6 @@ from ringlet.data.operations.common.user_function import node_of
 from ringlet.data.operations.zip import InputStreams
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["Choose", "choose_from_datasets", "nodes_of"]
 
 
 def choose_from_datasets(
@@ -38,8 +34,7 @@ def choose_from_datasets(
         A dataset of int64: positions in `datasets`.
     stop_on_empty_dataset : bool, default True
         Whether to end when a chosen dataset is exhausted; otherwise, the choice is skipped.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -119,8 +114,6 @@ class Choose(Node):
 
 class ChooseElements(InputStreams):
     """Stream of elements of several inputs; the first input chooses the input of each element."""
-
-    __slots__ = ("_is_over", "_stops")
 
     def __init__(self, sources: Sequence[Stream], stops: bool) -> None:
         super().__init__(sources)

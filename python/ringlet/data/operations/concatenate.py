@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import common_kind, in_kind_of
 from ringlet.collectives.buffers import as_ndarray
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.batch_rows import join_rows
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
@@ -17,11 +18,6 @@ from ringlet.data.graph.node import IterationContext, Node, RowStream, State, St
 from ringlet.data.graph.spec_inference import check_compatible, common_spec
 from ringlet.data.graph.table import Column, Rows, Table, row_count, row_numbers
 from ringlet.data.operations.common.user_function import node_of
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["Concatenate", "concatenate"]
 
 # The round in which the second input is opened: a shuffle shared by both inputs has two orders.
 _SECOND = 2**32
@@ -34,8 +30,7 @@ def concatenate(self: Dataset, dataset: Dataset, name: str | None = None) -> Dat
     ----------
     dataset : Dataset
         A dataset with elements of equal structure and dtypes.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -122,8 +117,6 @@ class Concatenate(Node):
 class JoinedColumn:
     """Column of the rows of one column, followed by the rows of another."""
 
-    __slots__ = ("_border", "_first", "_second", "is_memory", "row_bytes", "spec")
-
     def __init__(self, first: Column, second: Column, border: int) -> None:
         self._first = first
         self._second = second
@@ -162,8 +155,6 @@ class JoinedColumn:
 
 class ConcatenateRows(RowStream):
     """Stream of the row numbers of one input, followed by the row numbers of another with an offset."""
-
-    __slots__ = ("_first", "_second", "_second_from")
 
     def __init__(self, first: RowStream, second: RowStream, second_from: int) -> None:
         self._first: RowStream | None = first
@@ -204,8 +195,6 @@ class ConcatenateRows(RowStream):
 
 class ConcatenateElements(Stream):
     """Stream of the elements of a stream and then of a node, which is opened when the stream ends."""
-
-    __slots__ = ("_context", "_input", "_is_second", "_second")
 
     def __init__(self, first: Stream, second: Node, context: IterationContext) -> None:
         self._input: Stream | None = first  # None if this stream is closed

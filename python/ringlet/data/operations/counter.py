@@ -5,21 +5,16 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from operator import index
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
 from ringlet.data.graph.sources import TableSource
 from ringlet.data.graph.table import RangeColumn, Table
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["Counter", "counter"]
 
 
 def counter(
@@ -33,8 +28,7 @@ def counter(
     step : int, default 1
     dtype : dtype, default int64
         A dtype of integers or floats.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -67,6 +61,4 @@ def counter(
 class Counter(TableSource):
     """Node of an infinite sequence of numbers: the rows of a table of the maximum length."""
 
-    @property
-    def cardinality(self) -> int:
-        return INFINITE_CARDINALITY
+    cardinality = INFINITE_CARDINALITY

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from operator import index
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ringlet.data.dataset_type import Dataset
+from ringlet.data.graph.count_arguments import whole
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, RowStream, State, Stream, Transformation, UnaryStream
+from ringlet.data.graph.node import InputStream, IterationContext, RowStream, Stream, Transformation
 from ringlet.data.graph.sources import TableRows
 from ringlet.data.graph.table import RangeColumn, Table
 from ringlet.data.operations.zip import zip_tables
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["Enumerate", "enumerate"]
 
 _INT64 = np.dtype(np.int64)
 
@@ -33,8 +28,7 @@ def enumerate(self: Dataset, start: int = 0, name: str | None = None) -> Dataset
     ----------
     start : int, default 0
         The first number.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -54,10 +48,7 @@ def enumerate(self: Dataset, start: int = 0, name: str | None = None) -> Dataset
     >>> list(Dataset.from_tensor_slices(["a", "b"]).enumerate(start=5))
     [(np.int64(5), np.str_('a')), (np.int64(6), np.str_('b'))]
     """
-    try:
-        first = index(start)
-    except TypeError:
-        raise TypeError(f"start must be an integer, got {start!r}") from None
+    first = whole(start, "start")
     if not -(2**63) <= first < 2**63:
         raise InvalidArgumentError(f"start must fit into int64, got {first}")
     return type(self)(Enumerate(self.node, first))
@@ -102,26 +93,19 @@ class Enumerate(Transformation):
         return TableRows(0 if self.table is None else self.table.length)
 
     def open_elements(self, context: IterationContext) -> Stream:
-        return EnumerateElements(self.input.open(context), self.start)
+        return EnumerateElements(self, context)
 
 
-class EnumerateElements(UnaryStream):
+class EnumerateElements(InputStream):
     """Stream of pairs of a number and an element of its input. A failed element consumes its number."""
 
-    __slots__ = ("_next",)
+    SAVED = ("next",)
 
-    def __init__(self, source: Stream, start: int) -> None:
-        super().__init__(source)
-        self._next = start
+    def __init__(self, node: Enumerate, context: IterationContext) -> None:
+        super().__init__(node, context)
+        self._next = node.start
 
     def __next__(self) -> Nest:
         number = self._next
         self._next += 1
         return np.int64(number), next(self._input)
-
-    def get_state(self) -> State:
-        return {**super().get_state(), "next": self._next}
-
-    def set_state(self, state: State) -> None:
-        super().set_state(state)
-        self._next = state["next"]

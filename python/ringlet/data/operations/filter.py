@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import ElementTransform, IterationContext, State, Stream, UnaryStream
+from ringlet.data.graph.node import ElementTransform, InputStream, IterationContext, Stream
 from ringlet.data.operations.common.user_function import UserFunction, as_bool, check_callable, spread
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["Filter", "PredicateStream", "filter"]
 
 
 def filter(self: Dataset, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
@@ -24,8 +20,7 @@ def filter(self: Dataset, predicate: Callable[..., Any], name: str | None = None
     ----------
     predicate : callable
         Takes an element, unpacked into arguments if it is a tuple. Returns True, False or an array of one bool.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -60,27 +55,22 @@ class Filter(ElementTransform):
 
     predicate: Callable[..., Any]
 
-    @property
-    def cardinality(self) -> int:
-        return UNKNOWN_CARDINALITY
-
-    @property
-    def runs_user_code(self) -> bool:
-        return True
+    cardinality = UNKNOWN_CARDINALITY
+    runs_user_code = True
 
     def open_elements(self, context: IterationContext) -> Stream:
-        return FilterElements(self.input.open(context), self.predicate)
+        return FilterElements(self, context)
 
 
-class PredicateStream(UnaryStream):
+class PredicateStream(InputStream):
     """Base class of streams that apply a predicate to the elements of their input."""
 
-    __slots__ = ("_count", "_predicate")
+    SAVED = ("count",)
+    _count = 0
 
-    def __init__(self, source: Stream, predicate: Callable[..., Any]) -> None:
-        super().__init__(source)
-        self._predicate = UserFunction(predicate, "predicate")
-        self._count = 0
+    def __init__(self, node: Filter, context: IterationContext) -> None:
+        super().__init__(node, context)
+        self._predicate = UserFunction(node.predicate, "predicate")
 
     def _passes(self, element: Nest) -> bool:
         number = self._count
@@ -90,18 +80,9 @@ class PredicateStream(UnaryStream):
             return bool(answer)
         return as_bool(answer, self._predicate.where("returned no bool", number) + ":")
 
-    def get_state(self) -> State:
-        return {**super().get_state(), "count": self._count}
-
-    def set_state(self, state: State) -> None:
-        super().set_state(state)
-        self._count = state["count"]
-
 
 class FilterElements(PredicateStream):
     """Stream of the elements of its input for which the predicate is true."""
-
-    __slots__ = ()
 
     def __next__(self) -> Nest:
         while True:

@@ -8,19 +8,15 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.element_structure import is_dataset
 from ringlet.data.graph.node import Node
 from ringlet.nest import PLAIN_TYPES, PyTreeSpec
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["fingerprint"]
 
 # Fields of nodes that hold caches or do not affect elements.
 _NOT_COUNTED = frozenset({"name", "runs", "stores", "begun", "num_parallel_calls"})

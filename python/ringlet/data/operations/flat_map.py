@@ -6,8 +6,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import ElementTransform, IterationContext, Node, Stream
@@ -17,11 +18,6 @@ from ringlet.data.operations.common.user_function import check_callable
 from ringlet.data.operations.map import call
 from ringlet.nest import flatten
 
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["FlatMap", "flat_map"]
-
 
 def flat_map(self: Dataset, map_func: Callable[..., Dataset], name: str | None = None) -> Dataset:
     """Concatenate the datasets ``map_func(element)`` of all elements.
@@ -30,8 +26,7 @@ def flat_map(self: Dataset, map_func: Callable[..., Dataset], name: str | None =
     ----------
     map_func : callable
         Takes an element, unpacked into arguments if it is a tuple. Returns a Dataset.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -65,13 +60,11 @@ class FlatMap(ElementTransform):
     function: Callable[..., Dataset]
     parameter: ClassVar[str] = "map_func"
 
+    runs_user_code = True
+
     @property
     def cardinality(self) -> int:
         return UNKNOWN_CARDINALITY
-
-    @property
-    def runs_user_code(self) -> bool:
-        return True
 
     @cached_property
     def inner_example(self) -> Node:

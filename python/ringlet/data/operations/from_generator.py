@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike
 from ringlet.collectives.adapters.array_adapters import in_kind_of, kind_of
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.dataset_spec import DatasetSpec
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.batch_rows import zeros_like_spec
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest, as_leaf, paths
@@ -20,11 +21,6 @@ from ringlet.data.graph.user_iteration import Iteration
 from ringlet.data.tensor_spec import NoneTensorSpec, TensorSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, map_structure, map_until, same_structure_leaves, unflatten
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["GeneratorSource", "from_generator"]
 
 
 def from_generator(  # noqa: PLR0917 - the arguments are TensorFlow's
@@ -51,8 +47,7 @@ def from_generator(  # noqa: PLR0917 - the arguments are TensorFlow's
         Arguments of `generator`, converted to read-only arrays, NumPy scalars and text.
     output_signature : TensorSpec or nest of TensorSpec, optional
         The specs of elements, instead of `output_types` and `output_shapes`.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -145,9 +140,7 @@ class GeneratorSource(Node):
     def settings(self) -> dict[str, Any]:
         return {"signature": str(self.signature)}
 
-    @property
-    def cardinality(self) -> int:
-        return UNKNOWN_CARDINALITY
+    cardinality = UNKNOWN_CARDINALITY
 
     @property
     def element_spec(self) -> Nest:
@@ -164,9 +157,7 @@ class GeneratorSource(Node):
         finally:
             stream.close()
 
-    @property
-    def runs_user_code(self) -> bool:
-        return True
+    runs_user_code = True
 
     def open_elements(self, context: IterationContext) -> Stream:
         return GeneratorElements(self)
@@ -174,8 +165,6 @@ class GeneratorSource(Node):
 
 class GeneratorElements(Iteration):
     """Stream of the elements of a generator, in one iteration."""
-
-    __slots__ = ("_paths", "_shape", "_signature", "_specs")
 
     def __init__(self, source: GeneratorSource) -> None:
         name = f"the generator {getattr(source.generator, '__qualname__', repr(source.generator))}"

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.iterable import iterable_source
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["from_iterable"]
 
 
 def from_iterable(cls: type[Dataset], iterable: Iterable[Any], name: str | None = None) -> Dataset:
@@ -22,8 +18,7 @@ def from_iterable(cls: type[Dataset], iterable: Iterable[Any], name: str | None 
         An iterable of arrays, numbers, text, or nests of these in tuples and dictionaries. A list that holds arrays is
         a structure, as in batches of a ``DataLoader``; a list of numbers or text is one array. Every iteration of the
         dataset starts a new iteration of the iterable; an iterator supports only one.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

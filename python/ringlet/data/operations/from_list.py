@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.element_structure import Nest, as_element, detached
 from ringlet.data.graph.iterable import IterableSource
 from ringlet.data.graph.spec_inference import common_spec, spec_of
 from ringlet.data.graph.stacking import stack
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, map_structure
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["from_list"]
 
 
 def from_list(cls: type[Dataset], elements: Any, name: str | None = None) -> Dataset:
@@ -26,8 +22,7 @@ def from_list(cls: type[Dataset], elements: Any, name: str | None = None) -> Dat
     elements : list
         Elements of equal structure and dtypes: arrays, numbers, text, and nests of these in tuples and dictionaries. A
         list inside an element is one array. Arrays are copied.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import kind_of
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.adapter_column import AdapterColumn, array_column
 from ringlet.data.graph.element_structure import Nest, as_element, is_dataset, paths
 from ringlet.data.graph.sources import TableSource
 from ringlet.data.graph.table import ArrayColumn, NoneColumn, Table
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["from_tensor_slices"]
 
 
 def from_tensor_slices(cls: type[Dataset], tensors: Nest, name: str | None = None) -> Dataset:
@@ -30,8 +26,7 @@ def from_tensor_slices(cls: type[Dataset], tensors: Nest, name: str | None = Non
         shared, not copied, and must not change while the dataset is used: elements are views. PyTorch tensors and JAX
         arrays yield elements of the same library. A list of datasets is an array of datasets. A component that is None
         is None in every element.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import in_kind_of, kind_of
 from ringlet.collectives.buffers import as_ndarray
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.adapter_column import array_column
 from ringlet.data.graph.element_structure import Array, Nest, as_element
 from ringlet.data.graph.sources import TableSource
 from ringlet.data.graph.table import Table
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["from_tensors"]
 
 
 def from_tensors(cls: type[Dataset], tensors: Nest, name: str | None = None) -> Dataset:
@@ -30,8 +26,7 @@ def from_tensors(cls: type[Dataset], tensors: Nest, name: str | None = None) -> 
         The element. Tuples and dictionaries are its structure; a list is one array. Memory that NumPy can view is
         shared, not copied, and must not change while the dataset is used. PyTorch tensors and JAX arrays are unchanged.
         A component may be a dataset, whose spec is a `DatasetSpec`, or None.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

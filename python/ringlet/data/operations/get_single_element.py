@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.element_structure import Nest
 from ringlet.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["get_single_element"]
 
 
 def get_single_element(self: Dataset, name: str | None = None) -> Nest:
@@ -18,8 +12,7 @@ def get_single_element(self: Dataset, name: str | None = None) -> Nest:
 
     Parameters
     ----------
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

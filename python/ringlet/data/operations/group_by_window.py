@@ -5,28 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.data.dataset_spec import DatasetSpec
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.count_arguments import positive
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import ElementTransform, IterationContext, Node, State, Stream, UnaryStream
+from ringlet.data.graph.node import ElementTransform, InputStream, IterationContext, State, Stream
 from ringlet.data.graph.sources import Elements
 from ringlet.data.operations.common.user_function import UserFunction, check_callable, spread
 from ringlet.data.operations.flat_map import FlatMap
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["GroupByWindow", "WindowGroups", "group_by_window"]
 
 
 def group_by_window(  # noqa: PLR0917 - the arguments are TensorFlow's
@@ -50,8 +46,7 @@ def group_by_window(  # noqa: PLR0917 - the arguments are TensorFlow's
     window_size_func : callable, optional
         Takes a key and returns the size of its windows; called once for each key. Pass `window_size` or
         `window_size_func`.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -103,13 +98,8 @@ class WindowGroups(ElementTransform):
     # Keys for examples, if the reduction depends on the key; by default, the key of the input's example.
     keys: tuple[int, ...] = ()
 
-    @property
-    def cardinality(self) -> int:
-        return UNKNOWN_CARDINALITY
-
-    @property
-    def runs_user_code(self) -> bool:
-        return True
+    cardinality = UNKNOWN_CARDINALITY
+    runs_user_code = True
 
     @property
     def element_spec(self) -> Nest:
@@ -132,7 +122,7 @@ class WindowGroups(ElementTransform):
         return positive(integer(size, "window_size"), "window_size")
 
     def open_elements(self, context: IterationContext) -> Stream:
-        return GroupedElements(self.input.open(context), self)
+        return GroupedElements(self, context)
 
 
 def integer(answer: Any, name: str) -> int:
@@ -143,19 +133,18 @@ def integer(answer: Any, name: str) -> int:
     return int(array)
 
 
-class GroupedElements(UnaryStream):
+class GroupedElements(InputStream):
     """Stream of full windows, followed by short windows after the end of the input."""
 
-    __slots__ = ("_count", "_groups", "_is_input_over", "_key_of", "_node", "_sizes")
+    SAVED = ("count", "is_input_over")
+    _count = 0
+    _is_input_over = False
 
-    def __init__(self, source: Stream, node: WindowGroups) -> None:
-        super().__init__(source)
-        self._node = node
+    def __init__(self, node: WindowGroups, context: IterationContext) -> None:
+        super().__init__(node, context)
         self._key_of = UserFunction(node.key_func, "key_func", lambda function, *a: integer(function(*a), "key_func"))
         self._groups: dict[int, list[Nest]] = {}
         self._sizes: dict[int, int] = {}
-        self._count = 0
-        self._is_input_over = False
 
     def __next__(self) -> Nest:
         for element in self._elements():
@@ -191,11 +180,9 @@ class GroupedElements(UnaryStream):
 
     def get_state(self) -> State:
         groups = [[key, self._sizes[key], save_elements(group)] for key, group in self._groups.items()]
-        return {**super().get_state(), "groups": groups, "count": self._count, "is_input_over": self._is_input_over}
+        return {**super().get_state(), "groups": groups}
 
     def set_state(self, state: State) -> None:
         super().set_state(state)
-        source: Node = self._node.input
-        self._groups = {key: load_elements(group, source) for key, _, group in state["groups"]}
+        self._groups = {key: load_elements(group, self._node.input) for key, _, group in state["groups"]}
         self._sizes = {key: size for key, size, _ in state["groups"]}
-        self._count, self._is_input_over = state["count"], state["is_input_over"]

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import ElementTransform, IterationContext, Stream, UnaryStream
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["IgnoreErrors", "ignore_errors"]
+from ringlet.data.graph.node import ElementTransform, InputStream, IterationContext, Stream
 
 _log = logging.getLogger(__name__)
 
@@ -25,8 +20,7 @@ def ignore_errors(self: Dataset, log_warning: bool = False, name: str | None = N
     ----------
     log_warning : bool, default False
         Whether to log each dropped element at level WARNING.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -51,22 +45,14 @@ class IgnoreErrors(ElementTransform):
 
     log_warning: bool
 
-    @property
-    def cardinality(self) -> int:
-        return UNKNOWN_CARDINALITY
+    cardinality = UNKNOWN_CARDINALITY
 
     def open_elements(self, context: IterationContext) -> Stream:
-        return IgnoreErrorsElements(self.input.open(context), self.log_warning)
+        return IgnoreErrorsElements(self, context)
 
 
-class IgnoreErrorsElements(UnaryStream):
+class IgnoreErrorsElements(InputStream):
     """Stream of the elements of its input, except elements that raise an exception."""
-
-    __slots__ = ("_log_warning",)
-
-    def __init__(self, source: Stream, log_warning: bool) -> None:
-        super().__init__(source)
-        self._log_warning = log_warning
 
     def __next__(self) -> Nest:
         while True:
@@ -75,5 +61,5 @@ class IgnoreErrorsElements(UnaryStream):
             except StopIteration:
                 raise
             except Exception as error:
-                if self._log_warning:
+                if self._node.log_warning:
                     _log.warning("dropped an element: %s: %s", type(error).__name__, error)

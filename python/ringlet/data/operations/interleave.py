@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.count_arguments import AUTOTUNE, check_parallel_calls, positive
 from ringlet.data.graph.node import IterationContext, Stream
@@ -14,11 +14,6 @@ from ringlet.data.operations.common.nested_elements import DatasetFunction, Nest
 from ringlet.data.operations.common.user_function import check_callable
 from ringlet.data.operations.flat_map import FlatMap
 from ringlet.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["Interleave", "interleave"]
 
 # The default, a fixed number, so that the order is the same on every machine.
 DEFAULT_CYCLE_LENGTH = 4
@@ -47,8 +42,7 @@ def interleave(  # noqa: PLR0917 - the arguments are TensorFlow's
         Number of open datasets that are read concurrently, in threads: at most `cycle_length`, or AUTOTUNE.
     deterministic : bool, optional
         False yields elements of any open dataset that is ready. Otherwise, the order is the same as without threads.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

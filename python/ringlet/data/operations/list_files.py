@@ -6,26 +6,18 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["list_files", "matching_files"]
 
 _WILD = re.compile(r"[*?\[\\]")
 
 
 def list_files(
-    cls: type[Dataset],
-    file_pattern: Any,
-    shuffle: bool | None = None,
-    seed: int | None = None,
-    name: str | None = None,
+    cls: type[Dataset], file_pattern: Any, shuffle: bool | None = None, seed: int | None = None, name: str | None = None
 ) -> Dataset:
     r"""Create a dataset of the names of all files that match a pattern.
 
@@ -38,8 +30,7 @@ def list_files(
         Whether to yield the names in random order, which differs in each iteration. Otherwise, names are sorted.
     seed : int, optional
         Seed of the shuffle.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

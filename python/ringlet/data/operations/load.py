@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ringlet.data.dataset_spec import DatasetSpec
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.batch_rows import zeros_like_spec
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Node, State, Stream
@@ -22,11 +23,6 @@ from ringlet.data.state.saved_elements import load_element
 from ringlet.data.state.spec_text import spec_of_text, spec_text
 from ringlet.errors import DataLossError, InvalidArgumentError, NotFoundError
 from ringlet.nest import flatten, map_structure
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["SavedShard", "load", "read_shards"]
 
 _REMEDY = "Save the dataset again, or copy the folder again."
 
@@ -185,9 +181,7 @@ class SavedShard(Node):
         finally:
             stream.close()
 
-    @property
-    def has_files(self) -> bool:
-        return True
+    has_files = True
 
     def open_elements(self, context: IterationContext) -> Stream:
         return ShardElements(self)
@@ -195,8 +189,6 @@ class SavedShard(Node):
 
 class ShardElements(Stream):
     """Stream of the elements of one file, which is opened at the first request."""
-
-    __slots__ = ("_is_closed", "_node", "_place", "_reader")
 
     def __init__(self, node: SavedShard) -> None:
         self._node = node

@@ -6,22 +6,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.count_arguments import check_parallel_calls
 from ringlet.data.graph.element_structure import Nest, as_element, detached
 from ringlet.data.graph.mapped_stream import MappedStream
-from ringlet.data.graph.node import IterationContext, Node, State, Stream, Transformation
+from ringlet.data.graph.node import ElementTransform, IterationContext, Node, State, Stream
 from ringlet.data.graph.spec_inference import spec_of_answers
 from ringlet.data.graph.thread_map import count_calls
+from ringlet.data.operations.common.user_function import UserFunction
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
 from ringlet.errors.exception_notes import add_note
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["Map", "map"]
 
 
 def map(  # noqa: PLR0917 - the arguments are TensorFlow's
@@ -52,8 +48,7 @@ def map(  # noqa: PLR0917 - the arguments are TensorFlow's
         True forbids `num_parallel_calls`. Without `num_parallel_calls`, every call is synchronous.
     use_unbounded_threadpool : bool, default False
         Accepted for compatibility with TensorFlow; unused: `num_parallel_calls` is the number of threads.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -102,24 +97,14 @@ def call(function: Callable[..., Nest], element: Nest) -> Nest:
 
 
 @dataclass(frozen=True, eq=False)
-class Map(Transformation):
+class Map(ElementTransform):
     """Node of ``function(element)`` for every element."""
 
     function: Callable[..., Nest]
     num_parallel_calls: int | None = None
     deterministic: bool | None = None
 
-    @property
-    def table(self) -> None:
-        return
-
-    @property
-    def in_order(self) -> bool:
-        return False
-
-    @property
-    def runs_user_code(self) -> bool:
-        return True
+    runs_user_code = True
 
     @cached_property
     def example(self) -> Nest:
@@ -154,8 +139,6 @@ class Map(Transformation):
 class MapElements(MappedStream[tuple[int, Nest]]):
     """Stream of the function's results for the elements of its input."""
 
-    __slots__ = ("_count", "_node")
-
     def __init__(
         self,
         node: Node,
@@ -185,10 +168,9 @@ class MapElements(MappedStream[tuple[int, Nest]]):
 class _Numbered:
     """A user function that is called with pairs of a number and an element."""
 
-    __slots__ = ("_function",)
-
     def __init__(self, function: Callable[..., Nest]) -> None:
         self._function = function
+        self._where = UserFunction(function, "map_func").where
 
     def __call__(self, item: tuple[int, Nest]) -> Nest:
         element = item[1]
@@ -200,7 +182,3 @@ class _Numbered:
         except Exception as error:
             add_note(error, self._where("raised this", item[0]))
             raise
-
-    def _where(self, what: str, number: int) -> str:
-        name = getattr(self._function, "__qualname__", repr(self._function))
-        return f"map_func {name} {what} for element {number} of this iteration"

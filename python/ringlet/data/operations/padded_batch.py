@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.count_arguments import positive
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.mapped_stream import MappedStream
-from ringlet.data.graph.node import ElementTransform, IterationContext, State, Stream
+from ringlet.data.graph.node import ElementTransform, IterationContext, Stream
 from ringlet.data.graph.spec_inference import spec_of, without_sizes
-from ringlet.data.operations.batch import Groups
+from ringlet.data.operations.batch import BatchElements, Groups, num_batches
 from ringlet.data.operations.common.padding import Padding
-from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.nest import map_structure, unflatten
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["PaddedBatch", "padded_batch"]
 
 
 def padded_batch(  # noqa: PLR0917 - the arguments are TensorFlow's
@@ -44,8 +38,7 @@ def padded_batch(  # noqa: PLR0917 - the arguments are TensorFlow's
         text. A NumPy scalar must have the dtype of its component.
     drop_remainder : bool, default False
         Whether to drop the last batch if it is short.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -102,10 +95,7 @@ class PaddedBatch(ElementTransform):
 
     @property
     def cardinality(self) -> int:
-        size = self.input.cardinality
-        if size < 0:
-            return size
-        return size // self.batch_size if self.drop_remainder else -(-size // self.batch_size)
+        return num_batches(self.input.cardinality, self.batch_size, self.drop_remainder)
 
     @cached_property
     def padding(self) -> Padding:
@@ -133,29 +123,11 @@ class PaddedBatch(ElementTransform):
     def open_elements(self, context: IterationContext) -> Stream:
         least = self.batch_size if self.drop_remainder else 1
         groups = Groups(self.input.open(context), self.batch_size, least)
-        return PaddedBatchElements(groups, self)
-
-
-class PaddedBatchElements(MappedStream[list[Nest]]):
-    """Stream of padded batches of any elements."""
-
-    __slots__ = ("_node",)
-
-    def __init__(self, groups: Groups, node: PaddedBatch) -> None:
-        super().__init__(groups, _Padded(node), 1, True, "ringlet-batch")
-        self._node = node
-
-    def _save_items(self, items: list[list[Nest]]) -> State:
-        return {"elements": [save_elements(elements) for elements in items]}
-
-    def _load_items(self, state: State) -> list[list[Nest]]:
-        return [load_elements(elements, self._node.input) for elements in state["elements"]]
+        return BatchElements(groups, self.input, make=_Padded(self))
 
 
 class _Padded:
     """Padding that is determined by the first element, for elements made by user functions."""
-
-    __slots__ = ("_node", "_padding")
 
     def __init__(self, node: PaddedBatch) -> None:
         self._node = node

@@ -8,8 +8,8 @@ import threading
 import weakref
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.count_arguments import AUTOTUNE, check_buffer_size
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.mapped_stream import RestoredError
@@ -17,11 +17,6 @@ from ringlet.data.graph.node import IterationContext, Node, RowStream, State, St
 from ringlet.data.graph.thread_map import DROPPED_SECONDS, WAITS, WORTH_A_THREAD_BYTES, other_process
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.observe.stall_reports import stall_seconds, wait_for_threads
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["Prefetch", "PrefetchElements", "prefetch"]
 
 # The size for AUTOTUNE: one element is made while one is ready.
 _AUTOMATIC_SIZE = 2
@@ -35,8 +30,7 @@ def prefetch(self: Dataset, buffer_size: int | None, name: str | None = None) ->
     buffer_size : int or None
         Maximum number of buffered elements. With AUTOTUNE (-1) or None, the number is chosen automatically; with 0,
         elements are made on request.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -173,10 +167,8 @@ class _Channel:
         items = [item for item in self._ready if item is not _END]
         failures = [RestoredError.text(item.error) for item in items if isinstance(item, _Failed)]
         ready = [item for item in items if not isinstance(item, _Failed)]
-        return {
-            "ready": save_elements(ready),
-            "failure": failures[0] if failures else None,
-        }  # an error is always the last item
+        # An error is always the last item.
+        return {"ready": save_elements(ready), "failure": failures[0] if failures else None}
 
     def set_state(self, state: State, node: Node) -> None:
         """Restore a snapshot before the thread starts."""
@@ -228,8 +220,6 @@ class _Channel:
 
 class PrefetchElements(Stream):
     """Stream of the elements of its input; a thread makes up to `size` elements in advance."""
-
-    __slots__ = ("_channel", "_finalizer", "_is_over", "_node")
 
     def __init__(self, stream: Stream, size: int, node: Node) -> None:
         self._channel = _Channel(stream, size)

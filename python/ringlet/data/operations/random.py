@@ -5,27 +5,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
+from ringlet.data.graph.count_arguments import whole
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Node, State, Stream
 from ringlet.data.tensor_spec import TensorSpec
 
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["RandomNumbers", "random", "seed_entropy"]
-
 
 def random(
-    cls: type[Dataset],
-    seed: int | None = None,
-    rerandomize_each_iteration: bool | None = None,
-    name: str | None = None,
+    cls: type[Dataset], seed: int | None = None, rerandomize_each_iteration: bool | None = None, name: str | None = None
 ) -> Dataset:
     """Create an infinite dataset of random integers.
 
@@ -36,8 +29,7 @@ def random(
     rerandomize_each_iteration : bool, optional
         True yields different numbers in each iteration and in each round of a `repeat`. False, the default, yields the
         same numbers again, even without a seed.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -58,30 +50,44 @@ def seed_entropy(seed: Any) -> Any:
     """Return the entropy of a NumPy generator, from a seed or from the system."""
     if seed is None:
         return np.random.SeedSequence().entropy
-    try:
-        number = index(seed)
-    except TypeError:
-        raise TypeError(f"seed must be an integer or None, got {seed!r}") from None
+    number = whole(seed, "seed", "an integer or None")
     return 2 * number if number >= 0 else -2 * number - 1  # NumPy rejects negative seeds
 
 
+class Seeded:
+    """Mixin of nodes that draw random numbers from `entropy`; `runs` counts the iterations of a node and its copies."""
+
+    entropy: Any
+    runs: Iterator[int]
+
+    def choose(self, context: IterationContext) -> None:
+        self._choice(context)
+
+    def _choice(self, context: IterationContext) -> list[int]:
+        choice: list[int] = context.choice(self, lambda: [self.entropy, next(self.runs)])
+        return choice
+
+    def generator(self, context: IterationContext, changes: bool) -> np.random.Generator:
+        """Return the generator of an iteration; if `changes`, each iteration has other numbers."""
+        entropy, number = self._choice(context)
+        key = (number, *context.rounds) if changes else ()
+        return np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy, spawn_key=key)))
+
+
 @dataclass(frozen=True, eq=False)
-class RandomNumbers(Node):
+class RandomNumbers(Seeded, Node):
     """Node of random int64: positions drawn by weights; without weights, numbers below ``2**32``."""
 
     weights: Sequence[float] | None
     entropy: Any
     changes: bool
-    # Counter of the iterations of this node and its copies in rewritten graphs.
     runs: Iterator[int] = field(default_factory=itertools.count, repr=False)
 
     @property
     def settings(self) -> dict[str, Any]:
         return {"weights": self.weights, "changes": self.changes}
 
-    @property
-    def cardinality(self) -> int:
-        return INFINITE_CARDINALITY
+    cardinality = INFINITE_CARDINALITY
 
     @property
     def element_spec(self) -> Nest:
@@ -91,24 +97,12 @@ class RandomNumbers(Node):
     def example(self) -> Nest:
         return np.int64(0)
 
-    def choose(self, context: IterationContext) -> None:
-        self._choice(context)
-
-    def _choice(self, context: IterationContext) -> list[int]:
-        choice: list[int] = context.choice(self, lambda: [self.entropy, next(self.runs)])
-        return choice
-
     def open_elements(self, context: IterationContext) -> Stream:
-        entropy, number = self._choice(context)
-        key = (number, *context.rounds) if self.changes else ()
-        seeds = np.random.SeedSequence(entropy, spawn_key=key)
-        return RandomElements(np.random.Generator(np.random.PCG64(seeds)), self.weights)
+        return RandomElements(self.generator(context, self.changes), self.weights)
 
 
 class RandomElements(Stream):
     """Stream of the numbers of a generator."""
-
-    __slots__ = ("_borders", "_is_closed", "_random")
 
     def __init__(self, random: np.random.Generator, weights: Sequence[float] | None) -> None:
         self._random = random

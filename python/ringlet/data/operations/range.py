@@ -5,20 +5,16 @@ from __future__ import annotations
 import builtins
 import sys
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.sources import TableSource
 from ringlet.data.graph.table import RangeColumn, Table
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["range"]
 
 # The largest length in Python.
 MOST_ELEMENTS = sys.maxsize
@@ -33,8 +29,7 @@ def range(cls: type[Dataset], *args: int, output_type: DTypeLike = np.int64, nam
         ``stop``, or ``start, stop``, or ``start, stop, step``.
     output_type : dtype, default int64
         A dtype of integers or floats.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.distribution.empty_part import known_spec
 from ringlet.data.graph.batch_rows import cut, empty_like_spec, example_rows, join_rows, num_rows
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest, paths
-from ringlet.data.graph.node import IterationContext, Node, State, Stream, Transformation, UnaryStream
+from ringlet.data.graph.node import ElementTransform, InputStream, IterationContext, State, Stream
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, map_structure, unflatten
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["Rebatch", "rebatch"]
 
 
 def rebatch(self: Dataset, batch_size: Any, drop_remainder: bool = False, name: str | None = None) -> Dataset:
@@ -32,8 +28,7 @@ def rebatch(self: Dataset, batch_size: Any, drop_remainder: bool = False, name: 
         Size of the new batches; several sizes are used cyclically. A batch of size zero has no rows.
     drop_remainder : bool, default False
         Whether to drop the last batch if it is short.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -74,7 +69,7 @@ def _sizes(batch_size: Any) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Rebatch(Transformation):
+class Rebatch(ElementTransform):
     """Node that joins the rows of all elements and splits them into batches of `sizes` in turn."""
 
     sizes: tuple[int, ...]
@@ -104,10 +99,7 @@ class Rebatch(Transformation):
             )
         return rows.pop() if rows else None
 
-    @property
-    def cardinality(self) -> int:
-        """UNKNOWN_CARDINALITY, as in TensorFlow."""
-        return UNKNOWN_CARDINALITY
+    cardinality = UNKNOWN_CARDINALITY  # as in TensorFlow
 
     @property
     def element_spec(self) -> Nest:
@@ -122,37 +114,24 @@ class Rebatch(Transformation):
     def example(self) -> Nest:
         return example_rows(self.input.example, max(self.sizes))
 
-    @property
-    def table(self) -> None:
-        return
-
-    @property
-    def in_order(self) -> bool:
-        return False
-
     def open_elements(self, context: IterationContext) -> Stream:
-        return RebatchElements(self.input.open(context), self.input, self.sizes, self.drop_remainder)
+        return RebatchElements(self, context)
 
 
-class RebatchElements(UnaryStream):
+class RebatchElements(InputStream):
     """Stream of the rows of its input's batches, in batches of other sizes."""
 
-    __slots__ = ("_at", "_batch", "_drops", "_node", "_row", "_sizes")
-
-    def __init__(self, source: Stream, node: Node, sizes: tuple[int, ...], drop_remainder: bool) -> None:
-        super().__init__(source)
-        self._node = node
-        self._sizes = sizes
-        self._drops = drop_remainder
-        self._at = 0  # index of the next size
-        self._batch: Nest | None = None  # current batch of the input
-        self._row = 0  # next row of the current batch
+    SAVED = ("at",)
+    _at = 0  # index of the next size
+    _batch: Nest | None = None  # current batch of the input
+    _row = 0  # next row of the current batch
 
     def __next__(self) -> Nest:
-        size = self._sizes[self._at]
+        sizes = self._node.sizes
+        size = sizes[self._at]
         if self._is_closed:
             raise StopIteration
-        self._at = (self._at + 1) % len(self._sizes)
+        self._at = (self._at + 1) % len(sizes)
         if size == 0:
             return self._without_rows()
         parts = deque[Nest]()
@@ -162,12 +141,12 @@ class RebatchElements(UnaryStream):
                 missing -= self._take_rows(missing, parts)
         except StopIteration:
             self.close()
-        if not parts or (missing and self._drops):
+        if not parts or (missing and self._node.drop_remainder):
             raise StopIteration
         return parts[0] if len(parts) == 1 else _joined(parts)
 
     def _without_rows(self) -> Nest:
-        specs = known_spec(self._node)
+        specs = known_spec(self._node.input)
         if specs is not None:
             return map_structure(empty_like_spec, specs)
         if self._batch is None:
@@ -197,13 +176,12 @@ class RebatchElements(UnaryStream):
 
     def get_state(self) -> State:
         left = [] if self._batch is None else [self._cut(self._row, None)]
-        return {**super().get_state(), "left": save_elements(left), "at": self._at}
+        return {**super().get_state(), "left": save_elements(left)}
 
     def set_state(self, state: State) -> None:
         super().set_state(state)
-        left = load_elements(state["left"], self._node)
+        left = load_elements(state["left"], self._node.input)
         self._batch, self._row = (left[0] if left else None), 0
-        self._at = state["at"]
 
 
 def _joined(parts: deque[Nest]) -> Nest:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.operations.common.carried_state import CarriedState
 from ringlet.data.operations.common.user_function import UserFunction, check_callable
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["reduce"]
 
 
 def reduce(
@@ -26,8 +22,7 @@ def reduce(
     reduce_func : callable
         Takes the state and an element (a tuple is one argument); returns the next state, with equal structure and
         dtypes.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

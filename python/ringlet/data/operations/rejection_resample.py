@@ -10,20 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ringlet.collectives.buffers import as_ndarray
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.element_structure import Array, Nest, as_element
 from ringlet.data.operations.common.user_function import check_callable, spread
 from ringlet.data.operations.random import seed_entropy
 from ringlet.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["acceptance", "rejection_resample"]
 
 # Number of elements after which the class counts are updated, and the initial count of each class.
 _COUNTED_TOGETHER = 32
@@ -55,8 +51,7 @@ def rejection_resample(  # noqa: PLR0917 - the arguments are TensorFlow's
         updated every 32 elements.
     seed : int, optional
         The same seed and NumPy version give the same elements, which differ from TensorFlow's.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
 from ringlet.data.graph.count_arguments import count_or_all
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream, Transformation
 from ringlet.data.graph.table import Rows, row_count, row_numbers
 from ringlet.data.operations.shuffle import Shuffle
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["Repeat", "repeat"]
 
 FOREVER = -1
 
@@ -34,8 +29,7 @@ def repeat(self: Dataset, count: int | None = None, name: str | None = None) -> 
         Number of rounds; None or a negative number repeats infinitely. An infinite repeat still ends at the first round
         without elements; directly after a `shuffle`, only if the first round has no elements, or after 1000 consecutive
         empty rounds.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -90,8 +84,6 @@ class Repeat(Transformation):
 class RepeatRows(RowStream):
     """Stream of the row numbers of a node, in consecutive rounds."""
 
-    __slots__ = ("_context", "_node", "_round", "_rounds", "_rows")
-
     def __init__(self, node: Node, rounds: int, context: IterationContext) -> None:
         self._node = node
         self._rounds = rounds
@@ -139,8 +131,6 @@ class RepeatElements(Stream):
 
     An infinite repeat ends if the first round is empty, or if `most_empty` consecutive rounds are empty.
     """
-
-    __slots__ = ("_context", "_empty_rounds", "_input", "_is_empty_round", "_most_empty", "_node", "_round", "_rounds")
 
     def __init__(self, node: Node, rounds: int, context: IterationContext, most_empty: int) -> None:
         self._node = node

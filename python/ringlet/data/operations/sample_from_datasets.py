@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ringlet.collectives.buffers import as_ndarray
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Array, Nest
 from ringlet.data.graph.node import IterationContext, Node, Stream
@@ -18,11 +19,6 @@ from ringlet.data.operations.random import RandomNumbers, seed_entropy
 from ringlet.data.operations.zip import InputStreams
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["Sample", "sample_from_datasets"]
 
 
 def sample_from_datasets(  # noqa: PLR0917 - the arguments are TensorFlow's
@@ -49,8 +45,7 @@ def sample_from_datasets(  # noqa: PLR0917 - the arguments are TensorFlow's
         Whether to end when an exhausted dataset is drawn; otherwise, another dataset is drawn.
     rerandomize_each_iteration : bool, optional
         Whether choices differ between iterations. By default, False.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -138,8 +133,6 @@ class Draws(Node):
 
 class RandomChoiceElements(InputStreams):
     """Stream of positions drawn from the cumulative distribution of the weights."""
-
-    __slots__ = ("_count",)
 
     def __init__(self, sources: Sequence[Stream], count: int) -> None:
         super().__init__(sources)

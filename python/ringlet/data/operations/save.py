@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.spec_inference import common_spec
 from ringlet.data.operations.common.user_function import UserFunction, check_callable, spread
@@ -16,11 +17,6 @@ from ringlet.data.state.saved_dataset import SavedDatasetWriter, can_continue, c
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 from ringlet.nest import map_structure
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["ShardFunction", "save"]
 
 
 def save(
@@ -112,8 +108,6 @@ def _known_spec(dataset: Dataset) -> Nest:
 
 class ShardFunction(UserFunction):
     """A user function that returns the shard number of an element."""
-
-    __slots__ = ()
 
     def __init__(self, function: Callable[..., Any]) -> None:
         check_callable(function, "shard_func")

@@ -5,23 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.element_structure import Nest, as_element, detached
-from ringlet.data.graph.node import ElementTransform, IterationContext, State, Stream, UnaryStream
+from ringlet.data.graph.node import ElementTransform, InputStream, IterationContext, State, Stream
 from ringlet.data.graph.sources import Elements
 from ringlet.data.graph.spec_inference import spec_of, spec_of_answers
 from ringlet.data.operations.common.carried_state import CarriedState
 from ringlet.data.operations.common.user_function import UserFunction, check_callable
 from ringlet.data.state.saved_elements import load_element, save_element
 from ringlet.nest import map_structure
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["Scan", "scan"]
 
 
 def scan(
@@ -35,8 +31,7 @@ def scan(
     scan_func : callable
         Takes the state and an element (a tuple is one argument); returns a pair: the next state, with equal structure
         and dtypes, and an element.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -76,9 +71,7 @@ class Scan(ElementTransform):
     def settings(self) -> dict[str, Any]:
         return {"state": str(map_structure(spec_of, self.initial_state))}
 
-    @property
-    def runs_user_code(self) -> bool:
-        return True
+    runs_user_code = True
 
     @cached_property
     def example(self) -> Nest:
@@ -101,7 +94,7 @@ class Scan(ElementTransform):
         return [first, as_element(pair(self.function(state, self.input.example))[1])]
 
     def open_elements(self, context: IterationContext) -> Stream:
-        return ScanElements(self.input.open(context), self)
+        return ScanElements(self, context)
 
 
 def pair(answer: Any) -> tuple[Nest, Nest]:
@@ -111,17 +104,16 @@ def pair(answer: Any) -> tuple[Nest, Nest]:
     return answer[0], answer[1]
 
 
-class ScanElements(UnaryStream):
+class ScanElements(InputStream):
     """Stream of the elements that the function returns; holds the current state."""
 
-    __slots__ = ("_count", "_function", "_node", "_state")
+    SAVED = ("count",)
+    _count = 0
 
-    def __init__(self, source: Stream, node: Scan) -> None:
-        super().__init__(source)
-        self._node = node
+    def __init__(self, node: Scan, context: IterationContext) -> None:
+        super().__init__(node, context)
         self._function = UserFunction(node.function, "scan_func", self._step)
         self._state = CarriedState(node.initial_state, "scan_func")
-        self._count = 0
 
     def __next__(self) -> Nest:
         element = next(self._input)
@@ -136,9 +128,8 @@ class ScanElements(UnaryStream):
         return made
 
     def get_state(self) -> State:
-        return {**super().get_state(), "state": save_element(self._state.value), "count": self._count}
+        return {**super().get_state(), "state": save_element(self._state.value)}
 
     def set_state(self, state: State) -> None:
         super().set_state(state)
         self._state.value = load_element(state["state"], Elements((self._node.initial_state,)))
-        self._count = state["count"]

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import index as as_index
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import numpy as np
 
+from ringlet.data.dataset_type import Dataset
+from ringlet.data.graph.count_arguments import whole
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, RowStream, State, Stream, Transformation, UnaryStream
+from ringlet.data.graph.node import InputRows, InputStream, IterationContext, RowStream, Stream, Transformation
 from ringlet.data.graph.table import Rows, Table
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["SHARD_HINT", "Shard", "shard"]
 
 SHARD_HINT: Final = -1
 """Placeholder for both numbers in ``dataset.shard(SHARD_HINT, SHARD_HINT)``; a strategy replaces them if the policy is
@@ -32,8 +28,7 @@ def shard(self: Dataset, num_shards: int, index: int, name: str | None = None) -
         Number of shards, usually the number of workers; or SHARD_HINT.
     index : int
         Index of the shard to keep; or SHARD_HINT.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -61,7 +56,7 @@ def shard(self: Dataset, num_shards: int, index: int, name: str | None = None) -
     >>> [int(x) for x in Dataset.range(10).shard(3, 1)]
     [1, 4, 7]
     """
-    num_shards, index = _integer(num_shards, "num_shards"), _integer(index, "index")
+    num_shards, index = whole(num_shards, "num_shards"), whole(index, "index")
     if num_shards != SHARD_HINT:
         if num_shards < 1:
             raise InvalidArgumentError(
@@ -72,13 +67,6 @@ def shard(self: Dataset, num_shards: int, index: int, name: str | None = None) -
                 f"Index must be between 0 and {num_shards - 1} (currently index = {index}). Shards are counted from 0."
             )
     return type(self)(Shard(self.node, num_shards, index))
-
-
-def _integer(value: Any, name: str) -> int:
-    try:
-        return as_index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an integer, got {value!r}") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,16 +113,16 @@ class Shard(Transformation):
                 "the policy AutoShardPolicy.HINT. Set options.experimental_distribute.auto_shard_policy, or call "
                 "shard(num_shards, index) with numbers."
             )
-        return ShardElements(self.input.open(context), self.num_shards, self.index, self.fills_all)
+        return ShardElements(self, context)
 
 
-class ShardRows(RowStream):
+class ShardRows(InputRows):
     """Stream of every n-th row number of its input."""
 
-    __slots__ = ("_num_shards", "_rows", "_skip")
+    SAVED = ("skip",)
 
     def __init__(self, rows: RowStream, num_shards: int, index: int) -> None:
-        self._rows = rows
+        super().__init__(rows)
         self._num_shards = num_shards
         self._skip = index  # number of input rows before the next kept row
 
@@ -147,32 +135,24 @@ class ShardRows(RowStream):
             return rows[skip :: self._num_shards]
         return np.arange(min(rows.start + skip, rows.stop), rows.stop, self._num_shards, dtype=np.int64)
 
-    def get_state(self) -> State:
-        return {"input": self._rows.get_state(), "skip": self._skip}
 
-    def set_state(self, state: State) -> None:
-        self._rows.set_state(state["input"])
-        self._skip = state["skip"]
-
-
-class ShardElements(UnaryStream):
+class ShardElements(InputStream):
     """Stream of every n-th element of its input."""
 
-    __slots__ = ("_behind", "_index", "_num_shards", "_skip")
+    SAVED = ("skip", "behind")
 
-    def __init__(self, source: Stream, num_shards: int, index: int, fills_all: bool) -> None:
-        super().__init__(source)
-        self._num_shards = num_shards
-        self._index = index
-        self._skip = index  # number of input elements before the next kept element
-        self._behind = num_shards - 1 - index if fills_all else 0  # number of shards that are not checked yet
+    def __init__(self, node: Shard, context: IterationContext) -> None:
+        super().__init__(node, context)
+        self._skip = node.index  # number of input elements before the next kept element
+        # Number of shards that are not checked yet.
+        self._behind = node.num_shards - 1 - node.index if node.fills_all else 0
 
     def __next__(self) -> Nest:
         # Counted before reading, so that a failed element is counted too.
         while self._skip:
             self._skip -= 1
             next(self._input)
-        self._skip = self._num_shards - 1
+        self._skip = self._node.num_shards - 1
         element = next(self._input)
         if self._behind:
             self._look_behind()
@@ -180,7 +160,7 @@ class ShardElements(UnaryStream):
 
     def _look_behind(self) -> None:
         """Read the first element of each shard with a higher number."""
-        self._skip, behind, self._behind = self._index, self._behind, 0
+        self._skip, behind, self._behind = self._node.index, self._behind, 0
         for _ in range(behind):
             try:
                 next(self._input)
@@ -190,16 +170,8 @@ class ShardElements(UnaryStream):
     def _too_few(self) -> InvalidArgumentError:
         self._skip = 0
         return InvalidArgumentError(
-            f"Could not apply FILE based sharding: the dataset only has {self._index + 1} file(s), which is not enough "
-            f"for the required {self._num_shards} shards/workers (or not enough elements, if elements are sharded). "
-            "Write more and smaller files, set options.experimental_distribute.auto_shard_policy to DATA or OFF, or "
-            "allow workers without data with uneven='keep'."
+            f"Could not apply FILE based sharding: the dataset only has {self._node.index + 1} file(s), which is not "
+            f"enough for the required {self._node.num_shards} shards/workers (or not enough elements, if elements are "
+            "sharded). Write more and smaller files, set options.experimental_distribute.auto_shard_policy to DATA or "
+            "OFF, or allow workers without data with uneven='keep'."
         )
-
-    def get_state(self) -> State:
-        return {**super().get_state(), "skip": self._skip, "behind": self._behind}
-
-    def set_state(self, state: State) -> None:
-        super().set_state(state)
-        self._skip = state["skip"]
-        self._behind = state["behind"]

@@ -15,23 +15,20 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import index, length_hint
-from typing import TYPE_CHECKING, Any
+from operator import length_hint
+from typing import Any
 
 import numpy as np
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.count_arguments import positive
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream, Transformation, UnaryStream
+from ringlet.data.graph.node import InputStream, IterationContext, RowStream, State, Stream, Transformation
 from ringlet.data.graph.table import Rows, row_count, row_numbers
+from ringlet.data.operations.random import Seeded, seed_entropy
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["Shuffle", "refill_slots", "shuffle"]
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -62,8 +59,7 @@ def shuffle(
     reshuffle_each_iteration : bool, optional
         True, the default, yields a different order in each iteration and in each round of a `repeat`. False yields the
         same order again, even without a seed.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -93,26 +89,16 @@ def shuffle(
         buffer_size = WHOLE
     hint = " If the size of an empty dataset was passed, pass a buffer_size that does not depend on the dataset."
     size = positive(buffer_size, "buffer_size", hint)
-    entropy = np.random.SeedSequence().entropy if seed is None else _seed(seed)
-    return type(self)(Shuffle(self.node, size, entropy, reshuffle_each_iteration is not False))
-
-
-def _seed(seed: Any) -> int:
-    try:
-        number = index(seed)
-    except TypeError:
-        raise TypeError(f"seed must be an integer or None, got {seed!r}") from None
-    return 2 * number if number >= 0 else -2 * number - 1  # NumPy rejects negative seeds
+    return type(self)(Shuffle(self.node, size, seed_entropy(seed), reshuffle_each_iteration is not False))
 
 
 @dataclass(frozen=True, eq=False)
-class Shuffle(Transformation):
+class Shuffle(Seeded, Transformation):
     """Node of all elements in a random order, drawn from a buffer."""
 
     buffer_size: int
     entropy: Any
     reshuffles: bool
-    # Counter of the iterations of this node and its copies in rewritten graphs.
     runs: Iterator[int] = field(default_factory=itertools.count, repr=False)
 
     @property
@@ -130,27 +116,15 @@ class Shuffle(Transformation):
         """A random order of all elements for access by number; the same at every call."""
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(self.entropy))).permutation(self.cardinality)
 
-    def choose(self, context: IterationContext) -> None:
-        self._choice(context)
-
-    def _choice(self, context: IterationContext) -> list[int]:
-        choice: list[int] = context.choice(self, lambda: [self.entropy, next(self.runs)])
-        return choice
-
-    def _generator(self, context: IterationContext) -> np.random.Generator:
-        entropy, number = self._choice(context)
-        key = (number, *context.rounds) if self.reshuffles else ()
-        return np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy, spawn_key=key)))
-
     def open_rows(self, context: IterationContext) -> RowStream:
         if self.buffer_size == 1:
             return self.input.open_rows(context)
-        return ShuffleRows(self.input.open_rows(context), self.buffer_size, self._generator(context))
+        return ShuffleRows(self.input.open_rows(context), self.buffer_size, self.generator(context, self.reshuffles))
 
     def open_elements(self, context: IterationContext) -> Stream:
         if self.buffer_size == 1:
             return self.input.open(context)
-        return ShuffleElements(self.input, context, self.buffer_size, self._generator(context))
+        return ShuffleElements(self, context)
 
 
 def refill_slots(buffer: Numbers, slots: Numbers, incoming: Numbers) -> Numbers:
@@ -173,8 +147,6 @@ def refill_slots(buffer: Numbers, slots: Numbers, incoming: Numbers) -> Numbers:
 
 class ShuffleRows(RowStream):
     """Stream of the row numbers of its input in random order."""
-
-    __slots__ = ("_at", "_buffer", "_buffer_size", "_random", "_ready", "_rows")
 
     def __init__(self, rows: RowStream, buffer_size: int, random: np.random.Generator) -> None:
         self._rows: RowStream | None = rows
@@ -250,21 +222,19 @@ class ShuffleRows(RowStream):
         self._random.bit_generator.state = state["random"]
 
 
-class ShuffleElements(UnaryStream):
+class ShuffleElements(InputStream):
     """Stream of the elements of its input in random order."""
 
-    __slots__ = ("_block", "_buffer", "_buffer_size", "_is_filled", "_is_rest", "_node", "_random", "_slots")
+    SAVED = ("is_filled", "is_rest")
+    _is_filled = False
+    _is_rest = False  # the input has ended; the rest of the buffer is in reversed output order
 
-    def __init__(self, node: Node, context: IterationContext, buffer_size: int, random: np.random.Generator) -> None:
-        super().__init__(node.open(context))
-        self._node = node
-        self._buffer_size = buffer_size
-        self._random = random
+    def __init__(self, node: Shuffle, context: IterationContext) -> None:
+        super().__init__(node, context)
+        self._random = node.generator(context, node.reshuffles)
         self._buffer: list[Nest] = []
         self._block: list[int] = []
         self._slots: Iterator[int] = iter(())  # the remaining slots of the block
-        self._is_filled = False
-        self._is_rest = False  # the input has ended; the rest of the buffer is in reversed output order
 
     def __next__(self) -> Nest:
         if not self._is_filled:
@@ -283,7 +253,7 @@ class ShuffleElements(UnaryStream):
         return self._buffer.pop()
 
     def _fill(self) -> None:
-        while len(self._buffer) < self._buffer_size:
+        while len(self._buffer) < self._node.buffer_size:
             try:
                 self._buffer.append(next(self._input))
             except StopIteration:
@@ -294,7 +264,7 @@ class ShuffleElements(UnaryStream):
     def _next_slot(self) -> int:
         slot = next(self._slots, None)
         if slot is None:
-            self._set_slots(self._random.integers(0, self._buffer_size, BLOCK).tolist())
+            self._set_slots(self._random.integers(0, self._node.buffer_size, BLOCK).tolist())
             slot = next(self._slots)
         return slot
 
@@ -316,15 +286,12 @@ class ShuffleElements(UnaryStream):
         return {
             **super().get_state(),
             "buffer": save_elements(self._buffer),
-            "is_filled": self._is_filled,
-            "is_rest": self._is_rest,
             "slots": self._block[len(self._block) - length_hint(self._slots) :],
             "random": self._random.bit_generator.state,
         }
 
     def set_state(self, state: State) -> None:
         super().set_state(state)
-        self._buffer = load_elements(state["buffer"], self._node)
-        self._is_filled, self._is_rest = state["is_filled"], state["is_rest"]
+        self._buffer = load_elements(state["buffer"], self._node.input)
         self._set_slots(list(state["slots"]))
         self._random.bit_generator.state = state["random"]

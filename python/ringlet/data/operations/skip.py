@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY
 from ringlet.data.graph.count_arguments import ALL, count_or_all
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, RowStream, State, Stream, Transformation, UnaryStream
+from ringlet.data.graph.node import InputRows, InputStream, IterationContext, RowStream, Stream, Transformation
 from ringlet.data.graph.table import Rows, row_count
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["CountedElements", "CountedRows", "Skip", "skip"]
 
 # Number of row numbers to skip per call; limited, because a shuffle makes arrays of this size.
 _AT_ONCE = 2**20
@@ -27,8 +23,7 @@ def skip(self: Dataset, count: int, name: str | None = None) -> Dataset:
     ----------
     count : int
         Number of elements to skip; -1, or a number larger than the dataset, skips all elements.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -49,38 +44,24 @@ def skip(self: Dataset, count: int, name: str | None = None) -> Dataset:
     return type(self)(Skip(self.node, count))
 
 
-class CountedRows(RowStream):
+class CountedRows(InputRows):
     """Base class of streams that count down `_left` row numbers of `_rows`."""
 
-    __slots__ = ("_left", "_rows")
+    SAVED = ("left",)
 
     def __init__(self, rows: RowStream, count: int) -> None:
-        self._rows = rows
+        super().__init__(rows)
         self._left = count
 
-    def get_state(self) -> State:
-        return {"input": self._rows.get_state(), "left": self._left}
 
-    def set_state(self, state: State) -> None:
-        self._rows.set_state(state["input"])
-        self._left = state["left"]
-
-
-class CountedElements(UnaryStream):
+class CountedElements(InputStream):
     """Base class of streams that count down `_left` elements of the input."""
 
-    __slots__ = ("_left",)
+    SAVED = ("left",)
 
-    def __init__(self, source: Stream, count: int) -> None:
-        super().__init__(source)
-        self._left = count
-
-    def get_state(self) -> State:
-        return {**super().get_state(), "left": self._left}
-
-    def set_state(self, state: State) -> None:
-        super().set_state(state)
-        self._left = state["left"]
+    def __init__(self, node: Any, context: IterationContext) -> None:
+        super().__init__(node, context)
+        self._left = node.count
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,13 +83,11 @@ class Skip(Transformation):
         return SkipRows(self.input.open_rows(context), self.count)
 
     def open_elements(self, context: IterationContext) -> Stream:
-        return SkipElements(self.input.open(context), self.count)
+        return SkipElements(self, context)
 
 
 class SkipRows(CountedRows):
     """Stream of the row numbers of its input after the skipped row numbers."""
-
-    __slots__ = ()
 
     def next_rows(self, count: int) -> Rows:
         if self._left == ALL:
@@ -122,8 +101,6 @@ class SkipRows(CountedRows):
 
 class SkipElements(CountedElements):
     """Stream of the elements of its input after the skipped elements."""
-
-    __slots__ = ()
 
     def __next__(self) -> Nest:
         if self._left == ALL:

@@ -8,8 +8,9 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import ElementTransform, IterationContext, State, Stream
 from ringlet.data.graph.pipeline_handle import PipelineHandle
@@ -18,11 +19,6 @@ from ringlet.data.operations.save import ShardFunction
 from ringlet.data.state.iterator_state import fingerprint
 from ringlet.data.state.saved_dataset import SavedDatasetWriter, check_compression, read_manifest
 from ringlet.errors import NotFoundError
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["Snapshot", "snapshot"]
 
 
 def snapshot(  # noqa: PLR0917 - the arguments are TensorFlow's
@@ -46,8 +42,7 @@ def snapshot(  # noqa: PLR0917 - the arguments are TensorFlow's
         As in `load`.
     shard_func : callable, optional
         As in `save`.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -99,9 +94,7 @@ class Snapshot(ElementTransform):
     def runs_user_code(self) -> bool:
         return self.shard_function is not None or self.reader_func is not None or super().runs_user_code
 
-    @property
-    def has_files(self) -> bool:
-        return True
+    has_files = True
 
     @property
     def folder(self) -> str:
@@ -114,8 +107,6 @@ class Snapshot(ElementTransform):
 
 class SnapshotElements(Stream):
     """Stream of elements that are loaded from the folder, or made and saved by the first stream."""
-
-    __slots__ = ("_context", "_count", "_input", "_is_closed", "_loaded", "_node", "_writer")
 
     def __init__(self, node: Snapshot, context: IterationContext) -> None:
         self._node = node

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.count_arguments import ALL, count_or_all
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, RowStream, Stream, Transformation
 from ringlet.data.graph.table import Rows
 from ringlet.data.operations.skip import CountedElements, CountedRows
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["Take", "take"]
 
 
 def take(self: Dataset, count: int, name: str | None = None) -> Dataset:
@@ -25,8 +20,7 @@ def take(self: Dataset, count: int, name: str | None = None) -> Dataset:
     ----------
     count : int
         Number of elements to keep; -1, or a number larger than the dataset, keeps all elements.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -69,13 +63,11 @@ class Take(Transformation):
         return TakeRows(self.input.open_rows(context), self.count)
 
     def open_elements(self, context: IterationContext) -> Stream:
-        return TakeElements(self.input.open(context), self.count)
+        return TakeElements(self, context)
 
 
 class TakeRows(CountedRows):
     """Stream of the first row numbers of its input."""
-
-    __slots__ = ()
 
     def next_rows(self, count: int) -> Rows:
         count = min(count, self._left)
@@ -85,8 +77,6 @@ class TakeRows(CountedRows):
 
 class TakeElements(CountedElements):
     """Stream of the first elements of its input, which is closed after the last of these elements."""
-
-    __slots__ = ()
 
     def __next__(self) -> Nest:
         if self._left == 0:

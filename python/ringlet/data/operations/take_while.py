@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Stream
 from ringlet.data.operations.common.user_function import check_callable
 from ringlet.data.operations.filter import Filter, PredicateStream
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["TakeWhile", "take_while"]
 
 
 def take_while(self: Dataset, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
@@ -24,8 +20,7 @@ def take_while(self: Dataset, predicate: Callable[..., Any], name: str | None = 
     ----------
     predicate : callable
         Takes an element, unpacked into arguments if it is a tuple. Returns True, False or an array of one bool.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -54,13 +49,11 @@ class TakeWhile(Filter):
     """Node of the elements before the first element for which a predicate is false."""
 
     def open_elements(self, context: IterationContext) -> Stream:
-        return TakeWhileElements(self.input.open(context), self.predicate)
+        return TakeWhileElements(self, context)
 
 
 class TakeWhileElements(PredicateStream):
     """Stream of elements; the input is closed at the first element for which the predicate is false."""
-
-    __slots__ = ()
 
     def __next__(self) -> Nest:
         if self._is_closed:

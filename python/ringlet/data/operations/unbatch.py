@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.batch_rows import num_rows, zeros_like_spec
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import ElementTransform, IterationContext, Node, State, Stream, UnaryStream
+from ringlet.data.graph.node import ElementTransform, InputStream, IterationContext, State, Stream
 from ringlet.data.graph.spec_inference import row_spec, spec_of
 from ringlet.data.state.saved_elements import load_element, save_element
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.nest import PyTreeSpec, flatten, map_structure, unflatten
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["Unbatch", "unbatch"]
 
 
 def unbatch(self: Dataset, name: str | None = None) -> Dataset:
@@ -25,8 +22,7 @@ def unbatch(self: Dataset, name: str | None = None) -> Dataset:
 
     Parameters
     ----------
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -97,7 +93,7 @@ class Unbatch(ElementTransform):
         return tuple(map_structure(_first_row, example) for example in self.input.examples)
 
     def open_elements(self, context: IterationContext) -> Stream:
-        return UnbatchElements(self.input.open(context), self.input)
+        return UnbatchElements(self, context)
 
 
 def _first_row(leaf: Any) -> Any:
@@ -106,19 +102,14 @@ def _first_row(leaf: Any) -> Any:
     return leaf[0] if len(leaf) else zeros_like_spec(row_spec(spec_of(leaf)))
 
 
-class UnbatchElements(UnaryStream):
+class UnbatchElements(InputStream):
     """Stream of the rows of the elements of its input."""
 
-    __slots__ = ("_at", "_element", "_leaves", "_node", "_rows", "_shape")
-
-    def __init__(self, source: Stream, node: Node) -> None:
-        super().__init__(source)
-        self._node = node
-        self._element: Nest = None
-        self._leaves: list[Any] = []
-        self._shape: PyTreeSpec | None = None
-        self._rows = 0  # the current element
-        self._at = 0
+    _element: Nest = None  # the current element, its leaves, their structure, and the number of rows
+    _leaves: Sequence[Any] = ()
+    _shape: PyTreeSpec | None = None
+    _rows = 0
+    _at = 0  # the next row
 
     def __next__(self) -> Nest:
         while self._at == self._rows:
@@ -146,5 +137,5 @@ class UnbatchElements(UnaryStream):
     def set_state(self, state: State) -> None:
         super().set_state(state)
         if state["element"] is not None:
-            self._cut(load_element(state["element"], self._node))
+            self._cut(load_element(state["element"], self._node.input))
             self._at = state["at"]

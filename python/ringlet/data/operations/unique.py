@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.collectives.buffers import as_ndarray
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import ElementTransform, IterationContext, Node, State, Stream, UnaryStream
+from ringlet.data.graph.node import ElementTransform, InputStream, IterationContext, State, Stream
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["Unique", "unique"]
 
 
 def unique(self: Dataset, name: str | None = None) -> Dataset:
@@ -26,8 +22,7 @@ def unique(self: Dataset, name: str | None = None) -> Dataset:
 
     Parameters
     ----------
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -54,22 +49,17 @@ def unique(self: Dataset, name: str | None = None) -> Dataset:
 class Unique(ElementTransform):
     """Node of the distinct elements of its input."""
 
-    @property
-    def cardinality(self) -> int:
-        return UNKNOWN_CARDINALITY
+    cardinality = UNKNOWN_CARDINALITY
 
     def open_elements(self, context: IterationContext) -> Stream:
-        return UniqueElements(self.input.open(context), self.input)
+        return UniqueElements(self, context)
 
 
-class UniqueElements(UnaryStream):
+class UniqueElements(InputStream):
     """Stream of the elements of its input that are not equal to an earlier element."""
 
-    __slots__ = ("_node", "_seen")
-
-    def __init__(self, source: Stream, node: Node) -> None:
-        super().__init__(source)
-        self._node = node
+    def __init__(self, node: Unique, context: IterationContext) -> None:
+        super().__init__(node, context)
         self._seen: dict[Any, Nest] = {}
 
     def __next__(self) -> Nest:
@@ -85,7 +75,7 @@ class UniqueElements(UnaryStream):
 
     def set_state(self, state: State) -> None:
         super().set_state(state)
-        self._seen = {_key(element): element for element in load_elements(state["seen"], self._node)}
+        self._seen = {_key(element): element for element in load_elements(state["seen"], self._node.input)}
 
 
 def _key(element: Nest) -> Any:

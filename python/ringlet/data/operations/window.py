@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ringlet.data.dataset_spec import DatasetSpec
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.adapter_column import array_column
 from ringlet.data.graph.count_arguments import positive
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import ElementTransform, IterationContext, RowStream, State, Stream, UnaryStream
+from ringlet.data.graph.node import ElementTransform, InputStream, IterationContext, RowReader, RowStream, State, Stream
 from ringlet.data.graph.sources import Elements, TableSource
 from ringlet.data.graph.table import Rows, Table, row_numbers
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.data.tensor_spec import NoneTensorSpec
 from ringlet.nest import flatten, map_structure, unflatten
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["Window", "window"]
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -47,8 +43,7 @@ def window(  # noqa: PLR0917 - the arguments are TensorFlow's
         Offset between consecutive elements of a window.
     drop_remainder : bool, default False
         Whether to drop short windows at the end.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -138,17 +133,15 @@ class Window(ElementTransform):
     def open_elements(self, context: IterationContext) -> Stream:
         table = self.input.table
         if table is None:
-            return WindowElements(self.input.open(context), self)
+            return WindowElements(self, context)
         return WindowRows(self.input.open_rows(context), self, table)
 
 
-class WindowRows(Stream):
+class WindowRows(RowReader):
     """Stream of windows of table rows."""
 
-    __slots__ = ("_buffer", "_node", "_rows", "_table")
-
     def __init__(self, rows: RowStream, node: Window, table: Table) -> None:
-        self._rows: RowStream | None = rows  # None once exhausted or closed
+        super().__init__(rows)
         self._node = node
         self._table = table
         # Row numbers, beginning at the start of the next window.
@@ -174,19 +167,15 @@ class WindowRows(Stream):
             self._buffer = np.concatenate([self._buffer, found])
 
     def close(self) -> None:
-        self._rows = None
+        super().close()
         self._buffer = self._buffer[:0]
 
     def get_state(self) -> State:
-        """Return the buffered row numbers, and the state of the row stream; None once exhausted or closed."""
-        return {"buffer": self._buffer.copy(), "input": None if self._rows is None else self._rows.get_state()}
+        return {"buffer": self._buffer.copy(), **super().get_state()}
 
     def set_state(self, state: State) -> None:
+        super().set_state(state)
         self._buffer = np.array(state["buffer"], np.int64)
-        if state["input"] is None:
-            self._rows = None
-        elif self._rows is not None:
-            self._rows.set_state(state["input"])
 
 
 def _piece(numbers: Numbers) -> Rows:
@@ -196,17 +185,16 @@ def _piece(numbers: Numbers) -> Rows:
     return slice(first, last + 1) if is_slice else numbers
 
 
-class WindowElements(UnaryStream):
+class WindowElements(InputStream):
     """Stream of windows of any elements."""
 
-    __slots__ = ("_buffer", "_is_input_over", "_node", "_to_skip")
+    SAVED = ("to_skip", "is_input_over")
+    _to_skip = 0  # number of elements to skip before the next window
+    _is_input_over = False
 
-    def __init__(self, source: Stream, node: Window) -> None:
-        super().__init__(source)
-        self._node = node
+    def __init__(self, node: Window, context: IterationContext) -> None:
+        super().__init__(node, context)
         self._buffer: list[Nest] = []  # elements, beginning at the start of the next window
-        self._to_skip = 0  # number of elements to skip before the next window
-        self._is_input_over = False
 
     def __next__(self) -> Nest:
         node = self._node
@@ -237,14 +225,8 @@ class WindowElements(UnaryStream):
         super().close()
 
     def get_state(self) -> State:
-        return {
-            **super().get_state(),
-            "buffer": save_elements(self._buffer),
-            "to_skip": self._to_skip,
-            "is_input_over": self._is_input_over,
-        }
+        return {**super().get_state(), "buffer": save_elements(self._buffer)}
 
     def set_state(self, state: State) -> None:
         super().set_state(state)
         self._buffer = load_elements(state["buffer"], self._node.input)
-        self._to_skip, self._is_input_over = state["to_skip"], state["is_input_over"]

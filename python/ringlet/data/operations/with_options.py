@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ringlet.data.dataset_options import Options
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.count_arguments import AUTOTUNE
 from ringlet.data.graph.node import IterationContext, Node, RowStream, Stream, Transformation
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["WithOptions", "options", "options_of", "with_options", "with_options_applied"]
 
 
 def with_options(self: Dataset, options: Options, name: str | None = None) -> Dataset:
@@ -23,8 +19,7 @@ def with_options(self: Dataset, options: Options, name: str | None = None) -> Da
     ----------
     options : Options
         Options are copied, so later changes have no effect. The new settings override earlier settings.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------

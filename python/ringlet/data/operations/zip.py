@@ -7,8 +7,9 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.cardinality import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, Node, RowStream, State, Stream
@@ -16,11 +17,6 @@ from ringlet.data.graph.sources import TableRows
 from ringlet.data.graph.table import Table
 from ringlet.data.operations.common.user_function import node_of
 from ringlet.nest import PyTreeSpec, flatten, unflatten
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["InputStreams", "Zip", "zip", "zip_tables"]
 
 
 def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
@@ -32,8 +28,7 @@ def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
         A single argument is the structure of the elements; several arguments form a tuple.
     datasets : nest of Dataset, optional
         The datasets as a keyword argument.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -158,8 +153,6 @@ def zip_tables(shape: PyTreeSpec, tables: Sequence[Table], cardinality: int) -> 
 class InputStreams(Stream):
     """Base class of streams with several inputs, which are all opened at the start."""
 
-    __slots__ = ("_inputs", "_is_closed")
-
     def __init__(self, sources: Sequence[Stream]) -> None:
         self._inputs = list(sources)
         self._is_closed = False
@@ -190,8 +183,6 @@ class ZipElements(InputStreams):
     An exception of one input is raised for the whole element. The other inputs advance too, so that elements still
     correspond.
     """
-
-    __slots__ = ("_make",)
 
     def __init__(self, sources: Sequence[Stream], shape: PyTreeSpec) -> None:
         super().__init__(sources)

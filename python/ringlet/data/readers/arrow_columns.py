@@ -11,8 +11,6 @@ import numpy as np
 from ringlet.data.graph.element_structure import Array
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["column_array", "import_arrow"]
-
 
 def import_arrow(caller: str) -> ModuleType:
     """Import pyarrow, an optional dependency."""

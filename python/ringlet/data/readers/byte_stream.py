@@ -9,9 +9,6 @@ from typing import Any
 
 from ringlet.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 
-__all__ = ["COMPRESSIONS", "ByteStream", "DecompressedStream", "check_compression", "open_bytes", "open_file"]
-
-
 # Names of compressions, and the zlib parameter wbits of their format.
 COMPRESSIONS = {"GZIP": 16 + zlib.MAX_WBITS, "ZLIB": zlib.MAX_WBITS}
 

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.readers.arrow_columns import import_arrow
 from ringlet.data.readers.byte_stream import open_bytes
 from ringlet.data.readers.file_names import FileNames, names_node
 from ringlet.data.readers.file_reader import parallel_reads
 from ringlet.data.readers.table_reader import ArrowBlocks, TableReader, column_names
 from ringlet.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["CsvBlocks", "CsvReader", "from_csv"]
 
 _BLOCK_BYTES = 1024 * 1024
 
@@ -126,8 +122,6 @@ class CsvReader(TableReader):
 class CsvBlocks(ArrowBlocks):
     """Reader of the rows of one file."""
 
-    __slots__ = ("_file",)
-
     def __init__(self, name: str, reader: CsvReader) -> None:
         from pyarrow import ArrowException, csv
 
@@ -142,10 +136,7 @@ class CsvBlocks(ArrowBlocks):
                 else csv.open_csv(
                     name,
                     read_options=csv.ReadOptions(
-                        use_threads=False,
-                        block_size=_BLOCK_BYTES,
-                        column_names=reader.header,
-                        encoding=reader.encoding,
+                        use_threads=False, block_size=_BLOCK_BYTES, column_names=reader.header, encoding=reader.encoding
                     ),
                     parse_options=csv.ParseOptions(delimiter=reader.delimiter),
                     convert_options=csv.ConvertOptions(

@@ -23,8 +23,6 @@ from ringlet.data.readers.file_reader import parallel_reads
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["Column", "CsvDataset", "CsvFields", "csv_columns", "csv_node"]
-
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
 _DTYPES = ("float32", "float64", "int32", "int64")
 
@@ -213,9 +211,7 @@ class CsvFields(ElementTransform):
     excluded: tuple[int, ...]
     make: Callable[[tuple[Any, ...]], Nest] = field(repr=False)
 
-    @property
-    def cardinality(self) -> int:
-        return UNKNOWN_CARDINALITY
+    cardinality = UNKNOWN_CARDINALITY
 
     @cached_property
     def element_spec(self) -> Nest:
@@ -280,8 +276,6 @@ def _wrong(record: Record, what: str) -> InvalidArgumentError:
 
 class FieldElements(OneToOneStream):
     """Stream of the values of the records of its input."""
-
-    __slots__ = ("_node",)
 
     def __init__(self, source: Stream, node: CsvFields) -> None:
         super().__init__(source)

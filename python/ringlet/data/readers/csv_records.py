@@ -15,9 +15,7 @@ from typing import Any, NamedTuple
 from ringlet.data.readers.byte_stream import open_bytes
 from ringlet.data.readers.file_blocks import FileBlocks
 from ringlet.data.readers.file_reader import FileReader
-from ringlet.errors import DataLossError, InvalidArgumentError
-
-__all__ = ["CsvRecords", "Dialect", "Record", "RecordBlocks"]
+from ringlet.errors import InvalidArgumentError
 
 # The closing quote is not the first of an escaped pair, even if the bytes at hand end inside the field.
 _QUOTED = re.compile(rb'"([^"]*(?:""[^"]*)*)"(?!")')
@@ -57,27 +55,12 @@ class CsvRecords(FileReader):
 class RecordBlocks(FileBlocks):
     """Reader of the records of one file; `offset` is the number of a record."""
 
-    __slots__ = (
-        "_at_end",
-        "_count",
-        "_dialect",
-        "_error",
-        "_line",
-        "_memory",
-        "_name",
-        "_needs_header",
-        "_ready",
-        "_rest",
-        "_stream",
-    )
-
     def __init__(self, name: str, dialect: Dialect, compression: str, size: int) -> None:
         self._name = name
         self._dialect = dialect
         self._stream = open_bytes(name, compression)
         self._memory = bytearray(size)
         self._rest = b""  # bytes of an incomplete record
-        self._error: DataLossError | None = None
         self._at_end = False
         self._needs_header = dialect.has_header
         self._line = 1
@@ -104,18 +87,15 @@ class RecordBlocks(FileBlocks):
             records = self._split()
             if records:
                 return records
-        if self._error is not None:
-            error, self._error = self._error, None
+        if self._damage is not None:
+            error, self._damage = self._damage, None
             raise error
         return []
 
     def _read(self) -> None:
         if len(self._rest) > len(self._memory):
             self._memory = bytearray(2 * len(self._memory))  # avoids rescanning a long record
-        try:
-            count = self._stream.read_into(memoryview(self._memory))
-        except DataLossError as error:
-            self._error, count = error, 0
+        count = self._read_into(self._memory)
         self._rest += memoryview(self._memory)[:count]
         self._at_end = not count
 

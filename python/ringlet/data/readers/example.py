@@ -20,8 +20,6 @@ from ringlet.data.readers.example_features import (
 )
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["decode_example", "parse_example", "parse_single_example"]
-
 Feature = FixedLenFeature | VarLenFeature | FixedLenSequenceFeature
 Features = Mapping[str, Feature]
 
@@ -29,10 +27,7 @@ _MISSING = -1
 
 
 def parse_example(
-    serialized: Sequence[bytes] | Array | bytes,
-    features: Features,
-    example_names: Any = None,
-    name: str | None = None,
+    serialized: Sequence[bytes] | Array | bytes, features: Features, example_names: Any = None, name: str | None = None
 ) -> dict[str, Any]:
     """Parse a batch of serialized examples into arrays (``tf.io.parse_example``).
 
@@ -46,8 +41,7 @@ def parse_example(
         Name of each feature: `FixedLenFeature`, `FixedLenSequenceFeature` or `VarLenFeature`.
     example_names : object, optional
         Accepted for compatibility with TensorFlow; unused: errors state the number of the example.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Returns
     -------
@@ -92,10 +86,8 @@ def parse_single_example(
     serialized : bytes
     features : dict
         Name of each feature: `FixedLenFeature`, `FixedLenSequenceFeature` or `VarLenFeature`.
-    example_names : object, optional
-        Accepted for compatibility with TensorFlow; unused.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    example_names : object, unused
+    name : str, unused
 
     Returns
     -------

@@ -13,8 +13,6 @@ from numpy.typing import DTypeLike
 from ringlet.data.graph.element_structure import Array
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["KIND_NAMES", "FixedLenFeature", "FixedLenSequenceFeature", "VarLenFeature", "VarLenRows", "feature_kind"]
-
 # Field numbers of the lists in a Feature, and TensorFlow's names of the kinds.
 NONE, BYTES, FLOAT, INT64 = 0, 1, 2, 3
 KIND_NAMES = {BYTES: "string", FLOAT: "float", INT64: "int64"}

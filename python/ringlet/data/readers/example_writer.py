@@ -11,8 +11,6 @@ from ringlet import _core
 from ringlet.data.readers.example_features import BYTES, FLOAT, INT64, NONE
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["serialize_example"]
-
 
 def serialize_example(features: Mapping[str, Any]) -> bytes:
     """Serialize named values as a ``tf.train.Example``, for `TFRecordWriter`.

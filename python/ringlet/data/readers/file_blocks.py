@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ringlet.data.readers.byte_stream import ByteStream
-from ringlet.errors import InvalidArgumentError
-
-__all__ = ["DEFAULT_BUFFER_BYTES", "BlockBuffer", "FileBlocks", "buffer_bytes", "no_negative"]
+from ringlet.errors import DataLossError, InvalidArgumentError
 
 DEFAULT_BUFFER_BYTES = 256 * 1024  # fits into the second-level cache
 _LEAST_BUFFER_BYTES = 4096
@@ -32,17 +30,26 @@ class FileBlocks(ABC):
     `offset` is the start of the next block, in the unit of the file: decompressed bytes or rows.
     """
 
-    __slots__ = ("offset",)
-
     offset: int
+    _stream: ByteStream
+    _damage: DataLossError | None = None  # raised after the elements before the damage
 
     @abstractmethod
     def next_block(self) -> Sequence[Any]:
         """Return the next elements; no elements at the end. Elements before damaged data are returned first."""
 
-    @abstractmethod
     def skip_to(self, offset: int) -> None:
-        """Skip to the `offset` of a block of this file; must be called before anything is read."""
+        """Skip to the `offset` of a block of this file, a number of bytes by default; called before any read."""
+        self._stream.skip(offset)
+        self.offset = offset
+
+    def _read_into(self, memory: bytearray) -> int:
+        """Read bytes and return their number; 0 at the end and at damage, whose error is kept."""
+        try:
+            return self._stream.read_into(memoryview(memory)) if memory else 0
+        except DataLossError as error:
+            self._damage = error
+            return 0
 
     @abstractmethod
     def close(self) -> None:
@@ -51,8 +58,6 @@ class FileBlocks(ABC):
 
 class BlockBuffer:
     """A reusable buffer for the bytes of a file: filled at the end, consumed from the front."""
-
-    __slots__ = ("_stream", "begin", "data", "end", "is_at_end")
 
     def __init__(self, stream: ByteStream, size: int) -> None:
         self._stream = stream
@@ -69,25 +74,20 @@ class BlockBuffer:
         """The offset of the first byte in the file."""
         return self._stream.offset - len(self)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether the buffer is full."""
-        return len(self) == len(self.data)
-
-    def fill(self) -> None:
-        """Move the valid bytes to the front, and read more after them if there is space."""
+    def fill(self) -> DataLossError | None:
+        """Move the valid bytes to the front, and read more after them if there is space; return the error of damage."""
         kept = len(self)
         if self.begin:
             self.data[:kept] = self.data[self.begin : self.end]
             self.begin, self.end = 0, kept
-        with memoryview(self.data) as view, view[kept:] as free:
-            count = self._stream.read_into(free)
+        try:
+            with memoryview(self.data) as view, view[kept:] as free:
+                count = self._stream.read_into(free)
+        except DataLossError as error:
+            return error
         self.end += count
         self.is_at_end = not count
-
-    def has_room_for(self, wanted: int) -> bool:
-        """Return whether the buffer can hold `wanted` bytes."""
-        return wanted <= len(self.data)
+        return None
 
     def grow(self, wanted: int) -> bool:
         """Extend the buffer to `wanted` bytes; return False if the file has fewer.

@@ -7,8 +7,6 @@ from typing import Any
 from ringlet.data.dataset import Dataset
 from ringlet.data.graph.node import Node
 
-__all__ = ["FileDataset"]
-
 
 class FileDataset(Dataset):
     """Base class of datasets over files.

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Union
+from typing import Any, Union
 
 import numpy as np
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.node import Node
 from ringlet.data.graph.sources import TableSource
 from ringlet.data.graph.table import ArrayColumn, Table
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.nest import flatten
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["FileNames", "name_list", "names_node", "text_name"]
 
 Name = str | bytes | os.PathLike[str]
 FileNames = Union[Name, Sequence[Name], np.ndarray[Any, Any], "Dataset"]

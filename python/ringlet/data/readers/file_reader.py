@@ -16,14 +16,12 @@ import numpy as np
 from ringlet.data.graph.cardinality import UNKNOWN_CARDINALITY
 from ringlet.data.graph.count_arguments import AUTOTUNE
 from ringlet.data.graph.element_structure import Nest
-from ringlet.data.graph.node import IterationContext, State, Stream, Transformation, UnaryStream
+from ringlet.data.graph.node import ElementTransform, InputStream, IterationContext, State, Stream
 from ringlet.data.graph.thread_map import ThreadMap
 from ringlet.data.readers.file_blocks import FileBlocks
 from ringlet.data.readers.file_names import text_name
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import InvalidArgumentError
-
-__all__ = ["FileElements", "FileReader", "parallel_reads"]
 
 # Maximum number of files that are searched for an example.
 _MOST_EXAMPLE_FILES = 16
@@ -49,7 +47,7 @@ def parallel_reads(num_parallel_reads: Any) -> int | None:
 
 
 @dataclass(frozen=True, eq=False)
-class FileReader(Transformation):
+class FileReader(ElementTransform):
     """Base class of nodes over the elements of files; the elements of the input are the file names.
 
     With `num_parallel_reads`, that many files are open at the same time and take turns, one element per turn. At the
@@ -62,10 +60,7 @@ class FileReader(Transformation):
     def open_file(self, name: str) -> FileBlocks:
         """Open one file."""
 
-    @property
-    def cardinality(self) -> int:
-        """UNKNOWN_CARDINALITY, because the files are not read."""
-        return UNKNOWN_CARDINALITY
+    cardinality = UNKNOWN_CARDINALITY  # the files are not read
 
     @property
     def element_spec(self) -> Nest:
@@ -80,11 +75,6 @@ class FileReader(Transformation):
         batch.setflags(write=False)
         return batch
 
-    @property
-    def no_element(self) -> Nest:
-        """The example if there are no elements: empty bytes, unless overridden."""
-        return b""
-
     @cached_property
     def example(self) -> Nest:
         """The first element of the first nonempty file, read separately for functions of `map` that parse it."""
@@ -96,7 +86,7 @@ class FileReader(Transformation):
             with closing(blocks), suppress(OSError, ValueError, RuntimeError):
                 for element in blocks.next_block():
                     return element
-        return self.no_element
+        return b""
 
     def _first_names(self) -> list[Any]:
         if self.input.runs_user_code:
@@ -104,28 +94,15 @@ class FileReader(Transformation):
         with closing(self.input.open(IterationContext())) as names:
             return list(islice(names, _MOST_EXAMPLE_FILES))
 
-    @property
-    def table(self) -> None:
-        return
-
-    @property
-    def in_order(self) -> bool:
-        return False
-
-    @property
-    def has_files(self) -> bool:
-        """True, because elements are read from files."""
-        return True
+    has_files = True
 
     def open_elements(self, context: IterationContext) -> Stream:
         """Open a stream of the elements."""
-        return FileElements(self, self.input.open(context))
+        return FileElements(self, context)
 
 
 class _Turn:
     """The state of one of the open files that take turns, with a thread that reads ahead."""
-
-    __slots__ = ("_ahead", "blocks", "elements", "name", "offset", "size")
 
     def __init__(self, is_ahead: bool) -> None:
         self.blocks: FileBlocks | None = None
@@ -198,14 +175,11 @@ def _read_block(blocks: FileBlocks) -> tuple[int, Any]:
     return blocks.offset, elements
 
 
-class FileElements(UnaryStream):
+class FileElements(InputStream):
     """Stream of the elements of files; the input yields the file names."""
 
-    __slots__ = ("_has_names", "_index", "_reader", "_turn", "_turns")
-
-    def __init__(self, reader: FileReader, names: Stream) -> None:
-        super().__init__(names)
-        self._reader = reader
+    def __init__(self, reader: FileReader, context: IterationContext) -> None:
+        super().__init__(reader, context)
         count = reader.num_parallel_reads or 1
         self._turns = [_Turn(is_ahead=reader.num_parallel_reads is not None and count > 1) for _ in range(count)]
         self._index = 0
@@ -234,7 +208,7 @@ class FileElements(UnaryStream):
             size += piece
             if len(self._turns) > 1:
                 self._advance()
-        return (self._reader.join(pieces), size) if size else (None, 0)
+        return (self._node.join(pieces), size) if size else (None, 0)
 
     def _find(self) -> bool:
         """Advance turns and read blocks until the current turn has an element; return False at the end."""
@@ -266,7 +240,7 @@ class FileElements(UnaryStream):
         except StopIteration:
             self._has_names = False
             return False
-        turn.open(self._reader, text_name(name))
+        turn.open(self._node, text_name(name))
         return True
 
     def _advance(self) -> None:
@@ -288,6 +262,6 @@ class FileElements(UnaryStream):
         self._has_names = bool(state["has_names"]) and not self._is_closed
         for turn, file in zip(self._turns, state["files"], strict=True):
             if file is not None:
-                turn.open(self._reader, file["name"], int(file["offset"]), int(file["taken"]))
+                turn.open(self._node, file["name"], int(file["offset"]), int(file["taken"]))
         self._index = int(state["turn"])
         self._turn = self._turns[self._index]

@@ -13,8 +13,6 @@ from ringlet.data.readers.file_names import FileNames, names_node
 from ringlet.data.readers.file_reader import FileReader, parallel_reads
 from ringlet.errors import DataLossError, InvalidArgumentError
 
-__all__ = ["FixedLengthBlocks", "FixedLengthReader", "FixedLengthRecordDataset"]
-
 
 class FixedLengthRecordDataset(FileDataset):
     """Records of one length as ``bytes``, in the order of the files (``tf.data.FixedLengthRecordDataset``).
@@ -35,8 +33,7 @@ class FixedLengthRecordDataset(FileDataset):
     num_parallel_reads : int, optional
         Number of files read concurrently, in threads, with interleaved records. None reads one file
         after another; AUTOTUNE (-1) is a fixed number, the same on every machine.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Raises
     ------
@@ -99,13 +96,10 @@ class FixedLengthReader(FileReader):
 class FixedLengthBlocks(FileBlocks):
     """Reader of the records of one file."""
 
-    __slots__ = ("_buffer", "_error", "_name", "_reader", "_stream")
-
     def __init__(self, name: str, reader: FixedLengthReader) -> None:
         self._name = name
         self._reader = reader
         self._stream = open_bytes(name, reader.compression)
-        self._error: DataLossError | None = None
         self.offset = 0
         wanted, left = max(reader.buffer_bytes, reader.record_bytes + reader.footer_bytes), self._stream.bytes_left
         try:
@@ -122,14 +116,14 @@ class FixedLengthBlocks(FileBlocks):
         reader, buffer = self._reader, self._buffer
         if self._stream.offset == 0:
             self._begin()
-        while not buffer.is_at_end and self._error is None:
-            self._fill()
+        while not buffer.is_at_end and self._damage is None:
+            self._damage = buffer.fill()
             # Before the end of the file, the last bytes may be the footer.
             count = max(len(buffer) - reader.footer_bytes, 0) // reader.record_bytes
             if count and not buffer.is_at_end:
                 return self._take(count)
-        if self._error is not None:
-            raise self._error
+        if self._damage is not None:
+            raise self._damage
         return self._take(self._check_end())
 
     def _begin(self) -> None:
@@ -143,12 +137,6 @@ class FixedLengthBlocks(FileBlocks):
         if self._stream.offset < reader.header_bytes:
             body = self._stream.offset - reader.header_bytes - reader.footer_bytes
             raise DataLossError(self._misfit(body), self._name, self._stream.offset)
-
-    def _fill(self) -> None:
-        try:
-            self._buffer.fill()
-        except DataLossError as error:
-            self._error = error
 
     def _take(self, count: int) -> Sequence[Any]:
         buffer, size = self._buffer, self._reader.record_bytes
@@ -173,10 +161,6 @@ class FixedLengthBlocks(FileBlocks):
             f'"{self._name}" has body length {body} bytes, which is not an exact multiple of the record length '
             f"({reader.record_bytes} bytes)."
         )
-
-    def skip_to(self, offset: int) -> None:
-        self._stream.skip(offset)
-        self.offset = offset
 
     def close(self) -> None:
         self._buffer.close()

@@ -18,8 +18,6 @@ from ringlet.data.readers.csv_dataset import csv_columns, csv_node, dialect
 from ringlet.data.readers.csv_records import Dialect, Record, RecordBlocks
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["make_csv_dataset"]
-
 _PROBE_BYTES = 64 * 1024
 
 

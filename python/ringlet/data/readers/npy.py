@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.graph.element_structure import Array, Nest, paths
 from ringlet.data.graph.sources import TableSource
 from ringlet.data.graph.table import ArrayColumn, Column, Rows, Table
@@ -15,11 +16,6 @@ from ringlet.data.readers.byte_stream import open_bytes
 from ringlet.data.readers.file_names import name_list
 from ringlet.errors import DataLossError, InvalidArgumentError
 from ringlet.nest import flatten, map_until, unflatten
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["FilesColumn", "from_npy", "map_npy"]
 
 _MAGIC = b"\x93NUMPY"
 _ZIP_MAGIC = b"PK\x03\x04"
@@ -122,8 +118,6 @@ def _column(names: Any) -> Column:
 
 class FilesColumn:
     """Column of the rows of several arrays in sequence; shares the memory of the arrays."""
-
-    __slots__ = ("_arrays", "_columns", "_ends", "is_memory", "row_bytes", "spec")
 
     def __init__(self, arrays: list[Array]) -> None:
         self._arrays = arrays

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ringlet.data.dataset_type import Dataset
 from ringlet.data.readers.arrow_columns import import_arrow
 from ringlet.data.readers.byte_stream import open_bytes
 from ringlet.data.readers.file_names import FileNames, names_node
 from ringlet.data.readers.file_reader import parallel_reads
 from ringlet.data.readers.table_reader import ArrowBlocks, TableReader, column_names
 from ringlet.errors import DataLossError, InvalidArgumentError
-
-if TYPE_CHECKING:
-    from ringlet.data.dataset import Dataset
-
-__all__ = ["ParquetBlocks", "ParquetReader", "from_parquet"]
 
 # Bytes of rows per batch, and bytes of stored data buffered for each column.
 _BLOCK_BYTES = 1024 * 1024
@@ -98,8 +94,6 @@ class ParquetReader(TableReader):
 
 class ParquetBlocks(ArrowBlocks):
     """Reader of the rows of one file."""
-
-    __slots__ = ("_columns", "_file")
 
     def __init__(self, name: str, columns: tuple[str, ...] | None, fill_null: Any) -> None:
         import pyarrow.parquet

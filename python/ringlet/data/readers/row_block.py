@@ -10,8 +10,6 @@ import numpy as np
 from ringlet.data.graph.element_structure import Array
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["RowBlock", "RowIterator", "join_rows"]
-
 Columns = dict[str, Array]
 
 
@@ -21,8 +19,6 @@ class RowBlock(Sequence[Any]):
     Columns are read-only arrays of equal length. A column of lists of different lengths is an array of arrays, with
     dtype object.
     """
-
-    __slots__ = ("columns", "length")
 
     def __init__(self, columns: Columns, length: int) -> None:
         self.columns = columns
@@ -40,8 +36,6 @@ class RowBlock(Sequence[Any]):
 
 class RowIterator(Iterator[Any]):
     """Iterator over the rows of a block."""
-
-    __slots__ = ("_block", "_left", "_names", "_rows")
 
     def __init__(self, block: RowBlock) -> None:
         self._block = block

@@ -18,8 +18,6 @@ from ringlet.data.readers.row_block import RowBlock, join_rows
 from ringlet.data.tensor_spec import TensorSpec
 from ringlet.errors import DataLossError, InvalidArgumentError
 
-__all__ = ["ArrowBlocks", "TableReader", "column_names"]
-
 
 def column_names(columns: Any) -> tuple[str, ...] | None:
     """Return the names of selected columns; None for all columns."""
@@ -91,8 +89,6 @@ def _zeros(spec: TensorSpec) -> Any:
 
 class ArrowBlocks(FileBlocks):
     """Base class of readers of one file from Arrow batches."""
-
-    __slots__ = ("_batches", "_fill_null", "_next", "_row", "name")
 
     def __init__(self, name: str, fill_null: Any) -> None:
         self.name = name

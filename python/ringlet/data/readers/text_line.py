@@ -11,9 +11,6 @@ from ringlet.data.readers.file_blocks import DEFAULT_BUFFER_BYTES, FileBlocks, b
 from ringlet.data.readers.file_dataset import FileDataset
 from ringlet.data.readers.file_names import FileNames, names_node
 from ringlet.data.readers.file_reader import FileReader, parallel_reads
-from ringlet.errors import DataLossError
-
-__all__ = ["LineBlocks", "TextLineDataset", "TextLineReader"]
 
 
 class TextLineDataset(FileDataset):
@@ -32,8 +29,7 @@ class TextLineDataset(FileDataset):
     num_parallel_reads : int, optional
         Number of files read concurrently, in threads, with interleaved lines. None reads one file
         after another; AUTOTUNE (-1) is a fixed number, the same on every machine.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Raises
     ------
@@ -83,19 +79,16 @@ class TextLineReader(FileReader):
 class LineBlocks(FileBlocks):
     """Reader of the lines of one file."""
 
-    __slots__ = ("_begun", "_error", "_memory", "_stream")
-
     def __init__(self, name: str, compression: str, size: int) -> None:
         self._stream = open_bytes(name, compression)
         self._memory = bytearray(size)
         self._begun: list[bytes] = []  # pieces of the incomplete last line
-        self._error: DataLossError | None = None
         self.offset = 0
 
     def next_block(self) -> Sequence[Any]:
         """Return the lines that end in the next bytes: at least one, except at the end of the file."""
         self.offset = self._stream.offset - sum(map(len, self._begun))
-        while count := self._read():
+        while count := self._read_into(self._memory):
             piece = bytes(memoryview(self._memory)[:count])
             end = piece.rfind(b"\n")
             if end < 0:
@@ -104,22 +97,11 @@ class LineBlocks(FileBlocks):
             block = b"".join([*self._begun, piece[:end]])
             self._begun = [piece[end + 1 :]]
             return _lines(block)
-        if self._error is not None:
-            raise self._error
+        if self._damage is not None:
+            raise self._damage
         last = _lines(b"".join(self._begun))
         self._begun = []
         return last if last != [b""] else []
-
-    def _read(self) -> int:
-        try:
-            return self._stream.read_into(memoryview(self._memory)) if self._memory else 0
-        except DataLossError as error:
-            self._error = error
-            return 0
-
-    def skip_to(self, offset: int) -> None:
-        self._stream.skip(offset)
-        self.offset = offset
 
     def close(self) -> None:
         self._stream.close()

@@ -15,8 +15,6 @@ from ringlet.data.readers.file_names import FileNames, names_node
 from ringlet.data.readers.file_reader import FileReader, parallel_reads
 from ringlet.errors import DataLossError
 
-__all__ = ["RecordBlocks", "RecordReader", "TFRecordDataset"]
-
 logger = logging.getLogger(__name__)
 
 _HEADER_BYTES = 12
@@ -39,8 +37,7 @@ class TFRecordDataset(FileDataset):
     num_parallel_reads : int, optional
         Number of files read concurrently, in threads, with interleaved records. None reads one file
         after another; AUTOTUNE (-1) is a fixed number, the same on every machine.
-    name : str, optional
-        Accepted for compatibility with TensorFlow; unused.
+    name : str, unused
 
     Raises
     ------
@@ -107,8 +104,6 @@ class RecordReader(FileReader):
 class RecordBlocks(FileBlocks):
     """Reader of the records of one file."""
 
-    __slots__ = ("_buffer", "_compression", "_fault", "_name", "_stream")
-
     def __init__(self, name: str, compression: str, size: int) -> None:
         self._name = name
         self._compression = compression
@@ -121,7 +116,7 @@ class RecordBlocks(FileBlocks):
         """Return the complete records in the buffer: at least one, except at the end of the file."""
         buffer = self._buffer
         while self._fault is None:
-            damage = self._fill()
+            damage = buffer.fill()
             self.offset = buffer.offset
             records, buffer.begin, wanted, fault = _core.split_records(buffer.data, buffer.begin, buffer.end)
             if fault:
@@ -130,21 +125,13 @@ class RecordBlocks(FileBlocks):
                 self._fault = self._end(wanted)
             elif damage is not None:
                 self._fault = damage
-            elif not records and not buffer.has_room_for(wanted) and not buffer.grow(wanted):
+            elif not records and wanted > len(buffer.data) and not buffer.grow(wanted):
                 self._fault = self._truncated(wanted)
             if records:
                 return records
         if isinstance(self._fault, StopIteration):
             return ()
         raise self._fault
-
-    def _fill(self) -> DataLossError | None:
-        """Read more bytes; return an error that must be raised after the records before the damage."""
-        try:
-            self._buffer.fill()
-        except DataLossError as error:
-            return error
-        return None
 
     def _corrupted(self, fault: str) -> DataLossError:
         offset = self._buffer.offset
@@ -181,10 +168,6 @@ class RecordBlocks(FileBlocks):
             self._name,
             offset,
         )
-
-    def skip_to(self, offset: int) -> None:
-        self._stream.skip(offset)
-        self.offset = offset
 
     def close(self) -> None:
         self._buffer.close()

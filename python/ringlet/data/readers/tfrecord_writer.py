@@ -5,15 +5,12 @@ from __future__ import annotations
 import gzip
 import os
 import zlib
-from types import TracebackType
 from typing import IO, Any
 
 from ringlet import _core
 from ringlet.data.readers.byte_stream import check_compression
 from ringlet.data.readers.file_names import text_name
 from ringlet.errors import FailedPreconditionError, NotFoundError
-
-__all__ = ["TFRecordWriter"]
 
 _BUFFER_BYTES = 256 * 1024
 
@@ -120,9 +117,7 @@ class TFRecordWriter:
     def __enter__(self) -> TFRecordWriter:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 

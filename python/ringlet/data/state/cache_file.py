@@ -22,8 +22,6 @@ from typing import Any
 from ringlet.data.state.state_codec import pack, unpack
 from ringlet.errors import DataLossError
 
-__all__ = ["SUFFIX", "CacheReader", "CacheWriter", "unfinished_size"]
-
 SUFFIX = ".ringlet-cache"
 _PARTIAL = SUFFIX + "-partial"
 _MAGIC = b"RGLCACH1"
@@ -144,7 +142,7 @@ class CacheReader:
         if self._file.closed:
             raise StopIteration
         header_size, memory_size, check = _RECORD.unpack(self._read(_RECORD.size))
-        if header_size > _LONGEST_HEADER or memory_size > self._size() - self.offset:
+        if header_size > _LONGEST_HEADER or memory_size > os.fstat(self._file.fileno()).st_size - self.offset:
             raise self._loss("a record is longer than the file", self.offset)
         header = self._read(header_size)
         memory = self._read(memory_size)
@@ -161,9 +159,6 @@ class CacheReader:
         self.count += 1
         return state
 
-    def _size(self) -> int:
-        return os.fstat(self._file.fileno()).st_size
-
     def _read(self, size: int) -> bytes:
         found = self._file.read(size)
         if len(found) < size:
@@ -172,9 +167,7 @@ class CacheReader:
 
     def _loss(self, what: str, offset: int) -> DataLossError:
         return DataLossError(
-            f"the {self._kind} {self._name} is damaged at byte {offset}: {what}. {self._remedy}",
-            self._name,
-            offset,
+            f"the {self._kind} {self._name} is damaged at byte {offset}: {what}. {self._remedy}", self._name, offset
         )
 
     def close(self) -> None:

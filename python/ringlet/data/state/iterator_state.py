@@ -10,8 +10,6 @@ from ringlet.data.graph.node import State
 from ringlet.data.graph.pipeline_handle import PipelineHandle
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 
-__all__ = ["VERSION", "batches_read", "fingerprint", "restored", "saved"]
-
 VERSION = 1
 
 

@@ -10,8 +10,6 @@ from ringlet.data.graph.node import State
 from ringlet.data.state.cache_file import SUFFIX, CacheReader, CacheWriter
 from ringlet.errors import DataLossError, FailedPreconditionError
 
-__all__ = ["SaveCheckpoints"]
-
 
 class SaveCheckpoints:
     """The checkpoints described by `checkpoint_args`, which are arguments of ``tf.train.CheckpointManager``."""

@@ -25,8 +25,6 @@ from ringlet.data.state.spec_text import spec_of_text, spec_text
 from ringlet.data.state.state_codec import pack, unpack
 from ringlet.errors import DataLossError, InvalidArgumentError, NotFoundError
 
-__all__ = ["Manifest", "SavedDatasetWriter", "can_continue", "check_compression", "expanded", "read_manifest"]
-
 _MANIFEST = "dataset.json"
 _RUN = "run-"
 _VERSION = 1

@@ -21,8 +21,6 @@ from ringlet.data.optional import Optional
 from ringlet.data.state.spec_text import spec_of_text, spec_text
 from ringlet.nest import PLAIN_TYPES, flatten, is_nested, unflatten
 
-__all__ = ["load_element", "load_elements", "load_value", "save_element", "save_elements", "save_value"]
-
 _NUMBERS = "biufc"
 
 # Other libraries whose arrays can be saved, and a function that makes an example array.
@@ -184,16 +182,15 @@ def _loaded(saved: Any) -> Nest:
 
 
 def _loaded_object(saved: State) -> Any:
-    from ringlet.data.dataset import Dataset  # imported here, because operations of datasets import this module
+    # Imported here, as below, because operations of datasets import this module.
+    from ringlet.data.dataset import Dataset
 
     if "optional" in saved:
         value = load_elements(saved["optional"], Elements(()))
         return Optional(*value) if value else Optional.empty(spec_of_text(saved["spec"]))
 
     if "shard" in saved:
-        from ringlet.data.operations.load import (
-            SavedShard,
-        )  # imported here, because operations of datasets import this module
+        from ringlet.data.operations.load import SavedShard
 
         return Dataset(SavedShard.of(saved["shard"]))
     if "datasets" in saved:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from importlib import import_module
 from typing import Any
-
-import numpy as np
 
 from ringlet.data.dataset_spec import DatasetSpec, OptionalSpec
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.tensor_spec import TensorSpec
-
-__all__ = ["spec_of_text", "spec_text"]
+from ringlet.values.value_conversion import as_dtype
 
 
 def spec_text(spec: Nest) -> Any:
@@ -61,14 +57,6 @@ def spec_of_text(text: Any) -> Nest:
         if kind == "optional":
             return OptionalSpec(spec_of_text(content))
         shape, name = {"tensor": content}[kind]
-        return TensorSpec(shape, _dtype(name))
+        return TensorSpec(shape, as_dtype(name))
     except (TypeError, AttributeError, KeyError) as error:
         raise ValueError(f"{text!r} is not the text of a spec") from error
-
-
-def _dtype(name: str) -> np.dtype[Any]:
-    try:
-        return np.dtype(name)
-    except TypeError:  # an optional package, needed only for its dtypes
-        dtype: np.dtype[Any] = np.dtype(getattr(import_module("ml_dtypes"), name))
-        return dtype

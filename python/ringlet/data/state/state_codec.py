@@ -7,7 +7,6 @@ lists, text, numbers, booleans and None are plain JSON.
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 from typing import Any
@@ -15,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from ringlet.data.graph.element_structure import Array
-
-__all__ = ["pack", "unpack"]
+from ringlet.values.value_conversion import as_dtype
 
 
 def pack(state: Any) -> tuple[bytes, bytes]:
@@ -83,7 +81,9 @@ class _Reader:
         return self._array(name, shape)
 
     def _array(self, name: str, shape: list[int]) -> Array:
-        dtype = _dtype(name)
+        dtype = as_dtype(name)
+        if dtype.hasobject or dtype.itemsize == 0:
+            raise ValueError(f"{name!r} is not a numeric dtype")
         if any(size < 0 for size in shape):
             raise ValueError(f"invalid array shape {shape}")
         memory = self._take(dtype.itemsize * math.prod(shape))
@@ -94,14 +94,3 @@ class _Reader:
         if size < 0 or self.at > len(self._memory):
             raise ValueError(f"cannot read {size} bytes at offset {start} of {len(self._memory)}")
         return self._memory[start : self.at]
-
-
-def _dtype(name: str) -> np.dtype[Any]:
-    try:
-        dtype = np.dtype(name)
-    except TypeError:
-        # Imported by name: an optional package, needed only for states with its dtypes.
-        dtype = np.dtype(getattr(importlib.import_module("ml_dtypes"), name))
-    if dtype.hasobject or dtype.itemsize == 0:
-        raise ValueError(f"{name!r} is not a numeric dtype")
-    return dtype

@@ -20,8 +20,6 @@ import numpy as np
 
 from ringlet.values.variables.variable import Variable
 
-__all__ = ["state_read_by"]
-
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _ABSENT = object()
 
@@ -40,9 +38,8 @@ def state_read_by(function: Any) -> str | None:
 def _found(function: Any, seen: set[int]) -> str | None:
     function = inspect.unwrap(function)
     if isinstance(function, functools.partial):
-        return _first(_kind(value, "an argument") for value in (*function.args, *function.keywords.values())) or _found(
-            function.func, seen
-        )
+        kinds = (_kind(value, "an argument") for value in (*function.args, *function.keywords.values()))
+        return next(filter(None, kinds), None) or _found(function.func, seen)
     bound = getattr(function, "__self__", _ABSENT)
     what = _kind(function, getattr(function, "__qualname__", "it"))
     if what is not None:
@@ -66,10 +63,6 @@ def _found(function: Any, seen: set[int]) -> str | None:
         if what is not None:
             return what
     return None
-
-
-def _first(found: Iterator[str | None]) -> str | None:
-    return next((what for what in found if what is not None), None)
 
 
 def _kind(value: Any, name: str) -> str | None:

@@ -12,8 +12,6 @@ from ringlet.data.policies import ExternalStatePolicy
 from ringlet.data.state.stateful_functions import state_read_by
 from ringlet.errors import FailedPreconditionError
 
-__all__ = ["check_external_state"]
-
 _REMEDY = (
     "Draw random numbers from a seed in the element; or, if the functions have no state, set "
     "options.experimental_external_state_policy to IGNORE."

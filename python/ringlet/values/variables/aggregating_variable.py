@@ -15,8 +15,6 @@ from ringlet.values.variables.synchronization import VariableAggregation
 from ringlet.values.variables.update_opcodes import NAMES
 from ringlet.values.variables.variable import Variable
 
-__all__ = ["AggregatingVariable"]
-
 
 class AggregatingVariable(Variable):
     """A variable of CentralStorageStrategy, with one buffer; the updates of replicas are aggregated."""

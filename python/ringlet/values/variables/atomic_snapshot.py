@@ -18,8 +18,6 @@ from ringlet.values.variables.storage import Array, Shape, Storage, _Block
 from ringlet.values.variables.table_variable import TableVariable
 from ringlet.values.variables.variable import Variable
 
-__all__ = ["NewValue", "read_atomically", "write_atomically"]
-
 T = TypeVar("T")
 
 _acquire = operator.methodcaller("acquire")

@@ -26,8 +26,6 @@ from ringlet.values.variables.update_opcodes import NAMES
 from ringlet.values.variables.variable import Variable
 from ringlet.values.variables.variable_spec import VariableSpec
 
-__all__ = ["DistributedVariable", "MirroredVariable", "SyncOnReadVariable", "reduced", "refuse_late", "refuse_mixing"]
-
 Array = NDArray[Any]
 V = TypeVar("V", bound="DistributedVariable")
 
@@ -313,7 +311,4 @@ class SyncOnReadVariable(DistributedVariable):
         return [np.asarray(first.astype(self.dtype)), *[mine] * (len(self._values) - 1)]
 
 
-KINDS = {
-    VariableSynchronization.ON_WRITE: MirroredVariable,
-    VariableSynchronization.ON_READ: SyncOnReadVariable,
-}
+KINDS = {VariableSynchronization.ON_WRITE: MirroredVariable, VariableSynchronization.ON_READ: SyncOnReadVariable}

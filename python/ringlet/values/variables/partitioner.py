@@ -10,8 +10,6 @@ import numpy as np
 
 from ringlet.values.value_conversion import as_dtype
 
-__all__ = ["FixedShardsPartitioner", "MaxSizePartitioner", "MinSizePartitioner", "Partitioner"]
-
 # Kinds of text, whose element size is an argument. Object arrays hold text in datasets and TensorFlow's dtype names.
 _TEXT = "SUO"
 

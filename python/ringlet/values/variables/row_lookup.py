@@ -14,8 +14,6 @@ from ringlet.values.indexed_slices import checked_indices
 from ringlet.values.ndarray_protocol import NDArrayProtocol
 from ringlet.values.value_conversion import is_floating
 
-__all__ = ["RowReader", "SparseReader", "copy_rows", "embedding_lookup", "gather_rows"]
-
 Array = NDArray[Any]
 
 
@@ -38,8 +36,7 @@ class SparseReader(NDArrayProtocol):
         ----------
         indices : array-like of int
             Row numbers; a row may occur more than once.
-        name : str, optional
-            Ignored; for compatibility with TensorFlow.
+        name : str, unused
 
         Returns
         -------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,23 +11,18 @@ from numpy.typing import NDArray
 from ringlet.collectives.argument_parsing import shortened
 from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors import InvalidArgumentError
-from ringlet.values.indexed_slices import SCATTERS, IndexedSlices, as_slices
+from ringlet.values.indexed_slices import SCATTERS, IndexedSlices, as_integers, as_slices, update_at
 from ringlet.values.value_conversion import as_value
 from ringlet.values.variables.row_lookup import RowReader, gather_rows
+from ringlet.values.variables.scatter_updates import ScatterUpdates
 from ringlet.values.variables.storage import Change, quietly
-
-__all__ = ["ALL_SCATTERS", "ND_SCATTERS", "ScatterNdUpdates", "checked_tuples", "rows_of"]
 
 Array = NDArray[Any]
 
 
 def checked_tuples(indices: Any, shape: tuple[int, ...]) -> Array:
     """Return validated index tuples, of shape (..., depth), into the first `depth` dimensions of an array."""
-    array = as_ndarray(indices)
-    if array.size == 0:
-        array = array.astype(np.int64)
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"indices must be integers, got an array of {array.dtype}: {shortened(indices)}")
+    array = as_integers(indices)
     if not array.ndim:
         raise InvalidArgumentError(
             f"indices must be at least a vector, got {shortened(indices)}: write [[i]] or [[i, j]]"
@@ -58,11 +54,7 @@ def _in_batches(slices: IndexedSlices) -> IndexedSlices:
     return IndexedSlices(slices.values, np.stack([*ahead, last], -1))
 
 
-def _nd_scatter(name: str) -> Change:
-    at = {"update": _update_at, "add": np.add.at, "sub": np.subtract.at, "min": np.minimum.at, "max": np.maximum.at}[
-        name
-    ]
-
+def _nd_scatter(at: Callable[..., Any]) -> Change:
     def change(old: Array, slices: Any, new: Array) -> None:
         tuples = checked_tuples(slices.indices, old.shape)
         depth = tuples.shape[-1]
@@ -85,16 +77,11 @@ def _nd_scatter(name: str) -> Change:
     return change
 
 
-def _update_at(array: Array, indices: tuple[Array, ...], updates: Array) -> None:
-    array[indices] = updates
-
-
 # Storage updates by method name; the indices of the IndexedSlices are tuples.
-ND_SCATTERS = {f"scatter_nd_{name}": _nd_scatter(name) for name in ("add", "sub", "update", "min", "max")}
+_AT = {"add": np.add.at, "sub": np.subtract.at, "update": update_at, "min": np.minimum.at, "max": np.maximum.at}
+ND_SCATTERS = {f"scatter_nd_{name}": _nd_scatter(at) for name, at in _AT.items()}
 ALL_SCATTERS = SCATTERS | ND_SCATTERS
-_ROW_CHANGES = {
-    ND_SCATTERS[f"scatter_nd_{name}"]: SCATTERS[f"scatter_{name}"] for name in ("add", "sub", "update", "min", "max")
-}
+_ROW_CHANGES = {ND_SCATTERS[f"scatter_nd_{name}"]: SCATTERS[f"scatter_{name}"] for name in _AT}
 
 
 def rows_of(change: Change, slices: IndexedSlices, shape: tuple[int, ...]) -> tuple[Change, IndexedSlices]:
@@ -110,7 +97,7 @@ def rows_of(change: Change, slices: IndexedSlices, shape: tuple[int, ...]) -> tu
     return _ROW_CHANGES[change], IndexedSlices(slices.values, tuples[..., 0])
 
 
-class ScatterNdUpdates:
+class ScatterNdUpdates(ScatterUpdates):
     """Mixin of variables: reads and updates by index tuples.
 
     Examples
@@ -127,9 +114,6 @@ class ScatterNdUpdates:
 
     shape: Any
 
-    def _scatter(self, name: str, sparse_delta: Any) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} does not define _scatter()")
-
     def _as_operand(self) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not define _as_operand()")
 
@@ -141,8 +125,7 @@ class ScatterNdUpdates:
         indices : array-like of int, shape (..., depth)
             Each tuple indexes the first `depth` dimensions; one may occur more than once.
         updates : array-like, shape ``indices.shape[:-1] + shape[depth:]``
-        name : str, optional
-            Ignored; for compatibility with TensorFlow.
+        name : str, unused
 
         Returns
         -------
@@ -205,8 +188,7 @@ class ScatterNdUpdates:
         ----------
         indices : array-like of int, shape (..., depth)
             Each tuple indexes the first `depth` dimensions.
-        name : str, optional
-            Ignored; for compatibility with TensorFlow.
+        name : str, unused
 
         Returns
         -------

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["ScatterUpdates"]
-
 
 class ScatterUpdates:
     """Mixin of variables: updates of the rows in an :class:`~ringlet.IndexedSlices`.

@@ -17,11 +17,9 @@ from ringlet.values.value_conversion import as_value
 from ringlet.values.variables.row_lookup import RowReader, copy_rows, gather_rows
 from ringlet.values.variables.scatter_updates import ScatterUpdates
 from ringlet.values.variables.storage import Change, replace
-from ringlet.values.variables.synchronization import VariableAggregation
 from ringlet.values.variables.update_opcodes import assign_add, assign_sub
 from ringlet.values.variables.variable import Variable
-
-__all__ = ["ShardedVariable", "shard_sizes"]
+from ringlet.values.variables.variable_spec import SpecProperties
 
 Array = NDArray[Any]
 
@@ -32,7 +30,7 @@ def shard_sizes(num_rows: int, num_shards: int) -> list[int]:
     return [base + (i < extra) for i in range(num_shards)]
 
 
-class ShardedVariable(RowReader, ScatterUpdates):
+class ShardedVariable(RowReader, ScatterUpdates, SpecProperties):
     """The concatenation of several variables along axis 0, used as one variable.
 
     In expressions it behaves like its value, an array. Created by strategies with a partitioner, or directly. It is not
@@ -83,39 +81,16 @@ class ShardedVariable(RowReader, ScatterUpdates):
         return list(self._variables)
 
     @property
-    def name(self) -> str:
-        """The name of the whole variable; the shards have their own names."""
-        return self._spec.name
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype of all shards."""
-        return self._spec.dtype
-
-    @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the whole variable."""
         return (self._ends[-1], *self._variables[0].shape[1:])
-
-    @property
-    def aggregation(self) -> VariableAggregation:
-        """The aggregation of the values that replicas write."""
-        return self._spec.aggregation
-
-    @property
-    def trainable(self) -> bool:
-        """Whether optimizers should update the variable."""
-        return self._spec.trainable
 
     @property
     def distribute_strategy(self) -> Any:
         """The strategy that created the shards, or None."""
         return self._variables[0].distribute_strategy
 
-    @property
-    def is_sharded_variable(self) -> bool:
-        """Always True."""
-        return True
+    is_sharded_variable = True
 
     @property
     def _var_offsets(self) -> list[list[int]]:
@@ -198,8 +173,7 @@ class ShardedVariable(RowReader, ScatterUpdates):
         Parameters
         ----------
         indices : array-like of int, shape (n,)
-        name : str, optional
-            Ignored; for compatibility with TensorFlow.
+        name : str, unused
 
         Returns
         -------

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from ringlet import _core
 
-__all__ = ["Change", "Storage", "quietly", "replace"]
-
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 # update(old, value, new) writes the result to `new`, which may be the same memory as `old`.

@@ -5,8 +5,6 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-__all__ = ["VariableAggregation", "VariableSynchronization", "check_aggregation", "check_synchronization"]
-
 
 class VariableSynchronization(enum.Enum):
     """When the components of a variable are synchronized (``tf.VariableSynchronization``).

@@ -12,8 +12,6 @@ from ringlet.collectives.collective_dtypes import is_known
 from ringlet.ipc.remote_exception import failure_of
 from ringlet.values.value_conversion import as_dtype
 
-__all__ = ["TableServer"]
-
 # Below this size the available memory is not checked, because the check would cost more than the allocation.
 _CHECKED_BYTES = 1 << 22
 

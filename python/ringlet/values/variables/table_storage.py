@@ -22,8 +22,6 @@ from ringlet.values.variables.scatter_nd import rows_of
 from ringlet.values.variables.storage import Change, replace
 from ringlet.values.variables.update_opcodes import NAMES, assign_add, assign_sub
 
-__all__ = ["TableForm", "TableStorage", "new_table_key"]
-
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 

@@ -16,8 +16,6 @@ from ringlet.values.variables.table_storage import TableForm, TableStorage
 from ringlet.values.variables.variable import Variable
 from ringlet.values.variables.variable_spec import VariableSpec
 
-__all__ = ["TableVariable", "attach_table", "find_table_variable", "forget_tables", "reduce_table_variable"]
-
 Array = NDArray[Any]
 
 

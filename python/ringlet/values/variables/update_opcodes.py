@@ -11,8 +11,6 @@ from ringlet.errors import InvalidArgumentError
 from ringlet.values.variables.scatter_nd import ALL_SCATTERS
 from ringlet.values.variables.storage import Change, quietly, replace
 
-__all__ = ["NAMES", "assign_add", "assign_sub"]
-
 Array = NDArray[Any]
 
 

@@ -17,14 +17,11 @@ from ringlet.values.indexed_slices import IndexedSlices, as_slices, dense_of
 from ringlet.values.value_conversion import as_value
 from ringlet.values.variables.row_lookup import SparseReader
 from ringlet.values.variables.scatter_nd import ALL_SCATTERS, ScatterNdUpdates
-from ringlet.values.variables.scatter_updates import ScatterUpdates
 from ringlet.values.variables.storage import Change, Storage, replace
 from ringlet.values.variables.synchronization import VariableAggregation, VariableSynchronization
 from ringlet.values.variables.update_opcodes import assign_add, assign_sub
 from ringlet.values.variables.variable_handle import VariableReference
-from ringlet.values.variables.variable_spec import VariableRequest, VariableSpec
-
-__all__ = ["Variable", "VariableType", "create_variable"]
+from ringlet.values.variables.variable_spec import SpecProperties, VariableRequest, VariableSpec
 
 Array = NDArray[Any]
 V = TypeVar("V", bound="Variable")
@@ -73,7 +70,7 @@ def create_variable(request: VariableRequest) -> Any:
     return create_plain(None, request)
 
 
-class Variable(SparseReader, ScatterUpdates, ScatterNdUpdates, metaclass=VariableType):
+class Variable(SparseReader, ScatterNdUpdates, SpecProperties, metaclass=VariableType):
     """A mutable value (``tf.Variable``); in expressions it behaves like its value, an array.
 
     In the scope of a strategy the result is a subclass chosen by the strategy, for example with a component for each
@@ -122,7 +119,6 @@ class Variable(SparseReader, ScatterUpdates, ScatterNdUpdates, metaclass=Variabl
     (array([1., 2.]), array([22., 24.]))
     """
 
-    _spec: VariableSpec
     _storage: Storage
     _component: int
     _device: str
@@ -159,16 +155,6 @@ class Variable(SparseReader, ScatterUpdates, ScatterNdUpdates, metaclass=Variabl
     # Properties
 
     @property
-    def name(self) -> str:
-        """The name, which ends in ``:0``."""
-        return self._spec.name
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype of the value."""
-        return self._spec.dtype
-
-    @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the value."""
         return self._storage.shape(self._component)
@@ -184,19 +170,9 @@ class Variable(SparseReader, ScatterUpdates, ScatterNdUpdates, metaclass=Variabl
         return int(np.prod(self.shape, dtype=np.int64))
 
     @property
-    def trainable(self) -> bool:
-        """Whether optimizers should update the variable."""
-        return self._spec.trainable
-
-    @property
     def synchronization(self) -> VariableSynchronization:
         """When the components are synchronized."""
         return self._spec.synchronization
-
-    @property
-    def aggregation(self) -> VariableAggregation:
-        """How the values that replicas write are aggregated."""
-        return self._spec.aggregation
 
     @property
     def constraint(self) -> Callable[..., Any] | None:

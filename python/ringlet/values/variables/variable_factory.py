@@ -23,8 +23,6 @@ from ringlet.values.variables.table_variable import TableVariable
 from ringlet.values.variables.variable import Variable
 from ringlet.values.variables.variable_spec import VariableRequest, VariableSpec
 
-__all__ = ["create_aggregating", "create_mirrored", "create_on_table", "create_plain"]
-
 _HOST = "CPU:0"  # the device of variables without a strategy
 
 
@@ -55,9 +53,8 @@ def create_on_table(
 ) -> TableVariable:
     """Create a variable that several processes share; `make` returns zero-filled storage."""
     spec, value = _single(request)
-    spec = dataclasses.replace(
-        spec, shape=value.shape, reader=None
-    )  # a table has a fixed shape, and reads return plain arrays
+    # A table has a fixed shape, and reads return plain arrays.
+    spec = dataclasses.replace(spec, shape=value.shape, reader=None)
     storage = make(TableForm(value.shape, value.dtype), request.array_type)
     storage.write(replace, value)
     return TableVariable._on(spec, storage, device, strategy)

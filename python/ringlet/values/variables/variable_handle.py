@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["VariableReference"]
-
 
 class VariableReference:
     """A reference to a variable, with equality and hash by identity; returned by :meth:`Variable.ref`."""

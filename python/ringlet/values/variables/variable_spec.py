@@ -16,8 +16,6 @@ from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.values.value_conversion import Shape, as_initial_value, fits
 from ringlet.values.variables.synchronization import VariableAggregation, VariableSynchronization
 
-__all__ = ["VariableRequest", "VariableSpec"]
-
 _NUMBERS = re.compile(r"_\d+(?=/|$)")
 
 
@@ -136,6 +134,32 @@ class VariableSpec:
     def renamed(self, name: str) -> VariableSpec:
         """Return a copy with another name."""
         return dataclasses.replace(self, name=f"{name}:0")
+
+
+class SpecProperties:
+    """Mixin of variables: the properties in their spec, `_spec`."""
+
+    _spec: VariableSpec
+
+    @property
+    def name(self) -> str:
+        """The name, which ends in ``:0``; the shards of a ShardedVariable have their own names."""
+        return self._spec.name
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the value."""
+        return self._spec.dtype
+
+    @property
+    def trainable(self) -> bool:
+        """Whether optimizers should update the variable."""
+        return self._spec.trainable
+
+    @property
+    def aggregation(self) -> VariableAggregation:
+        """How the values that replicas write are aggregated."""
+        return self._spec.aggregation
 
 
 def _checked_name(name: Any) -> str:

@@ -9,13 +9,9 @@ from ringlet.data.graph.spec_inference import spec_of
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import PyTreeSpec, describe, flatten
 
-__all__ = ["CarriedState"]
-
 
 class CarriedState:
     """A nest of arrays that keeps its structure and its dtypes; shapes may change."""
-
-    __slots__ = ("_dtypes", "_shape", "_where", "value")
 
     def __init__(self, initial: Nest, where: str) -> None:
         self.value = detached(as_element(initial))

@@ -11,13 +11,9 @@ from ringlet.data.state.cache_file import SUFFIX, CacheReader, CacheWriter
 from ringlet.data.state.saved_elements import load_element, save_element
 from ringlet.errors import NotFoundError
 
-__all__ = ["FileCachedElements"]
-
 
 class FileCachedElements(Stream):
     """Stream of elements that are read from a complete file, or made and written to the file by the first stream."""
-
-    __slots__ = ("_context", "_filename", "_input", "_is_closed", "_is_started", "_node", "_reader", "_writer")
 
     def __init__(self, node: Node, context: IterationContext, filename: str) -> None:
         self._node = node

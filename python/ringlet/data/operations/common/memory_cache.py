@@ -17,13 +17,9 @@ from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import IterationContext, RowStream, State, Stream, Transformation
 from ringlet.data.graph.table import Rows, row_count, row_numbers
 
-__all__ = ["CachedElements", "CachedRows", "Store", "same_state"]
-
 
 class Store:
     """The elements of a complete iteration, and the beginning of its input."""
-
-    __slots__ = ("begun", "kept")
 
     def __init__(self) -> None:
         self.kept: Any = None  # a list of elements, or row numbers
@@ -59,20 +55,6 @@ def _beginning(rounds: list[int], source: Stream | RowStream) -> State | None:
 
 class CachedElements(Stream):
     """Stream of the elements of a cache, which are made or read."""
-
-    __slots__ = (
-        "_at",
-        "_begun",
-        "_cache",
-        "_context",
-        "_input",
-        "_is_closed",
-        "_keeps",
-        "_kept",
-        "_replaces",
-        "_rounds",
-        "_store",
-    )
 
     def __init__(self, cache: Transformation, context: IterationContext, store: Store) -> None:
         self._cache = cache
@@ -157,8 +139,6 @@ class CachedElements(Stream):
 
 class CachedRows(RowStream):
     """Stream of the row numbers of a cache, which are made or read; parameters as for `CachedElements`."""
-
-    __slots__ = ("_at", "_begun", "_cache", "_context", "_kept", "_parts", "_replaces", "_rows", "_store")
 
     def __init__(self, cache: Transformation, context: IterationContext, store: Store) -> None:
         self._cache = cache

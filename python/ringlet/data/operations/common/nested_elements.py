@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.mapped_stream import RestoredError
-from ringlet.data.graph.node import IterationContext, Node, State, UnaryStream
+from ringlet.data.graph.node import InputStream, IterationContext, Node, State
 from ringlet.data.graph.pipeline_handle import PipelineHandle
 from ringlet.data.graph.thread_map import ThreadMap
 from ringlet.data.operations.common.user_function import UserFunction, node_of, spread
@@ -26,16 +26,12 @@ from ringlet.data.state.saved_elements import load_element, load_elements, save_
 if TYPE_CHECKING:
     from ringlet.data.operations.flat_map import FlatMap
 
-__all__ = ["DatasetFunction", "NestedElements"]
-
 # Held while a dataset makes its random choices, so that they are made once for all threads that open it.
 _CHOOSING = threading.Lock()
 
 
 class DatasetFunction(UserFunction):
     """A user function that returns a dataset for an element."""
-
-    __slots__ = ()
 
     def __init__(self, function: Callable[..., Any], name: str = "map_func") -> None:
         super().__init__(function, name)
@@ -131,7 +127,7 @@ class Slot:
         self.failure = None if state["failure"] is None else RestoredError(state["failure"])
 
 
-class NestedElements(UnaryStream):
+class NestedElements(InputStream):
     """Stream of the elements of several inner datasets, in turn.
 
     `num_calls` of the `cycle_length` slots are filled concurrently, in threads; if `num_calls` is one, elements are
@@ -139,20 +135,7 @@ class NestedElements(UnaryStream):
     slot is not filled.
     """
 
-    __slots__ = (
-        "_at",
-        "_block_length",
-        "_calls",
-        "_context",
-        "_count",
-        "_function",
-        "_given",
-        "_is_input_over",
-        "_is_ordered",
-        "_node",
-        "_num_calls",
-        "_slots",
-    )
+    SAVED = ("at", "given", "count", "is_input_over")
 
     def __init__(
         self,
@@ -165,8 +148,7 @@ class NestedElements(UnaryStream):
         num_calls: int = 1,
         is_ordered: bool = True,
     ) -> None:
-        super().__init__(node.input.open(context))
-        self._node = node
+        super().__init__(node, context)
         self._context = context
         self._function = function
         self._block_length = block_length
@@ -280,20 +262,11 @@ class NestedElements(UnaryStream):
 
     def get_state(self) -> State:
         self._settle()
-        return {
-            **super().get_state(),
-            "slots": [None if slot is None else slot.get_state() for slot in self._slots],
-            "at": self._at,
-            "given": self._given,
-            "count": self._count,
-            "is_input_over": self._is_input_over,
-        }
+        return {**super().get_state(), "slots": [None if slot is None else slot.get_state() for slot in self._slots]}
 
     def set_state(self, state: State) -> None:
         """Restore a snapshot; the function is called again for open slots."""
         super().set_state(state)
-        self._at, self._given, self._count = state["at"], state["given"], state["count"]
-        self._is_input_over = state["is_input_over"]
         for at, saved in enumerate(state["slots"]):
             if saved is not None:
                 element = None if saved["element"] is None else load_element(saved["element"], self._node.input)

@@ -16,8 +16,6 @@ from ringlet.data.tensor_spec import Shape, TensorSpec
 from ringlet.errors import DataLossError, InvalidArgumentError
 from ringlet.nest import PyTreeSpec, flatten, is_nested, same_structure_leaves, unflatten
 
-__all__ = ["ComponentPadding", "Padding"]
-
 # Kinds of numbers. Each kind can represent the kinds before it.
 _PLACES = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 

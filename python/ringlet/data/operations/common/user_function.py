@@ -15,8 +15,6 @@ from ringlet.data.graph.node import Node
 from ringlet.errors import InvalidArgumentError
 from ringlet.errors.exception_notes import add_note
 
-__all__ = ["UserFunction", "as_bool", "check_callable", "node_of", "spread"]
-
 
 def check_callable(function: Any, operation: str, what: str = "a function of an element") -> None:
     """Raise TypeError if an argument of an operation cannot be called."""
@@ -34,8 +32,6 @@ class UserFunction:
 
     `step(function, *arguments)` calls the function and checks the result; the note is added to errors of `step` too.
     """
-
-    __slots__ = ("_function", "_name", "_step")
 
     def __init__(self, function: Callable[..., Any], name: str, step: Callable[..., Any] | None = None) -> None:
         self._function = function

@@ -1,0 +1,12 @@
+"""The class Dataset for annotations in modules that it imports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["Dataset"]
+
+if TYPE_CHECKING:
+    from ringlet.data.dataset import Dataset
+else:
+    Dataset = Any
