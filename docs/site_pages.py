@@ -158,7 +158,7 @@ def row(name: str, member: Any, homes: dict[str, str]) -> str:
     anchor = f"{home.rpartition('.')[0]}.md#{home}"
     own, inherited = members_of(member, homes)
     links = ", ".join(f"[{method}]({anchor}.{method})" for method in sorted([*own, *inherited]))
-    return f"| [`{name}`]({anchor}) | {summary(member)}{'<br>' if links else ''}{links} |\n"
+    return f"| [{name}]({anchor}) | {summary(member)}{'<br>' if links else ''}{links} |\n"
 
 
 def entry(path: str, member: Any, homes: dict[str, str]) -> str:
