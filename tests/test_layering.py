@@ -221,6 +221,17 @@ def test_every_folder_of_the_tree_has_a_layer():
     assert units <= PYTHON_LAYERS.keys(), "a module below python/ringlet is missing from PYTHON_LAYERS"
 
 
+def test_the_picture_of_the_layers_shows_each_in_its_place():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    picture = re.search(r"^python/ringlet/ +12.*?^```", text, re.MULTILINE | re.DOTALL)
+    assert picture is not None
+    for shown, layers in zip(picture.group().split("\ncpp/", 1), (PYTHON_LAYERS, CPP_LAYERS), strict=True):
+        rows = re.findall(r" (-?\d+)  ((?:\w+ ?)+)(?:  |$)", shown, re.MULTILINE)
+        assert {unit: int(layer) for layer, units in rows for unit in units.split()} == {
+            unit: layer for unit, layer in layers.items() if unit != "tests"
+        }
+
+
 # A folder of this many source files can be held in one look; folders with one file an item may have more.
 MOST_FILES = 25
 ONE_FILE_AN_ITEM = {"python/ringlet/data/operations"}

@@ -14,7 +14,8 @@ PAGES = [path for path in sorted((ROOT / "docs").rglob("*.md")) if path != INDEX
 # Outputs of programs, which are not edited.
 OUTPUTS = {path.name for path in (ROOT / "docs" / "benchmarks").glob("*.md")} - {"README.md"}
 WRITTEN = [INDEX, *(path for path in PAGES if path.parent.name != "benchmarks" or path.name not in OUTPUTS)]
-PROSE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "bench" / "README.md", *WRITTEN]
+NOT_IN_DOCS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "bench/README.md"]
+PROSE = [*(ROOT / name for name in NOT_IN_DOCS), *WRITTEN]
 THREE_SCREENS = 120
 TERMS = ["replica", "rank", "worker", "task", "chief", "device", "logical device", "core", "chip", "host", "slice"]
 TERMS += ["topology", "tile", "shard", "chunk", "step"]
@@ -75,6 +76,13 @@ def test_programs_and_processes_are_not_called_persons(page):
 def test_the_glossary_defines_each_term_once():
     glossary = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| ([a-z ]+) \| ", glossary, re.MULTILINE) == ["term", *TERMS]
+
+
+def test_the_security_policy_names_files_that_exist():
+    named = re.findall(r"`((?:cpp|[a-z]+)/[\w/.]+)`", (ROOT / "SECURITY.md").read_text(encoding="utf-8"))
+    assert len(named) > 15
+    folders = [ROOT, ROOT / "python" / "ringlet"]
+    assert [name for name in named if not any((folder / name).exists() for folder in folders)] == []
 
 
 def test_readme_is_short_and_names_files_that_exist():
