@@ -35,6 +35,7 @@ __all__ = [
     "Placement",
     "check_one_machine",
     "default_resolver",
+    "hosts_placement",
     "job_id_of",
     "local_workers",
     "placement",
@@ -188,6 +189,15 @@ def _number(environ: Mapping[str, str], name: str) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
+def hosts_placement(environ: Mapping[str, str]) -> Placement | None:
+    """Return the placement of a process that MPI or Slurm started on one of several hosts, else None."""
+    for dialect in _DIALECTS[2:5]:
+        place = _read(dialect, environ)
+        if isinstance(place, Placement):
+            return place if place.local_size < place.size else None
+    return None
+
+
 def job_id_of(environ: Mapping[str, str]) -> str:
     """Return the text that separates concurrent jobs: ``RINGLET_JOB_ID``, else the job id of the launcher."""
     return environ.get(JOB_ID, "") or ("" if TF_CONFIG in environ else placement(environ).job_id)
@@ -216,10 +226,11 @@ def check_one_machine(place: Placement) -> None:
     if place.config is not None:
         addresses = [str(address) for _, _, address in worker_tasks(place.config.cluster_spec)]
         has_others, alone = bool(foreign_addresses(addresses, own="localhost")), "to run one process alone, unset it"
-    if has_others:
+    if has_others and hosts_placement(os.environ) is None:
         raise ClusterConfigError(
-            f"{place.source} describes processes on several machines: groups connect processes of one machine in this "
-            f"version. Start all of them on one machine, for example with `ringlet run`; {alone}",
+            f"{place.source} describes processes on several machines, which MPI connects: run "
+            "`pip install 'ringlet[mpi]'` on each machine, and start all processes with mpiexec. On one machine, start "
+            f"them with `ringlet run -n N script.py`; {alone}",
             "$",
         )
 
