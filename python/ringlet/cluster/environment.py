@@ -190,11 +190,13 @@ def _number(environ: Mapping[str, str], name: str) -> int | None:
 
 
 def hosts_placement(environ: Mapping[str, str]) -> Placement | None:
-    """Return the placement of a process that MPI or Slurm started on one of several hosts, else None."""
+    """Return the placement of a process that MPI started on one of several hosts, else None."""
     for dialect in _DIALECTS[2:5]:
         place = _read(dialect, environ)
         if isinstance(place, Placement):
-            return place if place.local_size < place.size else None
+            # A step of Slurm is an MPI job only if srun provides the server of MPI, as with --mpi=pmix.
+            is_mpi = dialect.rank != "SLURM_PROCID" or "PMIX_RANK" in environ or "PMI_FD" in environ
+            return place if is_mpi and place.local_size < place.size else None
     return None
 
 
@@ -229,8 +231,8 @@ def check_one_machine(place: Placement) -> None:
     if has_others and hosts_placement(os.environ) is None:
         raise ClusterConfigError(
             f"{place.source} describes processes on several machines, which MPI connects: run "
-            "`pip install 'ringlet[mpi]'` on each machine, and start all processes with mpiexec. On one machine, start "
-            f"them with `ringlet run -n N script.py`; {alone}",
+            "`pip install 'ringlet[mpi]'` on each machine, and start all processes with mpiexec, or with "
+            f"srun --mpi=pmix. On one machine, start them with `ringlet run -n N script.py`; {alone}",
             "$",
         )
 

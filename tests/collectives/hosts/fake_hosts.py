@@ -51,6 +51,7 @@ class FakeTransport:
 
     def __init__(self, network: Network, rank: int) -> None:
         self.network, self.rank, self.size = network, rank, network.size
+        self.num_groups, self.kept, self.lock = 0, defaultdict(deque), threading.Lock()
         self.gave_up = False
 
     def send(self, data: Any, to: int, tag: int) -> Posted:

@@ -68,7 +68,7 @@ def test_a_rank_that_does_not_call_is_named(late):
     def step(member):
         member.barrier("begin")
         if member.rank == late:
-            time.sleep(4)
+            time.sleep(3)
         return member.all_reduce(np.ones(3))
 
     started = time.monotonic()
@@ -109,8 +109,10 @@ def test_a_call_for_ranks_that_have_closed_is_a_mismatch(left):
 
 def test_a_lost_process_is_named_on_all_ranks():
     network = Network(2)
+    alive = []  # a process that is killed does not free its members
 
     def step(member):
+        alive.append(member)
         member.barrier("begin")
         if member.rank >= 2:
             network.lost.add(1)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib.metadata
 import json
+import multiprocessing.util
 import platform
 import secrets
 import sys
 import time
-import zlib
+import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -30,10 +32,8 @@ from ringlet.rendezvous.process_identity import ProcessIdentity
 
 __all__ = ["join_over_hosts"]
 
-_HELLO, _ANSWER = 5, 6
-_NUM_TAGS = 1 << 20
-_TAGS_OF_A_GROUP = 8
-_LONGEST_BYTES = 1 << 24
+_HELLO_TAG, _ANSWER_TAG = 1, 2
+_MOST_GROUPS = 4094  # tags that every MPI has are below 32,768, of which a group uses 8
 _PAUSE_SECONDS = 0.001
 _LAST_SECONDS = 1.0  # for the answer of the first process after its time-out
 
@@ -60,8 +60,7 @@ def join(
     """Join a group of all processes of a transport."""
     deadline = Deadline.after(seconds)
     identity = identity or ProcessIdentity.of_this_process()
-    tag = zlib.crc32(json.dumps([job.name, job.job_id]).encode()) % _NUM_TAGS
-    answer = _introduce(transport, job, _introduction(job, ranks, identity), tag, deadline)
+    answer = _introduce(transport, job, _introduction(job, ranks, identity), deadline)
     records = answer["processes"]
     identities = [ProcessIdentity.from_record(record["process"]) for record in records]
     hosts = hosts_of([(record["ranks"], identity) for record, identity in zip(records, identities, strict=True)])
@@ -76,7 +75,7 @@ def join(
         [each.leader for each in hosts],
         host,
         epoch=answer["epoch"],
-        tag=tag,
+        tag=answer["tag"],
         seconds=seconds,
         check=group.check,
         lost=lambda failed: group.lost([min(records[process]["ranks"]) for process in failed]),
@@ -85,7 +84,28 @@ def join(
     )
     group.notify = link.notify
     share = _HostShare(group, link, local, seconds)
-    return [Member(share.core(rank), share, share) for rank in ranks]
+    weakref.finalize(share, link.leave, "freed its member").atexit = False
+    cores = [HostMember(local.group.member(rank - own.begin), group, link) for rank in ranks]
+    _leave_at_exit(cores)
+    return [Member(cast(Any, core), share, share) for core in cores]
+
+
+_live: weakref.WeakSet[HostMember] = weakref.WeakSet()
+
+
+def _leave_at_exit(cores: Sequence[HostMember]) -> None:
+    """Register members that leave when this process ends, so that other ranks do not wait for them."""
+    if not _live:
+        multiprocessing.util.Finalize(None, _leave_all, exitpriority=-1)
+    _live.update(cores)
+
+
+def _leave_all() -> None:
+    error = getattr(sys, "last_value", None)
+    reason = "ended without closing its group" if error is None else f"raised {type(error).__name__}: {error}"
+    for core in list(_live):
+        with contextlib.suppress(FailedPreconditionError):  # of a closed member
+            core.depart(reason)
 
 
 class _HostShare:
@@ -95,15 +115,9 @@ class _HostShare:
         self.group = group
         self.seconds = seconds
         self.connected: ConnectedGroup | None = local.connected
-        self._link = link
+        self._link = link  # freed with this object
         self._local = local
         self._begin = group.hosts[group.host].begin
-
-    def core(self, rank: int) -> Any:
-        """Return the interface of a rank."""
-        return HostMember(
-            self.group.local.member(rank - self.group.hosts[self.group.host].begin), self.group, self._link
-        )
 
     def abort(self, reason: str) -> None:
         """Make all ranks raise `CollectiveAborted`."""
@@ -139,6 +153,7 @@ class _HostShare:
 
 def _introduction(job: Job, ranks: Sequence[int], identity: ProcessIdentity) -> dict[str, Any]:
     return {
+        "group": json.dumps([job.name, job.job_id]),
         "ranks": sorted(ranks),
         "num_ranks": job.num_ranks,
         "versions": f"ringlet {importlib.metadata.version('ringlet')}, Python {platform.python_version()}, NumPy "
@@ -147,36 +162,32 @@ def _introduction(job: Job, ranks: Sequence[int], identity: ProcessIdentity) -> 
     }
 
 
-def _introduce(transport: Transport, job: Job, mine: dict[str, Any], tag: int, deadline: Deadline) -> dict[str, Any]:
-    """Exchange the introductions of all processes, and return them with the epoch of the group."""
-    first = tag * _TAGS_OF_A_GROUP
+def _introduce(transport: Transport, job: Job, mine: dict[str, Any], deadline: Deadline) -> dict[str, Any]:
+    """Exchange the introductions of all processes, and return them with the epoch and the tag of the group."""
+    group = mine["group"]
     if transport.rank == 0:
         records = {0: mine}
         while len(records) < transport.size and not deadline.is_over() and not transport.failed():
-            found = transport.poll(first + _HELLO)
-            if found is None:
+            if (found := _next(transport, _HELLO_TAG, group)) is None:
                 time.sleep(_PAUSE_SECONDS)
             else:
-                records[found[0]] = json.loads(found[1])
-        answer = _answer(transport, job, records, deadline)
-        data = np.frombuffer(json.dumps(answer).encode(), np.uint8)
-        sent = [transport.send(data, process, first + _ANSWER) for process in records if process]
-        _wait(sent, Deadline.after(_LAST_SECONDS))
+                records[found[0]] = found[1]
+        answer = {**_answer(transport, job, records, deadline), "group": group}
+        _wait([transport.send(_packed(answer), process, _ANSWER_TAG) for process in records if process])
     else:
-        sent = [transport.send(np.frombuffer(json.dumps(mine).encode(), np.uint8), 0, first + _HELLO)]
+        sent = transport.send(_packed(mine), 0, _HELLO_TAG)
         until = dataclasses.replace(deadline, ends_at=deadline.ends_at + _LAST_SECONDS)
-        while (
-            (found := transport.poll(first + _ANSWER)) is None and not until.is_over() and 0 not in transport.failed()
-        ):
+        while (found := _next(transport, _ANSWER_TAG, group)) is None:
             time.sleep(_PAUSE_SECONDS)
-        if found is None:
-            transport.give_up()
-            text = f"{ranks_text(mine['ranks'])} waited {deadline} for the process that makes {job}, process 0 of MPI"
+            text = f"{ranks_text(mine['ranks'])} waited {deadline} for process 0 of MPI, which makes {job}"
             if 0 in transport.failed():
-                raise WorkerLostError(f"{text}, which was lost. Start the job again.", 0, "", -1, "was lost")
-            raise DeadlineExceededError(f"{text}. {job.start_alike}, or allow more with timeout_seconds=.")
-        _wait(sent, deadline)
-        answer = json.loads(found[1])
+                transport.give_up()
+                raise WorkerLostError(f"{text}: it was lost. Start the job again.", reason="was lost")
+            if until.is_over():
+                transport.give_up()
+                raise DeadlineExceededError(f"{text}. {job.start_alike}, or allow more with timeout_seconds=.")
+        _wait([sent])
+        answer = found[1]
     if "error" in answer:
         transport.give_up()
         kinds = {kind.__name__: kind for kind in (DeadlineExceededError, FailedPreconditionError, WorkerLostError)}
@@ -184,7 +195,21 @@ def _introduce(transport: Transport, job: Job, mine: dict[str, Any], tag: int, d
     return answer
 
 
-def _wait(requests: Sequence[Request], deadline: Deadline) -> None:
+def _next(transport: Transport, tag: int, group: str) -> tuple[int, dict[str, Any]] | None:
+    """Return the source and the content of a message about a group; those about other groups are kept."""
+    with transport.lock:
+        if not transport.kept[tag, group] and (found := transport.poll(tag)) is not None:
+            record = json.loads(found[1])
+            transport.kept[tag, record["group"]].append((found[0], record))
+        return transport.kept[tag, group].popleft() if transport.kept[tag, group] else None
+
+
+def _packed(record: Mapping[str, Any]) -> Any:
+    return np.frombuffer(json.dumps(record).encode(), np.uint8)
+
+
+def _wait(requests: Sequence[Request]) -> None:
+    deadline = Deadline.after(_LAST_SECONDS)
     for request in requests:
         try:
             while request.test() is None and not deadline.is_over():
@@ -201,7 +226,9 @@ def _answer(
         _check(transport, job, records, deadline)
     except (DeadlineExceededError, FailedPreconditionError, WorkerLostError) as error:
         return {"error": str(error), "kind": type(error).__name__}
-    return {"processes": [records[process] for process in range(transport.size)], "epoch": secrets.randbits(56)}
+    transport.num_groups += 1
+    tag = 1 + transport.num_groups % _MOST_GROUPS
+    return {"processes": [records[rank] for rank in range(transport.size)], "epoch": secrets.randbits(56), "tag": tag}
 
 
 def _check(transport: Transport, job: Job, records: Mapping[int, dict[str, Any]], deadline: Deadline) -> None:

@@ -110,6 +110,7 @@ class HostLink:
         self._expected: list[Incoming] = []
         self._counts: Counter[tuple[int, int, str]] = Counter()
         self.number = 0  # of the call in progress
+        self._is_open = transport.rank == leaders[host]
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
@@ -199,6 +200,12 @@ class HostLink:
                     _abandoned.append((request, message))
             except PeerFailed:  # a lost host needs no notice
                 continue
+
+    def leave(self, reason: str) -> None:
+        """Notify the other hosts that this one makes no more calls; only the process of a leader does."""
+        if self._is_open:
+            self._is_open = False
+            self.notify(f"{self.number} {reason}".encode())
 
     def read_notices(self) -> None:
         """Pass the notices that have arrived to `on_notice`."""

@@ -108,7 +108,7 @@ class HostMember:
 
     def _leave(self, reason: str) -> None:
         if self._is_leader and self.group.failure is None:
-            self._link.notify(f"{self.calls} {reason}".encode())
+            self._link.leave(reason)
 
     # --- calls --------------------------------------------------------------------------------------------------------
 

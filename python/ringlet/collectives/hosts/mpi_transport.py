@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-import atexit
 import functools
+import multiprocessing.util
+import threading
+import time
+from collections import defaultdict, deque
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,10 +14,12 @@ import numpy as np
 from ringlet.cluster.environment import Placement
 from ringlet.errors import FailedPreconditionError
 
-__all__ = ["MpiTransport", "PeerFailed", "Request", "Transport", "mpi_transport"]
+__all__ = ["END_TAG", "MpiTransport", "PeerFailed", "Request", "Transport", "mpi_transport"]
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
+END_TAG = 0  # of the last message of a process
+_PAUSE_SECONDS = 0.001
 INSTALL = "pip install 'ringlet[mpi]'"
 
 
@@ -34,6 +39,9 @@ class Transport(Protocol):
 
     rank: int
     size: int
+    num_groups: int  # that process 0 has made
+    kept: dict[tuple[int, str], deque[tuple[int, Any]]]  # introductions of other groups
+    lock: threading.Lock
 
     def send(self, data: Bytes, to: int, tag: int) -> Request:
         """Start to send bytes, which must not change until the request is complete."""
@@ -60,8 +68,12 @@ class MpiTransport:
         self._comm.Set_errhandler(mpi.ERRORS_RETURN)
         self.rank: int = self._comm.rank
         self.size: int = self._comm.size
+        self.num_groups = 0
+        self.kept: dict[tuple[int, str], deque[tuple[int, Any]]] = defaultdict(deque)
+        self.lock = threading.Lock()
         self._has_failed = False
-        atexit.register(self._finalize)
+        # After the exit handler of asynchronous calls, and the one of groups.
+        multiprocessing.util.Finalize(None, self._finalize, exitpriority=-2)
 
     def send(self, data: Bytes, to: int, tag: int) -> Request:
         """Start to send bytes."""
@@ -107,9 +119,24 @@ class MpiTransport:
             raise PeerFailed(str(error)) from None
 
     def _finalize(self) -> None:
-        # Finalizing synchronizes all processes, which does not end once one is lost.
-        if not self._has_failed and not self.failed() and not self._mpi.Is_finalized():
+        """Finalize MPI once all processes do; not after a failure, because it would wait for the lost process."""
+        if self._all_have_ended() and not self._mpi.Is_finalized():
             self._mpi.Finalize()
+
+    def _all_have_ended(self) -> bool:
+        count, root = 0, self.rank == 0
+        if not root:
+            self.send(np.zeros(1, np.uint8), 0, END_TAG)
+        while not self._has_failed and not self.failed():
+            if self.poll(END_TAG) is not None:
+                count += 1
+            elif count < (self.size - 1 if root else 1):
+                time.sleep(_PAUSE_SECONDS)
+                continue
+            if count == (self.size - 1 if root else 1):
+                sent = [self.send(np.zeros(1, np.uint8), rank, END_TAG) for rank in range(1, self.size) if root]
+                return all(request.test() is not None for request in sent)
+        return False
 
 
 class _MpiRequest:
