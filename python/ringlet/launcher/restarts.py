@@ -26,7 +26,7 @@ def run_with_restarts(job: Job, restarts: int, final: Collection[int]) -> int:
     delay, attempts = _FIRST_DELAY_SECONDS, list[tuple[float, Outcome]]()
     while True:
         begin = time.monotonic()
-        outcome = run_workers(dataclasses.replace(job, attempt=len(attempts) + 1))
+        outcome = _run(dataclasses.replace(job, attempt=len(attempts) + 1))
         seconds = time.monotonic() - begin
         attempts.append((seconds, outcome))
         if outcome.status == 0 or outcome.is_stopped or outcome.status in final or len(attempts) > restarts:
@@ -44,6 +44,14 @@ def run_with_restarts(job: Job, restarts: int, final: Collection[int]) -> int:
     if len(attempts) > 1:
         _report(attempts)
     return outcome.status
+
+
+def _run(job: Job) -> Outcome:
+    if not job.hosts:
+        return run_workers(job)
+    from ringlet.launcher.run_on_hosts import run_on_hosts
+
+    return run_on_hosts(job)
 
 
 def _report(attempts: list[tuple[float, Outcome]]) -> None:

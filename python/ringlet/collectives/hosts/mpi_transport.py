@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import multiprocessing.util
+import os
 import threading
 import time
 from collections import defaultdict, deque
@@ -119,8 +120,13 @@ class MpiTransport:
             raise PeerFailed(str(error)) from None
 
     def _finalize(self) -> None:
-        """Finalize MPI once all processes do; not after a failure, because it would wait for the lost process."""
-        if self._all_have_ended() and not self._mpi.Is_finalized():
+        """Wait until all processes end, and finalize MPI; not after a failure, because it would wait for lost processes.
+
+        With fault tolerance, processes may end without finalizing, which does not return with the thread that detects
+        failures (Open MPI 5.0.11).
+        """
+        is_tolerant = os.environ.get("OMPI_MCA_mpi_ft_enable") == "1"
+        if self._all_have_ended() and not is_tolerant and not self._mpi.Is_finalized():
             self._mpi.Finalize()
 
     def _all_have_ended(self) -> bool:
