@@ -64,17 +64,32 @@ class SimulatedHosts:
         return [
             str(self.agent),
             self.addresses[0],
-            f"{Path(sys.executable).parent}/mpiexec --allow-run-as-root --with-ft ulfm --prtemca plm_ssh_agent "
-            f"{self.agent} --prtemca prte_if_include {NETWORK} --mca btl_tcp_if_include {NETWORK} --mca coll ^han "
+            f"{Path(sys.executable).parent}/mpiexec --allow-run-as-root --with-ft ulfm --mca coll ^han "
             f"--mca mpi_yield_when_idle 1 {' '.join(extra)} --host {hosts} --map-by slot --bind-to none "
             f"-n {sum(slots)} {' '.join(program)}",
         ]
 
     def launch(self, slots: Sequence[int], program: Sequence[str], extra: Sequence[str] = ()) -> subprocess.Popen[str]:
-        """Start a program on the hosts."""
+        """Start a program on the hosts with mpiexec."""
+        return self.start_command(self.command(slots, program, extra))
+
+    def launch_with_ringlet(self, slots: Sequence[int], program: Sequence[str]) -> subprocess.Popen[str]:
+        """Start a program on the hosts with ringlet run, on the first host."""
+        hosts = ",".join(f"{address}:{count}" for address, count in zip(self.addresses, slots, strict=True))
+        command = f"{sys.executable} -m ringlet run --hosts {hosts} {' '.join(program)}"
+        return self.start_command([str(self.agent), self.addresses[0], command])
+
+    def start_command(self, command: Sequence[str]) -> subprocess.Popen[str]:
+        settings = {
+            "TMPDIR": str(self.folder),
+            "PRTE_MCA_plm_ssh_agent": str(self.agent),
+            "PRTE_MCA_prte_if_include": NETWORK,
+            "OMPI_MCA_btl_tcp_if_include": NETWORK,
+        }
         process = subprocess.Popen(
-            self.command(slots, program, extra),
-            env={**os.environ, "TMPDIR": str(self.folder)},
+            command,
+            env={**os.environ, **settings},
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -60,14 +60,53 @@ def test_collectives_give_the_results_of_one_host(hosts):
     assert first == second
 
 
+def test_ringlet_run_starts_the_workers_with_their_prefixes(hosts):
+    process = hosts.launch_with_ringlet([2, 1], [str(PROGRAMS / "training_program.py")])
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
+    assert sorted(line[:5] for line in output.splitlines()) == ["[w0] ", "[w1] ", "[w2] "], output
+
+
+def test_tf_config_may_name_the_hosts(hosts):
+    program = (
+        "import json, os; rank = int(os.environ['OMPI_COMM_WORLD_RANK']); "
+        f"workers = [f'{{a}}:{{p}}' for a in {hosts.addresses} for p in (1, 2)]; "
+        "task = {'type': 'worker', 'index': rank}; "
+        "os.environ['TF_CONFIG'] = json.dumps({'cluster': {'worker': workers}, 'task': task}); "
+        "import ringlet; strategy = ringlet.MultiWorkerMirroredStrategy(); "
+        "total = strategy.run(lambda: ringlet.replica_context().all_reduce('SUM', 1 + rank)); "
+        "print(f'rank {rank} of {ringlet.size()}, {ringlet.local_rank()} here: {total}', flush=True)"
+    )
+    path = hosts.folder / "program.py"
+    path.write_text(program)
+    process = hosts.launch([2, 2], [sys.executable, str(path)])
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
+    for rank in range(4):
+        assert f"rank {rank} of 4, {rank % 2} here: 10" in output
+
+
+def test_ringlet_run_ends_after_a_cut_cable(hosts):
+    program = [str(PROGRAMS / "loop_program.py"), str(hosts.folder), "20"]
+    process = hosts.launch_with_ringlet([2, 2], program)
+    loop = Loop(hosts, launched=True)
+    hosts.cut()
+    loop.check_lost([0, 1], [2, 3], DETECTOR_SECONDS + 2)
+    output, _ = process.communicate(timeout=20)
+    assert process.returncode == 1, output
+    assert "mpiexec waits for other hosts" in output
+    loop.check_exit()
+
+
 class Loop:
     """All-reduces on 2 hosts x 2 ranks until something happens."""
 
-    def __init__(self, hosts):
+    def __init__(self, hosts, launched=False):
         self.hosts = hosts
         program = [sys.executable, str(PROGRAMS / "loop_program.py"), str(hosts.folder), "20"]
         extra = [*DETECTOR.split(), "--mca", "mpi_ft_detector_timeout", f"{DETECTOR_SECONDS:g}"]
-        hosts.launch([2, 2], program, extra)
+        if not launched:
+            hosts.launch([2, 2], program, extra)
         self.pids = [json.loads(self.read(f"begun{rank}"))["pid"] for rank in range(4)]
         time.sleep(0.7)
         self.began = time.time()

@@ -38,6 +38,7 @@ __all__ = [
     "hosts_placement",
     "job_id_of",
     "local_workers",
+    "mpi_placement",
     "placement",
     "warn_if_alone",
 ]
@@ -76,6 +77,7 @@ _DIALECTS = (
     _Dialect("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "", ("SLURM_JOB_ID", "SLURM_STEP_ID")),
     _Dialect("PMIX_RANK", ""),  # no variable for the size: processes query a server
 )
+_SERVERS = {"PMIX_RANK", "PMI_FD"}
 _MASTER, _STEP_NODES, _NUM_TASKS = "MASTER_ADDR", "SLURM_STEP_NUM_NODES", "SLURM_NTASKS"
 DECIDING = (
     TF_CONFIG,
@@ -189,15 +191,18 @@ def _number(environ: Mapping[str, str], name: str) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
+def mpi_placement(environ: Mapping[str, str]) -> Placement | None:
+    """Return the placement of a process that mpiexec or srun started, whatever other variables say."""
+    found = (_read(dialect, environ) for dialect in _DIALECTS[2:5])
+    return next((place for place in found if isinstance(place, Placement)), None)
+
+
 def hosts_placement(environ: Mapping[str, str]) -> Placement | None:
     """Return the placement of a process that MPI started on one of several hosts, else None."""
-    for dialect in _DIALECTS[2:5]:
-        place = _read(dialect, environ)
-        if isinstance(place, Placement):
-            # A step of Slurm is an MPI job only if srun provides the server of MPI, as with --mpi=pmix.
-            is_mpi = dialect.rank != "SLURM_PROCID" or "PMIX_RANK" in environ or "PMI_FD" in environ
-            return place if is_mpi and place.local_size < place.size else None
-    return None
+    place = mpi_placement(environ)
+    # A step of Slurm is an MPI job only if srun provides the server of MPI, as with --mpi=pmix.
+    lacks_server = place is not None and place.source.startswith("SLURM_") and not _SERVERS & environ.keys()
+    return None if place is None or lacks_server or place.local_size == place.size else place
 
 
 def job_id_of(environ: Mapping[str, str]) -> str:
@@ -231,8 +236,9 @@ def check_one_machine(place: Placement) -> None:
     if has_others and hosts_placement(os.environ) is None:
         raise ClusterConfigError(
             f"{place.source} describes processes on several machines, which MPI connects: run "
-            "`pip install 'ringlet[mpi]'` on each machine, and start all processes with mpiexec, or with "
-            f"srun --mpi=pmix. On one machine, start them with `ringlet run -n N script.py`; {alone}",
+            "`pip install 'ringlet[mpi]'` on each machine, and start all processes with `ringlet run --hosts a:4,b:4 "
+            "script.py`, mpiexec or srun --mpi=pmix. On one machine, start them with `ringlet run -n N script.py`; "
+            f"{alone}",
             "$",
         )
 

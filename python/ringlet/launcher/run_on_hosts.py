@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from ringlet.collectives.hosts.mpi_transport import INSTALL
@@ -117,7 +118,7 @@ def run_on_hosts(job: Job) -> Outcome:
             channels, writers = [], []
             for writer in (out, err):
                 reader, end = os.pipe()
-                channels.append(OutputChannel(0, reader, b"", lambda data, to=writer: to.write(_shown(data))))
+                channels.append(OutputChannel(0, reader, b"", partial(_relay, writer)))
                 writers.append(end)
             process = group.start(command, environment, stdin=subprocess.DEVNULL, stdout=writers[0], stderr=writers[1])
             for end in writers:
@@ -137,7 +138,7 @@ def run_on_hosts(job: Job) -> Outcome:
     status = ended[0].status if ended else None
     code = shell_status(status) if status is not None else 1
     if ended and ended[0].asked_at is not None:
-        code = 128 + signals.received if signals.received else code or 1
+        code = 128 + signals.received if signals.received else 1
     for writer in (out, err):
         writer.flush(1.0)
     reason = f"mpiexec {ending_text(status)}" if status is not None else "mpiexec was ended"
@@ -183,6 +184,10 @@ def _environment(pid: int) -> bytes:
         return Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return b""
+
+
+def _relay(writer: NonblockingWriter, lines: bytes) -> None:
+    writer.write(_shown(lines))
 
 
 def _shown(lines: bytes) -> bytes:

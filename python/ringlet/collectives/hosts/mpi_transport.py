@@ -120,12 +120,12 @@ class MpiTransport:
             raise PeerFailed(str(error)) from None
 
     def _finalize(self) -> None:
-        """Wait until all processes end, and finalize MPI; not after a failure, because it would wait for lost processes.
+        """Wait until all processes end, and finalize MPI; not after a failure, when one is missing.
 
         With fault tolerance, processes may end without finalizing, which does not return with the thread that detects
         failures (Open MPI 5.0.11).
         """
-        is_tolerant = os.environ.get("OMPI_MCA_mpi_ft_enable") == "1"
+        is_tolerant = os.environ.get("OMPI_MCA_mpi_ft_enable") == "1"  # noqa: SIM112 - Open MPI's name
         if self._all_have_ended() and not is_tolerant and not self._mpi.Is_finalized():
             self._mpi.Finalize()
 
