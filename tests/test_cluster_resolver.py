@@ -19,7 +19,7 @@ def test_a_name_is_that_of_the_package_of_clusters(name):
 
 
 def test_names_are_tensorflow_s_and_one_that_it_has_without_publishing_it_and_one_that_starts_processes():
-    more = {"SageMakerClusterResolver", "LocalClusterResolver"}
+    more = {"SageMakerClusterResolver", "LocalClusterResolver", "MPIClusterResolver"}
     assert {*tf.distribute.cluster_resolver.__all__, *more} == set(cluster_resolver.__all__)
     assert set(tf.compat.v1.distribute.cluster_resolver.__all__) == set(tf.distribute.cluster_resolver.__all__)
 

@@ -214,6 +214,7 @@ std::shared_ptr<Group> group_of(HeldMember& member) { return member.keeper(); }
 std::uint64_t calls(HeldMember& member) { return member.calls(); }
 void begin_series(HeldMember& member) { member.begin_series(); }
 void end_series(HeldMember& member) { member.end_series(); }
+void set_extra_time(HeldMember& member, double seconds) { member.set_extra_time(timeout_of(seconds)); }
 void depart(HeldMember& member, const std::string& reason) { member.depart(reason); }
 void rejoin(HeldMember& member) { member.rejoin(); }
 
@@ -309,6 +310,7 @@ void register_collectives(py::module_& m) {
       .def("split", in_turn(split), "color"_a, "key"_a, "label"_a)
       .def("begin_series", in_use(begin_series))
       .def("end_series", in_use(end_series))
+      .def("set_extra_time", in_use(set_extra_time), "seconds"_a)
       .def("depart", in_use(depart), "reason"_a)
       .def("rejoin", in_use(rejoin))
       .def("set_gate", &HeldMember::set_gate, "gate"_a)

@@ -6,6 +6,7 @@ from ringlet.cluster.resolvers.base_resolver import ClusterResolver
 from ringlet.cluster.resolvers.gce_resolver import GCEClusterResolver
 from ringlet.cluster.resolvers.kubernetes_resolver import KubernetesClusterResolver, KubernetesExecutableLocation
 from ringlet.cluster.resolvers.local_resolver import LocalClusterResolver
+from ringlet.cluster.resolvers.mpi_resolver import MPIClusterResolver
 from ringlet.cluster.resolvers.sagemaker_resolver import SageMakerClusterResolver
 from ringlet.cluster.resolvers.simple_resolver import SimpleClusterResolver
 from ringlet.cluster.resolvers.slurm_resolver import SlurmClusterResolver
@@ -20,6 +21,7 @@ __all__ = [
     "KubernetesClusterResolver",
     "KubernetesExecutableLocation",
     "LocalClusterResolver",
+    "MPIClusterResolver",
     "SageMakerClusterResolver",
     "SimpleClusterResolver",
     "SlurmClusterResolver",

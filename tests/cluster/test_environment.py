@@ -7,7 +7,14 @@ import logging
 import pytest
 
 from ringlet.cluster import environment
-from ringlet.cluster.environment import check_one_machine, default_resolver, job_id_of, placement, warn_if_alone
+from ringlet.cluster.environment import (
+    check_one_machine,
+    default_resolver,
+    hosts_placement,
+    job_id_of,
+    placement,
+    warn_if_alone,
+)
 from ringlet.errors import ClusterConfigError
 
 TORCH = {"RANK": "1", "WORLD_SIZE": "4", "LOCAL_RANK": "1"}
@@ -117,8 +124,32 @@ def test_a_strategy_is_given_the_workers_of_the_environment(variables):
     resolver = default_resolver()
     assert (resolver.task_type, resolver.task_id) == ("worker", 1)
     assert resolver.cluster_spec().num_tasks("worker") == 2
-    variables.setenv("MPI_LOCALNRANKS", "1")
-    with pytest.raises(ClusterConfigError, match="PMI_RANK=1 PMI_SIZE=2 describes processes on several machines"):
+    variables.setenv("MPI_LOCALNRANKS", "1")  # MPI connects hosts
+    assert default_resolver().cluster_spec().num_tasks("worker") == 2
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}, 2),
+        ({"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_SIZE": "4"}, None),
+        ({"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALNRANKS": "1"}, 1),
+        ({"RANK": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1"}, None),
+        ({"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "4", "SLURM_LOCALID": "1"}, None),
+        ({"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "4", "SLURM_LOCALID": "1", "PMIX_RANK": "3"}, 3),
+        ({}, None),
+    ],
+)
+def test_only_a_job_of_mpi_spans_hosts(environ, expected):
+    place = hosts_placement(environ)
+    assert (place and place.rank) == expected
+    assert hosts_placement({**environ, "TF_CONFIG": "{}"}) == place
+
+
+def test_processes_of_torchrun_on_several_machines_are_refused(variables):
+    for name, value in {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1"}.items():
+        variables.setenv(name, value)
+    with pytest.raises(ClusterConfigError, match=r"RANK=1 WORLD_SIZE=2 describes .* machines.*ringlet\[mpi\].*mpiexec"):
         default_resolver()
 
 

@@ -282,7 +282,7 @@ def test_a_rank_that_has_joined_already_is_refused():
 def _start(pid):
     from ringlet.rendezvous import process_identity
 
-    return process_identity._start_ticks(pid)
+    return process_identity.start_ticks(pid)
 
 
 def _rest():

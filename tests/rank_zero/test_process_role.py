@@ -57,6 +57,15 @@ def test_the_variables_of_launchers_are_read(monkeypatch):
     assert process_role().host_indices == (1,), "which others are on this machine is not known"
 
 
+def test_a_strategy_that_spans_hosts_knows_the_workers_of_its_host(monkeypatch):
+    variables = {"RANK": "2", "SIZE": "4", "LOCAL_RANK": "0", "LOCAL_SIZE": "2"}
+    for name, value in variables.items():
+        monkeypatch.setenv(f"OMPI_COMM_WORLD_{name}", value)
+    strategy = ringlet.MultiWorkerMirroredStrategy()
+    assert strategy.num_replicas_in_sync == 4
+    assert (process_role().host_indices, ringlet.local_rank()) == ((2, 3), 0)
+
+
 def test_rank_and_size_are_those_of_the_task(monkeypatch):
     assert (ringlet.rank(), ringlet.size(), ringlet.local_rank()) == (0, 1, 0)
     monkeypatch.setenv("TF_CONFIG", config("worker", 1, {"worker": ["203.0.113.9:1", "node:1", "node:2"]}))

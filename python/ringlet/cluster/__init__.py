@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ringlet.cluster.resolvers.gce_resolver import GCEClusterResolver
     from ringlet.cluster.resolvers.kubernetes_resolver import KubernetesClusterResolver, KubernetesExecutableLocation
     from ringlet.cluster.resolvers.local_resolver import LocalCluster, LocalClusterResolver
+    from ringlet.cluster.resolvers.mpi_resolver import MPIClusterResolver
     from ringlet.cluster.resolvers.sagemaker_resolver import SageMakerClusterResolver
     from ringlet.cluster.resolvers.simple_resolver import SimpleClusterResolver
     from ringlet.cluster.resolvers.slurm_resolver import SlurmClusterResolver
@@ -33,6 +34,7 @@ __all__ = [
     "KubernetesExecutableLocation",
     "LocalCluster",
     "LocalClusterResolver",
+    "MPIClusterResolver",
     "SageMakerClusterResolver",
     "ServerDef",
     "ServersJob",
@@ -57,6 +59,7 @@ _HOME = {
     "KubernetesExecutableLocation": "resolvers.kubernetes_resolver",
     "LocalCluster": "resolvers.local_resolver",
     "LocalClusterResolver": "resolvers.local_resolver",
+    "MPIClusterResolver": "resolvers.mpi_resolver",
     "SageMakerClusterResolver": "resolvers.sagemaker_resolver",
     "ServerDef": "cluster_def",
     "ServersJob": "registration",

@@ -63,6 +63,7 @@ _DIALECTS = (
     _Dialect("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "", ("SLURM_JOB_ID", "SLURM_STEP_ID")),
     _Dialect("PMIX_RANK", ""),  # no variable for the size: processes query a server
 )
+_SERVERS = {"PMIX_RANK", "PMI_FD"}
 _MASTER, _STEP_NODES, _NUM_TASKS = "MASTER_ADDR", "SLURM_STEP_NUM_NODES", "SLURM_NTASKS"
 DECIDING = (
     TF_CONFIG,
@@ -176,6 +177,20 @@ def _number(environ: Mapping[str, str], name: str) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
+def mpi_placement(environ: Mapping[str, str]) -> Placement | None:
+    """Return the placement of a process that mpiexec or srun started, whatever other variables say."""
+    found = (_read(dialect, environ) for dialect in _DIALECTS[2:5])
+    return next((place for place in found if isinstance(place, Placement)), None)
+
+
+def hosts_placement(environ: Mapping[str, str]) -> Placement | None:
+    """Return the placement of a process that MPI started on one of several hosts, else None."""
+    place = mpi_placement(environ)
+    # A step of Slurm is an MPI job only if srun provides the server of MPI, as with --mpi=pmix.
+    lacks_server = place is not None and place.source.startswith("SLURM_") and not _SERVERS & environ.keys()
+    return None if place is None or lacks_server or place.local_size == place.size else place
+
+
 def job_id_of(environ: Mapping[str, str]) -> str:
     """Return the text that separates concurrent jobs: ``RINGLET_JOB_ID``, else the job id of the launcher."""
     return environ.get(JOB_ID, "") or ("" if TF_CONFIG in environ else placement(environ).job_id)
@@ -204,10 +219,12 @@ def check_one_machine(place: Placement) -> None:
     if place.config is not None:
         addresses = [str(address) for _, _, address in worker_tasks(place.config.cluster_spec)]
         has_others, alone = bool(foreign_addresses(addresses, own="localhost")), "to run one process alone, unset it"
-    if has_others:
+    if has_others and hosts_placement(os.environ) is None:
         raise ClusterConfigError(
-            f"{place.source} describes processes on several machines: groups connect processes of one machine in this "
-            f"version. Start all of them on one machine, for example with `ringlet run`; {alone}",
+            f"{place.source} describes processes on several machines, which MPI connects: run "
+            "`pip install 'ringlet[mpi]'` on each machine, and start all processes with `ringlet run --hosts a:4,b:4 "
+            "script.py`, mpiexec or srun --mpi=pmix. On one machine, start them with `ringlet run -n N script.py`; "
+            f"{alone}",
             "$",
         )
 

@@ -12,7 +12,7 @@ from typing import Any, overload
 
 from ringlet import _core
 from ringlet.cluster.cluster_queries import check_workers, id_in_cluster, worker_count
-from ringlet.cluster.environment import Placement, check_one_machine, job_id_of, placement
+from ringlet.cluster.environment import Placement, check_one_machine, hosts_placement, job_id_of, placement
 from ringlet.cluster.resolvers.tf_config_resolver import TFConfigClusterResolver
 from ringlet.collectives.argument_parsing import as_text, whole_number, whole_number_of
 from ringlet.collectives.member import Member
@@ -130,9 +130,19 @@ def join_job(job: Job, ranks: Sequence[int], seconds: float) -> list[Member]:
         raise FailedPreconditionError(
             "groups of several processes require Linux: pass all ranks to one process with ranks=."
         )
-    deadline = Deadline.after(seconds)
-    hold = _join(rendezvous(job, ranks, seconds), job.num_ranks, deadline)
+    if (place := hosts_placement(os.environ)) is not None:
+        from ringlet.collectives.hosts.host_join import join_over_hosts
+
+        return join_over_hosts(job, ranks, seconds, place, _join_here)
+    hold = _join_here(job, ranks, seconds)
     return [Member(hold.group.member(number), hold.inboxes[number], hold) for number in ranks]
+
+
+def _join_here(job: Job, ranks: Sequence[int], seconds: float) -> _ProcessShare:
+    if len(ranks) == job.num_ranks:
+        return _ProcessShare(_core.Group(job.num_ranks, seconds, 0, stall_seconds=report_stalls()))
+    deadline = Deadline.after(seconds)
+    return _join(rendezvous(job, ranks, seconds), job.num_ranks, deadline)
 
 
 class _ProcessShare:
@@ -154,6 +164,9 @@ class _ProcessShare:
 
     def abort(self, reason: str) -> None:
         self.group.abort(reason)
+
+    def close_inbox(self, rank: int, seconds: float) -> list[str]:
+        return self.inboxes[rank].close(rank, seconds) if rank in self.inboxes else []
 
 
 def _join(connected: ConnectedGroup, num_ranks: int, deadline: Deadline) -> _ProcessShare:

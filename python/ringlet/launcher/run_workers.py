@@ -8,7 +8,8 @@ import os
 import signal
 import subprocess
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from ringlet.devices import visible_cores
 from ringlet.ipc.job_environment import blas_threads, new_job_id
@@ -39,7 +40,8 @@ class Job:
 
     Without `replicas`, the script sets their number. `grace_seconds` is the time that workers have to exit after a
     signal, or after one of them has raised an uncaught exception. `log_folder` is for the workers' flight recorders,
-    which `recorder_signal` requests. `attempt` counts the starts of the job, from 1.
+    which `recorder_signal` requests. `attempt` counts the starts of the job, from 1. `hosts` are the numbers of workers
+    on several hosts, which MPI starts.
     """
 
     command: list[str]
@@ -50,6 +52,7 @@ class Job:
     log_folder: str | None = None
     recorder_signal: int | None = None
     attempt: int = 1
+    hosts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

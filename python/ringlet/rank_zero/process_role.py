@@ -166,9 +166,14 @@ def process_role() -> ProcessRole:
     workers = current_workers()
     if workers is None:
         return role_in_environment(os.environ)
-    indices = tuple(range(workers.num_workers))  # a strategy over several processes is on one machine
-    index = workers.worker_index
-    return ProcessRole(index, workers.num_workers, workers.is_chief, host_indices=indices, local_rank=index)
+    from ringlet.cluster.environment import hosts_placement  # imported on first use
+
+    index, begin, end = workers.worker_index, 0, workers.num_workers
+    if (place := hosts_placement(os.environ)) is not None and place.size == workers.num_workers:
+        begin = index - place.local_rank  # the workers of a host follow each other
+        end = begin + place.local_size
+    here = tuple(range(begin, end))
+    return ProcessRole(index, workers.num_workers, workers.is_chief, host_indices=here, local_rank=index - begin)
 
 
 def role_in_environment(environ: Mapping[str, str]) -> ProcessRole:

@@ -30,7 +30,7 @@ class ProcessIdentity:
         """Return the identity of the calling process."""
         return cls(
             pid=os.getpid(),
-            start_ticks=_start_ticks(os.getpid()),
+            start_ticks=start_ticks(os.getpid()),
             host=socket.gethostname(),
             boot_id=_text_of("/proc/sys/kernel/random/boot_id"),
             network_namespace=_link_of("/proc/self/ns/net"),
@@ -57,7 +57,7 @@ class ProcessIdentity:
 
     def has_ended(self) -> bool:
         """Return whether the process has exited: its pid is unused or was reused."""
-        return _start_ticks(self.pid) != self.start_ticks
+        return start_ticks(self.pid) != self.start_ticks
 
     def seconds_since_start(self) -> float | None:
         """Return the age of the process in seconds; None where unavailable."""
@@ -70,7 +70,7 @@ class ProcessIdentity:
         return f"pid {self.pid} on {self.host}"
 
 
-def _start_ticks(pid: int) -> int:
+def start_ticks(pid: int) -> int:
     """Return field 22 of ``/proc/PID/stat`` (proc(5)); 0 if the process does not exist."""
     # The second field, the name in parentheses, may contain blanks and parentheses.
     _, _, rest = _text_of(f"/proc/{pid}/stat").rpartition(")")

@@ -187,6 +187,7 @@ def test_other_machines_are_refused_with_the_exact_command_to_use_instead(monkey
     with pytest.raises(ClusterConfigError, match=r"task:1 is at 203\.0\.113\.9:1, which is not this machine") as caught:
         join(cluster_of("localhost:1", "203.0.113.9:1", num_local=2), 1, 1.0)
     assert "ringlet run -n 2 --replicas 2 'train it.py' --epochs 3" in str(caught.value)
+    assert "ringlet run --hosts localhost:1,203.0.113.9:1 'train it.py' --epochs 3" in str(caught.value)
     assert caught.value.path == "$.cluster.worker[1]"
 
 

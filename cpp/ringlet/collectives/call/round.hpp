@@ -260,13 +260,15 @@ class Round {
   // The same with the group's time-out; a long wait is reported.
   template <class Ready>
   bool wait_for_ranks(Ready&& is_ready) {
-    const Options& options = group_.options_;
-    if (options.stall >= options.timeout) return wait_for(options.timeout, is_ready);
-    if (wait_for(options.stall, is_ready)) return true;
+    const auto stall = group_.options_.stall;
+    const auto timeout =
+        group_.options_.timeout == sync::kForever ? sync::kForever : group_.options_.timeout + mine().extra_time;
+    if (stall >= timeout) return wait_for(timeout, is_ready);
+    if (wait_for(stall, is_ready)) return true;
     const auto stalled_at = sync::Clock::now();
     report_stall();
-    if (options.timeout == sync::kForever) return wait_for(sync::kForever, is_ready);
-    return wait_for(options.timeout - options.stall - (sync::Clock::now() - stalled_at), is_ready);
+    if (timeout == sync::kForever) return wait_for(sync::kForever, is_ready);
+    return wait_for(timeout - stall - (sync::Clock::now() - stalled_at), is_ready);
   }
 
   // Waits for an event that is certain among threads, because all ranks are in the call. A process, however, may end or

@@ -86,6 +86,8 @@ void Member::begin_series() { state().series = static_cast<std::uint32_t>(state(
 
 void Member::end_series() { state().series = 0; }
 
+void Member::set_extra_time(sync::Clock::duration extra_time) { state().extra_time = extra_time; }
+
 void Member::check_root(int root) const {
   if (root >= 0 && root < group_->num_ranks()) return;
   throw core::ArgumentError("rank " + std::to_string(root) + " is not in this group: its ranks are 0 to " +

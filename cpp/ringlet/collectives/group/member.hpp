@@ -88,6 +88,9 @@ class Member {
   void begin_series();
   void end_series();
 
+  // From now on, this rank waits longer than the group's time-out: for a rank that itself waits for other hosts.
+  void set_extra_time(sync::Clock::duration extra_time);
+
   // The record of `rank` in this rank's last call, such as the arguments of the root. Valid until the next call.
   const Call& record_of(int rank) const;
 

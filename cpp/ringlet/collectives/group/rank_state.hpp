@@ -54,8 +54,9 @@ struct RankState {
   };
   std::array<Set, kSets> sets;
 
-  std::uint64_t sequence = 0;  // the last call at which it arrived
-  std::uint32_t series = 0;    // of the calls to come
+  std::uint64_t sequence = 0;          // the last call at which it arrived
+  std::uint32_t series = 0;            // of the calls to come
+  sync::Clock::duration extra_time{};  // see Member::set_extra_time
   sync::Flag is_busy;
   sync::RelaxedNumber thread;  // that made its last call, for messages
   Chunks chunks;

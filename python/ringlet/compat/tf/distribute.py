@@ -87,8 +87,8 @@ InputReplicationMode = data.InputReplicationMode
 _RESOLVERS = {
     name: getattr(ringlet_cluster_resolver, name)
     for name in ringlet_cluster_resolver.__all__
-    # TensorFlow has no public name for the first class, and no counterpart of the second.
-    if name not in {"SageMakerClusterResolver", "LocalClusterResolver"}
+    # TensorFlow has no public name for the first class, and no counterpart of the others.
+    if name not in {"SageMakerClusterResolver", "LocalClusterResolver", "MPIClusterResolver"}
 }
 cluster_resolver = namespace("tf.distribute.cluster_resolver", "Cluster resolvers.", _RESOLVERS)
 

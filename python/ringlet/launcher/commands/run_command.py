@@ -27,6 +27,7 @@ examples:
   ringlet run -n 4 train.py --epochs 3
   ringlet run -n 2 --replicas 4 train.py
   ringlet run -n 4 -m package.train
+  ringlet run --hosts node1:4,node2:4 train.py
   ringlet run -n 4 --restarts 3 --grace-seconds 60 train.py
 
 Each worker gets TF_CONFIG and RINGLET_JOB_ID, which
@@ -47,6 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "ringlet run -n N [--replicas R] [-m] script.py [argument ...]"
     parser.epilog = _EPILOG
     parser.add_argument("-n", "--workers", metavar="N", help="number of worker processes")
+    parser.add_argument(
+        "--hosts", metavar="A:N,B:N", help="hosts with their numbers of workers, which MPI starts: node1:4,node2:4"
+    )
     parser.add_argument(
         "--replicas", metavar="R", help="replicas of each worker (RINGLET_NUM_DEVICES); the script decides if not given"
     )
@@ -82,7 +86,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Run the script; return the exit status."""
     words = options.program[1:] if options.program[:1] == ["--"] else options.program
-    num_workers = _number_of_workers(options.workers, words)
+    hosts = _hosts(options)
+    num_workers = sum(hosts.values()) or _number_of_workers(options.workers, words)
     job = Job(
         command=(module_command if options.is_module else script_command)(words, num_workers),
         num_workers=num_workers,
@@ -91,6 +96,7 @@ def execute(options: argparse.Namespace) -> int:
         shows_all_tracebacks=options.all_tracebacks,
         log_folder=options.log_dir,
         recorder_signal=_recorder_signal(os.environ.get("RINGLET_RECORDER_SIGNAL")),
+        hosts=hosts,
     )
     _check_size(job)
     restarts = whole_number("--restarts", options.restarts, 0)
@@ -107,6 +113,17 @@ def execute(options: argparse.Namespace) -> int:
         return run_with_restarts(job, restarts, final)
     except OSError as error:
         raise CommandError(_start_failed(job, error)) from error
+
+
+def _hosts(options: argparse.Namespace) -> dict[str, int]:
+    if options.hosts is None:
+        return {}
+    from ringlet.launcher.run_on_hosts import parsed_hosts
+
+    hosts = parsed_hosts(options.hosts)
+    if options.workers is not None and options.workers != str(sum(hosts.values())):
+        raise CommandError(f"-n {options.workers} differs from the sum of --hosts {options.hosts}: leave -n out")
+    return hosts
 
 
 def _number_of_workers(text: str | None, words: list[str]) -> int:
@@ -176,7 +193,7 @@ def run_with_restarts(job: Job, restarts: int, final: Collection[int]) -> int:
     delay, attempts = _FIRST_DELAY_SECONDS, list[tuple[float, Outcome]]()
     while True:
         begin = time.monotonic()
-        outcome = run_workers(dataclasses.replace(job, attempt=len(attempts) + 1))
+        outcome = _run(dataclasses.replace(job, attempt=len(attempts) + 1))
         seconds = time.monotonic() - begin
         attempts.append((seconds, outcome))
         if outcome.status == 0 or outcome.is_stopped or outcome.status in final or len(attempts) > restarts:
@@ -194,6 +211,14 @@ def run_with_restarts(job: Job, restarts: int, final: Collection[int]) -> int:
     if len(attempts) > 1:
         _report(attempts)
     return outcome.status
+
+
+def _run(job: Job) -> Outcome:
+    if not job.hosts:
+        return run_workers(job)
+    from ringlet.launcher.run_on_hosts import run_on_hosts  # imported on first use
+
+    return run_on_hosts(job)
 
 
 def _report(attempts: list[tuple[float, Outcome]]) -> None:

@@ -10,6 +10,7 @@ import math
 import os
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from ringlet.cluster import WorkersJob
-from ringlet.cluster.local_addresses import foreign_addresses
+from ringlet.cluster.environment import hosts_placement
+from ringlet.cluster.local_addresses import foreign_addresses, host_of
 from ringlet.cluster.worker_job_key import task_name
 from ringlet.collectives import Member
 from ringlet.collectives.process_group import MOST_RANKS, job_id, join_job
@@ -131,16 +133,23 @@ def _refuse_too_many(cluster: Cluster) -> None:
 def _refuse_other_machines(cluster: Cluster) -> None:
     addresses = [address for _, _, address in cluster.tasks]
     foreign = foreign_addresses(addresses, own=addresses[cluster.worker_index])
-    if not foreign:
+    if not foreign or hosts_placement(os.environ) is not None:
         return
     job, index, address = next(task for task in cluster.tasks if task[2] == foreign[0])
     more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
     raise ClusterConfigError(
-        f"{task_name(job, index)} is at {address}{more}, which is not this machine: the workers of a strategy are "
-        f"processes of one machine in this version. To run all {cluster.num_workers} workers here: "
-        f"{run_command(cluster)}. If {address} is a name of this machine, write localhost instead",
+        f"{task_name(job, index)} is at {address}{more}, which is not this machine. MPI connects the workers of "
+        f"several machines, which it starts: pip install 'ringlet[mpi]' on each, and {_hosts_command(addresses)}. To "
+        f"run all {cluster.num_workers} workers here: {run_command(cluster)}. If {address} is a name of this machine, "
+        "write localhost instead",
         f"$.cluster.{job}[{index}]",
     )
+
+
+def _hosts_command(addresses: Sequence[str]) -> str:
+    counts = Counter(host_of(address) for address in addresses)
+    hosts = ",".join(f"{host}:{count}" for host, count in counts.items())
+    return f"ringlet run --hosts {hosts} {shlex.join(_program())}"
 
 
 def _log_long_wait(cluster: Cluster, wait: Callable[[], Member]) -> Member:

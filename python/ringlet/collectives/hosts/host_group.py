@@ -1,0 +1,210 @@
+"""The failure of a group over several hosts: its first cause, which every rank of every host raises."""
+
+from __future__ import annotations
+
+import copy
+import os
+import re
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ringlet import _core
+from ringlet.collectives.hosts.host_link import WHOLE
+from ringlet.errors import (
+    CollectiveAborted,
+    CollectiveMismatchError,
+    DeadlineExceededError,
+    WorkerLostError,
+)
+from ringlet.rendezvous.process_identity import ProcessIdentity
+
+_RANKS = re.compile(r"\b(ranks? )((?:\d+)(?:(?:, | and | to )\d+)*)")
+_CHECK = re.compile(r"barrier\((['\"])(.*?)\1\)(?=[,;]| waited| waits| has | was |\n|$)")
+_NUMBER = re.compile(r"(\(their call number |, call )\d+")
+_COUNT = re.compile(r" after \d+ calls?(?=\))")
+_MISMATCH = ("the ranks did not make the same call", " waits for ranks that make no more calls")
+_LATE = "allow more with timeout_seconds="
+_RESTART = "Every rank of this group raises this: start the job again, from its last checkpoint if it has one."
+
+
+@dataclass(frozen=True)
+class Host:
+    """The ranks `begin` to ``end - 1``, on one machine; `leader` is the MPI process of the first."""
+
+    name: str
+    begin: int
+    end: int
+    leader: int
+
+    def __str__(self) -> str:
+        last = (
+            ""
+            if self.end - self.begin == 1
+            else f" to {self.end - 1}"
+            if self.end - self.begin > 2
+            else f", {self.end - 1}"
+        )
+        return f"rank{'s' if last else ''} {self.begin}{last} (host {self.name})"
+
+
+def hosts_of(processes: Sequence[tuple[Sequence[int], ProcessIdentity]]) -> list[Host]:
+    """Return the hosts of processes, each with its ranks and identity; raise ValueError if their ranks are mixed.
+
+    Processes that cannot share memory or detect each other's exit count as different hosts.
+    """
+    places: dict[tuple[str, ...], list[tuple[int, int]]] = {}
+    names: list[str] = []
+    for process, (ranks, identity) in enumerate(processes):
+        key = (identity.boot_id or identity.host, identity.network_namespace, identity.pid_namespace)
+        if key not in places:
+            names.append(identity.host)
+        places.setdefault(key, []).extend((rank, process) for rank in ranks)
+    hosts = []
+    for name, found in zip(names, places.values(), strict=True):
+        begin, leader = min(found)
+        if sorted(rank for rank, _ in found) != list(range(begin, begin + len(found))):
+            raise ValueError(f"host {name} has the ranks {sorted(rank for rank, _ in found)}")
+        hosts.append(Host(name, begin, begin + len(found), leader))
+    return sorted(hosts, key=lambda host: host.begin)
+
+
+class HostGroup:
+    """A group over several hosts, as one process sees it; has the interface of the core's groups.
+
+    `local` is the group of the ranks of this host. `identities` are the processes of all ranks.
+    """
+
+    def __init__(
+        self, local: _core.Group, hosts: Sequence[Host], host: int, identities: Sequence[ProcessIdentity], epoch: int
+    ) -> None:
+        self.local = local
+        self.hosts = hosts
+        self.host = host
+        self.num_ranks = hosts[-1].end
+        self.epoch = epoch
+        self.notify: Callable[[bytes], None] = lambda data: None  # the leaders of the other hosts
+        self.left: dict[
+            int, tuple[int, str]
+        ] = {}  # host: the number of calls that it has made, and why it makes no more
+        self.call = (0, "")  # number and description of the leader's call in progress
+        self._identities = identities
+        self._first: Exception | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def failure(self) -> str | None:
+        """The first cause of failure; None if the group has not failed."""
+        if self._first is None and self.local.failure is not None:
+            self._adopt(self._typed(self.local.failure))
+        return None if self._first is None else str(self._first)
+
+    def abort(self, reason: str) -> None:
+        """Make all ranks raise `CollectiveAborted` with this reason, unless the group has already failed."""
+        self._adopt(CollectiveAborted(reason))
+
+    def report_stall(self, waiting: str, rank: int) -> None:
+        """Log a text about a wait of a rank, and what the ranks of this host execute."""
+        self.local.report_stall(waiting, rank - self.hosts[self.host].begin)
+
+    def check(self) -> None:
+        """Raise the first cause if the group has failed, or if a host has left before the call in progress."""
+        if self.failure is not None:
+            self.raise_first()
+        self.check_presence()
+
+    @property
+    def first(self) -> Exception | None:
+        """A copy of the first cause."""
+        return copy.copy(self._first)
+
+    def raise_first(self) -> None:
+        """Raise the first cause."""
+        assert self._first is not None
+        raise copy.copy(self._first)
+
+    def fail(self, error: Exception, number: int) -> Exception:
+        """Make all ranks raise an error, in call `number` of this rank; return the first cause."""
+        return self._adopt(self._translated(error, number))
+
+    def _adopt(self, error: Exception) -> Exception:
+        with self._lock:
+            is_first = self._first is None
+            if is_first:
+                self._first = error
+        if is_first:
+            text = WHOLE + str(self._first)
+            self.local.abort(text)  # no effect if it has failed
+            self.notify(text.encode())
+        assert self._first is not None
+        return copy.copy(self._first)
+
+    def read_notice(self, host: int, data: bytes) -> None:
+        """Take a notice of another host: about a failure, or that it makes no more calls."""
+        text = data.decode(errors="replace")
+        if text.startswith(WHOLE):
+            self._adopt(self._typed(text))
+        else:
+            number, _, reason = text.partition(" ")
+            self.left[host] = (int(number), reason)
+
+    def check_presence(self) -> None:
+        """Raise an error if a host has left before the leader's call in progress."""
+        number, what = self.call
+        gone = [f"{self.hosts[host]} {why}" for host, (last, why) in sorted(self.left.items()) if last < number]
+        if gone:
+            raise CollectiveMismatchError(
+                f"{WHOLE}{what}, call {number} of {self.hosts[self.host]}, waits for ranks that make no more calls: "
+                f"{', '.join(gone)}. Make the same calls in the same order on every rank."
+            )
+
+    def lost(self, ranks: Sequence[int]) -> WorkerLostError:
+        """Return the error for ranks whose processes MPI reports as failed; none are known if there are none."""
+        if not ranks:
+            return WorkerLostError(
+                f"{WHOLE}the connection to another host was lost, without a report of which: a process was killed, or "
+                f"the network failed. {_RESTART}"
+            )
+        first = self._identities[min(ranks)]
+        reason = "was lost: it was killed, or its host or the network to it failed"
+        names = ", ".join(f"rank {rank}" for rank in sorted(ranks)[1:9])
+        others = f", as well as {names}" if names else ""
+        text = f"{WHOLE}rank {min(ranks)} ({first}) {reason}{others}. {_RESTART}"
+        return WorkerLostError(text, min(ranks), first.host, first.pid, reason)
+
+    def _translated(self, error: Exception, number: int) -> Exception:
+        """Return an error with the ranks of the whole group; those of the core are of this host's group."""
+        text = str(error.args[0]) if error.args else ""
+        if self._first is not None and text == str(self._first):
+            return self._first
+        if isinstance(error, CollectiveAborted) and text.startswith(WHOLE):
+            return self._typed(text)
+        error = copy.copy(error)
+        if not text.startswith(WHOLE) and isinstance(error, WorkerLostError):
+            error.rank += self.hosts[self.host].begin
+        text = text[1:] if text.startswith(WHOLE) else self._renumbered(text, number)
+        error.args = (text, *error.args[1:])
+        return error
+
+    def _renumbered(self, text: str, number: int) -> str:
+        begin = self.hosts[self.host].begin
+        text = _CHECK.sub(r"\2", _COUNT.sub("", text))
+        if number:
+            text = _NUMBER.sub(rf"\g<1>{number}", text)
+        return _RANKS.sub(lambda match: match[1] + re.sub(r"\d+", lambda n: str(int(n[0]) + begin), match[2]), text)
+
+    def _typed(self, text: str) -> Exception:
+        """Return the error for a cause that another rank has reported."""
+        is_whole = text.startswith(WHOLE)
+        text = text[1:] if is_whole else self._renumbered(text, 0)
+        for rank, process in enumerate(self._identities):
+            begin, _, reason = text.partition(f" ({process}) ")
+            if reason and re.fullmatch(r"ranks? [\d, toandmre]+", begin):
+                return WorkerLostError(text, rank, process.host, process.pid, re.split(r"[.;]", reason)[0])
+        if any(phrase in text for phrase in _MISMATCH):
+            return CollectiveMismatchError(text)
+        return DeadlineExceededError(text) if _LATE in text else CollectiveAborted(text)
+
+    def name_here(self) -> str:
+        """Return the name of this process in messages."""
+        return f"pid {os.getpid()} on {self.hosts[self.host].name}"

@@ -1,0 +1,271 @@
+"""Rendezvous of a group over several hosts: every process introduces itself to the first, which answers with all."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib.metadata
+import json
+import multiprocessing.util
+import platform
+import secrets
+import sys
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from ringlet.cluster.environment import Placement
+from ringlet.collectives.hosts.host_group import HostGroup, hosts_of
+from ringlet.collectives.hosts.host_link import HostLink
+from ringlet.collectives.hosts.host_member import HostMember
+from ringlet.collectives.hosts.mpi_transport import PeerFailed, Request, Transport, mpi_transport
+from ringlet.collectives.member import Member
+from ringlet.errors import DeadlineExceededError, FailedPreconditionError, WorkerLostError
+from ringlet.ipc.deadline import Deadline
+from ringlet.ipc.inbox import Inbox
+from ringlet.rendezvous.connected_group import ConnectedGroup
+from ringlet.rendezvous.job_key import Job, ranks_text
+from ringlet.rendezvous.process_identity import ProcessIdentity
+
+_HELLO_TAG, _ANSWER_TAG = 1, 2
+_MOST_GROUPS = 4094  # tags that every MPI has are below 32,768, of which a group uses 8
+_PAUSE_SECONDS = 0.001
+_LAST_SECONDS = 1.0  # for the answer of the first process after its time-out
+
+# Makes the group of the ranks of one host.
+JoinLocally = Callable[[Job, Sequence[int], float], Any]
+
+
+def join_over_hosts(
+    job: Job, ranks: Sequence[int], seconds: float, place: Placement, join_locally: JoinLocally
+) -> list[Member]:
+    """Join a group of all processes of an MPI job; see `init_process_group`."""
+    return join(mpi_transport(place), job, ranks, seconds, join_locally)
+
+
+def join(
+    transport: Transport,
+    job: Job,
+    ranks: Sequence[int],
+    seconds: float,
+    join_locally: JoinLocally,
+    *,
+    identity: ProcessIdentity | None = None,
+) -> list[Member]:
+    """Join a group of all processes of a transport."""
+    deadline = Deadline.after(seconds)
+    identity = identity or ProcessIdentity.of_this_process()
+    answer = _introduce(transport, job, _introduction(job, ranks, identity), deadline)
+    records = answer["processes"]
+    identities = [ProcessIdentity.from_record(record["process"]) for record in records]
+    hosts = hosts_of([(record["ranks"], identity) for record, identity in zip(records, identities, strict=True)])
+    host = next(number for number, each in enumerate(hosts) if each.begin <= min(ranks) < each.end)
+    own = hosts[host]
+    local_job = Job(f"{job.name} host {host} {answer['epoch']}", job.job_id, own.end - own.begin)
+    local = join_locally(local_job, [rank - own.begin for rank in ranks], max(deadline.left(seconds), _LAST_SECONDS))
+    of_rank = {rank: identities[process] for process, record in enumerate(records) for rank in record["ranks"]}
+    group = HostGroup(local.group, hosts, host, [of_rank[rank] for rank in sorted(of_rank)], answer["epoch"])
+    link = HostLink(
+        transport,
+        [each.leader for each in hosts],
+        host,
+        epoch=answer["epoch"],
+        tag=answer["tag"],
+        seconds=seconds,
+        check=group.check,
+        lost=lambda failed: group.lost([min(records[process]["ranks"]) for process in failed]),
+        on_notice=group.read_notice,
+        names=[str(each) for each in hosts],
+    )
+    group.notify = link.notify
+    share = _HostShare(group, link, local, seconds)
+    weakref.finalize(share, link.leave, "freed its member").atexit = False
+    cores = [HostMember(local.group.member(rank - own.begin), group, link) for rank in ranks]
+    _leave_at_exit(cores)
+    return [Member(cast(Any, core), share, share) for core in cores]
+
+
+_live: weakref.WeakSet[HostMember] = weakref.WeakSet()
+
+
+def _leave_at_exit(cores: Sequence[HostMember]) -> None:
+    """Register members that leave when this process ends, so that other ranks do not wait for them."""
+    if not _live:
+        multiprocessing.util.Finalize(None, _leave_all, exitpriority=-1)
+    _live.update(cores)
+
+
+def _leave_all() -> None:
+    error = getattr(sys, "last_value", None)
+    reason = "ended without closing its group" if error is None else f"raised {type(error).__name__}: {error}"
+    for core in list(_live):
+        with contextlib.suppress(FailedPreconditionError):  # of a closed member
+            core.depart(reason)
+
+
+class _HostShare:
+    """Resources that the members of one process share, and their messages."""
+
+    def __init__(self, group: HostGroup, link: HostLink, local: Any, seconds: float) -> None:
+        self.group = group
+        self.seconds = seconds
+        self.connected: ConnectedGroup | None = local.connected
+        self._link = link  # freed with this object
+        self._local = local
+        self._begin = group.hosts[group.host].begin
+
+    def abort(self, reason: str) -> None:
+        """Make all ranks raise `CollectiveAborted`."""
+        self.group.abort(reason)
+
+    def __call__(self, rank: int) -> Inbox:
+        """Raise an error: there are no messages between hosts yet."""
+        raise NotImplementedError(
+            "send and recv are not available for a group over several hosts in this version: use all_to_all or "
+            "collective_permute, or start all ranks on one host."
+        )
+
+    def failure(self, text: str) -> Exception:
+        """Return the error about the failure of the group."""
+        return self.group.first or Exception(text)
+
+    def close(self, rank: int, seconds: float = 0) -> list[str]:
+        """Close the messages of a rank within its host."""
+        unfinished: list[str] = self._local.close_inbox(rank - self._begin, seconds)
+        return unfinished
+
+    def open_part(self) -> Inbox:
+        """Return an inbox for a rank of a part."""
+        return Inbox()
+
+    def join_part(self, inbox: Inbox, rank: int, ranks: Sequence[int], labels: Sequence[int]) -> Any:
+        """Raise an error."""
+        return self(rank)
+
+
+# --- introductions ----------------------------------------------------------------------------------------------------
+
+
+def _introduction(job: Job, ranks: Sequence[int], identity: ProcessIdentity) -> dict[str, Any]:
+    return {
+        "group": json.dumps([job.name, job.job_id]),
+        "ranks": sorted(ranks),
+        "num_ranks": job.num_ranks,
+        "versions": f"ringlet {importlib.metadata.version('ringlet')}, Python {platform.python_version()}, NumPy "
+        f"{np.__version__}, {sys.byteorder} endian",
+        "process": identity.as_record(),
+    }
+
+
+def _introduce(transport: Transport, job: Job, mine: dict[str, Any], deadline: Deadline) -> dict[str, Any]:
+    """Exchange the introductions of all processes, and return them with the epoch and the tag of the group."""
+    group = mine["group"]
+    if transport.rank == 0:
+        records = {0: mine}
+        while len(records) < transport.size and not deadline.is_over() and not transport.failed():
+            if (found := _next(transport, _HELLO_TAG, group)) is None:
+                time.sleep(_PAUSE_SECONDS)
+            else:
+                records[found[0]] = found[1]
+        answer = {**_answer(transport, job, records, deadline), "group": group}
+        _wait([transport.send(_packed(answer), process, _ANSWER_TAG) for process in records if process])
+    else:
+        sent = transport.send(_packed(mine), 0, _HELLO_TAG)
+        until = dataclasses.replace(deadline, ends_at=deadline.ends_at + _LAST_SECONDS)
+        while (found := _next(transport, _ANSWER_TAG, group)) is None:
+            time.sleep(_PAUSE_SECONDS)
+            text = f"{ranks_text(mine['ranks'])} waited {deadline} for process 0 of MPI, which makes {job}"
+            if 0 in transport.failed():
+                transport.give_up()
+                raise WorkerLostError(f"{text}: it was lost. Start the job again.", reason="was lost")
+            if until.is_over():
+                transport.give_up()
+                raise DeadlineExceededError(f"{text}. {job.start_alike}, or allow more with timeout_seconds=.")
+        _wait([sent])
+        answer = found[1]
+    if "error" in answer:
+        transport.give_up()
+        kinds = {kind.__name__: kind for kind in (DeadlineExceededError, FailedPreconditionError, WorkerLostError)}
+        raise kinds[answer["kind"]](answer["error"])
+    return answer
+
+
+def _next(transport: Transport, tag: int, group: str) -> tuple[int, dict[str, Any]] | None:
+    """Return the source and the content of a message about a group; those about other groups are kept."""
+    with transport.lock:
+        if not transport.kept[tag, group] and (found := transport.poll(tag)) is not None:
+            record = json.loads(found[1])
+            transport.kept[tag, record["group"]].append((found[0], record))
+        return transport.kept[tag, group].popleft() if transport.kept[tag, group] else None
+
+
+def _packed(record: Mapping[str, Any]) -> Any:
+    return np.frombuffer(json.dumps(record).encode(), np.uint8)
+
+
+def _wait(requests: Sequence[Request]) -> None:
+    deadline = Deadline.after(_LAST_SECONDS)
+    for request in requests:
+        try:
+            while request.test() is None and not deadline.is_over():
+                time.sleep(_PAUSE_SECONDS)
+        except PeerFailed:
+            continue  # its loss is reported by the first call
+
+
+def _answer(
+    transport: Transport, job: Job, records: Mapping[int, dict[str, Any]], deadline: Deadline
+) -> dict[str, Any]:
+    """Return the introductions in the order of processes, or the reason why the group cannot be made."""
+    try:
+        _check(transport, job, records, deadline)
+    except (DeadlineExceededError, FailedPreconditionError, WorkerLostError) as error:
+        return {"error": str(error), "kind": type(error).__name__}
+    transport.num_groups += 1
+    tag = 1 + transport.num_groups % _MOST_GROUPS
+    return {"processes": [records[rank] for rank in range(transport.size)], "epoch": secrets.randbits(56), "tag": tag}
+
+
+def _check(transport: Transport, job: Job, records: Mapping[int, dict[str, Any]], deadline: Deadline) -> None:
+    missing = [process for process in range(transport.size) if process not in records]
+    given = sorted(rank for record in records.values() for rank in record["ranks"])
+    if missing:
+        lacks = set(range(job.num_ranks)) - set(given)
+        names = f"{ranks_text(lacks) if lacks else 'processes'} of {job} (processes {missing} of MPI)"
+        if set(missing) & set(transport.failed()):
+            raise WorkerLostError(f"{names} ended before all had connected. Start the job again.")
+        raise DeadlineExceededError(
+            f"waited {deadline} for {names}. {job.start_alike}, in all processes of the MPI job, or allow more with "
+            "timeout_seconds=."
+        )
+    first = records[0]
+    for record in records.values():
+        if record["versions"] != first["versions"]:
+            raise FailedPreconditionError(
+                f"{_name(record)} runs {record['versions']}; {_name(first)} runs {first['versions']}: install the same "
+                "versions on every host."
+            )
+        if record["num_ranks"] != first["num_ranks"]:
+            raise FailedPreconditionError(
+                f"{_name(record)} was started with num_ranks={record['num_ranks']}, but {_name(first)} with "
+                f"num_ranks={first['num_ranks']}: pass the same number in all processes."
+            )
+    if given != list(range(job.num_ranks)):
+        raise FailedPreconditionError(
+            f"the {transport.size} processes of MPI have the ranks {given}: a group over several hosts has the ranks 0 "
+            f"to {job.num_ranks - 1} once each, in all processes of the MPI job."
+        )
+    try:
+        hosts_of([(record["ranks"], ProcessIdentity.from_record(record["process"])) for record in records.values()])
+    except ValueError as error:
+        raise FailedPreconditionError(
+            f"{error}: the ranks of a host must follow each other. Start the job with --map-by slot for mpiexec of "
+            "Open MPI, or with --distribution=block for srun."
+        ) from None
+
+
+def _name(record: Mapping[str, Any]) -> str:
+    return f"{ranks_text(record['ranks'])} ({ProcessIdentity.from_record(record['process'])})"

@@ -1,0 +1,288 @@
+"""Messages between the leaders of the hosts of one group: stamped, with a time-out, and with notices of failures."""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+
+from ringlet.collectives.hosts.mpi_transport import PeerFailed, Request, Transport
+from ringlet.errors import CollectiveAborted, DeadlineExceededError
+
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+T = TypeVar("T")
+
+# Begin of error texts with ranks of the whole group; other texts are of the core, with ranks of the host's own group.
+WHOLE = "\x1e"
+
+# Kinds of messages: each has a tag of its own, so that messages of one kind arrive in order.
+HEAD, PARTIAL, RESULT, NOTICE, _NUM_KINDS = 1, 2, 3, 4, 8
+
+# Magic number, epoch, number of the call, host that sends, kind, position in the call, bytes behind the stamp.
+_STAMP = struct.Struct("<8sQQHHIQ")
+_MAGIC = b"ringlet1"
+_STAMP_BYTES = 64  # the payload is aligned to a cache line
+
+# A host that misses a rank of its own reports it within the time-out; the other hosts wait a little longer for that.
+EXTRA_SECONDS = 1.0
+# After MPI has reported a failure, the time to wait for a notice, which has the cause.
+_CAUSE_SECONDS = 0.3
+
+_SPINS = 100
+_YIELD_SECONDS = 0.002
+_LONG_PAUSE_SECONDS = 0.0002
+_CHECK_SECONDS = 0.01
+
+# Memory that MPI may still access, because the group failed while messages were on their way.
+_abandoned: list[Any] = []
+
+
+class Frame:
+    """Memory for one message: a stamp, and room for a payload."""
+
+    __slots__ = ("memory", "payload")
+
+    def __init__(self, capacity: int) -> None:
+        whole = np.empty(capacity + 2 * _STAMP_BYTES, np.uint8)
+        begin = -whole.ctypes.data % _STAMP_BYTES
+        self.memory: Bytes = whole[begin : begin + _STAMP_BYTES + capacity]
+        self.payload: Bytes = self.memory[_STAMP_BYTES:]
+
+
+@dataclass(eq=False)
+class Incoming:
+    """A message that is expected from a host."""
+
+    host: int
+    kind: int
+    index: int
+    frame: Frame
+    request: Request
+    size: int | None = None  # of the payload, if known before
+
+
+class HostLink:
+    """The link of a leader to the leaders of the other hosts.
+
+    `leaders` are the processes of the leaders in the transport, in the order of hosts; `tag` distinguishes groups.
+    `check` is called now and then during a wait, and raises if the group has failed. `lost` returns the error for
+    failed processes, `on_notice` takes a notice of another host.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        leaders: Sequence[int],
+        host: int,
+        *,
+        epoch: int,
+        tag: int,
+        seconds: float,
+        check: Callable[[], None],
+        lost: Callable[[Sequence[int]], Exception],
+        on_notice: Callable[[int, bytes], None],
+        names: Sequence[str],
+    ) -> None:
+        self._transport = transport
+        self._leaders = leaders
+        self.host = host
+        self.num_hosts = len(leaders)
+        self.others = [other for other in range(len(leaders)) if other != host]
+        self._epoch = epoch
+        self._tag = tag * _NUM_KINDS
+        self._seconds = seconds
+        self._check = check
+        self._lost = lost
+        self._on_notice = on_notice
+        self._names = names
+        self._idle: dict[int, list[Frame]] = {}
+        self._sent: list[tuple[list[Request], Frame]] = []
+        self._expected: list[Incoming] = []
+        self._counts: Counter[tuple[int, int, str]] = Counter()
+        self.number = 0  # of the call in progress
+        self._is_open = transport.rank == leaders[host]
+
+    # --- messages -----------------------------------------------------------------------------------------------------
+
+    def frame(self, capacity: int) -> Frame:
+        """Return memory for a message with a payload of at most `capacity` bytes."""
+        idle = self._idle.get(capacity)
+        if not idle and self._sent:
+            self._release_sent()
+            idle = self._idle.get(capacity)
+        return idle.pop() if idle else Frame(capacity)
+
+    def release(self, frame: Frame) -> None:
+        """Keep a frame for another message."""
+        self._idle.setdefault(len(frame.payload), []).append(frame)
+
+    def begin(self, number: int) -> None:
+        """Begin a call; its messages are numbered for each kind."""
+        self.number = number
+        self._counts.clear()
+
+    def send(self, hosts: Sequence[int], kind: int, frame: Frame, size: int) -> None:
+        """Start to send a frame to hosts; it is released when it has been sent."""
+        (index,) = {self._count(host, kind, "to") for host in hosts} or {0}
+        _STAMP.pack_into(frame.memory.data, 0, _MAGIC, self._epoch, self.number, self.host, kind, index, size)
+        data = frame.memory[: _STAMP_BYTES + size]
+        tag = self._tag + kind
+        requests = [self._started(partial(self._transport.send, data, self._leaders[host], tag)) for host in hosts]
+        self._sent.append((requests, frame))
+
+    def receive(self, host: int, kind: int, capacity: int, size: int | None = None) -> Incoming:
+        """Start to receive a message from a host."""
+        index = self._count(host, kind, "from")
+        frame = self.frame(capacity)
+        frame.memory[:_STAMP_BYTES] = 0
+        source = self._leaders[host]
+        request = self._started(partial(self._transport.receive, frame.memory, source, self._tag + kind))
+        message = Incoming(host, kind, index, frame, request, size)
+        self._expected.append(message)
+        return message
+
+    def wait(self, messages: Sequence[Incoming]) -> list[Bytes]:
+        """Wait for messages, check their stamps, and return their payloads, which are valid until `release`."""
+        self._wait_for([(message.request, message.host) for message in messages])
+        for message in messages:
+            self._expected.remove(message)
+        return [self._payload(message) for message in messages]
+
+    def flush(self) -> None:
+        """Wait until everything has been sent."""
+        self._wait_for([(request, self.host) for requests, _ in self._sent for request in requests])
+        self._release_sent()
+
+    def abandon(self) -> None:
+        """Keep the memory that MPI may still access after a failure."""
+        _abandoned.extend((self._sent, self._expected))
+        self._transport.give_up()
+
+    def _count(self, host: int, kind: int, way: str) -> int:
+        """Return the position of a message among those of its kind between two hosts, in this call."""
+        index = self._counts[host, kind, way]
+        self._counts[host, kind, way] = index + 1
+        return index
+
+    def _release_sent(self) -> None:
+        """Release the frames that have been sent."""
+        unsent = []
+        for requests, frame in self._sent:
+            if all(self._started(request.test) is not None for request in requests):
+                self.release(frame)
+            else:
+                unsent.append((requests, frame))
+        self._sent = unsent
+
+    # --- notices ------------------------------------------------------------------------------------------------------
+
+    def notify(self, data: bytes) -> None:
+        """Send a notice to the leaders of all other hosts, without waiting."""
+        stamp = _STAMP.pack(_MAGIC, self._epoch, self.number, self.host, NOTICE, 0, len(data))
+        message = np.frombuffer(stamp + data, np.uint8)
+        for host in self.others:
+            try:
+                request = self._transport.send(message, self._leaders[host], self._tag + NOTICE)
+                for _ in range(_SPINS):
+                    if request.test() is not None:
+                        break
+                else:
+                    _abandoned.append((request, message))
+            except PeerFailed:  # a lost host needs no notice
+                continue
+
+    def leave(self, reason: str) -> None:
+        """Notify the other hosts that this one makes no more calls; only the process of a leader does."""
+        if self._is_open:
+            self._is_open = False
+            self.notify(f"{self.number} {reason}".encode())
+
+    def read_notices(self) -> None:
+        """Pass the notices that have arrived to `on_notice`."""
+        while (found := self._transport.poll(self._tag + NOTICE)) is not None:
+            data = found[1]
+            if len(data) < _STAMP.size:
+                continue
+            magic, epoch, _, host, kind, _, size = _STAMP.unpack_from(data)
+            if (magic, epoch, kind, size) == (_MAGIC, self._epoch, NOTICE, len(data) - _STAMP.size):
+                self._on_notice(host, data[_STAMP.size :])
+
+    # --- waits --------------------------------------------------------------------------------------------------------
+
+    def _started(self, start: Callable[[], T]) -> T:
+        try:
+            return start()
+        except PeerFailed:
+            self._raise_lost()
+
+    def _wait_for(self, pending: list[tuple[Request, int]]) -> None:
+        began = time.monotonic()
+        checked = began
+        spins = 0
+        while True:
+            try:
+                pending = [each for each in pending if each[0].test() is None]
+            except PeerFailed:
+                self._raise_lost()
+            if not pending:
+                return
+            spins += 1
+            if spins <= _SPINS:
+                continue
+            now = time.monotonic()
+            if now - began < _YIELD_SECONDS:
+                os.sched_yield()
+            else:
+                time.sleep(_LONG_PAUSE_SECONDS)
+            if now - checked >= _CHECK_SECONDS:
+                checked = now
+                self._check_group()
+                if now - began > self._seconds + EXTRA_SECONDS:
+                    self._raise_late(sorted({host for _, host in pending}))
+
+    def _check_group(self) -> None:
+        self.read_notices()
+        self._check()
+        if self._transport.failed():
+            self._raise_lost()
+
+    def _raise_lost(self) -> NoReturn:
+        """Raise the error about a process that MPI reports as failed; a notice with the cause takes precedence."""
+        until = time.monotonic() + _CAUSE_SECONDS
+        while time.monotonic() < until:
+            self.read_notices()
+            self._check()
+            time.sleep(_LONG_PAUSE_SECONDS)
+        raise self._lost(self._transport.failed())
+
+    def _raise_late(self, hosts: Sequence[int]) -> None:
+        names = " and ".join(self._names[host] for host in hosts)
+        seconds = "" if math.isinf(self._seconds) else f" {self._seconds:g} s"
+        raise DeadlineExceededError(
+            f"{WHOLE}call {self.number} of {self._names[self.host]} waited{seconds} for {names}. Find out what they do "
+            "and whether the network between the hosts works, or allow more with timeout_seconds= or "
+            "RINGLET_TIMEOUT_SECONDS."
+        )
+
+    def _payload(self, message: Incoming) -> Bytes:
+        memory = message.frame.memory
+        magic, epoch, number, host, kind, index, size = _STAMP.unpack_from(memory.data)
+        count = message.request.test()
+        expected = (_MAGIC, self._epoch, self.number, message.host, message.kind, message.index)
+        found = (magic, epoch, number, host, kind, index)
+        is_whole = count == _STAMP_BYTES + size and message.size in (None, size)
+        if found != expected or not is_whole:
+            raise CollectiveAborted(
+                f"{WHOLE}the message from {self._names[message.host]} in call {self.number} has the stamp {found} with "
+                f"{size} of {message.size} bytes, expected {expected}: MPI delivered another message than was sent. No "
+                "result was returned; start the job again, with `--mca coll ^han` for Open MPI."
+            )
+        return message.frame.payload[:size]

@@ -1,0 +1,183 @@
+"""MPI as a mover of bytes between processes: the only module that imports mpi4py, and only under an MPI launcher."""
+
+from __future__ import annotations
+
+import functools
+import multiprocessing.util
+import os
+import threading
+import time
+from collections import defaultdict, deque
+from typing import Any, Protocol
+
+import numpy as np
+
+from ringlet.cluster.environment import Placement
+from ringlet.errors import FailedPreconditionError
+
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+END_TAG = 0  # of the last message of a process
+_PAUSE_SECONDS = 0.001
+INSTALL = "pip install 'ringlet[mpi]'"
+
+
+class PeerFailed(Exception):
+    """A process of the job has failed, as reported by the MPI library."""
+
+
+class Request(Protocol):
+    """A message on its way."""
+
+    def test(self) -> int | None:
+        """Return the number of bytes if the message is complete, else None; raise PeerFailed if it never will be."""
+
+
+class Transport(Protocol):
+    """Messages between the processes of a job, which are numbered from 0."""
+
+    rank: int
+    size: int
+    num_groups: int  # that process 0 has made
+    kept: dict[tuple[int, str], deque[tuple[int, Any]]]  # introductions of other groups
+    lock: threading.Lock
+
+    def send(self, data: Bytes, to: int, tag: int) -> Request:
+        """Start to send bytes, which must not change until the request is complete."""
+
+    def receive(self, into: Bytes, source: int, tag: int) -> Request:
+        """Start to receive at most as many bytes as fit."""
+
+    def poll(self, tag: int) -> tuple[int, bytes] | None:
+        """Return the source and the bytes of a message from any process, if one has arrived."""
+
+    def failed(self) -> list[int]:
+        """Return the processes known to have failed."""
+
+    def give_up(self) -> None:
+        """Record a failure: the process will end without the final synchronization of MPI."""
+
+
+class MpiTransport:
+    """Messages over MPI."""
+
+    def __init__(self, mpi: Any) -> None:
+        self._mpi = mpi
+        self._comm = mpi.COMM_WORLD.Dup()
+        self._comm.Set_errhandler(mpi.ERRORS_RETURN)
+        self.rank: int = self._comm.rank
+        self.size: int = self._comm.size
+        self.num_groups = 0
+        self.kept: dict[tuple[int, str], deque[tuple[int, Any]]] = defaultdict(deque)
+        self.lock = threading.Lock()
+        self._has_failed = False
+        # After the exit handler of asynchronous calls, and the one of groups.
+        multiprocessing.util.Finalize(None, self._finalize, exitpriority=-2)
+
+    def send(self, data: Bytes, to: int, tag: int) -> Request:
+        """Start to send bytes."""
+        return self._started(self._comm.Isend, [data, self._mpi.BYTE], to, tag)
+
+    def receive(self, into: Bytes, source: int, tag: int) -> Request:
+        """Start to receive bytes."""
+        return self._started(self._comm.Irecv, [into, self._mpi.BYTE], source, tag)
+
+    def poll(self, tag: int) -> tuple[int, bytes] | None:
+        """Return a message from any process, if one has arrived."""
+        status = self._mpi.Status()
+        try:
+            try:
+                has_come = self._comm.Iprobe(self._mpi.ANY_SOURCE, tag, status)
+            except self._mpi.Exception:  # until the failure of a process is acknowledged
+                self._comm.Ack_failed()
+                has_come = self._comm.Iprobe(self._mpi.ANY_SOURCE, tag, status)
+            if not has_come:
+                return None
+            data = np.empty(status.Get_count(self._mpi.BYTE), np.uint8)
+            self._comm.Recv([data, self._mpi.BYTE], status.source, tag, status)
+        except self._mpi.Exception:
+            return None  # reported by `failed`
+        return status.source, data.tobytes()
+
+    def failed(self) -> list[int]:
+        """Return the processes known to have failed; empty with MPI libraries that end the whole job instead."""
+        try:
+            group = self._comm.Get_failed()
+            return list(group.Translate_ranks(range(group.size), self._comm.group)) if group.size else []
+        except (self._mpi.Exception, NotImplementedError, AttributeError):
+            return []
+
+    def give_up(self) -> None:
+        """Record a failure."""
+        self._has_failed = True
+
+    def _started(self, call: Any, buffer: Any, peer: int, tag: int) -> Request:
+        try:
+            return _MpiRequest(self._mpi, call(buffer, peer, tag))
+        except self._mpi.Exception as error:
+            raise PeerFailed(str(error)) from None
+
+    def _finalize(self) -> None:
+        """Wait until all processes end, and finalize MPI; not after a failure, when one is missing.
+
+        With fault tolerance, processes may end without finalizing, which does not return with the thread that detects
+        failures (Open MPI 5.0.11).
+        """
+        is_tolerant = os.environ.get("OMPI_MCA_mpi_ft_enable") == "1"  # noqa: SIM112 - Open MPI's name
+        if self._all_have_ended() and not is_tolerant and not self._mpi.Is_finalized():
+            self._mpi.Finalize()
+
+    def _all_have_ended(self) -> bool:
+        count, root = 0, self.rank == 0
+        if not root:
+            self.send(np.zeros(1, np.uint8), 0, END_TAG)
+        while not self._has_failed and not self.failed():
+            if self.poll(END_TAG) is not None:
+                count += 1
+            elif count < (self.size - 1 if root else 1):
+                time.sleep(_PAUSE_SECONDS)
+                continue
+            if count == (self.size - 1 if root else 1):
+                sent = [self.send(np.zeros(1, np.uint8), rank, END_TAG) for rank in range(1, self.size) if root]
+                return all(request.test() is not None for request in sent)
+        return False
+
+
+class _MpiRequest:
+    __slots__ = ("_count", "_mpi", "_request", "_status")
+
+    def __init__(self, mpi: Any, request: Any) -> None:
+        self._mpi, self._request, self._status = mpi, request, mpi.Status()
+        self._count: int | None = None
+
+    def test(self) -> int | None:
+        if self._count is None:
+            try:
+                if not self._request.Test(self._status):
+                    return None
+            except self._mpi.Exception as error:
+                raise PeerFailed(str(error)) from None
+            self._count = self._status.Get_count(self._mpi.BYTE)
+        return self._count
+
+
+@functools.cache
+def mpi_transport(place: Placement) -> MpiTransport:
+    """Return the transport of this process, which MPI started as `place` describes."""
+    try:
+        import mpi4py
+
+        mpi4py.rc.finalize = False
+        from mpi4py import MPI
+    except (ImportError, RuntimeError, OSError) as error:
+        raise FailedPreconditionError(
+            f"this process is one of {place.size} on several hosts ({place.source}), which needs MPI: install it on "
+            f"every host with {INSTALL}, and start the job with the mpiexec of that environment ({error})."
+        ) from None
+    if MPI.COMM_WORLD.size != place.size:
+        raise FailedPreconditionError(
+            f"the launcher started {place.size} processes ({place.source}), but the library of mpi4py, "
+            f"{MPI.Get_library_version().split(',')[0]}, connects {MPI.COMM_WORLD.size}: start the job with the "
+            "mpiexec of the same MPI, or set MPI4PY_LIBMPI to the library of the launcher."
+        )
+    return MpiTransport(MPI)

@@ -1,0 +1,193 @@
+"""Runs one command on several hosts: starts mpiexec, relays the output of the ranks, and ends what is left."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from ringlet.collectives.hosts.mpi_transport import INSTALL
+from ringlet.ipc.job_environment import new_job_id
+from ringlet.ipc.worker_process import Worker, WorkerProcessGroup, ending_text, shell_status
+from ringlet.launcher.command_line import CommandError
+from ringlet.launcher.nonblocking_writer import NonblockingWriter
+from ringlet.launcher.output_relay import OutputChannel
+from ringlet.launcher.run_workers import Job, Outcome
+from ringlet.launcher.signals import Signals, Terminal
+from ringlet.launcher.supervisor import Supervisor
+from ringlet.rendezvous.process_identity import start_ticks
+
+# Detection of lost processes; `han` can return wrong data after a failure; ranks that wait leave the core to others;
+# processes that do not answer for three seconds are lost.
+_FLAGS = ("--with-ft", "ulfm", "--map-by", "slot", "--bind-to", "none", "--output", "tag")
+_SETTINGS = {
+    "coll": "^han",
+    "mpi_yield_when_idle": "1",
+    "mpi_ft_detector": "true",
+    "mpi_ft_detector_thread": "true",
+    "mpi_ft_detector_period": "0.8",
+    "mpi_ft_detector_timeout": "3",
+}
+# How mpiexec marks a line of a rank, and lines of its own that say nothing to users.
+_TAG = re.compile(rb"^\[(?:[^\]\n]*@)?\d+,(\d+)\]<std(?:out|err|diag)>: ?", re.MULTILINE)
+_NOISE = re.compile(rb"^.*(?:plm:ssh: Warning|PRTE ERROR: Not found in file|NBC_Progress: an error).*\n", re.MULTILINE)
+# Variables of this process that ranks on other hosts receive.
+_PASSED = re.compile(r"RINGLET_|PYTHON|OMP_NUM_THREADS|OPENBLAS_|MKL_|BLIS_")
+_REPLACED = ("TF_CONFIG", "RINGLET_RANK", "RINGLET_NUM_RANKS")
+# After the ranks of this host have ended, the time that the other hosts have; after a failure they end within it, too.
+_FOLLOW_SECONDS = 5.0
+_LOOK_SECONDS = 0.5
+
+
+def parsed_hosts(text: str) -> dict[str, int]:
+    """Return the hosts of ``a:4,b:4`` with their numbers of workers; a host without a number has one."""
+    hosts: dict[str, int] = {}
+    for part in text.split(","):
+        name, _, number = part.strip().partition(":")
+        if not name or not (number or "1").isdecimal() or not int(number or 1):
+            raise CommandError(f"--hosts is {text!r}: expected hosts with numbers of workers, such as node1:4,node2:4")
+        if name in hosts:
+            raise CommandError(f"--hosts names {name} twice: add up its workers, as in {name}:{2 * int(number or 1)}")
+        hosts[name] = int(number or 1)
+    return hosts
+
+
+def mpiexec_command(job: Job, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """Return the command that starts a job on its hosts, and its environment."""
+    beside = Path(sys.executable).with_name("mpiexec")
+    program = str(beside) if beside.exists() else shutil.which("mpiexec")
+    if program is None:
+        raise CommandError(f"--hosts requires MPI, and mpiexec is not installed: {INSTALL} on every host")
+    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
+    if "Open MPI" not in version:
+        name = version.strip().partition("\n")[0]
+        raise CommandError(f"--hosts starts Open MPI, but {program} is {name or 'another'}: start it yourself, as in "
+                           f"{program} -n {job.num_workers} python script.py")  # fmt: skip
+    variables = {
+        **{name: value for name, value in environ.items() if _PASSED.match(name)},
+        "PYTHONUNBUFFERED": "1",
+        "RINGLET_JOB_ID": new_job_id(),
+        "RINGLET_ATTEMPT": str(job.attempt),
+        **({} if job.replicas is None else {"RINGLET_NUM_DEVICES": str(job.replicas)}),
+    }
+    for name in _REPLACED:
+        variables.pop(name, None)
+    hosts = ",".join(f"{name}:{count}" for name, count in job.hosts.items())
+    as_root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+    passed = [word for name in variables for word in ("-x", name)]
+    settings = [word for name, value in _SETTINGS.items() for word in ("--mca", name, value)]
+    command = [
+        program,
+        *as_root,
+        *_FLAGS,
+        *settings,
+        "--host",
+        hosts,
+        "-n",
+        str(job.num_workers),
+        *passed,
+        *job.command,
+    ]
+    return command, {**{name: value for name, value in environ.items() if name not in _REPLACED}, **variables}
+
+
+def run_on_hosts(job: Job) -> Outcome:
+    """Run a job until mpiexec has ended; it is ended if it waits for hosts that it cannot reach."""
+    command, environment = mpiexec_command(job, os.environ)
+    out, err = NonblockingWriter(1), NonblockingWriter(2)
+    ended: list[Worker] = []
+
+    def note(worker: Worker) -> bool:
+        ended.append(worker)
+        return False
+
+    with Terminal(), Signals() as signals:
+        group = WorkerProcessGroup()
+        supervisor = Supervisor(group, [], [], grace_seconds=max(job.grace_seconds, 1.0), has_failed=note)
+        ranks = _RanksHere()
+        try:
+            channels, writers = [], []
+            for writer in (out, err):
+                reader, end = os.pipe()
+                channels.append(OutputChannel(0, reader, b"", partial(_relay, writer)))
+                writers.append(end)
+            process = group.start(command, environment, stdin=subprocess.DEVNULL, stdout=writers[0], stderr=writers[1])
+            for end in writers:
+                os.close(end)
+            supervisor.add([Worker(0, process)], channels)
+            supervisor.watch(signals.fileno())
+            while supervisor.is_at_work():
+                supervisor.turn(_LOOK_SECONDS)
+                signals.process(supervisor)
+                if ranks.have_ended(process.pid, _FOLLOW_SECONDS) and not supervisor.is_asked_to_end:
+                    err.write(b"ringlet run: the workers of this host have ended, and mpiexec waits for other hosts: "
+                              b"it is ended\n")  # fmt: skip
+                    supervisor.ask_to_end(signal.SIGTERM)
+        finally:
+            supervisor.close()
+            ranks.kill()
+    status = ended[0].status if ended else None
+    code = shell_status(status) if status is not None else 1
+    if ended and ended[0].asked_at is not None:
+        code = 128 + signals.received if signals.received else 1
+    for writer in (out, err):
+        writer.flush(1.0)
+    reason = f"mpiexec {ending_text(status)}" if status is not None else "mpiexec was ended"
+    return Outcome(code, reason, signals.is_asked_to_end)
+
+
+class _RanksHere:
+    """The ranks that mpiexec has started on this host."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, int] = {}  # pid: start time
+        self._ended_at: float | None = None
+
+    def have_ended(self, mpiexec: int, seconds: float) -> bool:
+        """Return whether there were ranks, all of which ended that long ago."""
+        found = [pid for pid in _children(mpiexec) if b"OMPI_COMM_WORLD_RANK=" in _environment(pid)]
+        self._seen.update((pid, start_ticks(pid)) for pid in found if pid not in self._seen)
+        if found or not self._seen:
+            self._ended_at = None
+            return False
+        self._ended_at = self._ended_at or time.monotonic()
+        return time.monotonic() - self._ended_at > seconds
+
+    def kill(self) -> None:
+        """Kill the ranks that are left."""
+        for pid, began in self._seen.items():
+            if began and start_ticks(pid) == began:
+                os.kill(pid, signal.SIGKILL)
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            found += map(int, path.read_text().split())
+        except OSError:
+            continue
+    return found
+
+
+def _environment(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return b""
+
+
+def _relay(writer: NonblockingWriter, lines: bytes) -> None:
+    writer.write(_shown(lines))
+
+
+def _shown(lines: bytes) -> bytes:
+    """Return lines of mpiexec with the prefixes of workers, without the noise."""
+    return _TAG.sub(rb"[w\1] ", _NOISE.sub(b"", lines))

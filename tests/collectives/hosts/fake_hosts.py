@@ -1,0 +1,133 @@
+"""Hosts in one process: a transport between threads, and a harness that runs a function on every rank."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ringlet.collectives.hosts.host_join import join
+from ringlet.collectives.hosts.mpi_transport import PeerFailed
+from ringlet.collectives.process_group import _join_here
+from ringlet.rendezvous.job_key import Job
+from ringlet.rendezvous.process_identity import ProcessIdentity
+
+
+class Network:
+    """The messages between processes; `change` may replace the bytes of a message, or drop it with None."""
+
+    def __init__(self, size: int, change: Callable[[int, int, int, bytes], bytes | None] | None = None) -> None:
+        self.size = size
+        self.change = change
+        self.lock = threading.Lock()
+        self.queues: dict[Any, deque[bytes]] = defaultdict(deque)
+        self.posted: dict[Any, deque[Any]] = defaultdict(deque)
+        self.lost: set[int] = set()
+
+
+class Posted:
+    def __init__(self, network: Network, key: Any, into: Any = None) -> None:
+        self.network, self.key, self.into = network, key, into
+        self.count: int | None = None
+
+    def test(self) -> int | None:
+        with self.network.lock:
+            queue, posted = self.network.queues[self.key], self.network.posted[self.key]
+            while queue and posted:
+                data, first = queue.popleft(), posted.popleft()
+                first.into[: len(data)] = np.frombuffer(data, np.uint8)
+                first.count = len(data)
+            if self.count is None and self.key[0] in self.network.lost:
+                raise PeerFailed("lost")
+        return self.count
+
+
+class FakeTransport:
+    """One process of a network."""
+
+    def __init__(self, network: Network, rank: int) -> None:
+        self.network, self.rank, self.size = network, rank, network.size
+        self.num_groups, self.kept, self.lock = 0, defaultdict(deque), threading.Lock()
+        self.gave_up = False
+
+    def send(self, data: Any, to: int, tag: int) -> Posted:
+        if to in self.network.lost:
+            raise PeerFailed("lost")
+        content: bytes | None = data.tobytes()
+        if self.network.change is not None:
+            content = self.network.change(self.rank, to, tag, data.tobytes())
+        sent = Posted(self.network, (self.rank, to, tag))
+        sent.count = len(data)
+        if content is not None:
+            with self.network.lock:
+                self.network.queues[self.rank, to, tag].append(content)
+        return sent
+
+    def receive(self, into: Any, source: int, tag: int) -> Posted:
+        posted = Posted(self.network, (source, self.rank, tag), into)
+        with self.network.lock:
+            self.network.posted[posted.key].append(posted)
+        return posted
+
+    def poll(self, tag: int) -> tuple[int, bytes] | None:
+        with self.network.lock:
+            for source in range(self.size):
+                if queue := self.network.queues[source, self.rank, tag]:
+                    return source, queue.popleft()
+        return None
+
+    def failed(self) -> list[int]:
+        return sorted(self.network.lost)
+
+    def give_up(self) -> None:
+        self.gave_up = True
+
+
+def identity_on(host: int) -> ProcessIdentity:
+    return dataclasses.replace(ProcessIdentity.of_this_process(), host=f"host{host}", network_namespace=str(host))
+
+
+def run_on_hosts(
+    ranks_of_hosts: Sequence[int],
+    step: Callable[[Any], Any],
+    *,
+    seconds: float = 10.0,
+    network: Network | None = None,
+) -> list[Any]:
+    """Return the results of a function on all ranks; an exception is a result."""
+    network = network or Network(len(ranks_of_hosts))
+    ends = np.cumsum(ranks_of_hosts).tolist()
+    results: list[Any] = [None] * ends[-1]
+
+    def drive(member: Any) -> None:
+        try:
+            results[member.rank] = step(member)
+        except Exception as error:
+            results[member.rank] = error
+
+    def run_host(host: int) -> None:
+        ranks = range(ends[host] - ranks_of_hosts[host], ends[host])
+        try:
+            transport, job = FakeTransport(network, host), Job("test", "", ends[-1])
+            members = join(transport, job, ranks, seconds, _join_here, identity=identity_on(host))
+        except Exception as error:
+            for rank in ranks:
+                results[rank] = error
+            return
+        run_threads([lambda member=member: drive(member) for member in members])
+
+    run_threads([lambda host=host: run_host(host) for host in range(len(ranks_of_hosts))])
+    return results
+
+
+def run_threads(calls: Sequence[Callable[[], None]]) -> None:
+    threads = [threading.Thread(target=call, daemon=True) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive(), "a rank hangs"

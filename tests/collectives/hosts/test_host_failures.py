@@ -1,0 +1,196 @@
+"""A failure on one host is raised with its cause by every rank of every host; no wrong result is returned."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import numpy as np
+import pytest
+
+from ringlet.collectives import Op
+from ringlet.errors import (
+    CollectiveAborted,
+    CollectiveMismatchError,
+    DeadlineExceededError,
+    FailedPreconditionError,
+    WorkerLostError,
+)
+from tests.collectives.hosts.fake_hosts import Network, identity_on, run_on_hosts
+
+
+def check_all(found, kind, *texts):
+    for rank, error in enumerate(found):
+        assert type(error) is kind, f"rank {rank}: {error!r}"
+        for text in texts:
+            assert re.search(text, str(error)), f"rank {rank}: {error}"
+
+
+def test_different_calls_of_two_hosts_are_listed():
+    def step(member):
+        return member.all_reduce(np.ones(3)) if member.rank < 2 else member.barrier("end")
+
+    found = run_on_hosts([2, 2], step)
+    check_all(
+        found, CollectiveMismatchError, r"ranks 0, 1 \(host host0\): all_reduce\(SUM, float64\[3\]\)", "barrier.'end'"
+    )
+
+
+def test_different_calls_within_a_host_are_listed_with_the_ranks_of_the_group():
+    def step(member):
+        return member.all_reduce(np.ones(max(member.rank + 1, 3)))
+
+    found = run_on_hosts([2, 2], step)
+    check_all(
+        found,
+        CollectiveMismatchError,
+        r"rank 2: all_reduce\(SUM, float64\[3\]\)",
+        r"rank 3: all_reduce\(SUM, float64\[4\]\)",
+    )
+
+
+def test_a_call_that_the_core_would_match_is_a_mismatch():
+    def step(member):
+        return member.reduce(np.ones(3), Op.SUM, member.rank % 2)
+
+    check_all(run_on_hosts([2, 2], step), CollectiveMismatchError, "root=0", "root=1")
+
+
+def test_a_broadcast_to_an_array_of_another_shape_is_a_mismatch():
+    def step(member):
+        return member.broadcast(np.ones(3 if member.rank < 2 else 4), 0)
+
+    check_all(run_on_hosts([2, 2], step), CollectiveMismatchError, r"\[3\]", r"\[4\]")
+
+
+@pytest.mark.parametrize("late", range(4))
+def test_a_rank_that_does_not_call_is_named(late):
+    def step(member):
+        member.barrier("begin")
+        if member.rank == late:
+            time.sleep(3)
+        return member.all_reduce(np.ones(3))
+
+    started = time.monotonic()
+    found = run_on_hosts([2, 2], step, seconds=1.0)
+    assert time.monotonic() - started < 10
+    # A leader that is late cannot report; its host is named.
+    check_all(found, DeadlineExceededError, rf"rank {late}\b", "timeout_seconds=")
+
+
+def test_a_rank_that_raises_in_a_with_block_aborts_all():
+    def step(member):
+        with member:
+            member.barrier("begin")
+            if member.rank == 3:
+                raise ValueError("bad data")
+            return member.all_reduce(np.ones(3))
+
+    found = run_on_hosts([2, 2], step)
+    assert isinstance(found[3], ValueError)
+    check_all(found[:3], CollectiveAborted, "rank 3 raised ValueError: bad data")
+
+
+@pytest.mark.parametrize("left", [[2, 3], [3], [0, 1]])
+def test_a_call_for_ranks_that_have_closed_is_a_mismatch(left):
+    def step(member):
+        member.barrier("begin")
+        if member.rank in left:
+            return member.close()
+        return member.all_reduce(np.ones(3))
+
+    found = run_on_hosts([2, 2], step)
+    check_all(
+        [found[r] for r in range(4) if r not in left],
+        CollectiveMismatchError,
+        rf"rank.*\b{left[0]}\b.*closed its group",
+    )
+
+
+def test_a_lost_process_is_named_on_all_ranks():
+    network = Network(2)
+    alive = []  # a process that is killed does not free its members
+
+    def step(member):
+        alive.append(member)
+        member.barrier("begin")
+        if member.rank >= 2:
+            network.lost.add(1)
+            return None
+        return member.all_reduce(np.ones(3))
+
+    found = run_on_hosts([2, 2], step, network=network)
+    check_all(found[:2], WorkerLostError, r"rank 2 \(pid \d+ on host1\) was lost")
+    assert (found[0].rank, found[0].host) == (2, "host1")
+
+
+@pytest.mark.parametrize("size", [3, 500_000])
+@pytest.mark.parametrize("change", ["repeat", "drop", "zero", "short"])
+def test_no_wrong_message_becomes_a_result(size, change):
+    seen: list[bytes] = []
+
+    def changed(source, to, tag, data):
+        if source != 1 or tag % 8 not in (1, 2, 3):
+            return data
+        seen.append(data)
+        if len(seen) != 4 or change == "drop":
+            return data if len(seen) < 4 else None
+        return {"repeat": seen[2], "zero": bytes(len(data)), "short": data[:-1]}[change]
+
+    def step(member):
+        return [member.all_reduce(np.full(size, number + member.rank, np.float32)) for number in range(6)]
+
+    found = run_on_hosts([1, 1], step, network=Network(2, changed), seconds=2)
+    kind = DeadlineExceededError if change == "drop" else CollectiveAborted
+    check_all(found, kind, "timeout_seconds=" if change == "drop" else "has the stamp")
+
+
+def test_after_a_failure_every_call_raises_the_first_cause():
+    def step(member):
+        texts = []
+        for call in (
+            lambda: member.reduce(np.ones(1), root=member.rank // 2),
+            member.barrier,
+            member.barrier,
+        ):
+            try:
+                call()
+            except CollectiveMismatchError as error:
+                texts.append(str(error))
+        return texts
+
+    for first, *later in run_on_hosts([2, 2], step):
+        assert later == [first, first]
+
+
+def test_ranks_that_do_not_follow_each_other_in_a_host_are_refused():
+    from ringlet.collectives.hosts.host_group import hosts_of
+
+    with pytest.raises(ValueError, match=r"host host0 has the ranks \[0, 2\]"):
+        hosts_of([([rank], identity_on(rank % 2)) for rank in range(4)])
+    assert len(hosts_of([([rank], identity_on(rank // 2)) for rank in range(4)])) == 2
+
+
+def test_a_missing_process_is_named_at_the_rendezvous():
+    network = Network(3)
+    found = run_on_hosts([1, 1], lambda member: None, seconds=0.5, network=network)
+    check_all(found, DeadlineExceededError, "process")
+
+
+def test_what_is_not_available_says_what_to_use():
+    def step(member):
+        for call in (lambda: member.split(0), lambda: member.send([1], 0), lambda: member.exclusive_scan(np.ones(2))):
+            with pytest.raises(NotImplementedError, match="over several hosts"):
+                call()
+        return member.all_reduce(1)
+
+    assert [int(each) for each in run_on_hosts([2, 1], step)] == [3, 3, 3]
+
+
+def test_a_closed_member_raises_as_on_one_host():
+    def step(member):
+        member.close()
+        with pytest.raises(FailedPreconditionError, match="closed its group"):
+            member.barrier()
+
+    assert run_on_hosts([2, 1], step) == [None] * 3

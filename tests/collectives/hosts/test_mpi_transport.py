@@ -1,0 +1,37 @@
+"""mpi4py is imported only in a job that MPI started on several hosts; without it, the error names the command."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from ringlet.cluster.environment import VARIABLES
+from ringlet.collectives import init_process_group
+from ringlet.collectives.hosts.mpi_transport import mpi_transport
+from ringlet.errors import FailedPreconditionError
+
+TWO_HOSTS = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}
+
+
+def test_without_mpi_the_error_names_the_extra_and_the_command(monkeypatch):
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in TWO_HOSTS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    mpi_transport.cache_clear()
+    with pytest.raises(FailedPreconditionError, match=r"4 on several hosts.*pip install 'ringlet\[mpi\]'.*mpiexec"):
+        init_process_group()
+
+
+@pytest.mark.parametrize("environ", [{}, {**TWO_HOSTS, "OMPI_COMM_WORLD_LOCAL_SIZE": "4"}])
+def test_mpi_is_not_imported_on_one_host(environ):
+    program = (
+        "import sys, ringlet\n"
+        "ringlet.collectives.init_process_group(0, 1).all_reduce(1)\n"
+        "ringlet.MirroredStrategy(2), ringlet.rank()\n"
+        "assert 'mpi4py' not in sys.modules and 'ringlet.collectives.hosts' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], env=environ, check=True, timeout=60)

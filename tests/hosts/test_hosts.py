@@ -1,0 +1,170 @@
+"""Groups over two hosts that MPI connects, with kills and a cut cable; the hosts are network namespaces."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.hosts.simulated_hosts import simulated_hosts
+
+pytestmark = [
+    pytest.mark.skipif(
+        os.geteuid() != 0 or shutil.which("ip") is None, reason="network namespaces require root and ip"
+    ),
+    pytest.mark.skipif(
+        find_spec("mpi4py") is None or not Path(sys.executable).with_name("mpiexec").exists(),
+        reason="requires pip install 'ringlet[mpi]'",
+    ),
+]
+
+PROGRAMS = Path(__file__).parent
+DETECTOR = "--mca mpi_ft_detector true --mca mpi_ft_detector_thread true --mca mpi_ft_detector_period 0.8"
+DETECTOR_SECONDS = 3.0
+
+
+@pytest.fixture
+def hosts():
+    with simulated_hosts() as made:
+        yield made
+
+
+def run(hosts, slots, program):
+    process = hosts.launch(slots, [sys.executable, str(PROGRAMS / program)])
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
+    return output
+
+
+def test_training_has_the_bits_of_one_host(hosts):
+    outputs = [run(hosts, slots, "training_program.py") for slots in ([2, 2], [4, 0])]
+    found = [json.loads(line) for text in outputs for line in text.splitlines() if line.startswith("{")]
+    assert len(found) == 8
+    assert all(each == found[0] for each in found)
+    assert found[0]["replicas"] == 4
+
+
+def test_collectives_give_the_results_of_one_host(hosts):
+    outputs = [run(hosts, slots, "collectives_program.py") for slots in ([2, 2], [4, 0])]
+    first, second = (sorted(line for line in text.splitlines() if line.startswith("rank")) for text in outputs)
+    assert len(first) == 4
+    assert first == second
+
+
+def test_ringlet_run_starts_the_workers_with_their_prefixes(hosts):
+    process = hosts.launch_with_ringlet([2, 1], [str(PROGRAMS / "training_program.py")])
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
+    assert sorted(line[:5] for line in output.splitlines()) == ["[w0] ", "[w1] ", "[w2] "], output
+
+
+def test_tf_config_may_name_the_hosts(hosts):
+    program = (
+        "import json, os; rank = int(os.environ['OMPI_COMM_WORLD_RANK']); "
+        f"workers = [f'{{a}}:{{p}}' for a in {hosts.addresses} for p in (1, 2)]; "
+        "task = {'type': 'worker', 'index': rank}; "
+        "os.environ['TF_CONFIG'] = json.dumps({'cluster': {'worker': workers}, 'task': task}); "
+        "import ringlet; strategy = ringlet.MultiWorkerMirroredStrategy(); "
+        "total = strategy.run(lambda: ringlet.replica_context().all_reduce('SUM', 1 + rank)); "
+        "print(f'rank {rank} of {ringlet.size()}, {ringlet.local_rank()} here: {total}', flush=True)"
+    )
+    path = hosts.folder / "program.py"
+    path.write_text(program)
+    process = hosts.launch([2, 2], [sys.executable, str(path)])
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
+    for rank in range(4):
+        assert f"rank {rank} of 4, {rank % 2} here: 10" in output
+
+
+def test_ringlet_run_ends_after_a_cut_cable(hosts):
+    program = [str(PROGRAMS / "loop_program.py"), str(hosts.folder), "20"]
+    process = hosts.launch_with_ringlet([2, 2], program)
+    loop = Loop(hosts, launched=True)
+    hosts.cut()
+    loop.check_lost([0, 1], [2, 3], DETECTOR_SECONDS + 2)
+    output, _ = process.communicate(timeout=20)
+    assert process.returncode == 1, output
+    assert "mpiexec waits for other hosts" in output
+    loop.check_exit()
+
+
+class Loop:
+    """All-reduces on 2 hosts x 2 ranks until something happens."""
+
+    def __init__(self, hosts, launched=False):
+        self.hosts = hosts
+        program = [sys.executable, str(PROGRAMS / "loop_program.py"), str(hosts.folder), "20"]
+        extra = [*DETECTOR.split(), "--mca", "mpi_ft_detector_timeout", f"{DETECTOR_SECONDS:g}"]
+        if not launched:
+            hosts.launch([2, 2], program, extra)
+        self.pids = [json.loads(self.read(f"begun{rank}"))["pid"] for rank in range(4)]
+        time.sleep(0.7)
+        self.began = time.time()
+
+    def read(self, name, seconds=30.0):
+        until = time.monotonic() + seconds
+        while not (self.hosts.folder / name).exists():
+            assert time.monotonic() < until, f"{name} is missing"
+            time.sleep(0.02)
+        return (self.hosts.folder / name).read_text()
+
+    def check_lost(self, survivors, lost, seconds):
+        """Check that the survivors named a lost rank in time, and returned no wrong result."""
+        for rank in survivors:
+            end = json.loads(self.read(f"end{rank}", seconds + 5))
+            assert end["wrong"] == 0
+            assert end["count"] > 0
+            assert (end["error"], end["lost"] in lost) == ("WorkerLostError", True), end
+            assert end["ended"] - self.began < seconds, end
+            assert re.search(rf"rank {end['lost']} \(pid {self.pids[end['lost']]} on ", end["text"]), end
+
+    def check_exit(self, hosts=(0, 1)):
+        """Check that no rank is left."""
+        until = time.monotonic() + 10
+        while any(pid in self.hosts.pids(host) for host in hosts for pid in self.pids):
+            assert time.monotonic() < until, "a rank hangs"
+            time.sleep(0.05)
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2, 3])
+def test_a_killed_rank_is_named_by_all_others(hosts, lost):
+    loop = Loop(hosts)
+    os.kill(loop.pids[lost], signal.SIGKILL)
+    loop.check_lost([rank for rank in range(4) if rank != lost], [lost], 1.0)
+    loop.check_exit()
+
+
+def test_a_killed_host_is_named_by_the_other(hosts):
+    loop = Loop(hosts)
+    for pid in hosts.pids(1):
+        os.kill(pid, signal.SIGKILL)
+    loop.check_lost([0, 1], [2, 3], 1.0)
+    loop.check_exit([0])
+
+
+def test_a_cut_cable_is_noticed_on_both_sides(hosts):
+    loop = Loop(hosts)
+    hosts.cut()
+    loop.check_lost([0, 1], [2, 3], DETECTOR_SECONDS + 2)
+    loop.check_lost([2, 3], [0, 1], DETECTOR_SECONDS + 2)
+    loop.check_exit()
+
+
+def test_the_hosts_leave_nothing_behind():
+    with simulated_hosts() as hosts:
+        run(hosts, [1, 1], "training_program.py")
+        names, folder = hosts.names, hosts.folder
+    assert not folder.exists()
+    assert not set(names) & set(
+        subprocess.run(["ip", "netns"], capture_output=True, text=True, check=True).stdout.split()
+    )
