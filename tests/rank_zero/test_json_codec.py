@@ -20,7 +20,7 @@ def test_a_decoded_value_equals_the_encoded_one(value):
     assert (answer, type(answer)) == (value, type(value))
 
 
-@pytest.mark.parametrize("value", [object(), {1: 2}, np.float64(2), {3}, [print]], ids=repr)
+@pytest.mark.parametrize("value", [object(), {1: 2}, np.float64(2), {3}, [print]])
 def test_anything_else_is_refused(value):
     with pytest.raises(TypeError, match="cannot be sent to other processes: return None, numbers"):
         to_text(value)

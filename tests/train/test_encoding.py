@@ -26,7 +26,7 @@ VALUES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value)[:30])
+@pytest.mark.parametrize("value", VALUES)
 def test_plain_values_come_back_as_they_were(tmp_path, value):
     restored = there_and_back(tmp_path, value)
     if isinstance(value, collections.OrderedDict):

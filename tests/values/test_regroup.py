@@ -45,7 +45,7 @@ def test_selecting_each_replica_undoes_regroup(shape, num_replicas):
     assert [select_replica(i, grouped) for i in range(num_replicas)] == structures
 
 
-@pytest.mark.parametrize("same", [7, None, "text", np.arange(3), object()], ids=repr)
+@pytest.mark.parametrize("same", [7, None, "text", np.arange(3), object()])
 def test_the_identical_object_comes_back_as_itself(same):
     assert regroup([same, same]) is same
 

@@ -57,6 +57,6 @@ def test_an_async_step_function_is_refused(step):
                 call(step)
 
 
-@pytest.mark.parametrize("step", [max, functools.partial(max, 1), str, MagicMock()], ids=repr)
+@pytest.mark.parametrize("step", [max, functools.partial(max, 1), str, MagicMock()])
 def test_other_callables_are_step_functions(step):
     check_function(step)

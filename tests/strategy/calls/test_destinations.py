@@ -21,7 +21,6 @@ SHARDED = ShardedVariable([Variable([1])])
 @pytest.mark.parametrize(
     "destinations",
     ["CPU:0", "/device:CPU:3", PerReplica([1]), Mirrored([1, 1]), np.ones(1), Placed(), SHARDED],
-    ids=repr,
 )
 def test_devices_and_values_with_devices_are_accepted(destinations):
     check_destinations(destinations)
