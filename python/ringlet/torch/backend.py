@@ -41,7 +41,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
     def __init__(
         self, store: Any, rank: int, size: int, timeout: timedelta, global_ranks: Sequence[int] | None = None
     ) -> None:
-        super().__init__(rank, size)  # the constructor with a store is for C++ alone
+        super().__init__(rank, size)  # the constructor with a store is only available in C++
         ranks = exchange(store, rank, size, timeout)
         self._seconds = timeout.total_seconds()
         self._store, self._rank, self._size = store, rank, size

@@ -35,7 +35,7 @@ def _value(value: Any) -> Any:
 
 
 class RingletWork(torch.distributed.Work):  # type: ignore[misc]
-    """An operation, which ends when `future` is done; `results` are its outputs, in torch's order."""
+    """An operation that ends when `future` is done; `results` are its outputs, in the order of torch."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ class Window(NamedTuple):
 
     @property
     def reach(self) -> int:
-        """Distance from the first to the last place of a window, inclusive."""
+        """Number of places from the first to the last element of a window, inclusive."""
         return (self.size - 1) * self.dilation + 1 if self.size else 0
 
     def places(self, length: int) -> int:

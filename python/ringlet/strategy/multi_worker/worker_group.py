@@ -114,7 +114,7 @@ class WorkerGroup:
         return result
 
     def exchange(self, data: bytes, what: str = "") -> list[bytes]:
-        """Return the data of every worker, in worker order; `what` is the purpose, for errors of mismatched calls."""
+        """Return the data of every worker, in worker order; errors about mismatched calls contain `what`."""
         mine = np.frombuffer(join_frames([data]), np.uint8)
 
         def call(local: int, member: Member) -> Array:
@@ -191,7 +191,7 @@ class WorkerGroup:
     # --- ranks --------------------------------------------------------------------------------------------------------
 
     def members(self) -> list[Member]:
-        """Return this process's ranks in the group of all replicas, after the rendezvous if it has not taken place."""
+        """Return this process's ranks in the group of all replicas; the first call performs the rendezvous."""
         if self._members is None:
             before = self._attempts
             with self._joining:
@@ -290,7 +290,10 @@ class WorkerGroup:
 
 
 class ThreadExclusion:
-    """A re-entrant context manager for one thread at a time; others, whose order is undefined, get an error."""
+    """A re-entrant context manager for one thread at a time.
+
+    Another thread that enters gets an error, because the order of calls of several threads is undefined.
+    """
 
     __slots__ = ("_depth", "_holder", "_what")
 

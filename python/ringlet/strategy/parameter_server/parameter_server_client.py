@@ -41,7 +41,7 @@ class ParameterServers:
         self.tasks = tasks
         self._loss: tuple[str, int, str] | None = None
         self._lock = threading.Lock()
-        # For each parameter server, the keys of tables whose variables were freed; finalizers append.
+        # For each parameter server, the keys of tables whose variables were freed; appended by finalizers.
         self._freed: list[collections.deque[int]] = [collections.deque() for _ in tasks.ps]
         self._numbers = itertools.count()  # request ids
 

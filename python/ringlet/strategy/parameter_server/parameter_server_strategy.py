@@ -89,7 +89,10 @@ class ParameterServerStrategy(Strategy):
         self._key = new_table_key()
 
     def _here(self) -> Strategy:
-        """Return the worker's strategy in a worker thread: servers may run in the coordinator's process."""
+        """Return the strategy to use in this thread.
+
+        In a worker's thread, which may belong to the coordinator's process, this is the strategy of the worker.
+        """
         mode = context.current()
         here = None if mode is None else mode.strategy
         return here if isinstance(here, ParameterServerStrategy) and here._key == self._key else self
