@@ -47,7 +47,7 @@ _POLL_SECONDS = 0.02
 class RingletGroup(BaseGroup):  # type: ignore[misc]
     """A collective group of actors on one host.
 
-    Made by ``ray.util.collective.init_collective_group`` and similar functions with ``backend="ringlet"``.
+    Created by ``ray.util.collective.init_collective_group`` and similar functions with ``backend="ringlet"``.
     The functions of ``ray.util.collective`` call its methods, with arrays of NumPy and tensors in CPU memory.
 
     Examples

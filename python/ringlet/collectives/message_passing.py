@@ -288,7 +288,7 @@ def text_of(array: Array) -> str:
 
 
 def array_of(text: str) -> Array:
-    """Return an empty array of the dtype and shape of a text of :func:`text_of`.
+    """Return an empty array of the dtype and shape that a result of :func:`text_of` describes.
 
     >>> array_of("[('x', '<f4'), ('y', '<i8', (2,))][5]").dtype["y"]
     dtype(('<i8', (2,)))

@@ -41,7 +41,7 @@ _NOISE = re.compile(rb"^.*(?:plm:ssh: Warning|PRTE ERROR: Not found in file|NBC_
 # Variables of this process that ranks on other hosts receive.
 _PASSED = re.compile(r"RINGLET_|PYTHON|OMP_NUM_THREADS|OPENBLAS_|MKL_|BLIS_")
 _REPLACED = ("TF_CONFIG", "RINGLET_RANK", "RINGLET_NUM_RANKS")
-# Time for the other hosts to end after the ranks of this host. After a failure, too, they end within it.
+# Time for the other hosts to end after the ranks of this host. They also end within it after a failure.
 _FOLLOW_SECONDS = 5.0
 _LOOK_SECONDS = 0.5
 

@@ -81,7 +81,7 @@ def counted(shape: Shape, windows: Windows) -> Shape:
 
 @lru_cache(maxsize=1024)
 def needs_of(windows: Windows, dimensions: tuple[int, ...], shape: Shape, counts: tuple[int, ...]) -> Needs:
-    """Return the ranges of an input that its `counts` tiles need for equally many tiles of outputs.
+    """Return the ranges of an input that its `counts` tiles need for the same number of tiles of outputs.
 
     `dimensions` has the dimension of the input for each window.
     """

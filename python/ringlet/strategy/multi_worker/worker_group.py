@@ -263,7 +263,7 @@ class WorkerGroup:
         return isinstance(error, _OF_THE_CORE) or (is_call and error.args[0].startswith(self.failure))
 
     def _translated(self, error: BaseException, text: str) -> str:
-        """Replace the ranks in a text of the core with the names of workers and replicas."""
+        """Replace the ranks in a message of the core with the names of workers and replicas."""
         if isinstance(error, WorkerLostError) and 0 <= error.rank < self.cluster.num_ranks:
             text = _LOST.sub(f"{self.cluster.names[error.rank // self.num_local]} (pid", text, count=1)
         for core_term, term in _SERIES.items():

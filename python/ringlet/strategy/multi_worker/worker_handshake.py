@@ -74,7 +74,7 @@ class Cluster:
         return self.names[self.worker_index]
 
     def digest(self) -> str:
-        """Return a text that is equal on all workers of this cluster and differs between clusters."""
+        """Return a string that is equal on all workers of this cluster and differs between clusters."""
         return hashlib.sha256(json.dumps([self.spec, self.tasks]).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
