@@ -1,6 +1,6 @@
 """The backend "ringlet" of ``ray.util.collective``, for arrays in CPU memory and actors of one host.
 
-Importing this module registers the backend; the driver and each actor import it before they make a group.
+Importing this module registers the backend; the driver and each actor import it before they create a group.
 """
 
 from __future__ import annotations

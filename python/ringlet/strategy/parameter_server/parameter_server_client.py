@@ -141,7 +141,7 @@ def _fulfil(future: concurrent.futures.Future[Any], call: Callable[..., Any], ar
 
 def _stopped() -> FailedPreconditionError:
     return FailedPreconditionError(
-        "the cluster of this strategy was stopped: make another strategy, which starts it again"
+        "the cluster of this strategy was stopped: create another strategy, which starts it again"
     )
 
 

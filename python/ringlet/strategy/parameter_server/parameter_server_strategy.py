@@ -102,7 +102,7 @@ class ParameterServerStrategy(Strategy):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
         raise TypeError(
-            f"cannot copy {self!r}: its cluster has one coordinator. Make another strategy over the same cluster"
+            f"cannot copy {self!r}: its cluster has one coordinator. Create another strategy over the same cluster"
         )
 
 
