@@ -160,7 +160,10 @@ class Scope:
         raise RuntimeError(self._why_not_on_top(top))
 
     def _check(self) -> None:
-        """Raise an error if the scope cannot be entered; a hook, because nothing may be called once it is entered."""
+        """Raise an error if the scope cannot be entered; subclasses override this method.
+
+        Nothing may be called once the scope is entered, so this check precedes it.
+        """
 
     def _why_not_on_top(self, top: Mode | None) -> str:
         mine = f"the scope of {self.mode.strategy!r}"

@@ -28,7 +28,11 @@ class WireError(ValueError):
 
 
 class Field(NamedTuple):
-    """A field: a number is an int64, a text, list or message bytes; `written` has its bytes with the tag."""
+    """A field of a message.
+
+    `value` is an int64 for a number, and bytes for a string, a list or a message. `written` has the encoded field, with
+    its tag.
+    """
 
     number: int
     wire: int
@@ -42,7 +46,7 @@ def number_field(number: int, value: int) -> bytes:
 
 
 def bytes_field(number: int, content: bytes) -> bytes:
-    """Encode a text or a message."""
+    """Encode a string or a message."""
     return _varint(number << 3 | BYTES) + _varint(len(content)) + content
 
 

@@ -1,6 +1,6 @@
 """The backend "ringlet" of ``ray.util.collective``, for arrays in CPU memory and actors of one host.
 
-Importing this module registers the backend; the driver and each actor import it before they make a group.
+Importing this module registers the backend; the driver and each actor import it before they create a group.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _POLL_SECONDS = 0.02
 class RingletGroup(BaseGroup):  # type: ignore[misc]
     """A collective group of actors on one host.
 
-    Made by ``ray.util.collective.init_collective_group`` and similar functions with ``backend="ringlet"``.
+    Created by ``ray.util.collective.init_collective_group`` and similar functions with ``backend="ringlet"``.
     The functions of ``ray.util.collective`` call its methods, with arrays of NumPy and tensors in CPU memory.
 
     Examples

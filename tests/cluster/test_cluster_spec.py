@@ -79,7 +79,7 @@ def test_equality_is_that_of_jobs_and_it_has_no_hash():
         ({"worker": ["a:1", 2]}, TypeError, "$.worker[1]", "Task address 2 must be"),
         ({"worker": {0: None}}, TypeError, "$.worker[0]", "Task address None must be"),
         ({5: ["a:1"]}, TypeError, "$[5]", "Job name 5 must be"),
-        ({b"worker": ["a:1"], "ps": []}, TypeError, "$[b'worker']", "texts, or all of them bytes"),
+        ({b"worker": ["a:1"], "ps": []}, TypeError, "$[b'worker']", "all strings or all bytes"),
         ({"worker": {"x": "a:1"}}, ValueError, "$.worker.x", "base 10: 'x'"),
         ({"worker": {1.5: "a:1"}}, TypeError, "$.worker[1.5]", "numbered"),
         ({"worker": {None: "a:1"}}, TypeError, "$.worker[None]", "numbered"),

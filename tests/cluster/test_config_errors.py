@@ -38,9 +38,9 @@ def test_a_path_stays_short():
 
 
 def test_a_fault_becomes_an_error_with_place_found_allowed_and_example():
-    fault = Fault("it is wrong", "a text", ["a"], found=3, kind=ClusterConfigTypeError).below("config")
+    fault = Fault("it is wrong", "a string", ["a"], found=3, kind=ClusterConfigTypeError).below("config")
     error = fault.as_error("TF_CONFIG", "For example: x")
-    assert str(error) == "it is wrong. TF_CONFIG, at $.config.a: found 3; allowed: a text. For example: x"
+    assert str(error) == "it is wrong. TF_CONFIG, at $.config.a: found 3; allowed: a string. For example: x"
     assert isinstance(error, TypeError)
     assert isinstance(error, ClusterConfigError)
     assert error.path == "$.config.a"

@@ -75,7 +75,7 @@ def the_error(text):
         ('"cluster"', TypeError, "$", "found 'cluster'; allowed: an object"),
         ('{"cluster": ["a:1"]}', TypeError, "$.cluster", 'Corrected: TF_CONFIG=\'{"cluster": {"worker": ["a:1"]}}'),
         ('{"cluster": {"worker": "a:1"}}', TypeError, "$.cluster.worker", "found 'a:1'; allowed: a list of addresses"),
-        ('{"cluster": {"worker": ["a:1", 2]}}', TypeError, "$.cluster.worker[1]", "found 2; allowed: a text"),
+        ('{"cluster": {"worker": ["a:1", 2]}}', TypeError, "$.cluster.worker[1]", "found 2; allowed: a string"),
         ('{"cluster": {"worker": {"x": "a:1"}}}', ValueError, "$.cluster.worker.x", "base 10: 'x'"),
         ('{"cluster": {"a job": 3}}', TypeError, "$.cluster['a job']", "found 3"),
         ('{"cluster": {"worker": ["a:1"], "worker": ["b:1"]}}', ValueError, "$.cluster.worker", "occurs twice"),

@@ -68,13 +68,13 @@ def test_the_command_has_the_settings_that_failures_need(mpiexec):
 
 
 def test_without_mpi_the_error_names_the_extra(mpiexec):
-    with pytest.raises(CommandError, match=r"mpiexec is not installed: pip install 'ringlet\[mpi\]'"):
+    with pytest.raises(CommandError, match=r"mpiexec is not installed: run pip install 'ringlet\[mpi\]'"):
         run_on_hosts.mpiexec_command(Job(["python"], 2, hosts={"a": 2}), {})
 
 
 def test_another_mpi_is_refused_with_its_own_command(mpiexec):
     mpiexec("HYDRA build details:")
-    with pytest.raises(CommandError, match=r"is HYDRA build details:: start it yourself, as in .*mpiexec -n 2 python"):
+    with pytest.raises(CommandError, match=r"is HYDRA build details:: start the job with .*mpiexec -n 2 python"):
         run_on_hosts.mpiexec_command(Job(["python"], 2, hosts={"a": 2}), {})
 
 

@@ -34,8 +34,8 @@ def read_jobs(cluster: object) -> Jobs:
     kinds = {type(_checked_name(name)) for name in cluster}
     if len(kinds) > 1:
         name = next(name for name in cluster if isinstance(name, bytes))
-        text = "Job names are texts, or all of them bytes"
-        raise Fault(text, "a text, such as 'worker'", [name], found=name, kind=ClusterConfigTypeError)
+        text = "Job names must be all strings or all bytes"
+        raise Fault(text, "a string, such as 'worker'", [name], found=name, kind=ClusterConfigTypeError)
     return {name: _read_tasks(name, tasks) for name, tasks in cluster.items()}
 
 
@@ -47,7 +47,7 @@ def _checked_name(name: object) -> object:
     if not isinstance(name, (str, bytes)):
         raise Fault(
             f"Job name {shown(name)} must be bytes or unicode",
-            "a text, such as 'worker'",
+            "a string, such as 'worker'",
             [name],
             found=name,
             kind=ClusterConfigTypeError,
@@ -107,7 +107,7 @@ def _checked_address(address: object, keys: list[object]) -> object:
     if not isinstance(address, (str, bytes)):
         raise Fault(
             f"Task address {shown(address)} must be bytes or unicode",
-            'a text, "host:port"',
+            'a string, "host:port"',
             keys,
             found=address,
             kind=ClusterConfigTypeError,

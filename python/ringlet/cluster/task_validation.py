@@ -65,7 +65,10 @@ def _check_jobs(spec: ClusterSpec, task_type: str | None) -> None:
 
 
 def check_complete(spec: ClusterSpec, workers: list[tuple[str, int, str]]) -> None:
-    """Check that no worker of (job, index, address) is missing or shares its address; raise a `Fault` otherwise."""
+    """Raise a `Fault` if an index of a worker is missing, or if two workers have the same address.
+
+    `workers` has the job, the index and the address of each worker.
+    """
     for job in ("chief", "worker"):
         present = spec.task_indices(job) if job in spec.jobs else []
         missing = next((i for i, index in enumerate(present) if i != index), None)

@@ -23,7 +23,7 @@ def as_sequence(values: Any, name: str) -> Sequence[Any]:
 
 
 def shortened(value: Any) -> str:
-    """Return the repr of a value for a message, on one line and shortened to 40 characters, then with its shape."""
+    """Return the repr of a value on one line; if longer than 40 characters, shortened and followed by the shape."""
     text = " ".join(repr(value).split())
     shape = getattr(value, "shape", None)
     return text if len(text) <= 40 else text[:37] + "..." + (f" of shape {shape}" if isinstance(shape, tuple) else "")

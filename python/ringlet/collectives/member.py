@@ -14,7 +14,7 @@ from ringlet.collectives.work import asynchronous
 
 
 class Member(Reductions, DataMovement, RootedCollectives, MessagePassing, Shutdown):
-    """One rank of a :class:`Group`. Made by :meth:`Group.member`, :func:`init_process_group` and :meth:`split`.
+    """One rank of a :class:`Group`. Created by :meth:`Group.member`, :func:`init_process_group` and :meth:`split`.
 
     Every call raises `CollectiveMismatchError` if the ranks did not make the same call, `CollectiveAborted` if another
     rank failed, `WorkerLostError` if another rank's process ended, and `DeadlineExceededError` if a rank did not call

@@ -30,10 +30,16 @@ class Inboxes(Protocol):
         """Close the inbox of a rank once its messages are sent, or after `seconds`; return unfinished operations."""
 
     def open_part(self) -> Inbox:
-        """Return an inbox for a rank of a part, open before the split, so that ranks can send as soon as it is done."""
+        """Return an inbox for a rank of a subgroup.
+
+        It is open before the split, so that other ranks can send to it as soon as the split is complete.
+        """
 
     def join_part(self, inbox: Inbox, rank: int, ranks: Sequence[int], labels: Sequence[int]) -> Inboxes:
-        """Return the messages of a rank of a part, whose ranks are `ranks` here, with the labels of their inboxes."""
+        """Return the inboxes of a subgroup.
+
+        `rank` is the rank in the subgroup, `ranks` and `labels` the ranks in this group and the labels of all inboxes.
+        """
 
 
 class MemberBase:

@@ -288,7 +288,7 @@ def text_of(array: Array) -> str:
 
 
 def array_of(text: str) -> Array:
-    """Return an empty array of the dtype and shape of a text of :func:`text_of`.
+    """Return an empty array of the dtype and shape that a result of :func:`text_of` describes.
 
     >>> array_of("[('x', '<f4'), ('y', '<i8', (2,))][5]").dtype["y"]
     dtype(('<i8', (2,)))
@@ -341,13 +341,13 @@ class ThreadInboxes:
         return self._made[rank].close() if self._made else []
 
     def open_part(self) -> Inbox:
-        """Return an inbox for a rank of a part."""
+        """Return an inbox for a rank of a subgroup."""
         from ringlet.ipc.inbox import Inbox
 
         return Inbox()
 
     def join_part(self, inbox: Inbox, rank: int, ranks: Sequence[int], labels: Sequence[int]) -> ThreadInboxes:
-        """Return the messages of a rank of a part."""
+        """Return the inboxes of a subgroup."""
         from ringlet.ipc.inbox import inboxes_with
 
         numbers, made = [self._numbers[number] for number in ranks], inboxes_with(labels)

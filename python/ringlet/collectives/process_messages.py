@@ -63,11 +63,11 @@ class ProcessInbox:
         return self._mailbox.close(seconds)
 
     def open_part(self) -> Inbox:
-        """Return an inbox for a rank of a part."""
+        """Return an inbox for a rank of a subgroup."""
         return Mailbox()
 
     def join_part(self, inbox: Inbox, rank: int, ranks: Sequence[int], labels: Sequence[int]) -> ProcessInbox:
-        """Return the messages of a rank of a part."""
+        """Return the inbox of a rank of a subgroup."""
         assert isinstance(inbox, Mailbox)
         return ProcessInbox(
             inbox,

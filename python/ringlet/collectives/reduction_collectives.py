@@ -206,7 +206,7 @@ class Reductions(MemberBase):
             See :class:`Op` for the supported dtypes.
         axis : int
             Axis along which the result is split into equal blocks, the same on all ranks; negative axes count from the
-            last. Other axes than 0 cost a copy, and a step in which the ranks compare their axes.
+            last. An axis other than 0 costs a copy and a step in which the ranks compare axes.
         out : ndarray, optional
             Array for this rank's block. Along axis 0 it may be this rank's block of `x`.
 

@@ -50,8 +50,8 @@ class RootedCollectives(MemberBase):
         root : int
             The rank that sends.
         axis : int
-            Axis of the split, the same number on all ranks; negative axes count from the last. Other axes than 0 cost a
-            copy, and a step in which the ranks compare their axes.
+            Axis of the split, the same number on all ranks; negative axes count from the last. An axis other than 0
+            costs a copy and a step in which the ranks compare axes.
         counts : iterable of int, optional
             Number of rows along `axis` for each rank, passed by the root only; equal blocks by default.
         out : ndarray, optional

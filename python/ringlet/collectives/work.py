@@ -134,7 +134,7 @@ _DOCSTRING = """Start :meth:`{name}`, and return while it runs.
 
 
 def asynchronous(call: Callable[Concatenate[Caller, P], T]) -> Callable[Concatenate[Caller, P], Work[T]]:
-    """Return the asynchronous form of a method of members."""
+    """Return the asynchronous variant of a method of Member."""
     name = call.__name__
 
     @functools.wraps(call)

@@ -46,7 +46,10 @@ class PerWorkerValues:
         return tuple(value._number for value in self._values)
 
     def _check(self, num_workers: int) -> None:
-        """Raise an error if the cluster has another number of workers; wait for values that do not stay on workers."""
+        """Raise an error if the cluster has a different number of workers.
+
+        Wait for values that are sent to the coordinator instead of staying on the workers.
+        """
         if len(self._values) != num_workers:
             raise ValueError(
                 f"PerWorkerValues of {len(self._values)} workers were passed to a cluster of {num_workers}: create "

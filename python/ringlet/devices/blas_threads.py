@@ -124,7 +124,10 @@ class BlasLimiter:
                 self._changes.pop()  # removed last, so that the change is restored again after an interrupt
 
     def limit_this_thread(self, num_replicas: int) -> None:
-        """Limit libraries with a limit for each thread, permanently; for threads that only run replicas."""
+        """Limit this thread permanently, in libraries that have a limit for each thread.
+
+        Called by threads that only run replicas.
+        """
         for library in self._libraries:
             if library.is_per_thread:
                 library.set_threads(self._asked or min(library.get_threads(), max(1, self._cores // num_replicas)))

@@ -62,8 +62,9 @@ class CheckpointCorruptError(ValueError):
 
     Notes
     -----
-    Usual causes: a file of another program or an interrupted copy; saving itself replaces a checkpoint only when it
-    is complete. Restore an older one: a manager lists them in `checkpoints`.
+    Usual causes: the file belongs to another program, or a copy was interrupted. Interrupted saving is not a cause: a
+    checkpoint is replaced only once the new one is complete. Restore an older checkpoint; the attribute `checkpoints`
+    of a CheckpointManager lists them.
 
     Examples
     --------

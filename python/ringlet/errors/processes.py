@@ -10,9 +10,9 @@ class CollectiveMismatchError(RuntimeError):
 
     Notes
     -----
-    Usual causes: one rank left its loop earlier, because it had fewer batches, or took another branch; an array has
-    another shape or dtype on one rank. Compare the lines that the message names; give every rank the same number of
-    batches.
+    Usual causes: one rank left its loop early because it had fewer batches, one rank took another branch, or an array
+    has a different shape or dtype on one rank. Compare the lines that the message names, and give every rank the same
+    number of batches.
 
     Examples
     --------
@@ -36,8 +36,8 @@ class CollectiveAborted(RuntimeError):
 
     Notes
     -----
-    Usual causes: an exception or Ctrl-C in another rank, or a call of `abort`. Correct the first cause, and make a
-    new strategy or group.
+    Usual causes: an exception or Ctrl-C in another rank, or a call of `abort`. Correct the first cause, then
+    create a new strategy or group.
 
     Examples
     --------
@@ -55,7 +55,8 @@ class UnavailableError(ConnectionError):
 
     Notes
     -----
-    Raised as one of its subclasses, which name the process, or where a process does not answer a request.
+    Usually raised as a subclass, which names the process. The class itself is raised if a process does not answer a
+    request.
 
     Examples
     --------
@@ -73,8 +74,8 @@ class WorkerLostError(UnavailableError):
     Attributes
     ----------
     rank : int
-        The lost rank, numbered in the whole group even for a call of a subgroup; the lowest one if its process drove
-        several.
+        The lost rank, numbered in the whole group even if the call was made in a subgroup. If the lost process had
+        several ranks, the lowest of them.
     host : str
         Name of its machine.
     pid : int
@@ -84,9 +85,10 @@ class WorkerLostError(UnavailableError):
 
     Notes
     -----
-    Usual causes: SIGKILL by the system for lack of memory (its log tells, ``dmesg``), a crash in compiled code
-    (SIGSEGV), SIGTERM by a batch system, or a worker that returned or called `sys.exit` before the others.
-    ``ringlet run --restarts N`` starts a job again by itself; ``ringlet inspect`` shows what each rank did last.
+    Usual causes: the system killed the process for lack of memory (SIGKILL; see ``dmesg``), compiled code crashed
+    (SIGSEGV), a batch system ended the job (SIGTERM), or the worker returned or called `sys.exit` before the others.
+    ``ringlet run --restarts N`` restarts a failed job automatically; ``ringlet inspect`` shows the last call of each
+    rank.
 
     Examples
     --------
@@ -119,7 +121,7 @@ class PSUnavailableError(UnavailableError):
 
     Notes
     -----
-    Usual causes are those of a lost worker: lack of memory, a crash, a signal.
+    Usual causes, as for a lost worker: lack of memory, a crash, a signal.
 
     Examples
     --------
@@ -199,14 +201,14 @@ class SharedMemoryFullError(OSError):
 
     Notes
     -----
-    Usual causes: a container with a small limit of memory, of which shared memory is a part (``docker run
-    --shm-size``, ``--memory``), or a limit on file sizes (``ulimit -f``). Allow more, or use fewer ranks. ``ringlet
-    doctor`` shows the limits.
+    Usual causes: a container with a low limit on memory, which includes shared memory (``docker run --shm-size``,
+    ``--memory``), or a limit on file sizes (``ulimit -f``). Raise the limit, or use fewer ranks. ``ringlet doctor``
+    shows the limits.
 
     Examples
     --------
     >>> try:
-    ...     raise SharedMemoryFullError("64 MiB are wanted, 3 MiB are left", 2**26, 3 * 2**20, "memfd", 12)
+    ...     raise SharedMemoryFullError("64 MiB are required, 3 MiB are available", 2**26, 3 * 2**20, "memfd", 12)
     ... except OSError as error:
     ...     error.need_bytes, error.errno
     (67108864, 12)
@@ -228,8 +230,8 @@ class DeadlineExceededError(TimeoutError):
     Notes
     -----
     Usual causes: a rank that still reads data or compiles, one that is stopped (SIGSTOP, a debugger), or two groups
-    that wait for each other. ``ringlet inspect`` shows what each rank did last, and stacks are printed before the
-    deadline.
+    that wait for each other. ``ringlet inspect`` shows the last call of each rank; the stacks of waiting ranks are
+    printed before the deadline.
 
     Examples
     --------

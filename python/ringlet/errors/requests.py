@@ -8,7 +8,7 @@ class DuplicateDeviceError(ValueError, AssertionError):
 
     Notes
     -----
-    Give each replica a device of its own; names differ in spelling only if they resolve to one device.
+    Give each replica a different device. Several spellings, such as ``CPU:0`` and ``/cpu:0``, name the same device.
 
     Examples
     --------
@@ -36,8 +36,8 @@ class FailedPreconditionError(RuntimeError):
 
     Notes
     -----
-    Usual causes: the object was closed or used up, another thread uses it, or a step is missing before this one.
-    The message names the step.
+    Usual causes: the object was closed or exhausted, another thread uses it, or an earlier step is missing, which
+    the message names.
 
     Examples
     --------
@@ -111,8 +111,8 @@ class ShardingError(ValueError):
 
     Notes
     -----
-    Usual causes: arrays on different meshes or numbers of devices, or a sharding for another rank. Reshard one of
-    them.
+    Usual causes: arrays on different meshes or different numbers of devices, or a sharding for another number of
+    dimensions. Reshard one of the arrays.
 
     Examples
     --------

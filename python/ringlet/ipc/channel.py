@@ -21,7 +21,7 @@ OpenFile: TypeAlias = "int | _HasFile"
 
 
 class ChannelClosed(ConnectionError):
-    """The channel is closed: the peer has closed it, or sent an invalid message, which is then the cause."""
+    """The channel is closed, either by the peer or after an invalid message, whose error is then the cause."""
 
     def __init__(self, peer: str, reason: str) -> None:
         super().__init__(peer, reason)
@@ -66,7 +66,7 @@ class Channel(Protocol):
         """
 
     def flush(self) -> bool:
-        """Send the rest of posted messages without waiting; return whether all have been sent."""
+        """Send as many posted messages as possible without blocking; return whether all have been sent."""
 
     def receive(self) -> Message:
         """Return the next message; blocks until it has arrived."""

@@ -33,7 +33,7 @@ class Receive:
         return self.source in (None, source) and self.tag == tag
 
     def place(self, text: str, number: int) -> memoryview | None:
-        """Return the memory for a message from the rank with this number; None if the message is an error."""
+        """Return the memory for a message from rank `number`; if it does not fit, set `error` and return None."""
         if isinstance(self.into, memoryview) and text == self.text:
             return self.into
         try:
@@ -131,7 +131,10 @@ class Inbox:
             self._fail_hopeless()
 
     def close(self, seconds: float = 0) -> list[str]:
-        """Fail the waiting receives, and return their names; messages are sent already, so `seconds` is not used."""
+        """Fail the pending receives, and return their names.
+
+        `seconds` is unused: messages between threads have already been sent.
+        """
         if self._pid != os.getpid():  # locks of the parent may never be released in this process
             return []
         unfinished = self._end()
@@ -184,7 +187,10 @@ class Inbox:
         return None
 
     def _fail_hopeless(self) -> None:
-        """Fail the receives whose source has ended and has no connection left; after `abort` or `close`, all."""
+        """Fail the receives whose source has ended and has no open connection.
+
+        After `abort` or `close`, fail all receives.
+        """
         if self._refused is not None:
             while self._waiting:
                 self._waiting.pop().done.set_exception(self._refused)

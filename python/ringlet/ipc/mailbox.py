@@ -24,7 +24,7 @@ from ringlet.ipc.inbox import Inbox, Place, Receive
 from ringlet.ipc.unix_sockets import close_in_children, credentials
 
 _SHORT_BYTES = 48
-_HEADER = struct.Struct(f"<qQI{_SHORT_BYTES}s")  # tag, bytes, length of the description, its begin
+_HEADER = struct.Struct(f"<qQI{_SHORT_BYTES}s")  # tag, number of bytes, length of the description, its first bytes
 _HELLO = struct.Struct("<I")  # rank
 _BACKLOG = 4096  # connections of all ranks
 _STORED_BYTES = 1 << 16  # a message up to this size is stored at once
@@ -33,7 +33,10 @@ _LAST_SECONDS = 1.0  # time to stop a thread whose write has failed
 
 
 class Mailbox(Inbox):
-    """The messages of one rank of a group in several processes. Its `name`, by default its label, is their secret."""
+    """The inbox of one rank of a group that spans several processes.
+
+    Other processes connect to its `name`, a secret of the group, which is the label by default.
+    """
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__()
@@ -108,7 +111,10 @@ class Mailbox(Inbox):
         return unfinished
 
     def _take_leave(self) -> None:
-        """Connect to the ranks without a connection, and disconnect, so that their receives from this rank end."""
+        """Disconnect from all ranks, so that their receives from this rank end.
+
+        Ranks without a connection are connected first, because only a disconnection ends their receives.
+        """
         peers = self._peers
         self._leave_peers()
         for target, name in enumerate(self._names):
@@ -215,7 +221,7 @@ class Mailbox(Inbox):
 
 
 class _Sender:
-    """The connection to one rank; a thread writes the rest of messages that do not fit in the socket."""
+    """The connection to one rank. If a message does not fit in the socket's buffer, a thread writes the rest."""
 
     def __init__(self, address: str, rank: int, lost: Callable[[], Exception]) -> None:
         self._lost = lost

@@ -32,7 +32,7 @@ class UncaughtReports:
         return {VARIABLE: f"{self.writer}:{status.st_dev}:{status.st_ino}"}
 
     def read(self) -> dict[int, float]:
-        """Return the reports that have arrived: by pid, the ``time.monotonic()`` at which the exception was raised."""
+        """Return the reports that have arrived: for each pid, the ``time.monotonic()`` of its exception."""
         with contextlib.suppress(BlockingIOError):
             data = os.read(self._reader, _MOST_READ // _REPORT.size * _REPORT.size)
             return dict(_REPORT.iter_unpack(data[: len(data) // _REPORT.size * _REPORT.size]))
@@ -45,7 +45,7 @@ class UncaughtReports:
 
 
 def report_uncaught(place: str) -> None:
-    """Report the exception that ends this process, before it is printed, at the value of `VARIABLE`."""
+    """Report an exception that ends this process, before it is printed, over the pipe that `place` identifies."""
     previous, pid = sys.excepthook, os.getpid()
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

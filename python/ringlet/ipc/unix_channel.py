@@ -58,7 +58,7 @@ class LocalChannel:
 
     @classmethod
     def pair(cls, one: str, other: str) -> tuple[LocalChannel, LocalChannel]:
-        """Return both ends of a new connection: the first has the peer `other`, the second `one`."""
+        """Return both ends of a new connection: the end of `one`, then the end of `other`."""
         ends = pair(socket.SOCK_STREAM)
         return cls(ends[0], other), cls(ends[1], one)
 
@@ -102,7 +102,7 @@ class LocalChannel:
         return not self._outbox
 
     def flush(self) -> bool:
-        """Send the rest of posted messages without waiting; return whether all have been sent."""
+        """Send as many posted messages as possible without blocking; return whether all have been sent."""
         with self._while_open():
             self._flush()
             return not self._outbox
@@ -276,7 +276,10 @@ _INBOX_BYTES = 65536
 
 
 class FrameReader:
-    """Assembles messages: write into `room`, report the count with `add`, and call `take` until None."""
+    """Assembles messages from the bytes of a stream.
+
+    The caller reads bytes into `room`, reports their number with `add`, and calls `take` until it returns None.
+    """
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes

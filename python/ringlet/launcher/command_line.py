@@ -82,7 +82,10 @@ def whole_number(option: str, text: str, least: int = 1) -> int:
 
 @contextlib.contextmanager
 def closed_output_ignored() -> Iterator[None]:
-    """Allow for a standard output that is closed, or whose reader, such as head, exits, or that lacks a character."""
+    """Ignore a standard output that is closed, or whose reader, such as ``head``, has exited.
+
+    Characters that the encoding of the output lacks are escaped.
+    """
     try:
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")

@@ -67,7 +67,7 @@ class Ending:
 
 
 def follows_another(words: str) -> bool:
-    """Return whether a worker failed because another one had, according to its last traceback or line."""
+    """Return whether a worker failed because another worker had failed, according to its last traceback or line."""
     return bool(_FOLLOWING.match(first_exception_line(words)))
 
 

@@ -37,7 +37,10 @@ _LONGEST_TURN_SECONDS = 1.0
 
 
 class LaunchJob:
-    """The workers of one launch of a pickled call, started by the constructor with `variables` as their environment."""
+    """The workers of one launch.
+
+    The constructor starts them with the environment `variables`; each worker makes the pickled call `call`.
+    """
 
     def __init__(self, call: bytes, num_workers: int, replicas: int | None, variables: Mapping[str, str]) -> None:
         self._results: list[ResultChannel] = []

@@ -1,4 +1,4 @@
-"""Runs one command on several hosts: starts mpiexec, relays the output of the ranks, and ends what is left."""
+"""Runs one command on several hosts: starts mpiexec, relays the ranks' output, and kills remaining ranks."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from ringlet.launcher.signals import Signals, Terminal
 from ringlet.launcher.supervisor import Supervisor
 from ringlet.rendezvous.process_identity import start_ticks
 
-# Detection of lost processes; `han` can return wrong data after a failure; ranks that wait leave the core to others;
-# processes that do not answer for three seconds are lost.
+# Options of Open MPI. A process without a heartbeat for three seconds counts as lost. The component `han` is disabled,
+# because it can return wrong data after a failure. Waiting ranks yield the core.
 _FLAGS = ("--with-ft", "ulfm", "--map-by", "slot", "--bind-to", "none", "--output", "tag")
 _SETTINGS = {
     "coll": "^han",
@@ -35,13 +35,13 @@ _SETTINGS = {
     "mpi_ft_detector_period": "0.8",
     "mpi_ft_detector_timeout": "3",
 }
-# How mpiexec marks a line of a rank, and lines of its own that say nothing to users.
+# The prefix that mpiexec adds to a line of a rank, and lines of mpiexec that are of no use to users.
 _TAG = re.compile(rb"^\[(?:[^\]\n]*@)?\d+,(\d+)\]<std(?:out|err|diag)>: ?", re.MULTILINE)
 _NOISE = re.compile(rb"^.*(?:plm:ssh: Warning|PRTE ERROR: Not found in file|NBC_Progress: an error).*\n", re.MULTILINE)
 # Variables of this process that ranks on other hosts receive.
 _PASSED = re.compile(r"RINGLET_|PYTHON|OMP_NUM_THREADS|OPENBLAS_|MKL_|BLIS_")
 _REPLACED = ("TF_CONFIG", "RINGLET_RANK", "RINGLET_NUM_RANKS")
-# After the ranks of this host have ended, the time that the other hosts have; after a failure they end within it, too.
+# Time for the other hosts to end after the ranks of this host. They also end within it after a failure.
 _FOLLOW_SECONDS = 5.0
 _LOOK_SECONDS = 0.5
 
@@ -64,11 +64,11 @@ def mpiexec_command(job: Job, environ: Mapping[str, str]) -> tuple[list[str], di
     beside = Path(sys.executable).with_name("mpiexec")
     program = str(beside) if beside.exists() else shutil.which("mpiexec")
     if program is None:
-        raise CommandError(f"--hosts requires MPI, and mpiexec is not installed: {INSTALL} on every host")
+        raise CommandError(f"--hosts requires MPI, and mpiexec is not installed: run {INSTALL} on every host")
     version = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
     if "Open MPI" not in version:
         name = version.strip().partition("\n")[0]
-        raise CommandError(f"--hosts starts Open MPI, but {program} is {name or 'another'}: start it yourself, as in "
+        raise CommandError(f"--hosts requires Open MPI, but {program} is {name or 'another MPI'}: start the job with "
                            f"{program} -n {job.num_workers} python script.py")  # fmt: skip
     variables = {
         **{name: value for name, value in environ.items() if _PASSED.match(name)},
@@ -99,7 +99,10 @@ def mpiexec_command(job: Job, environ: Mapping[str, str]) -> tuple[list[str], di
 
 
 def run_on_hosts(job: Job) -> Outcome:
-    """Run a job until mpiexec has ended; it is ended if it waits for hosts that it cannot reach."""
+    """Run a job until mpiexec has exited.
+
+    If the ranks of this host have exited, and mpiexec still waits for hosts that it cannot reach, stop mpiexec.
+    """
     command, environment = mpiexec_command(job, os.environ)
     out, err = NonblockingWriter(1), NonblockingWriter(2)
     ended: list[Worker] = []
@@ -128,7 +131,7 @@ def run_on_hosts(job: Job) -> Outcome:
                 signals.process(supervisor)
                 if ranks.have_ended(process.pid, _FOLLOW_SECONDS) and not supervisor.is_asked_to_end:
                     err.write(b"ringlet run: the workers of this host have ended, and mpiexec waits for other hosts: "
-                              b"it is ended\n")  # fmt: skip
+                              b"stopping mpiexec\n")  # fmt: skip
                     supervisor.ask_to_end(signal.SIGTERM)
         finally:
             supervisor.close()
@@ -151,7 +154,7 @@ class _RanksHere:
         self._ended_at: float | None = None
 
     def have_ended(self, mpiexec: int, seconds: float) -> bool:
-        """Return whether there were ranks, all of which ended that long ago."""
+        """Return whether this host had ranks, and all of them ended more than `seconds` ago."""
         found = [pid for pid in _children(mpiexec) if b"OMPI_COMM_WORLD_RANK=" in _environment(pid)]
         self._seen.update((pid, start_ticks(pid)) for pid in found if pid not in self._seen)
         if found or not self._seen:
@@ -161,7 +164,7 @@ class _RanksHere:
         return time.monotonic() - self._ended_at > seconds
 
     def kill(self) -> None:
-        """Kill the ranks that are left."""
+        """Kill the remaining ranks."""
         for pid, began in self._seen.items():
             if began and start_ticks(pid) == began:
                 os.kill(pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Memory of the flight recorder: a file without a name, made with the first group, or by a launcher that keeps it."""
+"""Memory of the flight recorder: an unnamed file, created with the first group, or by a launcher that keeps it."""
 
 from __future__ import annotations
 

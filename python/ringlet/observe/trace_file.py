@@ -157,7 +157,10 @@ class Trace:
             pause = max(pause, _PAUSE_PER_WORK * (time.thread_time() - start))
 
     def _drain(self, is_last: bool = False) -> float | None:
-        """Write all that is new; return the part of the space for it that it took, None if the file is closed."""
+        """Write all new records; return the fraction of the recorder's space that they occupied.
+
+        Return None if the file is closed.
+        """
         events: list[str] = []
         fill = len(self._spans) / _MOST_SPANS
         rings = self._reader()

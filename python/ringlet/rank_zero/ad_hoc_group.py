@@ -17,9 +17,10 @@ _calls = itertools.count()
 
 
 def join_group(title: str, indices: Sequence[int], timeout_seconds: float | None = None) -> Any:
-    """Return this process's member of a group of processes that all make this call, which messages name `title`.
+    """Return this process's member of a group of processes, all of which make this call.
 
-    `indices` are the indices of the processes in rank order, equal on all of them.
+    `title` is the name of the call in messages. `indices` are the indices of the processes in rank order, equal on all
+    processes.
     """
     role, workers = process_role(), current_workers()
     job = role.job if workers is None else workers.job

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 class ProcessRole:
     """The role of a process among the `count` processes with the same task; the `index` of the chief is 0.
 
-    `task` is the task type, such as ``"worker"``, which includes the chief. `job` is a text that differs between jobs;
-    it is empty for a strategy's workers, whose strategy has its own text. `host_indices` are the processes known to be
-    on this machine, and `local_rank` the position of this process among all processes of the machine.
+    `task` is the task type, such as ``"worker"``, which includes the chief. `job` is a string that identifies the job;
+    it is empty for a strategy's workers, for which the strategy has a string of its own. `host_indices` are the
+    processes known to be on this machine, and `local_rank` the position of this process among all processes of the
+    machine.
     """
 
     index: int = 0

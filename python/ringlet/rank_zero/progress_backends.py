@@ -34,7 +34,7 @@ def open_bar(target: Any, description: str, total: int | None, style: Style) -> 
 
 
 def clear_bar_line() -> None:
-    """Clear the line of an open bar before a line of the program; rich does not need this call."""
+    """Clear the line of an open bar before the program prints; no effect for bars of rich, which do so themselves."""
     with _LineBar._lock:
         if _LineBar._open:
             with suppress(OSError, ValueError):

@@ -58,7 +58,10 @@ def differences_between(exchange: Exchange, digests: list[ValueDigest], kind: st
 def _locate(
     exchange: Exchange, digests: list[ValueDigest], paths: list[str]
 ) -> dict[str, tuple[tuple[int, ...] | None, list[Any]]]:
-    """Find the first difference of leaves of equal form, and its values: first the piece, then the element."""
+    """Return, for each leaf in `paths`, the index of the first element that differs, and its value on each replica.
+
+    The leaves have equal shapes and dtypes. The search compares digests of pieces first, then the elements of a piece.
+    """
     piece_digests = _exchanged(exchange, [[_piece_digests(each, path) for path in paths] for each in digests])
     pieces = [_first_unlike([row[i] for row in piece_digests]) for i in range(len(paths))]
     places = list(zip(paths, pieces, strict=True))

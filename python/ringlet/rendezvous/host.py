@@ -73,7 +73,10 @@ class RendezvousHost:
         return {*range(self._job.num_ranks)} - self._present()
 
     def _arrived(self) -> set[int]:
-        """Return the ranks that a time-out does not name; it names ranks that gave up only if no others are missing."""
+        """Return the ranks that the message about a time-out does not list as missing.
+
+        Ranks that gave up waiting count as arrived, unless they are the only ones that are missing.
+        """
         came = self._present() | self._left
         return came if len(came) < self._job.num_ranks else self._present()
 

@@ -155,7 +155,7 @@ class ShardedArray(ArrayMethods, Conversions):
         self._is_view = False
 
     def _buffer(self, device: int) -> Array | None:
-        """Return a device's buffer, of the whole's shape with values in its box; None if another process has it."""
+        """Return the buffer of a device, which has values in the device's box; None if another process has it."""
         return self._whole if self._buffers is None else self._buffers[device]
 
     def _tile(self, device: int) -> Array:

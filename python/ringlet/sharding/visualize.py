@@ -21,7 +21,7 @@ _WIDTH = 640
 class Visualization:
     """Picture of an array in tiles: as text when printed, as SVG in a notebook.
 
-    Made by :func:`visualize`.
+    Created by :func:`visualize`.
 
     Examples
     --------

@@ -33,15 +33,15 @@ _LAST_SECONDS = 1.0  # for operations that run as a process exits
 class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # type: ignore[misc]
     """A process group of ``torch.distributed`` over the processes of one host.
 
-    Made by ``torch.distributed.init_process_group("ringlet")`` and ``torch.distributed.new_group``; the functions of
-    ``torch.distributed`` call its methods. Operations of one group run in the order of the calls; groups do not wait
-    for each other.
+    Created by ``torch.distributed.init_process_group("ringlet")`` and ``torch.distributed.new_group``. The functions
+    of ``torch.distributed`` call its methods. Operations of one group run in the order of the calls; different groups
+    do not wait for each other.
     """
 
     def __init__(
         self, store: Any, rank: int, size: int, timeout: timedelta, global_ranks: Sequence[int] | None = None
     ) -> None:
-        super().__init__(rank, size)  # the constructor with a store is for C++ alone
+        super().__init__(rank, size)  # the constructor with a store is only available in C++
         ranks = exchange(store, rank, size, timeout)
         self._seconds = timeout.total_seconds()
         self._store, self._rank, self._size = store, rank, size
@@ -218,7 +218,7 @@ def _leave_at_exit() -> None:
 
 
 def _leave_groups() -> None:
-    """Leave the groups that a program did not destroy: other ranks can finish, or raise an error with the reason."""
+    """Leave the groups that a program did not destroy, so that other ranks finish or raise an error with the reason."""
     error = sys.exc_info()[1]
     is_interactive = hasattr(sys, "ps1") or sys.flags.interactive or "IPython" in sys.modules
     if error is None and not is_interactive:  # else it is the error of some earlier input

@@ -19,7 +19,10 @@ Future = concurrent.futures.Future
 
 
 class _Failure:
-    """Value of a failed future: raises where it is used, in C++ too, which pickles it to find its tensors."""
+    """The value of a failed future, which raises the error wherever it is used.
+
+    This includes torch's C++ code, which pickles the value to find the tensors in it.
+    """
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
@@ -35,7 +38,7 @@ def _value(value: Any) -> Any:
 
 
 class RingletWork(torch.distributed.Work):  # type: ignore[misc]
-    """An operation, which ends when `future` is done; `results` are its outputs, in torch's order."""
+    """An operation that ends when `future` is done; `results` are its outputs, in the order of torch."""
 
     def __init__(
         self,
@@ -110,7 +113,7 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
 
 
 def backend_error(error: BaseException, global_ranks: Sequence[int] | None = None) -> BaseException:
-    """Return the error that torch's callers expect: the failure of a group as a `DistBackendError` with its facts.
+    """Return the error that callers of torch expect: for the failure of a group, a `DistBackendError`.
 
     `global_ranks` are the global ranks of a group whose own ranks differ from them.
     """

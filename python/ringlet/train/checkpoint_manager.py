@@ -344,7 +344,7 @@ class CheckpointManager:
         return path
 
     def sync(self) -> None:
-        """Wait until a save in the background is on the disk; the end of the program waits for it, too.
+        """Wait until a background save is on the disk. The program also waits for it at exit.
 
         All workers of a strategy make this call.
 

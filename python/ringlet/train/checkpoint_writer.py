@@ -1,6 +1,6 @@
 """Checkpoint file writer: tensors without a copy, and the tree that describes them.
 
-The file is a safetensors file, readable by any program with that library. Ringlet's metadata entries are texts:
+The file is a safetensors file, readable by any program with that library. Ringlet's metadata entries are strings:
 ``format``; ``saved``, the time in nanoseconds; ``tree``, JSON of :mod:`ringlet.train.encoding`; ``tensors``, JSON of
 each tensor's dtype and CRC32C; ``checksum``, a CRC32C of these entries and of all names, dtypes and shapes.
 """

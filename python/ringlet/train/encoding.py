@@ -1,13 +1,13 @@
 """Encoder of objects for a checkpoint file: a JSON-serializable tree, and tensors for large values.
 
-A node of the tree is None, a bool, a number or a text, which encode themselves, or a list that begins with the name
+A node of the tree is None, a bool, a number or a string, which encode themselves, or a list that begins with the name
 of a :class:`~ringlet.train.trackable_types.Kind`::
 
     ["list", [node, ...]]                 and tuple, set, frozenset
     ["dict", [[key, node], ...]]          and group, namedtuple, dataclass; keys are nodes, too
     ["int", "0x..."]                      beyond 64 bits
     ["complex", real, imaginary]
-    ["str", tensor]                               long texts
+    ["str", tensor]                               long strings
     ["bytes", base64] or ["bytes", null, tensor], and bytearray
     ["array", tensor]                     and scalar
     ["tensor", kind of array, tensor]             an array of another library

@@ -24,7 +24,7 @@ class TerminationConfig:
     ----------
     termination_watcher_fn : callable, optional
         Polled every second by a thread: returns True once this machine will be preempted, for example after a request
-        to its metadata server. SIGTERM is a notice, too.
+        to its metadata server. SIGTERM is also a notice.
     exit_fn : callable, optional
         Called after the save; default: ``sys.exit(42)``. If it returns, training continues.
     grace_period : float, optional

@@ -43,7 +43,7 @@ def values_table(title: str, components: Sequence[Any]) -> str:
 
 
 def facts_table(title: str, facts: Mapping[str, object]) -> str:
-    """Return facts about an object as an HTML table of names and texts, which are escaped; long texts are shortened."""
+    """Return facts about an object as an HTML table of names and strings; escape both, and shorten long strings."""
     rows = (f'<th scope="row" style="{_CELL}">{html.escape(n)}</th>{_cell(_cut(str(it)))}' for n, it in facts.items())
     return _table(title, "", rows)
 

@@ -139,7 +139,7 @@ def test_a_shallow_copy_is_refused():
 
 
 def test_pickling_is_refused():
-    with pytest.raises(TypeError, match=r"cannot pickle MirroredStrategy.* Make a strategy in each process"):
+    with pytest.raises(TypeError, match=r"cannot pickle MirroredStrategy.* Create a strategy in each process"):
         pickle.dumps(mirrored(2))
 
 

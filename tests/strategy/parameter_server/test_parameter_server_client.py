@@ -137,7 +137,7 @@ def test_the_first_loss_is_named_and_ends_everything_but_reading(servers):
 
 def test_a_stopped_cluster_is_not_a_loss(servers):
     servers.tasks.stop()
-    with pytest.raises(FailedPreconditionError, match="was stopped: make another strategy"):
+    with pytest.raises(FailedPreconditionError, match="was stopped: create another strategy"):
         servers.create(0, FORM, np.ndarray)
     assert servers.lost is None
 

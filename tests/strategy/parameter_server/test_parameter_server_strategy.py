@@ -214,7 +214,7 @@ def test_a_strategy_of_a_stopped_cluster_raises_and_a_new_one_works():
     with strategy.scope():
         v = ringlet.Variable(1.5)
     strategy.extended._cluster().stop()
-    with strategy.scope(), pytest.raises(FailedPreconditionError, match="make another strategy"):
+    with strategy.scope(), pytest.raises(FailedPreconditionError, match="create another strategy"):
         ringlet.Variable(1.0)
     assert v.assign_add(1.0).numpy() == 2.5
 

@@ -166,7 +166,7 @@ def test_a_closed_pool_reports_the_first_reason():
     pool.close("the first reason")
     pool.close("another reason")
     pool.release("a run")
-    with pytest.raises(FailedPreconditionError, match=r"closed: the first reason\. Make a new strategy"):
+    with pytest.raises(FailedPreconditionError, match=r"closed: the first reason\. Create a new strategy"):
         pool.acquire("another run")
 
 

@@ -29,8 +29,8 @@ class GCEClusterResolver(AddressResolver):
     credentials : optional
         Credentials of the default client; by default the credentials of the machine or of the user.
     service : optional
-        A client of version 1 of the API ``compute``, as returned by ``googleapiclient.discovery.build``; by default
-        created.
+        A client of version 1 of the API ``compute``, as returned by ``googleapiclient.discovery.build``, which creates
+        the default.
 
     Raises
     ------

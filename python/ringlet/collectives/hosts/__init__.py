@@ -1,5 +1,5 @@
 """Groups over several hosts: shared memory within each host, MPI between the leaders of the hosts.
 
-``host_join`` makes a group, ``host_member`` has the collectives of one rank, ``host_group`` the failure of the group,
-``host_link`` the messages between leaders, and ``mpi_transport`` the only calls of mpi4py.
+``host_join`` creates a group, ``host_member`` implements the collectives of one rank, ``host_group`` records the
+failure of the group, and ``host_link`` sends messages between leaders. Only ``mpi_transport`` calls mpi4py.
 """

@@ -30,7 +30,10 @@ _RESTART = "Every rank of this group raises this: start the job again, from its 
 
 @dataclass(frozen=True)
 class Host:
-    """The ranks `begin` to ``end - 1``, on one machine; `leader` is the MPI process of the first."""
+    """One host of a group, with the ranks `begin` to ``end - 1``.
+
+    `leader` is the number of the MPI process that has the first of these ranks.
+    """
 
     name: str
     begin: int
@@ -49,9 +52,10 @@ class Host:
 
 
 def hosts_of(processes: Sequence[tuple[Sequence[int], ProcessIdentity]]) -> list[Host]:
-    """Return the hosts of processes, each with its ranks and identity; raise ValueError if their ranks are mixed.
+    """Return the hosts of the given processes, which are pairs of ranks and identity.
 
-    Processes that cannot share memory or detect each other's exit count as different hosts.
+    Processes that cannot share memory or detect each other's exit count as different hosts. Raise ValueError if the
+    ranks of a host are not consecutive.
     """
     places: dict[tuple[str, ...], list[tuple[int, int]]] = {}
     names: list[str] = []
@@ -70,9 +74,9 @@ def hosts_of(processes: Sequence[tuple[Sequence[int], ProcessIdentity]]) -> list
 
 
 class HostGroup:
-    """A group over several hosts, as one process sees it; has the interface of the core's groups.
+    """A group over several hosts, with the interface of the core's groups.
 
-    `local` is the group of the ranks of this host. `identities` are the processes of all ranks.
+    `local` is the group of the ranks of this host. `identities` has the process of each rank of the whole group.
     """
 
     def __init__(
@@ -83,10 +87,8 @@ class HostGroup:
         self.host = host
         self.num_ranks = hosts[-1].end
         self.epoch = epoch
-        self.notify: Callable[[bytes], None] = lambda data: None  # the leaders of the other hosts
-        self.left: dict[
-            int, tuple[int, str]
-        ] = {}  # host: the number of calls that it has made, and why it makes no more
+        self.notify: Callable[[bytes], None] = lambda data: None  # notifies the leaders of the other hosts
+        self.left: dict[int, tuple[int, str]] = {}  # by host: its number of calls, and why it makes no more
         self.call = (0, "")  # number and description of the leader's call in progress
         self._identities = identities
         self._first: Exception | None = None
@@ -104,11 +106,11 @@ class HostGroup:
         self._adopt(CollectiveAborted(reason))
 
     def report_stall(self, waiting: str, rank: int) -> None:
-        """Log a text about a wait of a rank, and what the ranks of this host execute."""
+        """Log the message `waiting` about a rank that waits, and what the ranks of this host execute."""
         self.local.report_stall(waiting, rank - self.hosts[self.host].begin)
 
     def check(self) -> None:
-        """Raise the first cause if the group has failed, or if a host has left before the call in progress."""
+        """Raise the first cause if the group has failed, or an error if a host left before the call in progress."""
         if self.failure is not None:
             self.raise_first()
         self.check_presence()
@@ -124,7 +126,7 @@ class HostGroup:
         raise copy.copy(self._first)
 
     def fail(self, error: Exception, number: int) -> Exception:
-        """Make all ranks raise an error, in call `number` of this rank; return the first cause."""
+        """Fail the group with the error of call `number` of this rank, and return the first cause."""
         return self._adopt(self._translated(error, number))
 
     def _adopt(self, error: Exception) -> Exception:
@@ -140,7 +142,7 @@ class HostGroup:
         return copy.copy(self._first)
 
     def read_notice(self, host: int, data: bytes) -> None:
-        """Take a notice of another host: about a failure, or that it makes no more calls."""
+        """Process a notice from another host: that it has failed, or that it makes no more calls."""
         text = data.decode(errors="replace")
         if text.startswith(WHOLE):
             self._adopt(self._typed(text))
@@ -159,11 +161,14 @@ class HostGroup:
             )
 
     def lost(self, ranks: Sequence[int]) -> WorkerLostError:
-        """Return the error for ranks whose processes MPI reports as failed; none are known if there are none."""
+        """Return the error for the lost processes of `ranks`, as reported by MPI.
+
+        `ranks` is empty if MPI reports a lost connection, but not to which process.
+        """
         if not ranks:
             return WorkerLostError(
-                f"{WHOLE}the connection to another host was lost, without a report of which: a process was killed, or "
-                f"the network failed. {_RESTART}"
+                f"{WHOLE}the connection to another host was lost, and MPI does not report to which one: a process was "
+                f"killed, or the network failed. {_RESTART}"
             )
         first = self._identities[min(ranks)]
         reason = "was lost: it was killed, or its host or the network to it failed"
@@ -173,7 +178,7 @@ class HostGroup:
         return WorkerLostError(text, min(ranks), first.host, first.pid, reason)
 
     def _translated(self, error: Exception, number: int) -> Exception:
-        """Return an error with the ranks of the whole group; those of the core are of this host's group."""
+        """Return an error with ranks numbered in the whole group; the core numbers them within this host."""
         text = str(error.args[0]) if error.args else ""
         if self._first is not None and text == str(self._first):
             return self._first

@@ -1,4 +1,7 @@
-"""Rendezvous of a group over several hosts: every process introduces itself to the first, which answers with all."""
+"""Rendezvous of a group over several hosts.
+
+Every process sends a description of itself to process 0, which checks the descriptions and sends all of them back.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +34,11 @@ from ringlet.rendezvous.job_key import Job, ranks_text
 from ringlet.rendezvous.process_identity import ProcessIdentity
 
 _HELLO_TAG, _ANSWER_TAG = 1, 2
-_MOST_GROUPS = 4094  # tags that every MPI has are below 32,768, of which a group uses 8
+_MOST_GROUPS = 4094  # MPI guarantees tags up to 32,767, and a group uses 8
 _PAUSE_SECONDS = 0.001
-_LAST_SECONDS = 1.0  # for the answer of the first process after its time-out
+_LAST_SECONDS = 1.0  # time for the answer of process 0 after its time-out
 
-# Makes the group of the ranks of one host.
+# A function that joins the group of the ranks of one host.
 JoinLocally = Callable[[Job, Sequence[int], float], Any]
 
 
@@ -92,7 +95,7 @@ _live: weakref.WeakSet[HostMember] = weakref.WeakSet()
 
 
 def _leave_at_exit(cores: Sequence[HostMember]) -> None:
-    """Register members that leave when this process ends, so that other ranks do not wait for them."""
+    """Make members leave when this process ends, so that other ranks do not wait for them."""
     if not _live:
         multiprocessing.util.Finalize(None, _leave_all, exitpriority=-1)
     _live.update(cores)
@@ -107,7 +110,7 @@ def _leave_all() -> None:
 
 
 class _HostShare:
-    """Resources that the members of one process share, and their messages."""
+    """Resources that the members of one process share, and their inboxes."""
 
     def __init__(self, group: HostGroup, link: HostLink, local: Any, seconds: float) -> None:
         self.group = group
@@ -122,7 +125,7 @@ class _HostShare:
         self.group.abort(reason)
 
     def __call__(self, rank: int) -> Inbox:
-        """Raise an error: there are no messages between hosts yet."""
+        """Raise an error: `send` and `recv` are not supported between hosts."""
         raise NotImplementedError(
             "send and recv are not available for a group over several hosts in this version: use all_to_all or "
             "collective_permute, or start all ranks on one host."
@@ -133,12 +136,12 @@ class _HostShare:
         return self.group.first or Exception(text)
 
     def close(self, rank: int, seconds: float = 0) -> list[str]:
-        """Close the messages of a rank within its host."""
+        """Close the inbox of a rank; return the names of its unfinished operations."""
         unfinished: list[str] = self._local.close_inbox(rank - self._begin, seconds)
         return unfinished
 
     def open_part(self) -> Inbox:
-        """Return an inbox for a rank of a part."""
+        """Return an inbox for a rank of a subgroup."""
         return Inbox()
 
     def join_part(self, inbox: Inbox, rank: int, ranks: Sequence[int], labels: Sequence[int]) -> Any:
@@ -177,10 +180,10 @@ def _introduce(transport: Transport, job: Job, mine: dict[str, Any], deadline: D
         until = dataclasses.replace(deadline, ends_at=deadline.ends_at + _LAST_SECONDS)
         while (found := _next(transport, _ANSWER_TAG, group)) is None:
             time.sleep(_PAUSE_SECONDS)
-            text = f"{ranks_text(mine['ranks'])} waited {deadline} for process 0 of MPI, which makes {job}"
+            text = f"{ranks_text(mine['ranks'])} waited {deadline} for MPI process 0, which creates {job}"
             if 0 in transport.failed():
                 transport.give_up()
-                raise WorkerLostError(f"{text}: it was lost. Start the job again.", reason="was lost")
+                raise WorkerLostError(f"{text}: process 0 was lost. Start the job again.", reason="was lost")
             if until.is_over():
                 transport.give_up()
                 raise DeadlineExceededError(f"{text}. {job.start_alike}, or allow more with timeout_seconds=.")
@@ -194,7 +197,7 @@ def _introduce(transport: Transport, job: Job, mine: dict[str, Any], deadline: D
 
 
 def _next(transport: Transport, tag: int, group: str) -> tuple[int, dict[str, Any]] | None:
-    """Return the source and the content of a message about a group; those about other groups are kept."""
+    """Return source and content of the next message about a group, if any; keep messages about other groups."""
     with transport.lock:
         if not transport.kept[tag, group] and (found := transport.poll(tag)) is not None:
             record = json.loads(found[1])
@@ -234,7 +237,7 @@ def _check(transport: Transport, job: Job, records: Mapping[int, dict[str, Any]]
     given = sorted(rank for record in records.values() for rank in record["ranks"])
     if missing:
         lacks = set(range(job.num_ranks)) - set(given)
-        names = f"{ranks_text(lacks) if lacks else 'processes'} of {job} (processes {missing} of MPI)"
+        names = f"{ranks_text(lacks) if lacks else 'processes'} of {job} (MPI processes {missing})"
         if set(missing) & set(transport.failed()):
             raise WorkerLostError(f"{names} ended before all had connected. Start the job again.")
         raise DeadlineExceededError(
@@ -255,14 +258,14 @@ def _check(transport: Transport, job: Job, records: Mapping[int, dict[str, Any]]
             )
     if given != list(range(job.num_ranks)):
         raise FailedPreconditionError(
-            f"the {transport.size} processes of MPI have the ranks {given}: a group over several hosts has the ranks 0 "
-            f"to {job.num_ranks - 1} once each, in all processes of the MPI job."
+            f"the {transport.size} MPI processes have the ranks {given}: give each process of the MPI job at least one "
+            f"rank, and each of the ranks 0 to {job.num_ranks - 1} to exactly one process."
         )
     try:
         hosts_of([(record["ranks"], ProcessIdentity.from_record(record["process"])) for record in records.values()])
     except ValueError as error:
         raise FailedPreconditionError(
-            f"{error}: the ranks of a host must follow each other. Start the job with --map-by slot for mpiexec of "
+            f"{error}: the ranks of a host must be consecutive. Start the job with --map-by slot for mpiexec of "
             "Open MPI, or with --distribution=block for srun."
         ) from None
 

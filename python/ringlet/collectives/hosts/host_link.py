@@ -1,4 +1,7 @@
-"""Messages between the leaders of the hosts of one group: stamped, with a time-out, and with notices of failures."""
+"""Messages between the leaders of a group's hosts.
+
+A stamp identifies each message, a time-out limits each wait, and notices report failures.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +23,21 @@ from ringlet.errors import CollectiveAborted, DeadlineExceededError
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 T = TypeVar("T")
 
-# Begin of error texts with ranks of the whole group; other texts are of the core, with ranks of the host's own group.
+# Prefix of error texts whose ranks are numbered in the whole group. Texts without it come from the core, which numbers
+# ranks within the host.
 WHOLE = "\x1e"
 
 # Kinds of messages: each has a tag of its own, so that messages of one kind arrive in order.
 HEAD, PARTIAL, RESULT, NOTICE, _NUM_KINDS = 1, 2, 3, 4, 8
 
-# Magic number, epoch, number of the call, host that sends, kind, position in the call, bytes behind the stamp.
+# Magic number, epoch, number of the call, sending host, kind, position in the call, bytes after the stamp.
 _STAMP = struct.Struct("<8sQQHHIQ")
 _MAGIC = b"ringlet1"
 _STAMP_BYTES = 64  # the payload is aligned to a cache line
 
-# A host that misses a rank of its own reports it within the time-out; the other hosts wait a little longer for that.
+# A host reports its own missing ranks at the time-out; the other hosts wait this much longer for the report.
 EXTRA_SECONDS = 1.0
-# After MPI has reported a failure, the time to wait for a notice, which has the cause.
+# Time to wait, after MPI has reported a failure, for the notice that contains the cause.
 _CAUSE_SECONDS = 0.3
 
 _SPINS = 100
@@ -41,12 +45,12 @@ _YIELD_SECONDS = 0.002
 _LONG_PAUSE_SECONDS = 0.0002
 _CHECK_SECONDS = 0.01
 
-# Memory that MPI may still access, because the group failed while messages were on their way.
+# Memory that MPI may still access, because the group failed while messages were in flight.
 _abandoned: list[Any] = []
 
 
 class Frame:
-    """Memory for one message: a stamp, and room for a payload."""
+    """Memory for one message: its stamp and its payload."""
 
     __slots__ = ("memory", "payload")
 
@@ -66,15 +70,15 @@ class Incoming:
     index: int
     frame: Frame
     request: Request
-    size: int | None = None  # of the payload, if known before
+    size: int | None = None  # of the payload, if known in advance
 
 
 class HostLink:
     """The link of a leader to the leaders of the other hosts.
 
-    `leaders` are the processes of the leaders in the transport, in the order of hosts; `tag` distinguishes groups.
-    `check` is called now and then during a wait, and raises if the group has failed. `lost` returns the error for
-    failed processes, `on_notice` takes a notice of another host.
+    `leaders` has the number of each host's leader among the processes of the transport; `tag` distinguishes groups.
+    `check` is called periodically during a wait, and raises if the group has failed. `lost` returns the error for
+    failed processes. `on_notice` is called with each notice from another host.
     """
 
     def __init__(
@@ -121,16 +125,16 @@ class HostLink:
         return idle.pop() if idle else Frame(capacity)
 
     def release(self, frame: Frame) -> None:
-        """Keep a frame for another message."""
+        """Make a frame available for another message."""
         self._idle.setdefault(len(frame.payload), []).append(frame)
 
     def begin(self, number: int) -> None:
-        """Begin a call; its messages are numbered for each kind."""
+        """Begin call `number`, and restart the numbering of its messages."""
         self.number = number
         self._counts.clear()
 
     def send(self, hosts: Sequence[int], kind: int, frame: Frame, size: int) -> None:
-        """Start to send a frame to hosts; it is released when it has been sent."""
+        """Start sending a frame to hosts; the frame is released once it has been sent."""
         (index,) = {self._count(host, kind, "to") for host in hosts} or {0}
         _STAMP.pack_into(frame.memory.data, 0, _MAGIC, self._epoch, self.number, self.host, kind, index, size)
         data = frame.memory[: _STAMP_BYTES + size]
@@ -139,7 +143,7 @@ class HostLink:
         self._sent.append((requests, frame))
 
     def receive(self, host: int, kind: int, capacity: int, size: int | None = None) -> Incoming:
-        """Start to receive a message from a host."""
+        """Start receiving a message from a host."""
         index = self._count(host, kind, "from")
         frame = self.frame(capacity)
         frame.memory[:_STAMP_BYTES] = 0
@@ -200,7 +204,7 @@ class HostLink:
                 continue
 
     def leave(self, reason: str) -> None:
-        """Notify the other hosts that this one makes no more calls; only the process of a leader does."""
+        """Notify the other hosts that this host makes no more calls; no effect in processes without its leader."""
         if self._is_open:
             self._is_open = False
             self.notify(f"{self.number} {reason}".encode())
@@ -282,7 +286,7 @@ class HostLink:
         if found != expected or not is_whole:
             raise CollectiveAborted(
                 f"{WHOLE}the message from {self._names[message.host]} in call {self.number} has the stamp {found} with "
-                f"{size} of {message.size} bytes, expected {expected}: MPI delivered another message than was sent. No "
-                "result was returned; start the job again, with `--mca coll ^han` for Open MPI."
+                f"{size} of {message.size} bytes, expected {expected}: MPI delivered a wrong message. No result was "
+                "returned; start the job again, with `--mca coll ^han` for Open MPI."
             )
         return message.frame.payload[:size]

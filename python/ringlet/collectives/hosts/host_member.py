@@ -1,8 +1,10 @@
-"""One rank of a group over several hosts: the interface of the core's members, by shared memory and messages.
+"""One rank of a group over several hosts, with the interface of the core's members.
 
-The ranks of a host combine or collect their data in the memory of the host's first rank, the leader; the leaders
-exchange these; then each leader distributes the result in its host. A call begins with a comparison of the calls: in
-each host by a barrier with the description of the call as its name, between hosts by the first message.
+In each host, the ranks combine or collect their data in the memory of the first rank, which is the leader of the host.
+The leaders exchange these data, and each leader distributes the result to the ranks of its host.
+
+Before that, the calls of all ranks are compared: within a host by a barrier whose name is the description of the call,
+and between hosts by the first message, which contains the description.
 """
 
 from __future__ import annotations
@@ -39,16 +41,17 @@ _FAILURES = (
     WorkerLostError,
 )
 
-# Largest payload that travels with the first message of a call.
+# Largest payload that is sent with the first message of a call.
 _INLINE_BYTES = 16 << 10
 _HEAD_BYTES = 4 << 10
-# Bytes of one message of a large call: small enough that pieces stay in the cache and travel while others are combined.
+# Bytes of one message of a large call. Pieces of this size stay in the cache, and are sent while other pieces are
+# combined.
 _PIECE_BYTES = 512 << 10
 _LONGEST_TEXT = 300
 
 
 class HostMember:
-    """One rank; `local` is its member in the group of its host, `link` leads to the leaders of the other hosts."""
+    """One rank; `local` is its member in the group of its host, `link` connects to the leaders of the other hosts."""
 
     def __init__(self, local: _core.Member, group: HostGroup, link: HostLink) -> None:
         self._local = local
@@ -58,13 +61,13 @@ class HostMember:
         self._begin, self._num_local = host.begin, host.end - host.begin
         self.rank = host.begin + local.rank
         self.num_ranks = group.num_ranks
-        self.calls = 0  # that this rank has begun
+        self.calls = 0  # number of calls that this rank has begun
         self._series: int | None = None
         self._is_leader = local.rank == 0
         self._gate: Callable[[], object] | None = None
         self._extra = 0.0
 
-    # --- life ---------------------------------------------------------------------------------------------------------
+    # --- series of calls, and leaving ---------------------------------------------------------------------------------
 
     def begin_series(self) -> None:
         """Begin a series of calls; see the core's member."""
@@ -108,7 +111,7 @@ class HostMember:
         if self._is_leader and self.group.failure is None:
             self._link.leave(reason)
 
-    # --- calls --------------------------------------------------------------------------------------------------------
+    # --- collectives --------------------------------------------------------------------------------------------------
 
     def barrier(self, name: str) -> None:
         """Wait until all ranks have called it."""
@@ -166,7 +169,7 @@ class HostMember:
         return result[1]
 
     def broadcast(self, arrays: Sequence[Array] | None, root: int, outs: Sequence[Array] | None) -> list[Array]:
-        """Copy the arrays of one rank to all."""
+        """Copy the arrays of one rank to all ranks."""
         for array in arrays or ():
             _check_plain(array)
         if outs is not None and arrays is not None:
@@ -214,12 +217,12 @@ class HostMember:
         found = self._call(text, lambda text: self._exchange_rows(text, one, rows))
         return _stored(found[0] if len(found) else np.zeros_like(array), out)
 
-    # --- the frame of a call ------------------------------------------------------------------------------------------
+    # --- comparison with the calls of other ranks ---------------------------------------------------------------------
 
     def _call(self, text: str, run: Callable[[str], T], *, ends_together: bool = False) -> T:
-        """Compare the call with those of the other ranks of this host, and run it; a failure fails the group.
+        """Compare the call with the calls of this host's other ranks, and run it; an exception fails the group.
 
-        With `ends_together`, no rank of this host returns before the leader has compared the call with other hosts'.
+        With `ends_together`, no rank of this host returns before the leader has compared the call with the other hosts.
         """
         if self._gate is not None:
             self._gate()
@@ -259,7 +262,10 @@ class HostMember:
             self._local.set_extra_time(seconds)
 
     def _meet(self, text: str, data: bytes | memoryview = b"", meta: bytes = b"") -> list[tuple[bytes, memoryview]]:
-        """Exchange a description and up to `_INLINE_BYTES` with the leaders; return theirs, in the order of hosts."""
+        """Exchange the description `text` of a call, `meta` and up to `_INLINE_BYTES` of `data` between the leaders.
+
+        Return the `meta` and `data` of all hosts, in the order of hosts; an empty list on ranks that are not leaders.
+        """
         if not self._is_leader:
             return []
         link, described = self._link, text.encode()
@@ -273,7 +279,7 @@ class HostMember:
         link.send(link.others, HEAD, frame, size)
         parts: list[tuple[str, bytes, memoryview]] = [(text, meta, memoryview(data))] * link.num_hosts
         for message, payload in zip(incoming, link.wait(incoming), strict=True):
-            own = payload.tobytes()  # the frame is used again
+            own = payload.tobytes()  # the frame is reused
             lengths = np.frombuffer(own[:24], np.int64)
             middle, end = 24 + int(lengths[0]), 24 + int(lengths[0] + lengths[1])
             parts[message.host] = own[24:middle].decode(), own[middle:end], memoryview(own)[end:]
@@ -320,7 +326,10 @@ class HostMember:
             self._local.broadcast(results, 0, results)
 
     def _local_partial(self, source: Array, op: Op, into: Array | None = None) -> Array:
-        """Return the combination of this host's ranks on the leader, in `into` if given; elsewhere the input."""
+        """Combine the inputs of this host's ranks, and return the result on the leader, in `into` if given.
+
+        On the other ranks, return the input.
+        """
         source = source.astype(partial_dtype(source.dtype), copy=False)
         if not self._is_leader:
             self._local.reduce(source, partial_op(op).value, 0, None)
@@ -344,7 +353,7 @@ class HostMember:
     ) -> None:
         """Combine a flat array over all ranks: the leader of each host receives its region of the result.
 
-        With `distribute`, all ranks receive all regions in `result`; else `result` is the region, on the leader.
+        With `distribute`, all ranks receive all regions in `result`; otherwise `result` is the region of the leader.
         """
         step = _PIECE_BYTES // max(partial_dtype(source.dtype).itemsize, as_result(source.dtype, op).itemsize)
         num_steps = max(-(-(end - begin) // step) for begin, end in regions)
@@ -399,7 +408,7 @@ class HostMember:
     def _combine_partials(
         self, source: Array, op: Op, begun: Any, place: Array | None, pieces: Sequence[slice] | None
     ) -> Any:
-        """Store this host's piece of the result in `place`; with `pieces`, exchange them with the other leaders."""
+        """Store this host's piece of the result in `place`; with `pieces`, exchange the pieces with other leaders."""
         own, incoming = begun
         link = self._link
         if own is not None:
@@ -483,7 +492,7 @@ class HostMember:
         return list(outs)
 
     def _meet_described(self, text: str, meta: bytes) -> list[tuple[bytes, memoryview]]:
-        """Exchange descriptions of any length with the leaders."""
+        """Make the exchange of :meth:`_meet` with a `meta` of any length."""
         if len(meta) <= _HEAD_BYTES // 2:
             return self._meet(text, b"", meta)
         sizes = [int(np.frombuffer(data, np.int64)[0]) for _, data in self._meet(text, np.int64(len(meta)).tobytes())]
@@ -499,7 +508,7 @@ class HostMember:
     def _move_from(
         self, home: int, arrays: Sequence[Array], shapes: Sequence[tuple[str, Sequence[int]]]
     ) -> list[Array]:
-        """Send the arrays of one leader to all others, which receive them in new memory."""
+        """Send arrays from the leader of host `home` to the other leaders, which receive them in new memory."""
         link = self._link
         received: list[Array] = []
         for number, (name, shape) in enumerate(shapes):
@@ -522,7 +531,7 @@ class HostMember:
             self._link.send(hosts, RESULT, frame, size)
 
     def _receive_bytes(self, places: Iterable[tuple[int, Array]]) -> None:
-        """Receive an array from each of some hosts, in pieces; two pieces of each are under way at a time."""
+        """Receive an array from each given host in pieces, of which two per host are in flight at a time."""
         targets = [(host, _as_bytes(array)) for host, array in places]
         link = self._link
         longest = max((len(data) for _, data in targets), default=0)
@@ -610,14 +619,14 @@ class HostMember:
         return self._scatter_here(mine, counts)
 
     def _scatter_here(self, rows: Array | None, counts: list[int]) -> Array:
-        """Distribute rows of the leader in this host."""
+        """Distribute the leader's rows to the ranks of this host."""
         if self._num_local == 1:
             assert rows is not None
             return rows
         return self._local.scatter(rows, 0, counts if self._is_leader else None, None)
 
     def _exchange_rows(self, text: str, array: Array, rows: Sequence[int]) -> Array:
-        """Send blocks of rows from each rank to each."""
+        """Send a block of rows from each rank to every rank."""
         table = np.array(rows, np.int64).reshape(1, -1)
         block: Array | None = array
         if self._num_local > 1:
@@ -631,7 +640,10 @@ class HostMember:
         return self._scatter_here(mine, counts)
 
     def _exchange_blocks(self, text: str, block: Array, table: Array) -> tuple[Array, list[int]]:
-        """Exchange rows between leaders; return those for this host, by target and source, and their counts."""
+        """Exchange rows between the leaders.
+
+        Return the rows for this host, ordered by target, then by source, and the number of rows for each target.
+        """
         link, hosts = self._link, self.group.hosts
         self._meet(text)
         # The numbers of rows between all ranks.
@@ -678,7 +690,7 @@ def _unsupported(name: str) -> NotImplementedError:
 
 
 def _check_plain(array: Any, op: Op | None = None) -> None:
-    """Raise `_core.Unusable` for arguments that the caller converts first."""
+    """Raise `_core.Unusable`, after which the caller converts, for an array without the required layout or dtype."""
     flags = array.flags if type(array) is np.ndarray else None
     if flags is None or not (flags.c_contiguous and flags.aligned):
         raise _core.Unusable()
@@ -729,7 +741,7 @@ def _stored(result: Array, out: Array | None) -> Array:
         return _read_only(result)
     if out.shape != result.shape or out.dtype != result.dtype:
         raise InvalidArgumentError(
-            f"out is {_text(out)}, and the result is {_text(result)}: pass an array of that shape."
+            f"out is {_text(out)}, and the result is {_text(result)}: pass an array of the result's shape and dtype."
         )
     out[...] = result
     return out
@@ -744,7 +756,10 @@ def _as_bytes(array: Array) -> np.ndarray[Any, np.dtype[np.uint8]]:
 
 
 def _streams(arrays: Sequence[Array], outs: Sequence[Array]) -> Iterable[tuple[Array, Array, Callable[[Array], None]]]:
-    """Return flat inputs and outputs: many arrays of one dtype are packed into one, which `store` unpacks."""
+    """Yield flat inputs, flat outputs, and functions that store an output.
+
+    Several arrays of one dtype are packed into one array, whose function unpacks it.
+    """
     groups: dict[Any, list[int]] = {}
     for number, array in enumerate(arrays):
         groups.setdefault(array.dtype, []).append(number)

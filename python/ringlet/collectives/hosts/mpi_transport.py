@@ -1,4 +1,7 @@
-"""MPI as a mover of bytes between processes: the only module that imports mpi4py, and only under an MPI launcher."""
+"""Transport of bytes between processes by MPI.
+
+This is the only module that imports mpi4py, and it does so only in processes that an MPI launcher started.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +30,10 @@ class PeerFailed(Exception):
 
 
 class Request(Protocol):
-    """A message on its way."""
+    """A send or receive in progress."""
 
     def test(self) -> int | None:
-        """Return the number of bytes if the message is complete, else None; raise PeerFailed if it never will be."""
+        """Return the number of bytes if the message is complete, else None; raise PeerFailed if it cannot complete."""
 
 
 class Transport(Protocol):
@@ -38,15 +41,15 @@ class Transport(Protocol):
 
     rank: int
     size: int
-    num_groups: int  # that process 0 has made
-    kept: dict[tuple[int, str], deque[tuple[int, Any]]]  # introductions of other groups
+    num_groups: int  # groups that process 0 has created
+    kept: dict[tuple[int, str], deque[tuple[int, Any]]]  # by tag and group: received messages that no call has taken
     lock: threading.Lock
 
     def send(self, data: Bytes, to: int, tag: int) -> Request:
-        """Start to send bytes, which must not change until the request is complete."""
+        """Start sending bytes, which must not change until the request is complete."""
 
     def receive(self, into: Bytes, source: int, tag: int) -> Request:
-        """Start to receive at most as many bytes as fit."""
+        """Start receiving a message, which may be shorter than `into`."""
 
     def poll(self, tag: int) -> tuple[int, bytes] | None:
         """Return the source and the bytes of a message from any process, if one has arrived."""
@@ -71,15 +74,15 @@ class MpiTransport:
         self.kept: dict[tuple[int, str], deque[tuple[int, Any]]] = defaultdict(deque)
         self.lock = threading.Lock()
         self._has_failed = False
-        # After the exit handler of asynchronous calls, and the one of groups.
+        # Runs after the exit handlers of asynchronous calls and of groups.
         multiprocessing.util.Finalize(None, self._finalize, exitpriority=-2)
 
     def send(self, data: Bytes, to: int, tag: int) -> Request:
-        """Start to send bytes."""
+        """Start sending bytes."""
         return self._started(self._comm.Isend, [data, self._mpi.BYTE], to, tag)
 
     def receive(self, into: Bytes, source: int, tag: int) -> Request:
-        """Start to receive bytes."""
+        """Start receiving bytes."""
         return self._started(self._comm.Irecv, [into, self._mpi.BYTE], source, tag)
 
     def poll(self, tag: int) -> tuple[int, bytes] | None:
@@ -88,7 +91,7 @@ class MpiTransport:
         try:
             try:
                 has_come = self._comm.Iprobe(self._mpi.ANY_SOURCE, tag, status)
-            except self._mpi.Exception:  # until the failure of a process is acknowledged
+            except self._mpi.Exception:  # raised until the failure of a process is acknowledged
                 self._comm.Ack_failed()
                 has_come = self._comm.Iprobe(self._mpi.ANY_SOURCE, tag, status)
             if not has_come:
@@ -118,10 +121,10 @@ class MpiTransport:
             raise PeerFailed(str(error)) from None
 
     def _finalize(self) -> None:
-        """Wait until all processes end, and finalize MPI; not after a failure, when one is missing.
+        """Wait until all processes end, then finalize MPI; after a failure, return without finalizing.
 
-        With fault tolerance, processes may end without finalizing, which does not return with the thread that detects
-        failures (Open MPI 5.0.11).
+        With fault tolerance, MPI is not finalized either: a process may end without it, and ``MPI_Finalize`` does not
+        return if a thread detects failures (Open MPI 5.0.11).
         """
         is_tolerant = os.environ.get("OMPI_MCA_mpi_ft_enable") == "1"  # noqa: SIM112 - Open MPI's name
         if self._all_have_ended() and not is_tolerant and not self._mpi.Is_finalized():

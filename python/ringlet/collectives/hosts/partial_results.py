@@ -1,4 +1,4 @@
-"""Partial results of reductions: how values are combined in each host, between hosts, and finished."""
+"""Partial results of reductions over several hosts: their dtype, their combination, and the final result."""
 
 from __future__ import annotations
 

@@ -269,7 +269,7 @@ class Tensor(np.ndarray[Any, Any]):
 
 
 def _block(text: str) -> str:
-    """Return a text; if it has several lines, it starts on a new line."""
+    """Return a string unchanged, or with a line break before it if it has several lines."""
     return f"\n{text}" if "\n" in text else text
 
 

@@ -62,7 +62,7 @@ class WorkerSync:
             raise CollectiveMismatchError(
                 "the workers' datasets have elements of different kinds:\n"
                 f"{listed}\n"
-                "Make the same dataset on every worker: values and sizes may differ, but structures, dtypes and "
+                "Create the same dataset on every worker: values and sizes may differ, but structures, dtypes and "
                 "numbers of dimensions must be equal."
             )
 

@@ -35,7 +35,7 @@ def iterable_source(iterable: Any) -> IterableSource:
 
 
 def _is_columns(iterable: Any) -> bool:
-    """Whether a list holds arrays of equally many rows that cannot be batches of one dataset, such as (x, y)."""
+    """Whether a list has arrays of the same number of rows that are not batches of one dataset, such as (x, y)."""
     if not isinstance(iterable, (tuple, list)) or not all(getattr(each, "shape", ()) for each in iterable):
         return False
     return len({each.shape[0] for each in iterable}) == 1 and len({len(each.shape) for each in iterable}) > 1

@@ -49,7 +49,7 @@ def counter(
     """
     kind = np.dtype(dtype)
     if kind.kind not in "iuf":
-        raise InvalidArgumentError(f"the dtype of Dataset.counter must be integers or floats, got {kind}")
+        raise InvalidArgumentError(f"the dtype of Dataset.counter must be an integer or float dtype, got {kind}")
     try:
         column = RangeColumn(index(start), index(step), kind)
     except TypeError:

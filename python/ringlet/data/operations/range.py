@@ -73,7 +73,7 @@ def range(cls: type[Dataset], *args: int, output_type: DTypeLike = np.int64, nam
 
 def _check_fit(span: builtins.range, dtype: np.dtype[Any]) -> None:
     if dtype.kind not in "iuf":
-        raise InvalidArgumentError(f"the output_type of Dataset.range must be integers or floats, got {dtype}")
+        raise InvalidArgumentError(f"the output_type of Dataset.range must be an integer or float dtype, got {dtype}")
     lowest, highest = _limits(dtype)
     for number in (span[0], span[-1]) if span else ():
         if not lowest <= number <= highest:

@@ -78,7 +78,10 @@ def _print(text: str) -> None:
 
 
 def _local_processes(environ: Mapping[str, str]) -> int:
-    """Return the number of the job's processes on this machine; 1 if the variables are wrong, which a check reports."""
+    """Return the number of the job's processes on this machine.
+
+    If the variables that describe the job are wrong, which another check reports, return 1.
+    """
     try:
         from ringlet.rank_zero.process_role import role_in_environment  # loads the core, which may fail
 

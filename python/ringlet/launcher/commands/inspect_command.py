@@ -33,7 +33,10 @@ _SUFFIX = ".recorder"
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A process, the time to which its state belongs, in its ``time.monotonic()``, and whether it has exited since."""
+    """The state of a process at one time.
+
+    `at` is that time, as ``time.monotonic()`` of the process. `has_exited` tells whether it has exited since.
+    """
 
     process: Process
     at: float

@@ -53,7 +53,10 @@ class Line(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """The inputs of the checks; `root` contains ``proc`` and ``sys``, `processes` counts those of the job here."""
+    """The inputs of the checks.
+
+    `root` contains ``proc`` and ``sys``. `processes` is the number of the job's processes on this machine.
+    """
 
     environ: Mapping[str, str]
     root: Path = Path("/")

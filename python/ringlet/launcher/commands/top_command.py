@@ -124,7 +124,10 @@ def _ranks(shot: Snapshot) -> list[int]:
 
 
 def _sums(shot: Snapshot) -> tuple[float, ...]:
-    """Return runs of strategies, calls, bytes and seconds of waiting so far, including those of calls in progress."""
+    """Return the totals so far: strategy runs, calls, bytes, and seconds of waiting.
+
+    Calls in progress are included.
+    """
     totals, threads = shot.process.totals.values(), filter(None, shot.process.threads)
     current = sum(
         (shot.at if call.arrived is None else call.arrived) - call.began

@@ -165,7 +165,10 @@ def _events(path: Path) -> Iterator[dict[str, Any] | None]:
 
 
 def _merge(files: list[_File], output: str | None) -> tuple[TraceSummary, int]:
-    """Read all files, and write them to `output` with aligned times; return also how many have no end."""
+    """Merge all files into `output`, with times on one clock.
+
+    Return the summary, and the number of files that have no end.
+    """
     # The processes of a host have the same monotonic clock; its distance to the wall clock is that of the first one.
     offsets: dict[str, float] = {}
     for file in sorted(files, key=lambda file: file.began):

@@ -14,7 +14,7 @@ Bounds = tuple[int, int]
 
 @dataclass(frozen=True)
 class Axis:
-    """A dimension of an array and the bounds of its non-empty tiles; the dimension None is missing."""
+    """A dimension of an array, None if the array has too few, and the bounds of its non-empty tiles."""
 
     dimension: int | None
     bounds: tuple[Bounds, ...]

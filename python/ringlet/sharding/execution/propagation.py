@@ -21,7 +21,10 @@ _MOST_CHOICES = 512
 
 
 class TileBoxes(NamedTuple):
-    """Boxes of one device's work in whole operands and result, as passed to a kernel; `part` is the result's part."""
+    """The boxes of the whole operands and of the whole result that one device works on, as passed to a kernel.
+
+    `part` is the part of the result.
+    """
 
     device: int
     operands: tuple[Box, ...]

@@ -124,7 +124,7 @@ def exchange_halo(
 ) -> tuple[Sequence[Any], tuple[Box, ...]]:
     """Send each device the elements that it needs of an array; nothing moves if memory is shared.
 
-    Return, for each device, a read-only array of the whole's shape with the values in its box, and the boxes. `given`
+    Return, for each device, a read-only array of the whole array's shape with values in its box, and the boxes. `given`
     is the source of `x`: devices already have its boxes, which may be larger than those of `x`.
     """
     if not isinstance(x, ShardedArray):

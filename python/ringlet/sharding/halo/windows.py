@@ -34,7 +34,7 @@ class Window(NamedTuple):
 
     @property
     def reach(self) -> int:
-        """Distance from the first to the last place of a window, inclusive."""
+        """Number of places from the first to the last element of a window, inclusive."""
         return (self.size - 1) * self.dilation + 1 if self.size else 0
 
     def places(self, length: int) -> int:
@@ -81,7 +81,7 @@ def counted(shape: Shape, windows: Windows) -> Shape:
 
 @lru_cache(maxsize=1024)
 def needs_of(windows: Windows, dimensions: tuple[int, ...], shape: Shape, counts: tuple[int, ...]) -> Needs:
-    """Return the ranges of an input that its `counts` tiles need for equally many tiles of outputs.
+    """Return the ranges of an input that its `counts` tiles need for the same number of tiles of outputs.
 
     `dimensions` has the dimension of the input for each window.
     """

@@ -61,5 +61,5 @@ def _entry(axes: tuple[str, ...]) -> str:
 
 
 def array_text(dtype: object, shape: tuple[int, ...], placement: str = "") -> str:
-    """Return a text such as ``float32[8,6]``, followed by the placement."""
+    """Return a string such as ``float32[8,6]``, followed by the placement."""
     return f"{dtype}[{','.join(map(str, shape))}] {placement}".rstrip()

@@ -1,4 +1,4 @@
-"""Buffers of sharded arrays: a device's buffer has the whole's shape, with values in that device's box."""
+"""Buffers of sharded arrays: each has the whole array's shape, with values in its device's box."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def deliver(group: DeviceGroup, messages: Sequence[Message], sources: Spaces, ta
     """Copy the box of each message from its source to the same coordinates of its target.
 
     Collective call: all processes of the group must pass the same messages in the same order; no message reads elements
-    that another writes. Arrays have the whole's shape; messages between devices that share an array copy nothing.
+    that another writes. Arrays have the whole array's shape; messages between devices that share an array copy nothing.
     """
     for message, values in zip(messages, received(group, messages, sources), strict=True):
         taker = targets[message.target]

@@ -34,7 +34,10 @@ def needed_boxes(layout: Layout, shape: Shape) -> tuple[Box | None, ...]:
 
 
 def tile_holders(layout: Layout) -> tuple[dict[Tile, list[int]], list[Tile | None]]:
-    """Return the devices that have each tile, by part and tile along each dimension, and the tile of each device."""
+    """Return the devices that have each tile, and the tile of each device.
+
+    A tile is given as its part, followed by its number along each dimension.
+    """
     axes = (layout.parts, *layout.cuts)
     tiles: list[Tile | None] = [None] * layout.num_devices
     holders: dict[Tile, list[int]] = {}

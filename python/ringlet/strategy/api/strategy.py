@@ -527,8 +527,8 @@ class Strategy(DeprecatedCalls):
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            f"cannot pickle {self!r}: its replicas are threads of this process. Make a strategy in each process, from "
-            "the same arguments"
+            f"cannot pickle {self!r}: its replicas are threads of this process. Create a strategy in each process, "
+            "from the same arguments"
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Strategy:

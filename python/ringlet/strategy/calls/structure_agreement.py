@@ -15,7 +15,7 @@ LEAF = nest.flatten(0)[1]
 
 
 class KindShape:
-    """The shape of a structure, with the array type of each leaf. Made by :func:`with_kinds`."""
+    """The shape of a structure, with the array type of each leaf. Created by :func:`with_kinds`."""
 
     __slots__ = ("names", "shape")
 

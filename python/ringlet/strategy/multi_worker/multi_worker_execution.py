@@ -219,7 +219,7 @@ class WorkerRun(ReplicaRun):
         super()._finish(replica)
 
     def _release_waiting(self, replica: int, error: BaseException | None) -> None:
-        """Abort the group of all replicas if another replica of this process waits there for the ending replica."""
+        """Abort the group of all replicas if another replica of this process waits in it for the ending replica."""
         what = "has returned" if error is None else f"raised {one_line(error).rstrip('.')}"
         mine = self._entered[replica] if replica >= 0 else -1
         for other, number in enumerate(self._entered):
@@ -231,7 +231,10 @@ class WorkerRun(ReplicaRun):
                 self._check_later(replica, other, what, _FIRST_PAUSE_SECONDS)
 
     def _check_later(self, replica: int, other: int, what: str, seconds: float) -> None:
-        """Abort the group if `replica` failed before the call that both had started, so that `other` waits for it."""
+        """Abort the group if `other` waits in a call of the core that the failed `replica` has not reached.
+
+        Both have started the same call; check again later whether both made it in the core.
+        """
         if self.ended[other] or self.threads.work is not self or not self.workers.is_joined:
             return
         members = self.workers.members()

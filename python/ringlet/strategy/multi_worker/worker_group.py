@@ -114,7 +114,7 @@ class WorkerGroup:
         return result
 
     def exchange(self, data: bytes, what: str = "") -> list[bytes]:
-        """Return the data of every worker, in worker order; `what` is the purpose, for errors of mismatched calls."""
+        """Return the data of every worker, in worker order; errors about mismatched calls contain `what`."""
         mine = np.frombuffer(join_frames([data]), np.uint8)
 
         def call(local: int, member: Member) -> Array:
@@ -191,7 +191,7 @@ class WorkerGroup:
     # --- ranks --------------------------------------------------------------------------------------------------------
 
     def members(self) -> list[Member]:
-        """Return this process's ranks in the group of all replicas, after the rendezvous if it has not taken place."""
+        """Return this process's ranks in the group of all replicas; the first call performs the rendezvous."""
         if self._members is None:
             before = self._attempts
             with self._joining:
@@ -263,7 +263,7 @@ class WorkerGroup:
         return isinstance(error, _OF_THE_CORE) or (is_call and error.args[0].startswith(self.failure))
 
     def _translated(self, error: BaseException, text: str) -> str:
-        """Replace the ranks in a text of the core with the names of workers and replicas."""
+        """Replace the ranks in a message of the core with the names of workers and replicas."""
         if isinstance(error, WorkerLostError) and 0 <= error.rank < self.cluster.num_ranks:
             text = _LOST.sub(f"{self.cluster.names[error.rank // self.num_local]} (pid", text, count=1)
         for core_term, term in _SERIES.items():
@@ -290,7 +290,10 @@ class WorkerGroup:
 
 
 class ThreadExclusion:
-    """A re-entrant context manager for one thread at a time; others, whose order is undefined, get an error."""
+    """A re-entrant context manager for one thread at a time.
+
+    Another thread that enters gets an error, because the order of calls of several threads is undefined.
+    """
 
     __slots__ = ("_depth", "_holder", "_what")
 
@@ -307,7 +310,7 @@ class ThreadExclusion:
             raise RuntimeError(
                 f"two threads use {self._what} at the same time, {_name(me)!r} and {_name(holder)!r}: all workers "
                 "must make their calls in the same order, but the order of concurrent threads is undefined. Call it "
-                "from one thread, or make a strategy for each thread, in the same order on every worker"
+                "from one thread, or create a strategy for each thread, in the same order on every worker"
             )
         self._depth += 1
         return self

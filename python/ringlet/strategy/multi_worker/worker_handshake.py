@@ -74,7 +74,7 @@ class Cluster:
         return self.names[self.worker_index]
 
     def digest(self) -> str:
-        """Return a text that is equal on all workers of this cluster and differs between clusters."""
+        """Return a string that is equal on all workers of this cluster and differs between clusters."""
         return hashlib.sha256(json.dumps([self.spec, self.tasks]).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
@@ -138,8 +138,8 @@ def _refuse_other_machines(cluster: Cluster) -> None:
     job, index, address = next(task for task in cluster.tasks if task[2] == foreign[0])
     more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
     raise ClusterConfigError(
-        f"{task_name(job, index)} is at {address}{more}, which is not this machine. MPI connects the workers of "
-        f"several machines, which it starts: pip install 'ringlet[mpi]' on each, and {_hosts_command(addresses)}. To "
+        f"{task_name(job, index)} is at {address}{more}, which is not this machine. MPI must start workers on "
+        f"several machines: run pip install 'ringlet[mpi]' on each, then {_hosts_command(addresses)}. To "
         f"run all {cluster.num_workers} workers here: {run_command(cluster)}. If {address} is a name of this machine, "
         "write localhost instead",
         f"$.cluster.{job}[{index}]",

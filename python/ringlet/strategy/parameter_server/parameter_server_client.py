@@ -41,7 +41,7 @@ class ParameterServers:
         self.tasks = tasks
         self._loss: tuple[str, int, str] | None = None
         self._lock = threading.Lock()
-        # For each parameter server, the keys of tables whose variables were freed; finalizers append.
+        # For each parameter server, the keys of tables whose variables were freed; appended by finalizers.
         self._freed: list[collections.deque[int]] = [collections.deque() for _ in tasks.ps]
         self._numbers = itertools.count()  # request ids
 
@@ -141,7 +141,7 @@ def _fulfil(future: concurrent.futures.Future[Any], call: Callable[..., Any], ar
 
 def _stopped() -> FailedPreconditionError:
     return FailedPreconditionError(
-        "the cluster of this strategy was stopped: make another strategy, which starts it again"
+        "the cluster of this strategy was stopped: create another strategy, which starts it again"
     )
 
 

@@ -89,7 +89,10 @@ class ParameterServerStrategy(Strategy):
         self._key = new_table_key()
 
     def _here(self) -> Strategy:
-        """Return the worker's strategy in a worker thread: servers may run in the coordinator's process."""
+        """Return the strategy to use in this thread.
+
+        In a worker's thread, which may belong to the coordinator's process, this is the strategy of the worker.
+        """
         mode = context.current()
         here = None if mode is None else mode.strategy
         return here if isinstance(here, ParameterServerStrategy) and here._key == self._key else self
@@ -99,7 +102,7 @@ class ParameterServerStrategy(Strategy):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
         raise TypeError(
-            f"cannot copy {self!r}: its cluster has one coordinator. Make another strategy over the same cluster"
+            f"cannot copy {self!r}: its cluster has one coordinator. Create another strategy over the same cluster"
         )
 
 

@@ -144,7 +144,7 @@ class ReplicaThreadPool:
     def acquire(self, owner: object) -> ReplicaThreads:
         """Acquire the threads of one run, to which `owner` is unique."""
         if self._closed is not None:
-            raise FailedPreconditionError(f"this strategy is closed: {self._closed}. Make a new strategy")
+            raise FailedPreconditionError(f"this strategy is closed: {self._closed}. Create a new strategy")
         if self._abandoned:
             self._drop_abandoned()
         for threads in self._all:
@@ -196,7 +196,7 @@ class ReplicaThreadPool:
             if running := threads.describe_running():
                 raise FailedPreconditionError(
                     f"an earlier strategy.run has raised while {running}: this strategy is usable again once these "
-                    "replicas have returned. Wait for them, or make a new strategy"
+                    "replicas have returned. Wait for them, or create a new strategy"
                 )
             self._abandoned.remove(threads)
 

@@ -287,7 +287,10 @@ def _send(plan: Plan) -> list[Stage]:
 
 
 def _send_split(plan: Plan) -> list[Stage]:
-    """Return the stage that sends a message in parts, one for each axis of its path, which the part takes first."""
+    """Return the stage that sends a message in parts, one for each axis of the path to the target.
+
+    Each part moves along a different axis first.
+    """
     fabric = plan.fabric
     source, target = plan.groups[:, plan.root], plan.groups[:, plan.target]
     moves = fabric.network.first_ways(fabric.chip[source], fabric.chip[target])

@@ -19,7 +19,7 @@ _UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 
 
 def escape(text: str) -> str:
-    """Return a text escaped for an XML element or quoted attribute; control characters become U+FFFD."""
+    """Return a string escaped for an XML element or quoted attribute; control characters become U+FFFD."""
     return html.escape(_UNWRITABLE.sub("\ufffd", text))
 
 

@@ -22,7 +22,7 @@ def has_colours(file: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def can_write(file: TextIO, text: str) -> bool:
-    """Return whether the encoding of a file can represent a text."""
+    """Return whether the encoding of a file can represent a string."""
     try:
         text.encode(getattr(file, "encoding", None) or "utf-8")
     except UnicodeEncodeError:

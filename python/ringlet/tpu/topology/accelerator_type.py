@@ -66,7 +66,7 @@ class AcceleratorType:
         Raises
         ------
         ValueError
-            If no such slice exists; the message has the nearest valid names.
+            If no such slice exists; the message lists the nearest valid names.
         """
         if not isinstance(name, str):
             raise TypeError(f"an accelerator type must be a string such as 'v4-32', got {name!r}.")
@@ -107,7 +107,7 @@ class AcceleratorType:
 
 
 def shape_text(shape: ChipShape, rank: int = 3) -> str:
-    """Return a shape as in names, such as ``4x4x8``."""
+    """Return a shape in the form that names use, such as ``4x4x8``."""
     return "x".join(map(str, shape[:rank] if rank == 3 or shape[2] == 1 else shape))
 
 

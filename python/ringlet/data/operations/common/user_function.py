@@ -50,7 +50,7 @@ class UserFunction:
             raise
 
     def where(self, what: str, number: int) -> str:
-        """Return a text that states what happened, and for which element."""
+        """Return a string that states what happened, and for which element."""
         name = getattr(self._function, "__qualname__", repr(self._function))
         return f"{self._name} {name} {what} for element {number} of this iteration"
 
