@@ -58,6 +58,14 @@ class SimulatedHosts:
     def cut(self) -> None:
         _ip("-n", self.names[1], "link", "set", "rlv", "down")
 
+    def disturb(self, how: str) -> bool:
+        """Delay, lose or reorder packets in both directions; return False if this system cannot."""
+        for name in self.names:
+            command = ["ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", "rlv", "root", "netem", *how.split()]
+            if subprocess.run(command, capture_output=True, check=False).returncode:
+                return False
+        return True
+
     def command(self, slots: Sequence[int], program: Sequence[str], extra: Sequence[str] = ()) -> list[str]:
         """Return the mpiexec command that runs a program with some ranks on each host, started on the first."""
         hosts = ",".join(f"{address}:{n}" for address, n in zip(self.addresses, slots, strict=False) if n)

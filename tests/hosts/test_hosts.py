@@ -28,8 +28,11 @@ pytestmark = [
 ]
 
 PROGRAMS = Path(__file__).parent
-DETECTOR = "--mca mpi_ft_detector true --mca mpi_ft_detector_thread true --mca mpi_ft_detector_period 0.8"
 DETECTOR_SECONDS = 3.0
+DETECTOR = (
+    "--mca mpi_ft_detector true --mca mpi_ft_detector_thread true --mca mpi_ft_detector_period 0.8 "
+    f"--mca mpi_ft_detector_timeout {DETECTOR_SECONDS:g}"
+).split()
 
 
 @pytest.fixture
@@ -98,15 +101,27 @@ def test_ringlet_run_ends_after_a_cut_cable(hosts):
     loop.check_exit()
 
 
+@pytest.mark.parametrize("how", ["delay 200ms", "loss 5%", "delay 10ms reorder 25% 50%"])
+def test_a_slow_or_unreliable_network_changes_no_result(hosts, how):
+    if not hosts.disturb(how):
+        pytest.skip("this system has no netem")
+    program = [sys.executable, str(PROGRAMS / "loop_program.py"), str(hosts.folder), "4"]
+    process = hosts.launch([1, 1], program, DETECTOR)
+    output, _ = process.communicate(timeout=60)
+    for rank in range(2):
+        end = json.loads((hosts.folder / f"end{rank}").read_text())
+        assert (end["error"], end["wrong"]) == ("NoneType", 0), output
+        assert end["count"] > 0
+
+
 class Loop:
     """All-reduces on 2 hosts x 2 ranks until something happens."""
 
     def __init__(self, hosts, launched=False):
         self.hosts = hosts
         program = [sys.executable, str(PROGRAMS / "loop_program.py"), str(hosts.folder), "20"]
-        extra = [*DETECTOR.split(), "--mca", "mpi_ft_detector_timeout", f"{DETECTOR_SECONDS:g}"]
         if not launched:
-            hosts.launch([2, 2], program, extra)
+            hosts.launch([2, 2], program, DETECTOR)
         self.pids = [json.loads(self.read(f"begun{rank}"))["pid"] for rank in range(4)]
         time.sleep(0.7)
         self.began = time.time()
