@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import logging
 import os
 import struct
 import time
@@ -16,8 +16,11 @@ import numpy as np
 
 from ringlet.collectives.hosts.mpi_transport import PeerFailed, Request, Transport
 from ringlet.errors import CollectiveAborted, DeadlineExceededError
+from ringlet.observe.stall_reports import stall_seconds
 
 __all__ = ["EXTRA_SECONDS", "HEAD", "PARTIAL", "RESULT", "WHOLE", "Frame", "HostLink", "Incoming"]
+
+_log = logging.getLogger(__name__)
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 T = TypeVar("T")
@@ -101,6 +104,7 @@ class HostLink:
         self._epoch = epoch
         self._tag = tag * _NUM_KINDS
         self._seconds = seconds
+        self._stall_seconds = stall_seconds()
         self._check = check
         self._lost = lost
         self._on_notice = on_notice
@@ -227,7 +231,7 @@ class HostLink:
 
     def _wait_for(self, pending: list[tuple[Request, int]]) -> None:
         began = time.monotonic()
-        checked = began
+        checked, is_reported = began, False
         spins = 0
         while True:
             try:
@@ -247,8 +251,15 @@ class HostLink:
             if now - checked >= _CHECK_SECONDS:
                 checked = now
                 self._check_group()
+                if now - began > self._stall_seconds and not is_reported:
+                    is_reported = True
+                    _log.warning("%s; it continues", self._waiting_text(pending, self._stall_seconds))
                 if now - began > self._seconds + EXTRA_SECONDS:
-                    self._raise_late(sorted({host for _, host in pending}))
+                    raise DeadlineExceededError(
+                        f"{WHOLE}{self._waiting_text(pending, self._seconds)}. Find out what they do and whether the "
+                        "network between the hosts works, or allow more with timeout_seconds= or "
+                        "RINGLET_TIMEOUT_SECONDS."
+                    )
 
     def _check_group(self) -> None:
         self.read_notices()
@@ -265,14 +276,9 @@ class HostLink:
             time.sleep(_LONG_PAUSE_SECONDS)
         raise self._lost(self._transport.failed())
 
-    def _raise_late(self, hosts: Sequence[int]) -> None:
-        names = " and ".join(self._names[host] for host in hosts)
-        seconds = "" if math.isinf(self._seconds) else f" {self._seconds:g} s"
-        raise DeadlineExceededError(
-            f"{WHOLE}call {self.number} of {self._names[self.host]} waited{seconds} for {names}. Find out what they do "
-            "and whether the network between the hosts works, or allow more with timeout_seconds= or "
-            "RINGLET_TIMEOUT_SECONDS."
-        )
+    def _waiting_text(self, pending: Sequence[tuple[Request, int]], seconds: float) -> str:
+        names = " and ".join(self._names[host] for host in sorted({host for _, host in pending}))
+        return f"call {self.number} of {self._names[self.host]} waited {seconds:g} s for {names}"
 
     def _payload(self, message: Incoming) -> Bytes:
         memory = message.frame.memory

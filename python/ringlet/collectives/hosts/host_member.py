@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import struct
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, TypeVar
 
@@ -17,7 +18,7 @@ import numpy as np
 from ringlet import _core
 from ringlet.collectives.collective_dtypes import as_result, check_pair, is_known, native
 from ringlet.collectives.hosts.host_group import HostGroup
-from ringlet.collectives.hosts.host_link import EXTRA_SECONDS, HEAD, PARTIAL, RESULT, WHOLE, HostLink
+from ringlet.collectives.hosts.host_link import EXTRA_SECONDS, HEAD, PARTIAL, RESULT, WHOLE, HostLink, Incoming
 from ringlet.collectives.hosts.partial_results import combine, finish, partial_dtype, partial_op
 from ringlet.collectives.op import Op
 from ringlet.errors import (
@@ -44,9 +45,11 @@ _FAILURES = (
 # Largest payload that travels with the first message of a call.
 _INLINE_BYTES = 16 << 10
 _HEAD_BYTES = 4 << 10
-# Bytes of one message of a large call: small enough that pieces stay in the cache and travel while others are combined.
-_PIECE_BYTES = 512 << 10
+# Bytes of one message of a large call, and the number of messages under way while one is combined: measured.
+_PIECE_BYTES = 1 << 20
+_LAG = 1
 _LONGEST_TEXT = 300
+_LENGTHS = struct.Struct("<QQ")  # of the description and of other properties, which follow
 
 
 class HostMember:
@@ -260,29 +263,39 @@ class HostMember:
             self._extra = seconds
             self._local.set_extra_time(seconds)
 
-    def _meet(self, text: str, data: bytes | memoryview = b"", meta: bytes = b"") -> list[tuple[bytes, memoryview]]:
+    def _meet(self, text: str, data: bytes = b"", meta: bytes = b"") -> list[tuple[bytes, bytes]]:
         """Exchange a description and up to `_INLINE_BYTES` with the leaders; return theirs, in the order of hosts."""
+        return self._end_meeting(text, data, meta, self._begin_meeting(text, data, meta))
+
+    def _begin_meeting(self, text: str, data: bytes = b"", meta: bytes = b"") -> list[Incoming]:
         if not self._is_leader:
             return []
         link, described = self._link, text.encode()
-        sizes = (len(described), len(meta), len(data))
-        frame = link.frame(_HEAD_BYTES + _INLINE_BYTES)
         incoming = [link.receive(host, HEAD, _HEAD_BYTES + _INLINE_BYTES) for host in link.others]
-        content = np.array(sizes, np.int64).tobytes() + described + meta
-        frame.payload[: len(content)] = np.frombuffer(content, np.uint8)
-        size = len(content) + len(data)
-        frame.payload[len(content) : size] = np.frombuffer(data, np.uint8)
-        link.send(link.others, HEAD, frame, size)
-        parts: list[tuple[str, bytes, memoryview]] = [(text, meta, memoryview(data))] * link.num_hosts
+        content = b"".join((_LENGTHS.pack(len(described), len(meta)), described, meta, data))
+        frame = link.frame(_HEAD_BYTES + _INLINE_BYTES)
+        frame.payload.data[: len(content)] = content
+        link.send(link.others, HEAD, frame, len(content))
+        return incoming
+
+    def _end_meeting(
+        self, text: str, data: bytes, meta: bytes, incoming: Sequence[Incoming]
+    ) -> list[tuple[bytes, bytes]]:
+        if not self._is_leader:
+            return []
+        link = self._link
+        parts = [(meta, data)] * link.num_hosts
+        texts = [text] * link.num_hosts
         for message, payload in zip(incoming, link.wait(incoming), strict=True):
-            own = payload.tobytes()  # the frame is used again
-            lengths = np.frombuffer(own[:24], np.int64)
-            middle, end = 24 + int(lengths[0]), 24 + int(lengths[0] + lengths[1])
-            parts[message.host] = own[24:middle].decode(), own[middle:end], memoryview(own)[end:]
+            content = payload.tobytes()  # the frame is used again
+            length, meta_length = _LENGTHS.unpack_from(content)
+            middle = _LENGTHS.size + length
+            texts[message.host] = content[_LENGTHS.size : middle].decode()
+            parts[message.host] = content[middle : middle + meta_length], content[middle + meta_length :]
             link.release(message.frame)
-        if any(part[0] != text for part in parts):
-            self._refuse([part[0] for part in parts])
-        return [part[1:] for part in parts]
+        if any(other != text for other in texts):
+            self._refuse(texts)
+        return parts
 
     def _refuse(self, texts: Sequence[str]) -> NoReturn:
         lines = "".join(f"\n  {host}: {text}" for host, text in zip(self.group.hosts, texts, strict=True))
@@ -295,12 +308,17 @@ class HostMember:
 
     def _all_reduce(self, text: str, arrays: Sequence[Array], op: Op, outs: Sequence[Array]) -> None:
         streams = list(_streams(arrays, outs))
-        is_small = sum(len(source) * partial_dtype(source.dtype).itemsize for source, _, _ in streams) <= _INLINE_BYTES
-        if is_small:
+        if sum(len(source) * partial_dtype(source.dtype).itemsize for source, _, _ in streams) <= _INLINE_BYTES:
             self._all_reduce_small(text, streams, op)
         else:
-            self._meet(text)
-            for source, result, _ in streams:
+            incoming = self._begin_meeting(text)
+            for number, (source, result, _) in enumerate(streams):
+                meet = (lambda: self._end_meeting(text, b"", b"", incoming)) if number == 0 else None
+                if self._link.num_hosts == 2 and result.dtype == partial_dtype(source.dtype):
+                    self._all_reduce_pair(source, op, result, meet)
+                    continue
+                if meet is not None:
+                    meet()
                 step = -(-len(source) // self._link.num_hosts)
                 regions = [(min(h * step, len(source)), min((h + 1) * step, len(source))) for h in self._hosts()]
                 self._reduce_regions(source, op, regions, result, distribute=True)
@@ -309,23 +327,64 @@ class HostMember:
 
     def _all_reduce_small(self, text: str, streams: Sequence[Any], op: Op) -> None:
         mine = [self._local_partial(source, op) for source, _, _ in streams]
-        found = self._meet(text, b"".join(partial.tobytes() for partial in mine))
+        found = self._meet(text, b"".join([partial.tobytes() for partial in mine]))
         begin = 0
         for (source, result, _), partial in zip(streams, mine, strict=True):
             if self._is_leader:
-                parts = [np.frombuffer(data[begin : begin + partial.nbytes], partial.dtype).copy() for _, data in found]
+                parts = [np.frombuffer(data[begin : begin + partial.nbytes], partial.dtype) for _, data in found]
+                parts[self.group.host] = partial
                 begin += partial.nbytes
-                combine(parts, op, partial)
-                finish(partial, op, self.num_ranks, source.dtype, result)
+                total = result if result.dtype == partial.dtype else np.empty_like(partial)
+                combine(parts, op, total)
+                finish(total, op, self.num_ranks, source.dtype, result)
         if self._num_local > 1:
             results = [result for _, result, _ in streams]
             self._local.broadcast(results, 0, results)
+
+    def _all_reduce_pair(self, source: Array, op: Op, result: Array, meet: Callable[[], object] | None) -> None:
+        """Exchange the partial results of two hosts, which both combine them; `meet` compares their calls."""
+        link, step = self._link, _PIECE_BYTES // source.dtype.itemsize
+        count = -(-len(source) // step)
+        stages: list[Any] = [None] * count
+        for number in range(count + _LAG):
+            if number < count:
+                piece = slice(number * step, min((number + 1) * step, len(source)))
+                own = self._local_partial(source[piece], op)
+                if self._is_leader:
+                    incoming = [link.receive(other, PARTIAL, _PIECE_BYTES, own.nbytes) for other in link.others]
+                    frame = link.frame(_PIECE_BYTES)
+                    frame.payload[: own.nbytes] = own.view(np.uint8)
+                    link.send(link.others, PARTIAL, frame, own.nbytes)
+                    stages[number] = own, incoming
+            if meet is not None and (number == _LAG or number == count - 1):
+                meet()
+                meet = None
+            if number >= _LAG:
+                begin = (number - _LAG) * step
+                place = result[begin : begin + step]
+                if self._is_leader:
+                    self._combine_pair(stages[number - _LAG], op, source.dtype, place)
+                    stages[number - _LAG] = None
+                if self._num_local > 1:
+                    self._local.broadcast([place], 0, [place])
+
+    def _combine_pair(self, stage: Any, op: Op, dtype: np.dtype[Any], place: Array) -> None:
+        own, incoming = stage
+        parts = [own] * self._link.num_hosts
+        for message, payload in zip(incoming, self._link.wait(incoming), strict=True):
+            parts[message.host] = payload.view(dtype)
+        combine(parts, op, place)
+        finish(place, op, self.num_ranks, dtype, place)
+        for message in incoming:
+            self._link.release(message.frame)
 
     def _local_partial(self, source: Array, op: Op, into: Array | None = None) -> Array:
         """Return the combination of this host's ranks on the leader, in `into` if given; elsewhere the input."""
         source = source.astype(partial_dtype(source.dtype), copy=False)
         if not self._is_leader:
             self._local.reduce(source, partial_op(op).value, 0, None)
+            return source
+        if self._num_local == 1 and into is None:
             return source
         if into is None:
             into = np.empty_like(source)
@@ -484,7 +543,7 @@ class HostMember:
                 out[...] = array
         return list(outs)
 
-    def _meet_described(self, text: str, meta: bytes) -> list[tuple[bytes, memoryview]]:
+    def _meet_described(self, text: str, meta: bytes) -> list[tuple[bytes, bytes]]:
         """Exchange descriptions of any length with the leaders."""
         if len(meta) <= _HEAD_BYTES // 2:
             return self._meet(text, b"", meta)
@@ -493,7 +552,7 @@ class HostMember:
         return [
             (
                 self._move_from(host, [own] if host == self.group.host else [], [("uint8", [size])])[0].tobytes(),
-                memoryview(b""),
+                b"",
             )
             for host, size in enumerate(sizes)
         ]

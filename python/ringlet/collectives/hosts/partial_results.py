@@ -37,6 +37,8 @@ def combine(partials: Sequence[Array], op: Op, out: Array) -> None:
 
 def finish(total: Array, op: Op, num_ranks: int, dtype: np.dtype[Any], out: Array) -> None:
     """Store the result for inputs of `dtype`: a mean is divided once; narrow floats are rounded once."""
+    if op is not Op.MEAN and out is total:
+        return
     with np.errstate(all="ignore"):
         if op is Op.MEAN:
             total = total.astype(partial_dtype(as_result(dtype, op)), copy=False)
