@@ -85,7 +85,7 @@ class HostGroup:
         self.host = host
         self.num_ranks = hosts[-1].end
         self.epoch = epoch
-        self.notify: Callable[[bytes], None] = lambda data: None  # the leaders of the other hosts
+        self.report: Callable[[bytes], None] = lambda data: None  # of a failure, to the leaders of the other hosts
         self.left: dict[
             int, tuple[int, str]
         ] = {}  # host: the number of calls that it has made, and why it makes no more
@@ -137,7 +137,7 @@ class HostGroup:
         if is_first:
             text = WHOLE + str(self._first)
             self.local.abort(text)  # no effect if it has failed
-            self.notify(text.encode())
+            self.report(text.encode())
         assert self._first is not None
         return copy.copy(self._first)
 

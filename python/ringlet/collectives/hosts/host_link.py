@@ -167,10 +167,14 @@ class HostLink:
         self._wait_for([(request, self.host) for requests, _ in self._sent for request in requests])
         self._release_sent()
 
+    def report_failure(self, data: bytes) -> None:
+        """Notify the other hosts of a failure, after which MPI is not finalized."""
+        self._transport.give_up()
+        self.notify(data)
+
     def abandon(self) -> None:
         """Keep the memory that MPI may still access after a failure."""
         _abandoned.extend((self._sent, self._expected))
-        self._transport.give_up()
 
     def _count(self, host: int, kind: int, way: str) -> int:
         """Return the position of a message among those of its kind between two hosts, in this call."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import multiprocessing.util
 import os
@@ -130,18 +131,22 @@ class MpiTransport:
             self._mpi.Finalize()
 
     def _all_have_ended(self) -> bool:
-        count, root = 0, self.rank == 0
-        if not root:
-            self.send(np.zeros(1, np.uint8), 0, END_TAG)
-        while not self._has_failed and not self.failed():
-            if self.poll(END_TAG) is not None:
-                count += 1
-            elif count < (self.size - 1 if root else 1):
-                time.sleep(_PAUSE_SECONDS)
-                continue
-            if count == (self.size - 1 if root else 1):
-                sent = [self.send(np.zeros(1, np.uint8), rank, END_TAG) for rank in range(1, self.size) if root]
-                return all(request.test() is not None for request in sent)
+        """Wait until all processes have called this; return False after a failure."""
+        is_first, count = self.rank == 0, 0
+        expected = self.size - 1 if is_first else 1
+        word = np.zeros(1, np.uint8)
+        with contextlib.suppress(PeerFailed):
+            if not is_first and not self._has_failed:
+                self.send(word, 0, END_TAG)
+            while count < expected:
+                if self._has_failed or self.failed():
+                    return False
+                if self.poll(END_TAG) is None:
+                    time.sleep(_PAUSE_SECONDS)
+                else:
+                    count += 1
+            sent = [self.send(word, rank, END_TAG) for rank in range(1, self.size) if is_first]
+            return all(request.test() is not None for request in sent)
         return False
 
 
