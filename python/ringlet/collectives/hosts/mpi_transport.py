@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import multiprocessing.util
 import os
@@ -127,8 +128,11 @@ class MpiTransport:
         failures (Open MPI 5.0.11).
         """
         is_tolerant = os.environ.get("OMPI_MCA_mpi_ft_enable") == "1"  # noqa: SIM112 - Open MPI's name
-        if self._all_have_ended() and not is_tolerant and not self._mpi.Is_finalized():
-            self._mpi.Finalize()
+        if self._all_have_ended() and not is_tolerant:
+            if not self._mpi.Is_finalized():
+                self._mpi.Finalize()
+        else:
+            _skip_exit_handlers()
 
     def _all_have_ended(self) -> bool:
         """Wait until all processes have called this; return False after a failure."""
@@ -148,6 +152,15 @@ class MpiTransport:
             sent = [self.send(word, rank, END_TAG) for rank in range(1, self.size) if is_first]
             return all(request.test() is not None for request in sent)
         return False
+
+
+def _skip_exit_handlers() -> None:
+    """End the process right after Python has ended: the handlers of C libraries would race with the threads of MPI."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "on_exit"):  # of glibc: the last function that is registered is called first, with the status
+        libc.on_exit.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+        libc.on_exit(ctypes.cast(libc._exit, ctypes.c_void_p), None)
+        libc.fflush(None)
 
 
 class _MpiRequest:
