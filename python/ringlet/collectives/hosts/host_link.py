@@ -41,6 +41,7 @@ EXTRA_SECONDS = 1.0
 # After MPI has reported a failure, the time to wait for a notice, which has the cause.
 _CAUSE_SECONDS = 0.3
 
+_FIRST_CALL = 1
 _SPINS = 100
 _YIELD_SECONDS = 0.002
 _LONG_PAUSE_SECONDS = 0.0002
@@ -132,6 +133,8 @@ class HostLink:
 
     def begin(self, number: int) -> None:
         """Begin a call; its messages are numbered for each kind."""
+        if number == _FIRST_CALL + 1:  # the first call has connected the leaders
+            self._transport.watch_connections()
         self.number = number
         self._counts.clear()
 

@@ -7,15 +7,18 @@ import ctypes
 import functools
 import multiprocessing.util
 import os
+import socket
+import sys
 import threading
 import time
 from collections import defaultdict, deque
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from ringlet.cluster.environment import Placement
-from ringlet.errors import FailedPreconditionError
+from ringlet.errors import FailedPreconditionError, WorkerLostError
 
 __all__ = ["END_TAG", "MpiTransport", "PeerFailed", "Request", "Transport", "mpi_transport"]
 
@@ -61,13 +64,30 @@ class Transport(Protocol):
     def give_up(self) -> None:
         """Record a failure: the process will end without the final synchronization of MPI."""
 
+    def watch_connections(self) -> None:
+        """Make connections fail if the network does; called once messages have been exchanged."""
+
+
+# A probe of the other system each second without data, and the milliseconds without an answer after which a connection
+# fails. The system answers for its processes, so a process that is slow, or stopped, is not lost.
+_KEEP_ALIVE = (
+    {socket.TCP_KEEPIDLE: 1, socket.TCP_KEEPINTVL: 1, socket.TCP_USER_TIMEOUT: 5000} if sys.platform == "linux" else {}
+)
+
 
 class MpiTransport:
     """Messages over MPI."""
 
-    def __init__(self, mpi: Any) -> None:
+    def __init__(self, mpi: Any, sockets_before: set[int]) -> None:
         self._mpi = mpi
-        self._comm = mpi.COMM_WORLD.Dup()
+        self._sockets_before = sockets_before
+        try:
+            self._comm = mpi.COMM_WORLD.Dup()
+        except mpi.Exception as error:
+            raise WorkerLostError(
+                f"a process of this MPI job ended while others initialized MPI ({error}). Start the job again.",
+                reason="ended",
+            ) from None
         self._comm.Set_errhandler(mpi.ERRORS_RETURN)
         self.rank: int = self._comm.rank
         self.size: int = self._comm.size
@@ -115,6 +135,15 @@ class MpiTransport:
         """Record a failure."""
         self._has_failed = True
 
+    def watch_connections(self) -> None:
+        """Make the connections of MPI fail after five seconds without an answer of the other system."""
+        for descriptor in _sockets() - self._sockets_before:
+            with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as connection:
+                if connection.family in (socket.AF_INET, socket.AF_INET6) and connection.getpeername():
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                    for option, value in _KEEP_ALIVE.items():
+                        connection.setsockopt(socket.IPPROTO_TCP, option, value)
+
     def _started(self, call: Any, buffer: Any, peer: int, tag: int) -> Request:
         try:
             return _MpiRequest(self._mpi, call(buffer, peer, tag))
@@ -154,6 +183,16 @@ class MpiTransport:
         return False
 
 
+def _sockets() -> set[int]:
+    """Return the descriptors of the sockets of this process."""
+    found = set()
+    for path in Path("/proc/self/fd").glob("*"):
+        with contextlib.suppress(OSError):
+            if str(path.readlink()).startswith("socket:"):
+                found.add(int(path.name))
+    return found
+
+
 def _skip_exit_handlers() -> None:
     """End the process right after Python has ended: the handlers of C libraries would race with the threads of MPI."""
     libc = ctypes.CDLL(None)
@@ -184,6 +223,7 @@ class _MpiRequest:
 @functools.cache
 def mpi_transport(place: Placement) -> MpiTransport:
     """Return the transport of this process, which MPI started as `place` describes."""
+    sockets = _sockets()
     try:
         import mpi4py
 
@@ -200,4 +240,4 @@ def mpi_transport(place: Placement) -> MpiTransport:
             f"{MPI.Get_library_version().split(',')[0]}, connects {MPI.COMM_WORLD.size}: start the job with the "
             "mpiexec of the same MPI, or set MPI4PY_LIBMPI to the library of the launcher."
         )
-    return MpiTransport(MPI)
+    return MpiTransport(MPI, sockets)
