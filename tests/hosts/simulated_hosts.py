@@ -58,20 +58,28 @@ class SimulatedHosts:
     def cut(self) -> None:
         _ip("-n", self.names[1], "link", "set", "rlv", "down")
 
-    def command(self, slots: Sequence[int], program: Sequence[str], extra: Sequence[str] = ()) -> list[str]:
+    def disturb(self, how: str) -> bool:
+        """Delay, lose or reorder packets in both directions; return False if this system cannot."""
+        for name in self.names:
+            command = ["ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", "rlv", "root", "netem", *how.split()]
+            if subprocess.run(command, capture_output=True, check=False).returncode:
+                return False
+        return True
+
+    def command(self, slots: Sequence[int], program: Sequence[str]) -> list[str]:
         """Return the mpiexec command that runs a program with some ranks on each host, started on the first."""
         hosts = ",".join(f"{address}:{n}" for address, n in zip(self.addresses, slots, strict=False) if n)
         return [
             str(self.agent),
             self.addresses[0],
             f"{Path(sys.executable).parent}/mpiexec --allow-run-as-root --with-ft ulfm --mca coll ^han "
-            f"--mca mpi_yield_when_idle 1 {' '.join(extra)} --host {hosts} --map-by slot --bind-to none "
+            f"--mca mpi_yield_when_idle 1 --host {hosts} --map-by slot --bind-to none "
             f"-n {sum(slots)} {' '.join(program)}",
         ]
 
-    def launch(self, slots: Sequence[int], program: Sequence[str], extra: Sequence[str] = ()) -> subprocess.Popen[str]:
+    def launch(self, slots: Sequence[int], program: Sequence[str]) -> subprocess.Popen[str]:
         """Start a program on the hosts with mpiexec."""
-        return self.start_command(self.command(slots, program, extra))
+        return self.start_command(self.command(slots, program))
 
     def launch_with_ringlet(self, slots: Sequence[int], program: Sequence[str]) -> subprocess.Popen[str]:
         """Start a program on the hosts with ringlet run, on the first host."""

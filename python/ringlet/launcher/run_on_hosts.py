@@ -24,18 +24,13 @@ from ringlet.launcher.signals import Signals, Terminal
 from ringlet.launcher.supervisor import Supervisor
 from ringlet.rendezvous.process_identity import start_ticks
 
-# Options of Open MPI. A process without a heartbeat for three seconds counts as lost. The component `han` is disabled,
-# because it can return wrong data after a failure. Waiting ranks yield the core.
+__all__ = ["mpiexec_command", "parsed_hosts", "run_on_hosts"]
+
+# Reports of lost processes; a component that can return wrong data after a failure is left out; ranks that wait leave
+# the core to others.
 _FLAGS = ("--with-ft", "ulfm", "--map-by", "slot", "--bind-to", "none", "--output", "tag")
-_SETTINGS = {
-    "coll": "^han",
-    "mpi_yield_when_idle": "1",
-    "mpi_ft_detector": "true",
-    "mpi_ft_detector_thread": "true",
-    "mpi_ft_detector_period": "0.8",
-    "mpi_ft_detector_timeout": "3",
-}
-# The prefix that mpiexec adds to a line of a rank, and lines of mpiexec that are of no use to users.
+_SETTINGS = {"coll": "^han", "mpi_yield_when_idle": "1"}
+# How mpiexec marks a line of a rank, and lines of its own that say nothing to users.
 _TAG = re.compile(rb"^\[(?:[^\]\n]*@)?\d+,(\d+)\]<std(?:out|err|diag)>: ?", re.MULTILINE)
 _NOISE = re.compile(rb"^.*(?:plm:ssh: Warning|PRTE ERROR: Not found in file|NBC_Progress: an error).*\n", re.MULTILINE)
 # Variables of this process that ranks on other hosts receive.

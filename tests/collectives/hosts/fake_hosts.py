@@ -86,6 +86,9 @@ class FakeTransport:
     def give_up(self) -> None:
         self.gave_up = True
 
+    def watch_connections(self) -> None:
+        self.is_watched = True
+
 
 def identity_on(host: int) -> ProcessIdentity:
     return dataclasses.replace(ProcessIdentity.of_this_process(), host=f"host{host}", network_namespace=str(host))

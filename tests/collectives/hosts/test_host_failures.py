@@ -78,6 +78,17 @@ def test_a_rank_that_does_not_call_is_named(late):
     check_all(found, DeadlineExceededError, rf"rank {late}\b", "timeout_seconds=")
 
 
+def test_a_long_wait_for_another_host_is_reported(monkeypatch, caplog):
+    monkeypatch.setenv("RINGLET_STALL_SECONDS", "0.3")
+
+    def step(member):
+        time.sleep(0.8 * member.rank)
+        return member.all_reduce(np.ones(3))[0]
+
+    assert run_on_hosts([1, 1], step) == [2, 2]
+    assert "call 1 of rank 0 (host host0) waited 0.3 s for rank 1 (host host1); it continues" in caplog.text
+
+
 def test_a_rank_that_raises_in_a_with_block_aborts_all():
     def step(member):
         with member:

@@ -149,6 +149,15 @@ def test_large_arrays_move_in_pieces():
     check_equal([2, 2], step)
 
 
+def test_asynchronous_calls_run_in_order():
+    def step(member):
+        works = [member.all_reduce_async(np.full(n, member.rank + n, np.float32)) for n in (3, 500_000, 7)]
+        last = member.all_gather(np.float64([member.rank]))
+        return [*(work.wait() for work in works), last]
+
+    check_equal([2, 2], step)
+
+
 def test_calls_follow_each_other_in_any_order():
     def step(member):
         found = []

@@ -87,8 +87,10 @@ class HostGroup:
         self.host = host
         self.num_ranks = hosts[-1].end
         self.epoch = epoch
-        self.notify: Callable[[bytes], None] = lambda data: None  # notifies the leaders of the other hosts
-        self.left: dict[int, tuple[int, str]] = {}  # by host: its number of calls, and why it makes no more
+        self.report: Callable[[bytes], None] = lambda data: None  # of a failure, to the leaders of the other hosts
+        self.left: dict[
+            int, tuple[int, str]
+        ] = {}  # host: the number of calls that it has made, and why it makes no more
         self.call = (0, "")  # number and description of the leader's call in progress
         self._identities = identities
         self._first: Exception | None = None
@@ -137,7 +139,7 @@ class HostGroup:
         if is_first:
             text = WHOLE + str(self._first)
             self.local.abort(text)  # no effect if it has failed
-            self.notify(text.encode())
+            self.report(text.encode())
         assert self._first is not None
         return copy.copy(self._first)
 

@@ -83,7 +83,7 @@ def join(
         on_notice=group.read_notice,
         names=[str(each) for each in hosts],
     )
-    group.notify = link.notify
+    group.report = link.report_failure
     share = _HostShare(group, link, local, seconds)
     weakref.finalize(share, link.leave, "freed its member").atexit = False
     cores = [HostMember(local.group.member(rank - own.begin), group, link) for rank in ranks]

@@ -5,7 +5,7 @@ A stamp identifies each message, a time-out limits each wait, and notices report
 
 from __future__ import annotations
 
-import math
+import logging
 import os
 import struct
 import time
@@ -19,6 +19,11 @@ import numpy as np
 
 from ringlet.collectives.hosts.mpi_transport import PeerFailed, Request, Transport
 from ringlet.errors import CollectiveAborted, DeadlineExceededError
+from ringlet.observe.stall_reports import stall_seconds
+
+__all__ = ["EXTRA_SECONDS", "HEAD", "PARTIAL", "RESULT", "WHOLE", "Frame", "HostLink", "Incoming"]
+
+_log = logging.getLogger(__name__)
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 T = TypeVar("T")
@@ -40,6 +45,7 @@ EXTRA_SECONDS = 1.0
 # Time to wait, after MPI has reported a failure, for the notice that contains the cause.
 _CAUSE_SECONDS = 0.3
 
+_FIRST_CALL = 1
 _SPINS = 100
 _YIELD_SECONDS = 0.002
 _LONG_PAUSE_SECONDS = 0.0002
@@ -103,6 +109,7 @@ class HostLink:
         self._epoch = epoch
         self._tag = tag * _NUM_KINDS
         self._seconds = seconds
+        self._stall_seconds = stall_seconds()
         self._check = check
         self._lost = lost
         self._on_notice = on_notice
@@ -129,7 +136,9 @@ class HostLink:
         self._idle.setdefault(len(frame.payload), []).append(frame)
 
     def begin(self, number: int) -> None:
-        """Begin call `number`, and restart the numbering of its messages."""
+        """Begin a call; its messages are numbered for each kind."""
+        if number == _FIRST_CALL + 1:  # the first call has connected the leaders
+            self._transport.watch_connections()
         self.number = number
         self._counts.clear()
 
@@ -165,10 +174,14 @@ class HostLink:
         self._wait_for([(request, self.host) for requests, _ in self._sent for request in requests])
         self._release_sent()
 
+    def report_failure(self, data: bytes) -> None:
+        """Notify the other hosts of a failure, after which MPI is not finalized."""
+        self._transport.give_up()
+        self.notify(data)
+
     def abandon(self) -> None:
         """Keep the memory that MPI may still access after a failure."""
         _abandoned.extend((self._sent, self._expected))
-        self._transport.give_up()
 
     def _count(self, host: int, kind: int, way: str) -> int:
         """Return the position of a message among those of its kind between two hosts, in this call."""
@@ -229,7 +242,7 @@ class HostLink:
 
     def _wait_for(self, pending: list[tuple[Request, int]]) -> None:
         began = time.monotonic()
-        checked = began
+        checked, is_reported = began, False
         spins = 0
         while True:
             try:
@@ -249,8 +262,15 @@ class HostLink:
             if now - checked >= _CHECK_SECONDS:
                 checked = now
                 self._check_group()
+                if now - began > self._stall_seconds and not is_reported:
+                    is_reported = True
+                    _log.warning("%s; it continues", self._waiting_text(pending, self._stall_seconds))
                 if now - began > self._seconds + EXTRA_SECONDS:
-                    self._raise_late(sorted({host for _, host in pending}))
+                    raise DeadlineExceededError(
+                        f"{WHOLE}{self._waiting_text(pending, self._seconds)}. Find out what they do and whether the "
+                        "network between the hosts works, or allow more with timeout_seconds= or "
+                        "RINGLET_TIMEOUT_SECONDS."
+                    )
 
     def _check_group(self) -> None:
         self.read_notices()
@@ -267,14 +287,9 @@ class HostLink:
             time.sleep(_LONG_PAUSE_SECONDS)
         raise self._lost(self._transport.failed())
 
-    def _raise_late(self, hosts: Sequence[int]) -> None:
-        names = " and ".join(self._names[host] for host in hosts)
-        seconds = "" if math.isinf(self._seconds) else f" {self._seconds:g} s"
-        raise DeadlineExceededError(
-            f"{WHOLE}call {self.number} of {self._names[self.host]} waited{seconds} for {names}. Find out what they do "
-            "and whether the network between the hosts works, or allow more with timeout_seconds= or "
-            "RINGLET_TIMEOUT_SECONDS."
-        )
+    def _waiting_text(self, pending: Sequence[tuple[Request, int]], seconds: float) -> str:
+        names = " and ".join(self._names[host] for host in sorted({host for _, host in pending}))
+        return f"call {self.number} of {self._names[self.host]} waited {seconds:g} s for {names}"
 
     def _payload(self, message: Incoming) -> Bytes:
         memory = message.frame.memory

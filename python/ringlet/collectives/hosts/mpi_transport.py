@@ -5,18 +5,23 @@ This is the only module that imports mpi4py, and it does so only in processes th
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import functools
 import multiprocessing.util
 import os
+import socket
+import sys
 import threading
 import time
 from collections import defaultdict, deque
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from ringlet.cluster.environment import Placement
-from ringlet.errors import FailedPreconditionError
+from ringlet.errors import FailedPreconditionError, WorkerLostError
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -60,13 +65,30 @@ class Transport(Protocol):
     def give_up(self) -> None:
         """Record a failure: the process will end without the final synchronization of MPI."""
 
+    def watch_connections(self) -> None:
+        """Make connections fail if the network does; called once messages have been exchanged."""
+
+
+# A probe of the other system each second without data, and the milliseconds without an answer after which a connection
+# fails. The system answers for its processes, so a process that is slow, or stopped, is not lost.
+_KEEP_ALIVE = (
+    {socket.TCP_KEEPIDLE: 1, socket.TCP_KEEPINTVL: 1, socket.TCP_USER_TIMEOUT: 5000} if sys.platform == "linux" else {}
+)
+
 
 class MpiTransport:
     """Messages over MPI."""
 
-    def __init__(self, mpi: Any) -> None:
+    def __init__(self, mpi: Any, sockets_before: set[int]) -> None:
         self._mpi = mpi
-        self._comm = mpi.COMM_WORLD.Dup()
+        self._sockets_before = sockets_before
+        try:
+            self._comm = mpi.COMM_WORLD.Dup()
+        except mpi.Exception as error:
+            raise WorkerLostError(
+                f"a process of this MPI job ended while others initialized MPI ({error}). Start the job again.",
+                reason="ended",
+            ) from None
         self._comm.Set_errhandler(mpi.ERRORS_RETURN)
         self.rank: int = self._comm.rank
         self.size: int = self._comm.size
@@ -114,6 +136,15 @@ class MpiTransport:
         """Record a failure."""
         self._has_failed = True
 
+    def watch_connections(self) -> None:
+        """Make the connections of MPI fail after five seconds without an answer of the other system."""
+        for descriptor in _sockets() - self._sockets_before:
+            with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as connection:
+                if connection.family in (socket.AF_INET, socket.AF_INET6) and connection.getpeername():
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                    for option, value in _KEEP_ALIVE.items():
+                        connection.setsockopt(socket.IPPROTO_TCP, option, value)
+
     def _started(self, call: Any, buffer: Any, peer: int, tag: int) -> Request:
         try:
             return _MpiRequest(self._mpi, call(buffer, peer, tag))
@@ -127,23 +158,49 @@ class MpiTransport:
         return if a thread detects failures (Open MPI 5.0.11).
         """
         is_tolerant = os.environ.get("OMPI_MCA_mpi_ft_enable") == "1"  # noqa: SIM112 - Open MPI's name
-        if self._all_have_ended() and not is_tolerant and not self._mpi.Is_finalized():
-            self._mpi.Finalize()
+        if self._all_have_ended() and not is_tolerant:
+            if not self._mpi.Is_finalized():
+                self._mpi.Finalize()
+        else:
+            _skip_exit_handlers()
 
     def _all_have_ended(self) -> bool:
-        count, root = 0, self.rank == 0
-        if not root:
-            self.send(np.zeros(1, np.uint8), 0, END_TAG)
-        while not self._has_failed and not self.failed():
-            if self.poll(END_TAG) is not None:
-                count += 1
-            elif count < (self.size - 1 if root else 1):
-                time.sleep(_PAUSE_SECONDS)
-                continue
-            if count == (self.size - 1 if root else 1):
-                sent = [self.send(np.zeros(1, np.uint8), rank, END_TAG) for rank in range(1, self.size) if root]
-                return all(request.test() is not None for request in sent)
+        """Wait until all processes have called this; return False after a failure."""
+        is_first, count = self.rank == 0, 0
+        expected = self.size - 1 if is_first else 1
+        word = np.zeros(1, np.uint8)
+        with contextlib.suppress(PeerFailed):
+            if not is_first and not self._has_failed:
+                self.send(word, 0, END_TAG)
+            while count < expected:
+                if self._has_failed or self.failed():
+                    return False
+                if self.poll(END_TAG) is None:
+                    time.sleep(_PAUSE_SECONDS)
+                else:
+                    count += 1
+            sent = [self.send(word, rank, END_TAG) for rank in range(1, self.size) if is_first]
+            return all(request.test() is not None for request in sent)
         return False
+
+
+def _sockets() -> set[int]:
+    """Return the descriptors of the sockets of this process."""
+    found = set()
+    for path in Path("/proc/self/fd").glob("*"):
+        with contextlib.suppress(OSError):
+            if str(path.readlink()).startswith("socket:"):
+                found.add(int(path.name))
+    return found
+
+
+def _skip_exit_handlers() -> None:
+    """End the process right after Python has ended: the handlers of C libraries would race with the threads of MPI."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "on_exit"):  # of glibc: the last function that is registered is called first, with the status
+        libc.on_exit.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+        libc.on_exit(ctypes.cast(libc._exit, ctypes.c_void_p), None)
+        libc.fflush(None)
 
 
 class _MpiRequest:
@@ -167,6 +224,7 @@ class _MpiRequest:
 @functools.cache
 def mpi_transport(place: Placement) -> MpiTransport:
     """Return the transport of this process, which MPI started as `place` describes."""
+    sockets = _sockets()
     try:
         import mpi4py
 
@@ -183,4 +241,4 @@ def mpi_transport(place: Placement) -> MpiTransport:
             f"{MPI.Get_library_version().split(',')[0]}, connects {MPI.COMM_WORLD.size}: start the job with the "
             "mpiexec of the same MPI, or set MPI4PY_LIBMPI to the library of the launcher."
         )
-    return MpiTransport(MPI)
+    return MpiTransport(MPI, sockets)

@@ -1,0 +1,253 @@
+"""One rank of a group over several hosts: the frame of its calls, and bytes between the leaders of the hosts.
+
+The ranks of a host combine or collect their data in the memory of the host's first rank, the leader; the leaders
+exchange these; then each leader distributes the result in its host. A call begins with a comparison of the calls: in
+each host by a barrier with the description of the call as its name, between hosts by the first message.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+
+from ringlet import _core
+from ringlet.collectives.collective_dtypes import check_pair, is_known, native
+from ringlet.collectives.hosts.host_group import HostGroup
+from ringlet.collectives.hosts.host_link import EXTRA_SECONDS, HEAD, RESULT, WHOLE, HostLink
+from ringlet.collectives.op import Op
+from ringlet.errors import (
+    CollectiveAborted,
+    CollectiveMismatchError,
+    DeadlineExceededError,
+    InvalidArgumentError,
+    WorkerLostError,
+)
+
+__all__ = [
+    "HEAD_BYTES",
+    "INLINE_BYTES",
+    "PIECE_BYTES",
+    "Array",
+    "HostCalls",
+    "check_plain",
+    "read_only",
+    "text_of",
+]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+T = TypeVar("T")
+
+_FAILURES = (
+    CollectiveAborted,
+    CollectiveMismatchError,
+    DeadlineExceededError,
+    InvalidArgumentError,
+    WorkerLostError,
+)
+
+# Largest payload that travels with the first message of a call, and room for the description before it.
+INLINE_BYTES = 16 << 10
+HEAD_BYTES = 4 << 10
+PIECE_BYTES = 1 << 20  # of one message of a large call: measured
+_LONGEST_TEXT = 300
+_LENGTHS = struct.Struct("<QQ")  # of the description and of other properties, which follow
+
+
+class HostCalls:
+    """One rank; `local` is its member in the group of its host, `link` leads to the leaders of the other hosts."""
+
+    def __init__(self, local: _core.Member, group: HostGroup, link: HostLink) -> None:
+        self._local = local
+        self.group = group
+        self._link = link
+        host = group.hosts[group.host]
+        self._begin, self._num_local = host.begin, host.end - host.begin
+        self.rank = host.begin + local.rank
+        self.num_ranks = group.num_ranks
+        self.calls = 0  # that this rank has begun
+        self._series: int | None = None
+        self._is_leader = local.rank == 0
+        self._gate: Callable[[], object] | None = None
+        self._extra = 0.0
+
+    # --- life ---------------------------------------------------------------------------------------------------------
+
+    def begin_series(self) -> None:
+        """Begin a series of calls; see the core's member."""
+        self._local.begin_series()
+        self._series = self.calls
+
+    def end_series(self) -> None:
+        """End the series of calls."""
+        self._local.end_series()
+        self._series = None
+
+    def set_gate(self, gate: Callable[[], object]) -> None:
+        """Call `gate` before each call."""
+        self._gate = gate
+
+    def depart(self, reason: str) -> None:
+        """Declare that this rank makes no more calls."""
+        self._local.depart(reason)
+        self._leave(reason)
+
+    def close(self, reason: str) -> bool:
+        """Leave the group; return False if this rank left it before."""
+        is_first = self._local.close(reason)
+        if is_first:
+            self._leave(reason)
+        return is_first
+
+    def _leave(self, reason: str) -> None:
+        if self._is_leader and self.group.failure is None:
+            self._link.leave(reason)
+
+    # --- the frame of a call ------------------------------------------------------------------------------------------
+
+    def barrier(self, name: str) -> None:
+        """Wait until all ranks have called it."""
+        self._call(f"barrier({name!r})", self._meet, ends_together=True)
+
+    def _call(self, text: str, run: Callable[[str], T], *, ends_together: bool = False) -> T:
+        """Compare the call with those of the other ranks of this host, and run it; a failure fails the group.
+
+        With `ends_together`, no rank of this host returns before the leader has compared the call with other hosts'.
+        """
+        if self._gate is not None:
+            self._gate()
+        self._local.calls  # noqa: B018 - raises if this rank has closed its group
+        self.group.check()
+        if len(text) > _LONGEST_TEXT:
+            text = f"{text[:_LONGEST_TEXT]}... {hashlib.sha256(text.encode()).hexdigest()[:16]})"
+        if self._series is not None:
+            text += f", call {self.calls - self._series + 1} of a series"
+        self.calls += 1
+        try:
+            if self._num_local > 1:
+                self._allow(0)
+                self._local.barrier(text)
+                self._allow(3 * EXTRA_SECONDS)  # the leader waits for other hosts
+            if self._is_leader:
+                self._link.begin(self.calls)
+                self.group.call = self.calls, text
+                self.group.check_presence()
+            result = run(text)
+            if self._is_leader:
+                self._link.flush()
+            if ends_together and self._num_local > 1:
+                self._local.barrier(text)
+            return result
+        except _FAILURES as error:
+            self._link.abandon()
+            raise self.group.fail(error, self.calls) from None
+        except BaseException as error:
+            self._link.abandon()
+            self.group.abort(f"rank {self.rank} raised {type(error).__name__} in {text}: {error}")
+            raise
+
+    def _allow(self, seconds: float) -> None:
+        if seconds != self._extra:
+            self._extra = seconds
+            self._local.set_extra_time(seconds)
+
+    def _meet(self, text: str, data: bytes = b"", meta: bytes = b"") -> list[tuple[bytes, bytes]]:
+        """Exchange a description and up to `INLINE_BYTES` with the leaders; return theirs, in the order of hosts."""
+        if not self._is_leader:
+            return []
+        link, described = self._link, text.encode()
+        incoming = [link.receive(host, HEAD, HEAD_BYTES + INLINE_BYTES) for host in link.others]
+        content = b"".join((_LENGTHS.pack(len(described), len(meta)), described, meta, data))
+        frame = link.frame(HEAD_BYTES + INLINE_BYTES)
+        frame.payload.data[: len(content)] = content
+        link.send(link.others, HEAD, frame, len(content))
+        parts, texts = [(meta, data)] * link.num_hosts, [text] * link.num_hosts
+        for message, payload in zip(incoming, link.wait(incoming), strict=True):
+            content = payload.tobytes()  # the frame is used again
+            length, meta_length = _LENGTHS.unpack_from(content)
+            middle = _LENGTHS.size + length
+            texts[message.host] = content[_LENGTHS.size : middle].decode()
+            parts[message.host] = content[middle : middle + meta_length], content[middle + meta_length :]
+            link.release(message.frame)
+        if any(other != text for other in texts):
+            self._refuse(texts)
+        return parts
+
+    def _refuse(self, texts: Sequence[str]) -> NoReturn:
+        lines = "".join(f"\n  {host}: {text}" for host, text in zip(self.group.hosts, texts, strict=True))
+        raise CollectiveMismatchError(
+            f"{WHOLE}the ranks did not make the same call (their call number {self.calls}):{lines}\n"
+            "Make the same calls in the same order, with equal shapes and dtypes, on every rank."
+        )
+
+    def _host_of(self, rank: int) -> int:
+        return next(number for number, host in enumerate(self.group.hosts) if rank < host.end)
+
+    # --- bytes --------------------------------------------------------------------------------------------------------
+
+    def _send_bytes(self, hosts: Sequence[int], array: Array) -> None:
+        """Send an array to hosts, in pieces."""
+        data = _as_bytes(array)
+        for begin in range(0, len(data), PIECE_BYTES):
+            frame = self._link.frame(PIECE_BYTES)
+            size = min(PIECE_BYTES, len(data) - begin)
+            frame.payload[:size] = data[begin : begin + size]
+            self._link.send(hosts, RESULT, frame, size)
+
+    def _receive_bytes(self, places: Iterable[tuple[int, Array]]) -> None:
+        """Receive an array from each of some hosts, in pieces; two pieces of each are under way at a time."""
+        targets = [(host, _as_bytes(array)) for host, array in places]
+        link = self._link
+        longest = max((len(data) for _, data in targets), default=0)
+        before: list[Any] = []
+        for number in range(-(-longest // PIECE_BYTES) + 1):
+            begin = number * PIECE_BYTES
+            now = [
+                (link.receive(host, RESULT, PIECE_BYTES, min(PIECE_BYTES, len(data) - begin)), data, begin)
+                for host, data in targets
+                if begin < len(data)
+            ]
+            for (message, data, at), payload in zip(before, link.wait([each[0] for each in before]), strict=True):
+                data[at : at + len(payload)] = payload
+                link.release(message.frame)
+            before = now
+
+    def _scatter_here(self, rows: Array | None, counts: list[int]) -> Array:
+        """Distribute rows of the leader in this host."""
+        if self._num_local == 1:
+            assert rows is not None
+            return rows
+        return self._local.scatter(rows, 0, counts if self._is_leader else None, None)
+
+
+# --- arrays -----------------------------------------------------------------------------------------------------------
+
+
+def check_plain(array: Any, op: Op | None = None) -> None:
+    """Raise `_core.Unusable` for arguments that the caller converts first."""
+    flags = array.flags if type(array) is np.ndarray else None
+    if flags is None or not (flags.c_contiguous and flags.aligned):
+        raise _core.Unusable()
+    if native(array.dtype) is not array.dtype or not is_known(array.dtype):
+        raise _core.Unusable()
+    if op is not None:
+        check_pair(array.dtype, op)
+
+
+def text_of(array: Array) -> str:
+    """Return dtype and shape of an array for descriptions of calls."""
+    return f"{array.dtype.name}{list(array.shape)}"
+
+
+def read_only(array: Array) -> Array:
+    """Return a read-only view."""
+    view: Array = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _as_bytes(array: Array) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8) if array.nbytes else np.empty(0, np.uint8)

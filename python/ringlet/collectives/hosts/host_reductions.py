@@ -1,0 +1,289 @@
+"""Reductions over several hosts: partial results of each host, which the kernel combines in the order of the tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ringlet import _core
+from ringlet.collectives.collective_dtypes import as_result
+from ringlet.collectives.hosts.host_calls import INLINE_BYTES, PIECE_BYTES, Array, HostCalls, check_plain, text_of
+from ringlet.collectives.hosts.host_link import PARTIAL, RESULT
+from ringlet.collectives.op import Op
+from ringlet.errors import InvalidArgumentError
+
+__all__ = ["HostReductions", "checked_outputs"]
+
+
+class HostReductions(HostCalls):
+    """Mixin of a rank: collectives that combine values."""
+
+    def all_reduce(self, arrays: Sequence[Array], op: int, algorithm: int, outs: Sequence[Array] | None) -> list[Array]:
+        """Combine the arrays of all ranks; every algorithm combines them in the order of the balanced tree."""
+        operation = Op(op)
+        for array in arrays:
+            check_plain(array, operation)
+        results = checked_outputs(arrays, outs, operation)
+        writeable = [result[0] for result in results]
+        shapes = ", ".join(text_of(array) for array in arrays)
+        where = ", out" if outs is not None else ""
+        self._call(
+            f"all_reduce({operation.name}, {shapes}{where})",
+            lambda text: self._all_reduce(text, arrays, operation, writeable),
+        )
+        return [result[1] for result in results]
+
+    def plan_all_reduce(self, array: Array, op: int, algorithm: int, out: Array | None) -> Callable[[], Array]:
+        """Return a callable that all-reduces the current contents of an array."""
+        check_plain(array, Op(op))
+        outs = None if out is None else [out]
+        checked_outputs([array], outs, Op(op))
+        return lambda: self.all_reduce([array], op, algorithm, outs)[0]
+
+    def reduce(self, array: Array, op: int, root: int, out: Array | None) -> Array | None:
+        """Combine the arrays of all ranks on one rank."""
+        operation = Op(op)
+        check_plain(array, operation)
+        result = checked_outputs([array], None if out is None else [out], operation)[0] if self.rank == root else None
+        self._call(
+            f"reduce({operation.name}, {text_of(array)}, root={root})",
+            lambda text: self._reduce(text, array, operation, root, None if result is None else result[0]),
+            ends_together=True,
+        )
+        return None if result is None else result[1]
+
+    def reduce_scatter(self, array: Array, op: int, out: Array | None) -> Array:
+        """Combine the arrays of all ranks; each rank receives its block of rows."""
+        operation = Op(op)
+        check_plain(array, operation)
+        if not array.ndim:
+            raise _core.Unusable()
+        if array.shape[0] % self.num_ranks:
+            raise InvalidArgumentError(f"cannot cut {array.shape[0]} rows into {self.num_ranks} equal blocks.")
+        rows = array.shape[0] // self.num_ranks
+        block = array[rows * self.rank : rows * (self.rank + 1)]
+        result = checked_outputs([block], None if out is None else [out], operation)[0]
+        self._call(
+            f"reduce_scatter({operation.name}, {text_of(array)})",
+            lambda text: self._reduce_scatter(text, array, operation, result[0]),
+        )
+        return result[1]
+
+    # --- steps --------------------------------------------------------------------------------------------------------
+
+    def _all_reduce(self, text: str, arrays: Sequence[Array], op: Op, outs: Sequence[Array]) -> None:
+        streams = list(_streams(arrays, outs))
+        if sum(len(source) * _partial_dtype(source.dtype).itemsize for source, _, _ in streams) <= INLINE_BYTES:
+            self._all_reduce_small(text, streams, op)
+        else:
+            self._meet(text)
+            for source, result, _ in streams:
+                size, num_hosts = len(source), len(self.group.hosts)
+                ends = [min((host + 1) * -(-size // num_hosts), size) for host in range(num_hosts)]
+                self._reduce_regions(source, op, list(zip([0, *ends], ends, strict=False)), result, distribute=True)
+        for _, result, store in streams:
+            store(result)
+
+    def _all_reduce_small(self, text: str, streams: Sequence[Any], op: Op) -> None:
+        mine = [self._local_partial(source, op) for source, _, _ in streams]
+        found = self._meet(text, b"".join([partial.tobytes() for partial in mine]))
+        begin = 0
+        for (source, result, _), partial in zip(streams, mine, strict=True):
+            if self._is_leader:
+                parts = [np.frombuffer(data[begin : begin + partial.nbytes], partial.dtype) for _, data in found]
+                parts[self.group.host] = partial
+                begin += partial.nbytes
+                _combine(parts, op, self.num_ranks, source.dtype, result)
+        if self._num_local > 1:
+            results = [result for _, result, _ in streams]
+            self._local.broadcast(results, 0, results)
+
+    def _local_partial(self, source: Array, op: Op, into: Array | None = None) -> Array:
+        """Return the combination of this host's ranks on the leader, in `into` if given; elsewhere the input."""
+        source = source.astype(_partial_dtype(source.dtype), copy=False)
+        if self._num_local == 1:
+            if into is None:
+                return source
+            into[...] = source
+        elif self._is_leader:
+            into = np.empty_like(source) if into is None else into
+            self._local.reduce(source, _partial_op(op).value, 0, into)
+        else:
+            self._local.reduce(source, _partial_op(op).value, 0, None)
+        return source if into is None else into
+
+    def _reduce_regions(
+        self,
+        source: Array,
+        op: Op,
+        regions: Sequence[tuple[int, int]],
+        result: Array | None,
+        *,
+        distribute: bool = False,
+    ) -> None:
+        """Combine a flat array over all ranks: the leader of each host receives its region of the result.
+
+        With `distribute`, all ranks receive all regions in `result`; else `result` is the region, on the leader. The
+        messages of one step are under way while the step before is combined.
+        """
+        step = PIECE_BYTES // max(_partial_dtype(source.dtype).itemsize, as_result(source.dtype, op).itemsize)
+        offset = 0 if distribute else regions[self.group.host][0]
+        num_steps = max(-(-(end - begin) // step) for begin, end in regions)
+        begun: Any = None
+        for number in range(num_steps + 1):
+            previous, begun = begun, None
+            if number < num_steps:
+                pieces = [slice(min(b + number * step, e), min(b + (number + 1) * step, e)) for b, e in regions]
+                begun = pieces, *self._send_partials(source, op, pieces)
+            if previous is not None:
+                pieces, own, incoming = previous
+                if own is not None:
+                    assert result is not None
+                    mine = pieces[self.group.host]
+                    place = result[mine.start - offset : mine.stop - offset]
+                    self._combine(own, incoming, op, source.dtype, place)
+                if distribute:
+                    assert result is not None
+                    self._distribute(pieces, result)
+
+    def _send_partials(self, source: Array, op: Op, pieces: Sequence[slice]) -> tuple[Array | None, list[Any]]:
+        """Send each leader this host's partial result of its piece; return the own one, and what is expected."""
+        link, dtype, here = self._link, _partial_dtype(source.dtype), self.group.host
+        sizes = [(piece.stop - piece.start) * dtype.itemsize for piece in pieces]
+        own: Array | None = None
+        incoming = []
+        if self._is_leader and sizes[here]:
+            incoming = [link.receive(host, PARTIAL, PIECE_BYTES, sizes[here]) for host in link.others]
+        for host, piece in enumerate(pieces):
+            if not sizes[host]:
+                continue
+            if not self._is_leader:
+                self._local_partial(source[piece], op)
+            elif host == here:
+                own = self._local_partial(source[piece], op)
+            else:
+                frame = link.frame(PIECE_BYTES)
+                self._local_partial(source[piece], op, frame.payload[: sizes[host]].view(dtype))
+                link.send([host], PARTIAL, frame, sizes[host])
+        return own, incoming
+
+    def _combine(self, own: Array, incoming: Sequence[Any], op: Op, dtype: np.dtype[Any], place: Array) -> None:
+        """Combine the partial results of all hosts for this host's piece, and store its result."""
+        parts = [own] * self._link.num_hosts
+        for message, payload in zip(incoming, self._link.wait(incoming), strict=True):
+            parts[message.host] = payload.view(own.dtype)
+        _combine(parts, op, self.num_ranks, dtype, place)
+        for message in incoming:
+            self._link.release(message.frame)
+
+    def _distribute(self, pieces: Sequence[slice], result: Array) -> None:
+        """Exchange the results of all pieces between the leaders, and copy them to the ranks of this host."""
+        parts = [result[piece] for piece in pieces]
+        if self._is_leader:
+            link = self._link
+            mine = parts[self.group.host]
+            if len(mine):
+                frame = link.frame(PIECE_BYTES)
+                frame.payload[: mine.nbytes] = mine.view(np.uint8)
+                link.send(link.others, RESULT, frame, mine.nbytes)
+            incoming = [
+                link.receive(host, RESULT, PIECE_BYTES, parts[host].nbytes) for host in link.others if len(parts[host])
+            ]
+            for message, payload in zip(incoming, link.wait(incoming), strict=True):
+                parts[message.host][...] = payload.view(result.dtype)
+                link.release(message.frame)
+        if self._num_local > 1:
+            filled = [part for part in parts if len(part)]
+            self._local.broadcast(filled, 0, filled)
+
+    def _reduce(self, text: str, array: Array, op: Op, root: int, out: Array | None) -> None:
+        self._meet(text)
+        flat, home = array.reshape(-1), self._host_of(root)
+        regions = [(0, len(flat)) if host == home else (0, 0) for host in range(len(self.group.hosts))]
+        result = None
+        if home == self.group.host and self._is_leader:
+            result = np.empty(len(flat), as_result(array.dtype, op)) if out is None else out.reshape(-1)
+        self._reduce_regions(flat, op, regions, result)
+        if home == self.group.host and root != self._begin:
+            found = self._local.broadcast([result] if self._is_leader else None, 0, None)[0]  # type: ignore[list-item]
+            if out is not None:
+                out.reshape(-1)[...] = found
+
+    def _reduce_scatter(self, text: str, array: Array, op: Op, out: Array) -> None:
+        self._meet(text)
+        each = array.size // self.num_ranks
+        regions = [(host.begin * each, host.end * each) for host in self.group.hosts]
+        mine = np.empty(self._num_local * each, out.dtype) if self._is_leader else None
+        self._reduce_regions(array.reshape(-1), op, regions, mine)
+        out.reshape(-1)[...] = self._scatter_here(mine, [each] * self._num_local)
+
+
+# --- partial results --------------------------------------------------------------------------------------------------
+
+
+def _partial_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of partial results: float32 for floats of 8 and 16 bits, which are rounded once, at the end."""
+    is_narrow = dtype == np.float16 or dtype.type.__module__ == "ml_dtypes"
+    return np.dtype(np.float32) if is_narrow else dtype
+
+
+def _partial_op(op: Op) -> Op:
+    return Op.SUM if op is Op.MEAN else op
+
+
+def _combine(partials: Sequence[Array], op: Op, num_ranks: int, dtype: np.dtype[Any], out: Array) -> None:
+    """Combine the partial results of all hosts in the order ((0+1)+(2+3))+((4+5)+...), and store the result.
+
+    A mean is divided once; floats of 8 and 16 bits are rounded once. `dtype` is that of the inputs.
+    """
+    total = out if out.dtype == partials[0].dtype else np.empty_like(partials[0])
+    if len(partials) == 1:
+        total[...] = partials[0]
+    else:
+        _core.reduce_buffers(partials, _partial_op(op).value, total)
+    if op is not Op.MEAN and total is out:
+        return
+    with np.errstate(all="ignore"):
+        if op is Op.MEAN:
+            total = total.astype(_partial_dtype(as_result(dtype, op)), copy=False)
+            if total.dtype.kind == "c":  # NumPy divides complex numbers by another formula
+                total, out = total.view(total.real.dtype), out.view(total.real.dtype)
+            total = total / total.dtype.type(num_ranks)
+        out[...] = total
+
+
+def checked_outputs(arrays: Sequence[Array], outs: Sequence[Array] | None, op: Op | None) -> list[tuple[Array, Array]]:
+    """Return for each array the memory of its result, and the array that the caller receives."""
+    dtypes = [array.dtype if op is None else as_result(array.dtype, op) for array in arrays]
+    if outs is None:
+        return [_core.allocate(array.shape, dtype) for array, dtype in zip(arrays, dtypes, strict=True)]
+    for array, dtype, out in zip(arrays, dtypes, outs, strict=True):
+        check_plain(out)
+        is_in_place = out.ctypes.data == array.ctypes.data and out.nbytes == array.nbytes
+        fits = out.flags.writeable and out.dtype == dtype and out.shape == array.shape
+        if not fits or (np.may_share_memory(out, array) and not is_in_place):
+            raise _core.Unusable()
+    return [(out, out) for out in outs]
+
+
+def _streams(arrays: Sequence[Array], outs: Sequence[Array]) -> Iterable[tuple[Array, Array, Callable[[Array], None]]]:
+    """Return flat inputs and outputs: many arrays of one dtype are packed into one, which `store` unpacks."""
+    groups: dict[Any, list[int]] = {}
+    for number, array in enumerate(arrays):
+        groups.setdefault(array.dtype, []).append(number)
+    for numbers in groups.values():
+        targets = [outs[number].reshape(-1) for number in numbers]
+        if len(numbers) == 1:
+            yield arrays[numbers[0]].reshape(-1), targets[0], lambda result: None
+            continue
+        source = np.concatenate([arrays[number].reshape(-1) for number in numbers])
+
+        def store(result: Array, targets: Sequence[Array] = targets) -> None:
+            begin = 0
+            for target in targets:
+                target[...] = result[begin : begin + len(target)]
+                begin += len(target)
+
+        yield source, np.empty(len(source), targets[0].dtype), store
