@@ -129,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sizes = SMALL if options.small else FULL
     machine = describe_machine()
     print("\n".join(machine.lines()), "\n")
-    with tempfile.TemporaryDirectory(prefix="ringlet-bench-") as name:
+    with tempfile.TemporaryDirectory(prefix="bench-") as name:
         answers, share = _measured(options, sizes, Path(name))
         memory = memory_over(Path(name), sizes.large_file_bytes)
     print(f"meanwhile other processes took {share:.0%} of the cores\n")

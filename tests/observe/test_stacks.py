@@ -39,10 +39,12 @@ def parked(*names):
 @pytest.fixture
 def alone(monkeypatch):
     """No frames of the threads of other tests or of pytest's."""
-    others, frames = threading.enumerate(), sys._current_frames
+    frames = sys._current_frames
+    others = dict.fromkeys(frames()) | {thread.ident: thread for thread in threading.enumerate()}
 
     def own_frames():
-        left = {thread.ident for thread in others if thread.is_alive()}
+        # Identifiers of ended threads are used again. Threads that `threading` does not know do not end.
+        left = {ident for ident, thread in others.items() if thread is None or thread.is_alive()}
         return {thread: frame for thread, frame in frames().items() if thread not in left}
 
     monkeypatch.setattr("sys._current_frames", own_frames)
