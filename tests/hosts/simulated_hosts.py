@@ -114,7 +114,9 @@ class SimulatedHosts:
                         os.kill(pid, signal.SIGKILL)
             time.sleep(0.05)
         for process in self.processes:
-            process.communicate()
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
         for name in self.names:
             subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
 

@@ -261,11 +261,14 @@ def checked_outputs(arrays: Sequence[Array], outs: Sequence[Array] | None, op: O
         return [_core.allocate(array.shape, dtype) for array, dtype in zip(arrays, dtypes, strict=True)]
     for array, dtype, out in zip(arrays, dtypes, outs, strict=True):
         check_plain(out)
-        is_in_place = out.ctypes.data == array.ctypes.data and out.nbytes == array.nbytes
         fits = out.flags.writeable and out.dtype == dtype and out.shape == array.shape
-        if not fits or (np.may_share_memory(out, array) and not is_in_place):
+        if not fits or (out is not array and np.may_share_memory(out, array) and not _is_same_memory(out, array)):
             raise _core.Unusable()
     return [(out, out) for out in outs]
+
+
+def _is_same_memory(one: Array, other: Array) -> bool:
+    return one.ctypes.data == other.ctypes.data and one.nbytes == other.nbytes
 
 
 def _streams(arrays: Sequence[Array], outs: Sequence[Array]) -> Iterable[tuple[Array, Array, Callable[[Array], None]]]:
