@@ -167,6 +167,13 @@ def test_a_killed_host_is_named_by_the_other(hosts):
     loop.check_exit([0])
 
 
+def test_the_other_ranks_end_with_the_host_of_the_launcher(hosts):
+    loop = Loop(hosts)
+    for pid in hosts.pids(0):
+        os.kill(pid, signal.SIGKILL)
+    loop.check_exit([1])
+
+
 def test_a_cut_cable_is_noticed_on_both_sides(hosts):
     loop = Loop(hosts)
     hosts.cut()
