@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -52,8 +53,7 @@ class SimulatedHosts:
             _ip("-n", name, "link", "set", "rlv", "up")
 
     def pids(self, host: int) -> list[int]:
-        found = subprocess.run(["ip", "netns", "pids", self.names[host]], capture_output=True, text=True, check=False)
-        return [int(pid) for pid in found.stdout.split()]
+        return _pids(self.names[host])
 
     def cut(self) -> None:
         _ip("-n", self.names[1], "link", "set", "rlv", "down")
@@ -106,22 +106,18 @@ class SimulatedHosts:
         return process
 
     def stop(self) -> None:
-        until = time.monotonic() + 5
-        while any(self.pids(host) for host in (0, 1)) and time.monotonic() < until:
-            for host in (0, 1):
-                for pid in self.pids(host):
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGKILL)
-            time.sleep(0.05)
-        for process in self.processes:
-            process.communicate()
         for name in self.names:
-            subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+            _remove(name)
+        for process in self.processes:
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
 
 
 @contextlib.contextmanager
 def simulated_hosts() -> Iterator[SimulatedHosts]:
     """Make the hosts, and remove them with all of their processes and files."""
+    _remove_stale()
     folder = Path(tempfile.mkdtemp(prefix="rl"))  # short: MPI makes sockets in it
     hosts = SimulatedHosts(folder)
     try:
@@ -134,3 +130,27 @@ def simulated_hosts() -> Iterator[SimulatedHosts]:
 
 def _ip(*arguments: str) -> None:
     subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True)
+
+
+def _pids(name: str) -> list[int]:
+    found = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=False)
+    return [int(pid) for pid in found.stdout.split()]
+
+
+def _remove(name: str) -> None:
+    """Kill the processes of a host, and remove its namespace."""
+    until = time.monotonic() + 5
+    while (pids := _pids(name)) and time.monotonic() < until:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.05)
+    subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+
+
+def _remove_stale() -> None:
+    """Remove hosts of a process that was killed before it could."""
+    listed = subprocess.run(["ip", "netns"], capture_output=True, text=True, check=False).stdout
+    for name, pid in re.findall(r"^(rl(\d+)h\d)\b", listed, re.MULTILINE):
+        if not Path(f"/proc/{pid}").exists():
+            _remove(name)

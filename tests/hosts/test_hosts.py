@@ -37,17 +37,20 @@ def hosts():
         yield made
 
 
-def run(hosts, slots, program):
-    process = hosts.launch(slots, [sys.executable, str(PROGRAMS / program)])
+def run(hosts, slots, program, **variables):
+    words = ["env", *(f"{name}={value}" for name, value in variables.items())]
+    process = hosts.launch(slots, [*words, sys.executable, str(PROGRAMS / program), str(hosts.folder)])
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 0, output
     return output
 
 
-def test_training_has_the_bits_of_one_host(hosts):
-    outputs = [run(hosts, slots, "training_program.py") for slots in ([2, 2], [4, 0])]
+@pytest.mark.parametrize(("slots", "replicas"), [([2, 2], 1), ([1, 1], 2)])
+def test_training_has_the_bits_of_one_host(hosts, slots, replicas):
+    placements = (slots, [sum(slots), 0])
+    outputs = [run(hosts, each, "training_program.py", RINGLET_NUM_DEVICES=replicas) for each in placements]
     found = [json.loads(line) for text in outputs for line in text.splitlines() if line.startswith("{")]
-    assert len(found) == 8
+    assert len(found) == 2 * sum(slots)
     assert all(each == found[0] for each in found)
     assert found[0]["replicas"] == 4
 
@@ -60,7 +63,7 @@ def test_collectives_give_the_results_of_one_host(hosts):
 
 
 def test_ringlet_run_starts_the_workers_with_their_prefixes(hosts):
-    process = hosts.launch_with_ringlet([2, 1], [str(PROGRAMS / "training_program.py")])
+    process = hosts.launch_with_ringlet([2, 1], [str(PROGRAMS / "training_program.py"), str(hosts.folder)])
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 0, output
     assert sorted(line[:5] for line in output.splitlines()) == ["[w0] ", "[w1] ", "[w2] "], output
@@ -162,6 +165,13 @@ def test_a_killed_host_is_named_by_the_other(hosts):
         os.kill(pid, signal.SIGKILL)
     loop.check_lost([0, 1], [2, 3], 1.0)
     loop.check_exit([0])
+
+
+def test_the_other_ranks_end_with_the_host_of_the_launcher(hosts):
+    loop = Loop(hosts)
+    for pid in hosts.pids(0):
+        os.kill(pid, signal.SIGKILL)
+    loop.check_exit([1])
 
 
 def test_a_cut_cable_is_noticed_on_both_sides(hosts):

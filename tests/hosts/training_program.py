@@ -1,9 +1,10 @@
-"""Training with MultiWorkerMirroredStrategy; prints a digest of the weights."""
+"""Training with MultiWorkerMirroredStrategy, and a checkpoint in a folder; prints a digest of the weights."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import sys
 
 import numpy as np
 
@@ -32,5 +33,11 @@ def step(batch):
 for batch in strategy.experimental_distribute_dataset(dataset):
     losses = strategy.run(step, args=(batch,))
     loss = strategy.reduce(ringlet.ReduceOp.SUM, losses, axis=None)
+checkpoint = ringlet.train.Checkpoint(weights=weights)
+saved = weights.numpy().copy()
+path = checkpoint.save(f"{sys.argv[1]}/checkpoint")
+weights.assign(np.zeros_like(saved))
+checkpoint.restore(path)
+assert (weights.numpy() == saved).all()
 digest = hashlib.sha256(weights.numpy().tobytes()).hexdigest()
 print(json.dumps({"digest": digest, "loss": float(loss), "replicas": strategy.num_replicas_in_sync}), flush=True)

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from ringlet.collectives import Op
+from ringlet.collectives import Group, Op
 from ringlet.errors import (
     CollectiveAborted,
     CollectiveMismatchError,
@@ -205,3 +205,12 @@ def test_a_closed_member_raises_as_on_one_host():
             member.barrier()
 
     assert run_on_hosts([2, 1], step) == [None] * 3
+
+
+def test_a_rank_that_waits_for_other_hosts_has_more_time():
+    member = Group(2, timeout_seconds=0.2).member(0)
+    member._core.set_extra_time(0.6)
+    started = time.monotonic()
+    with pytest.raises(DeadlineExceededError):
+        member.barrier()
+    assert 0.75 < time.monotonic() - started < 5

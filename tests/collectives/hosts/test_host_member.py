@@ -11,7 +11,7 @@ from ringlet.testing import run_on_ranks
 from tests.collectives.hosts.fake_hosts import run_on_hosts
 
 DTYPES = ["float32", "float16", ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, "complex64", "int8", "int64"]
-PLACEMENTS = ([2, 2], [1, 1, 1, 1], [2, 1], [4, 2])
+PLACEMENTS = ([2, 2], [1, 1, 1, 1], [2, 1], [4, 2], [3])
 
 
 def check_equal(shape, step):
@@ -139,6 +139,15 @@ def test_data_movement(shape):
         ]
 
     check_equal(shape, step)
+
+
+@pytest.mark.parametrize("root", [0, 3])
+def test_many_arrays_are_broadcast_in_one_call(root):
+    def step(member):
+        arrays = [np.full(number % 5, number, np.float32) for number in range(500)]
+        return member.broadcast_many(arrays if member.rank == root else None, root)
+
+    check_equal([2, 2], step)
 
 
 def test_large_arrays_move_in_pieces():

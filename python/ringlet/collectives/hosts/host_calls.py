@@ -7,6 +7,7 @@ each host by a barrier with the description of the call as its name, between hos
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import struct
 from collections.abc import Callable, Iterable, Sequence
@@ -26,17 +27,6 @@ from ringlet.errors import (
     InvalidArgumentError,
     WorkerLostError,
 )
-
-__all__ = [
-    "HEAD_BYTES",
-    "INLINE_BYTES",
-    "PIECE_BYTES",
-    "Array",
-    "HostCalls",
-    "check_plain",
-    "read_only",
-    "text_of",
-]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 T = TypeVar("T")
@@ -239,7 +229,10 @@ def check_plain(array: Any, op: Op | None = None) -> None:
 
 def text_of(array: Array) -> str:
     """Return dtype and shape of an array for descriptions of calls."""
-    return f"{array.dtype.name}{list(array.shape)}"
+    return f"{_name_of(array.dtype)}{list(array.shape)}"
+
+
+_name_of = functools.lru_cache(maxsize=64)(lambda dtype: dtype.name)  # NumPy computes the name each time
 
 
 def read_only(array: Array) -> Array:

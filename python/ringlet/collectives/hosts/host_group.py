@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 import re
 import threading
 from collections.abc import Callable, Sequence
@@ -41,13 +40,7 @@ class Host:
     leader: int
 
     def __str__(self) -> str:
-        last = (
-            ""
-            if self.end - self.begin == 1
-            else f" to {self.end - 1}"
-            if self.end - self.begin > 2
-            else f", {self.end - 1}"
-        )
+        last = {1: "", 2: f", {self.end - 1}"}.get(self.end - self.begin, f" to {self.end - 1}")
         return f"rank{'s' if last else ''} {self.begin}{last} (host {self.name})"
 
 
@@ -88,9 +81,7 @@ class HostGroup:
         self.num_ranks = hosts[-1].end
         self.epoch = epoch
         self.report: Callable[[bytes], None] = lambda data: None  # of a failure, to the leaders of the other hosts
-        self.left: dict[
-            int, tuple[int, str]
-        ] = {}  # host: the number of calls that it has made, and why it makes no more
+        self.left: dict[int, tuple[int, str]] = {}  # host: the number of its calls, and why it makes no more
         self.call = (0, "")  # number and description of the leader's call in progress
         self._identities = identities
         self._first: Exception | None = None
@@ -211,7 +202,3 @@ class HostGroup:
         if any(phrase in text for phrase in _MISMATCH):
             return CollectiveMismatchError(text)
         return DeadlineExceededError(text) if _LATE in text else CollectiveAborted(text)
-
-    def name_here(self) -> str:
-        """Return the name of this process in messages."""
-        return f"pid {os.getpid()} on {self.hosts[self.host].name}"

@@ -21,8 +21,6 @@ from ringlet.collectives.hosts.mpi_transport import PeerFailed, Request, Transpo
 from ringlet.errors import CollectiveAborted, DeadlineExceededError
 from ringlet.observe.stall_reports import stall_seconds
 
-__all__ = ["EXTRA_SECONDS", "HEAD", "PARTIAL", "RESULT", "WHOLE", "Frame", "HostLink", "Incoming"]
-
 _log = logging.getLogger(__name__)
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
@@ -47,7 +45,7 @@ _CAUSE_SECONDS = 0.3
 
 _FIRST_CALL = 1
 _SPINS = 100
-_YIELD_SECONDS = 0.002
+_YIELD_SECONDS = 0.05  # MPI moves bytes only while it is called
 _LONG_PAUSE_SECONDS = 0.0002
 _CHECK_SECONDS = 0.01
 

@@ -7,8 +7,6 @@ from typing import Any, NoReturn
 from ringlet.collectives.hosts.host_movement import HostMovement
 from ringlet.collectives.hosts.host_reductions import HostReductions
 
-__all__ = ["HostMember"]
-
 
 class HostMember(HostReductions, HostMovement):
     """One rank, with all collectives."""

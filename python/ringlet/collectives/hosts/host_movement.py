@@ -14,8 +14,6 @@ from ringlet.collectives.hosts.host_calls import HEAD_BYTES, Array, HostCalls, c
 from ringlet.collectives.hosts.host_reductions import checked_outputs
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["HostMovement"]
-
 
 class HostMovement(HostCalls):
     """Mixin of a rank: collectives that move values."""
@@ -98,18 +96,14 @@ class HostMovement(HostCalls):
         return list(outs)
 
     def _meet_described(self, text: str, meta: bytes) -> list[tuple[bytes, bytes]]:
-        """Exchange descriptions of any length with the leaders."""
-        if len(meta) <= HEAD_BYTES // 2:
-            return self._meet(text, b"", meta)
-        sizes = [int(np.frombuffer(data, np.int64)[0]) for _, data in self._meet(text, np.int64(len(meta)).tobytes())]
-        own = np.frombuffer(meta, np.uint8)
-        return [
-            (
-                self._move_from(host, [own] if host == self.group.host else [], [("uint8", [size])])[0].tobytes(),
-                b"",
-            )
-            for host, size in enumerate(sizes)
-        ]
+        """Exchange descriptions of any length with the leaders: a long one follows its size."""
+        is_long = len(meta) > HEAD_BYTES // 2
+        found = self._meet(text, np.int64(len(meta)).tobytes(), b"") if is_long else self._meet(text, b"", meta)
+        for host, (_, size) in enumerate(found):
+            if size:
+                shape = ("uint8", np.frombuffer(size, np.int64).tolist())
+                found[host] = self._move_from(host, [np.frombuffer(meta, np.uint8)], [shape])[0].tobytes(), b""
+        return found
 
     def _move_from(
         self, home: int, arrays: Sequence[Array], shapes: Sequence[tuple[str, Sequence[int]]]

@@ -14,8 +14,6 @@ from ringlet.collectives.hosts.host_link import PARTIAL, RESULT
 from ringlet.collectives.op import Op
 from ringlet.errors import InvalidArgumentError
 
-__all__ = ["HostReductions", "checked_outputs"]
-
 
 class HostReductions(HostCalls):
     """Mixin of a rank: collectives that combine values."""
@@ -261,11 +259,14 @@ def checked_outputs(arrays: Sequence[Array], outs: Sequence[Array] | None, op: O
         return [_core.allocate(array.shape, dtype) for array, dtype in zip(arrays, dtypes, strict=True)]
     for array, dtype, out in zip(arrays, dtypes, outs, strict=True):
         check_plain(out)
-        is_in_place = out.ctypes.data == array.ctypes.data and out.nbytes == array.nbytes
         fits = out.flags.writeable and out.dtype == dtype and out.shape == array.shape
-        if not fits or (np.may_share_memory(out, array) and not is_in_place):
+        if not fits or (out is not array and np.may_share_memory(out, array) and not _is_same_memory(out, array)):
             raise _core.Unusable()
     return [(out, out) for out in outs]
+
+
+def _is_same_memory(one: Array, other: Array) -> bool:
+    return one.ctypes.data == other.ctypes.data and one.nbytes == other.nbytes
 
 
 def _streams(arrays: Sequence[Array], outs: Sequence[Array]) -> Iterable[tuple[Array, Array, Callable[[Array], None]]]:
