@@ -34,7 +34,7 @@ class Methods(griffe.Extension):
     def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
         """Correct the docstring of one object."""
         if obj.docstring is not None:
-            text = (
-                obj.docstring.value if obj.path != "ringlet" else obj.docstring.value.split("\n\n")[0]
-            )  # the rest is a map
+            text = obj.docstring.value
+            if obj.path == "ringlet":  # the rest is a map for `help`
+                text = text.split("\n\n")[0]
             obj.docstring.value = ROLE.sub(r"`\1`", text).replace("::\n\n    ", ":\n\n    ")

@@ -9,6 +9,7 @@ import pytest
 
 from ringlet.cluster.environment import VARIABLES
 from ringlet.collectives import Group, Member, init_process_group
+from ringlet.collectives.process_group import join_job
 from ringlet.errors import (
     ClusterConfigError,
     CollectiveAborted,
@@ -16,6 +17,7 @@ from ringlet.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
 )
+from ringlet.rendezvous.job_key import Job
 
 
 @pytest.fixture(autouse=True)
@@ -161,3 +163,14 @@ def test_an_exception_in_a_with_block_aborts_the_group():
         raise KeyError("weights")
     with pytest.raises(CollectiveAborted, match="rank 1 raised KeyError: 'weights'"):
         first.barrier()
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_job_whose_ranks_are_all_in_this_process_needs_no_other(count):
+    members = join_job(Job("alone", "", count), range(count), 5)
+    assert [member.rank for member in members] == list(range(count))
+    sent = members[-1].send_async(np.ones(2), 0, tag=7)
+    assert members[0].recv(count - 1, tag=7).tolist() == [1.0, 1.0]
+    sent.wait()
+    for member in members:
+        member.close()

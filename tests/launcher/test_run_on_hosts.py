@@ -83,6 +83,12 @@ def test_the_sum_of_the_hosts_is_the_number_of_workers(capsys):
     assert "-n 3 differs from the sum of --hosts a:2,b:2: leave -n out" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", ["--all-tracebacks", "--log-dir=logs"])
+def test_options_that_need_the_workers_of_this_machine_are_refused(option, capsys):
+    assert main(["run", "--hosts", "a:2,b:2", option, __file__]) == 2
+    assert "is available for workers of this machine only: leave it out with --hosts" in capsys.readouterr().err
+
+
 def test_lines_of_ranks_have_the_prefix_of_workers_and_noise_is_left_out():
     lines = (
         b"[1,0]<stdout>: begun\n"

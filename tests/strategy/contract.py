@@ -28,7 +28,7 @@ class Boom(Exception):
 
 @contextmanager
 def no_forced_switches() -> Iterator[None]:
-    """Let threads release the interpreter only where they block."""
+    """Switch threads only where one of them blocks."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1000)
     try:

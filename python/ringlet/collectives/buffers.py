@@ -153,10 +153,14 @@ def copy_if_partly_overlapping(out: Array, buffer: Array) -> Array:
 
     In-place operation is safe element by element; a shifted overlap is not.
     """
+    return buffer.copy() if overlaps_partly(out, buffer) else buffer
+
+
+def overlaps_partly(out: Array, buffer: Array) -> bool:
+    """Return whether two arrays overlap, but are not the same memory."""
     if out is buffer or not np.may_share_memory(out, buffer):
-        return buffer
-    is_same_memory = out.ctypes.data == buffer.ctypes.data and out.nbytes == buffer.nbytes
-    return buffer if is_same_memory else buffer.copy()
+        return False
+    return out.ctypes.data != buffer.ctypes.data or out.nbytes != buffer.nbytes
 
 
 def copy_if_overlapping(out: Array | None, buffer: Array) -> Array:

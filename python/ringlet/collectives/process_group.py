@@ -110,12 +110,8 @@ def init_process_group(
     """
     count, mine = _selection(rank, num_ranks, ranks, os.environ)
     seconds = resolve_timeout(timeout_seconds)
-    if len(mine) == count:
-        hold = _ProcessShare(_core.Group(count, seconds, 0, stall_seconds=report_stalls()))
-        inboxes = ThreadInboxes(range(count), seconds)
-        members = [Member(hold.group.member(number), inboxes, hold) for number in mine]
-    else:
-        members = join_job(Job(as_text(name or ""), job_id(os.environ), count), mine, seconds)
+    identity = job_id(os.environ) if len(mine) < count else ""  # a process alone does not depend on the environment
+    members = join_job(Job(as_text(name or ""), identity, count), mine, seconds)
     return members if ranks is not None else members[0]
 
 
@@ -126,6 +122,10 @@ def job_id(environ: Mapping[str, str]) -> str:
 
 def join_job(job: Job, ranks: Sequence[int], seconds: float) -> list[Member]:
     """Join the process group of a job with some of its ranks; see :func:`init_process_group`."""
+    if len(ranks) == job.num_ranks:
+        alone = _join_here(job, ranks, seconds)
+        inboxes = ThreadInboxes(range(job.num_ranks), seconds)
+        return [Member(alone.group.member(number), inboxes, alone) for number in ranks]
     if sys.platform != "linux":
         raise FailedPreconditionError(
             "groups of several processes require Linux: pass all ranks to one process with ranks=."
@@ -139,6 +139,7 @@ def join_job(job: Job, ranks: Sequence[int], seconds: float) -> list[Member]:
 
 
 def _join_here(job: Job, ranks: Sequence[int], seconds: float) -> _ProcessShare:
+    """Join a group of processes of this host, or of this process alone."""
     if len(ranks) == job.num_ranks:
         return _ProcessShare(_core.Group(job.num_ranks, seconds, 0, stall_seconds=report_stalls()))
     deadline = Deadline.after(seconds)

@@ -22,7 +22,7 @@ _LONGEST_QUOTE = 40
 
 # Sub-command: its file in the folder `commands`, and its description.
 _COMMANDS = {
-    "run": ("run_command", "run a script on several worker processes of this machine"),
+    "run": ("run_command", "run a script on several worker processes, of this machine or of several"),
     "inspect": ("inspect_command", "show what each rank of a running or ended job did last"),
     "top": ("top_command", "show the ranks of a running job, every second"),
     "trace": ("trace_command", "merge the timelines of a job, and show where its time went"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -23,8 +24,6 @@ from ringlet.launcher.run_workers import Job, Outcome
 from ringlet.launcher.signals import Signals, Terminal
 from ringlet.launcher.supervisor import Supervisor
 from ringlet.rendezvous.process_identity import start_ticks
-
-__all__ = ["mpiexec_command", "parsed_hosts", "run_on_hosts"]
 
 # Reports of lost processes; a component that can return wrong data after a failure is left out; ranks that wait leave
 # the core to others.
@@ -162,7 +161,8 @@ class _RanksHere:
         """Kill the remaining ranks."""
         for pid, began in self._seen.items():
             if began and start_ticks(pid) == began:
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it has ended since
+                    os.kill(pid, signal.SIGKILL)
 
 
 def _children(pid: int) -> list[int]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ringlet.collectives.hosts import mpi_transport
 from ringlet.collectives.hosts.host_join import join
 from ringlet.collectives.hosts.mpi_transport import PeerFailed
 from ringlet.collectives.process_group import _join_here
@@ -86,8 +87,8 @@ class FakeTransport:
     def give_up(self) -> None:
         self.gave_up = True
 
-    def watch_connections(self) -> None:
-        self.is_watched = True
+    sockets = staticmethod(mpi_transport.sockets)
+    watch_connections = staticmethod(mpi_transport.watch_connections)
 
 
 def identity_on(host: int) -> ProcessIdentity:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import socket
+import threading
 import time
 
 import numpy as np
 import pytest
 
 from ringlet.collectives import Group, Op
+from ringlet.collectives.hosts import mpi_transport
 from ringlet.errors import (
     CollectiveAborted,
     CollectiveMismatchError,
@@ -214,3 +217,38 @@ def test_a_rank_that_waits_for_other_hosts_has_more_time():
     with pytest.raises(DeadlineExceededError):
         member.barrier()
     assert 0.75 < time.monotonic() - started < 5
+
+
+def test_connections_of_the_program_keep_their_settings():
+    """The first call connects the leaders; sockets that the program opens before and after it are not MPI's."""
+    made, done = threading.Barrier(2), threading.Barrier(2)
+    connections = []
+
+    def connect():
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            connections.append(socket.create_connection(server.getsockname()))
+            connections.append(server.accept()[0])
+
+    connect()
+
+    def step(member):
+        member.barrier()
+        if made.wait(30) == 0:
+            connect()
+        done.wait(30)
+        member.barrier()
+        return member.all_reduce(np.ones(3)).tolist()
+
+    assert run_on_hosts([1, 1], step) == [[2.0] * 3] * 2
+    kept = [connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) for connection in connections]
+    for connection in connections:
+        connection.close()
+    assert kept == [0, 0, 0, 0]
+
+
+def test_connections_that_were_made_meanwhile_are_watched():
+    before = mpi_transport.sockets()
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as connection:
+        mpi_transport.watch_connections(before)
+        assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 5000

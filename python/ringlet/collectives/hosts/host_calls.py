@@ -16,7 +16,8 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from ringlet import _core
-from ringlet.collectives.collective_dtypes import check_pair, is_known, native
+from ringlet.collectives.buffers import overlaps_partly
+from ringlet.collectives.collective_dtypes import as_result, check_pair, is_known, native
 from ringlet.collectives.hosts.host_group import HostGroup
 from ringlet.collectives.hosts.host_link import EXTRA_SECONDS, HEAD, RESULT, WHOLE, HostLink
 from ringlet.collectives.op import Op
@@ -225,6 +226,19 @@ def check_plain(array: Any, op: Op | None = None) -> None:
         raise _core.Unusable()
     if op is not None:
         check_pair(array.dtype, op)
+
+
+def checked_outputs(arrays: Sequence[Array], outs: Sequence[Array] | None, op: Op | None) -> list[tuple[Array, Array]]:
+    """Return for each array the memory of its result, and the array that the caller receives."""
+    dtypes = [array.dtype if op is None else as_result(array.dtype, op) for array in arrays]
+    if outs is None:
+        return [_core.allocate(array.shape, dtype) for array, dtype in zip(arrays, dtypes, strict=True)]
+    for array, dtype, out in zip(arrays, dtypes, outs, strict=True):
+        check_plain(out)
+        fits = out.flags.writeable and out.dtype == dtype and out.shape == array.shape
+        if not fits or overlaps_partly(out, array):
+            raise _core.Unusable()
+    return [(out, out) for out in outs]
 
 
 def text_of(array: Array) -> str:

@@ -61,7 +61,9 @@ def join(
     """Join a group of all processes of a transport."""
     deadline = Deadline.after(seconds)
     identity = identity or ProcessIdentity.of_this_process()
+    of_program = transport.sockets()
     answer = _introduce(transport, job, _introduction(job, ranks, identity), deadline)
+    transport.watch_connections(of_program)  # those between process 0 and the others
     records = answer["processes"]
     identities = [ProcessIdentity.from_record(record["process"]) for record in records]
     hosts = hosts_of([(record["ranks"], identity) for record, identity in zip(records, identities, strict=True)])

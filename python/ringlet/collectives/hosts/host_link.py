@@ -116,6 +116,7 @@ class HostLink:
         self._sent: list[tuple[list[Request], Frame]] = []
         self._expected: list[Incoming] = []
         self._counts: Counter[tuple[int, int, str]] = Counter()
+        self._of_program: set[int] = set()  # the sockets of the program when the first call began
         self.number = 0  # of the call in progress
         self._is_open = transport.rank == leaders[host]
 
@@ -135,8 +136,8 @@ class HostLink:
 
     def begin(self, number: int) -> None:
         """Begin a call; its messages are numbered for each kind."""
-        if number == _FIRST_CALL + 1:  # the first call has connected the leaders
-            self._transport.watch_connections()
+        if number == _FIRST_CALL:  # which connects the leaders
+            self._of_program = self._transport.sockets()
         self.number = number
         self._counts.clear()
 
@@ -171,6 +172,8 @@ class HostLink:
         """Wait until everything has been sent."""
         self._wait_for([(request, self.host) for requests, _ in self._sent for request in requests])
         self._release_sent()
+        if self.number == _FIRST_CALL:
+            self._transport.watch_connections(self._of_program)
 
     def report_failure(self, data: bytes) -> None:
         """Notify the other hosts of a failure, after which MPI is not finalized."""

@@ -10,8 +10,15 @@ import numpy as np
 
 from ringlet import _core
 from ringlet.collectives.collective_dtypes import is_known
-from ringlet.collectives.hosts.host_calls import HEAD_BYTES, Array, HostCalls, check_plain, read_only, text_of
-from ringlet.collectives.hosts.host_reductions import checked_outputs
+from ringlet.collectives.hosts.host_calls import (
+    HEAD_BYTES,
+    Array,
+    HostCalls,
+    check_plain,
+    checked_outputs,
+    read_only,
+    text_of,
+)
 from ringlet.errors import InvalidArgumentError
 
 

@@ -9,7 +9,15 @@ import numpy as np
 
 from ringlet import _core
 from ringlet.collectives.collective_dtypes import as_result
-from ringlet.collectives.hosts.host_calls import INLINE_BYTES, PIECE_BYTES, Array, HostCalls, check_plain, text_of
+from ringlet.collectives.hosts.host_calls import (
+    INLINE_BYTES,
+    PIECE_BYTES,
+    Array,
+    HostCalls,
+    check_plain,
+    checked_outputs,
+    text_of,
+)
 from ringlet.collectives.hosts.host_link import PARTIAL, RESULT
 from ringlet.collectives.op import Op
 from ringlet.errors import InvalidArgumentError
@@ -250,23 +258,6 @@ def _combine(partials: Sequence[Array], op: Op, num_ranks: int, dtype: np.dtype[
                 total, out = total.view(total.real.dtype), out.view(total.real.dtype)
             total = total / total.dtype.type(num_ranks)
         out[...] = total
-
-
-def checked_outputs(arrays: Sequence[Array], outs: Sequence[Array] | None, op: Op | None) -> list[tuple[Array, Array]]:
-    """Return for each array the memory of its result, and the array that the caller receives."""
-    dtypes = [array.dtype if op is None else as_result(array.dtype, op) for array in arrays]
-    if outs is None:
-        return [_core.allocate(array.shape, dtype) for array, dtype in zip(arrays, dtypes, strict=True)]
-    for array, dtype, out in zip(arrays, dtypes, outs, strict=True):
-        check_plain(out)
-        fits = out.flags.writeable and out.dtype == dtype and out.shape == array.shape
-        if not fits or (out is not array and np.may_share_memory(out, array) and not _is_same_memory(out, array)):
-            raise _core.Unusable()
-    return [(out, out) for out in outs]
-
-
-def _is_same_memory(one: Array, other: Array) -> bool:
-    return one.ctypes.data == other.ctypes.data and one.nbytes == other.nbytes
 
 
 def _streams(arrays: Sequence[Array], outs: Sequence[Array]) -> Iterable[tuple[Array, Array, Callable[[Array], None]]]:

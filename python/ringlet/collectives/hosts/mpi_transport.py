@@ -65,8 +65,11 @@ class Transport(Protocol):
     def give_up(self) -> None:
         """Record a failure: the process will end without the final synchronization of MPI."""
 
-    def watch_connections(self) -> None:
-        """Make connections fail if the network does; called once messages have been exchanged."""
+    def sockets(self) -> set[int]:
+        """Return the descriptors of the sockets of this process."""
+
+    def watch_connections(self, others: set[int]) -> None:
+        """Make connections fail if the network does, but not those in `others`, which belong to the program."""
 
 
 # A probe of the other system each second without data, and the milliseconds without an answer after which a connection
@@ -79,9 +82,8 @@ _KEEP_ALIVE = (
 class MpiTransport:
     """Messages over MPI."""
 
-    def __init__(self, mpi: Any, sockets_before: set[int]) -> None:
+    def __init__(self, mpi: Any) -> None:
         self._mpi = mpi
-        self._sockets_before = sockets_before
         try:
             self._comm = mpi.COMM_WORLD.Dup()
         except mpi.Exception as error:
@@ -136,14 +138,13 @@ class MpiTransport:
         """Record a failure."""
         self._has_failed = True
 
-    def watch_connections(self) -> None:
+    def sockets(self) -> set[int]:
+        """Return the descriptors of the sockets of this process."""
+        return sockets()
+
+    def watch_connections(self, others: set[int]) -> None:
         """Make the connections of MPI fail after five seconds without an answer of the other system."""
-        for descriptor in _sockets() - self._sockets_before:
-            with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as connection:
-                if connection.family in (socket.AF_INET, socket.AF_INET6) and connection.getpeername():
-                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-                    for option, value in _KEEP_ALIVE.items():
-                        connection.setsockopt(socket.IPPROTO_TCP, option, value)
+        watch_connections(others)
 
     def _started(self, call: Any, buffer: Any, peer: int, tag: int) -> Request:
         try:
@@ -184,7 +185,7 @@ class MpiTransport:
         return False
 
 
-def _sockets() -> set[int]:
+def sockets() -> set[int]:
     """Return the descriptors of the sockets of this process."""
     found = set()
     for path in Path("/proc/self/fd").glob("*"):
@@ -192,6 +193,16 @@ def _sockets() -> set[int]:
             if str(path.readlink()).startswith("socket:"):
                 found.add(int(path.name))
     return found
+
+
+def watch_connections(others: set[int]) -> None:
+    """Let the TCP connections of this process fail that their systems do not keep alive, but for those in `others`."""
+    for descriptor in sockets() - others:
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as connection:
+            if connection.family in (socket.AF_INET, socket.AF_INET6) and connection.getpeername():
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                for option, value in _KEEP_ALIVE.items():
+                    connection.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def _skip_exit_handlers() -> None:
@@ -224,7 +235,7 @@ class _MpiRequest:
 @functools.cache
 def mpi_transport(place: Placement) -> MpiTransport:
     """Return the transport of this process, which MPI started as `place` describes."""
-    sockets = _sockets()
+    of_program = sockets()
     try:
         import mpi4py
 
@@ -241,4 +252,6 @@ def mpi_transport(place: Placement) -> MpiTransport:
             f"{MPI.Get_library_version().split(',')[0]}, connects {MPI.COMM_WORLD.size}: start the job with the "
             "mpiexec of the same MPI, or set MPI4PY_LIBMPI to the library of the launcher."
         )
-    return MpiTransport(MPI, sockets)
+    transport = MpiTransport(MPI)
+    transport.watch_connections(of_program)
+    return transport

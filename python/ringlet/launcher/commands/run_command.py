@@ -123,6 +123,9 @@ def _hosts(options: argparse.Namespace) -> dict[str, int]:
     hosts = parsed_hosts(options.hosts)
     if options.workers is not None and options.workers != str(sum(hosts.values())):
         raise CommandError(f"-n {options.workers} differs from the sum of --hosts {options.hosts}: leave -n out")
+    for option, value in (("--log-dir", options.log_dir), ("--all-tracebacks", options.all_tracebacks)):
+        if value:
+            raise CommandError(f"{option} is available for workers of this machine only: leave it out with --hosts")
     return hosts
 
 
@@ -278,5 +281,5 @@ def _not_found(words: Sequence[str], num_workers: int) -> str:
         rest = " ".join(words[1:])
         return f"omit {name!r}, which is implied: ringlet run -n {num_workers} {rest}"
     if words[0].isidentifier() and PathFinder.find_spec(words[0], [str(Path.cwd()), *sys.path]) is not None:
-        return f"there is no script {words[0]!r}, but a module: ringlet run -n {num_workers} -m {words[0]}"
-    return f"there is no script {words[0]!r} in {Path.cwd()}. Check its path"
+        return f"{words[0]!r} is a module, not a script: ringlet run -n {num_workers} -m {words[0]}"
+    return f"the script {words[0]!r} was not found in {Path.cwd()}. Check its path"
