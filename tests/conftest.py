@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 
+import pytest
 from hypothesis import settings
 
 # Before anything is allocated: what is read before it is written is wrong in every test.
@@ -19,3 +21,11 @@ settings.load_profile("default")
 
 # A shell that starts programs in the background has them ignore Ctrl-C, which some tests send.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def _number_of_devices_is_chosen_for_one_test():
+    yield
+    module = sys.modules.get("ringlet.devices.logical_devices")
+    if module is not None:
+        module._DEVICES._asked = None
