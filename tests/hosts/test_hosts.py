@@ -69,6 +69,13 @@ def test_ringlet_run_starts_the_workers_with_their_prefixes(hosts):
     assert sorted(line[:5] for line in output.splitlines()) == ["[w0] ", "[w1] ", "[w2] "], output
 
 
+def test_ringlet_run_simulates_hosts(tmp_path):
+    program = [str(PROGRAMS / "training_program.py"), str(tmp_path)]
+    command = [sys.executable, "-m", "ringlet", "run", "--simulate-hosts", "3x1", *program]
+    output = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert sorted(line[:5] for line in output.splitlines()) == ["[w0] ", "[w1] ", "[w2] "], output
+
+
 def test_tf_config_may_name_the_hosts(hosts):
     program = (
         "import json, os; rank = int(os.environ['OMPI_COMM_WORLD_RANK']); "

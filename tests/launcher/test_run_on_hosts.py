@@ -10,6 +10,7 @@ import pytest
 from ringlet.launcher import run_on_hosts
 from ringlet.launcher.command_line import CommandError, main
 from ringlet.launcher.run_workers import Job
+from ringlet.launcher.simulated_hosts import simulated_addresses, simulated_hosts
 
 
 @pytest.mark.parametrize(
@@ -99,3 +100,24 @@ def test_lines_of_ranks_have_the_prefix_of_workers_and_noise_is_left_out():
     )
     expected = b"[w0] begun\n[w11] Traceback\nPRTE has lost communication with a remote daemon.\n"
     assert run_on_hosts._shown(lines) == expected
+
+
+def test_simulated_hosts_have_addresses_for_documentation():
+    assert simulated_addresses("2x3") == {"198.51.100.1": 3, "198.51.100.2": 3}
+
+
+@pytest.mark.parametrize("text", ["", "2", "0x2", "2x0", "2x", "65x1", "2x2x2"])
+def test_invalid_simulated_hosts_are_refused_with_an_example(text):
+    with pytest.raises(CommandError, match="such as 2x4"):
+        simulated_addresses(text)
+
+
+def test_simulated_hosts_exclude_other_hosts(capsys):
+    assert main(["run", "--hosts", "a:2", "--simulate-hosts", "2x2", "x.py"]) == 2
+    assert "exclude each other" in capsys.readouterr().err
+
+
+def test_without_root_simulated_hosts_are_refused_with_the_alternative(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(CommandError, match=r"requires root .* or use -n"), simulated_hosts(2):
+        pass

@@ -22,6 +22,7 @@ from ringlet.launcher.nonblocking_writer import NonblockingWriter
 from ringlet.launcher.output_relay import OutputChannel
 from ringlet.launcher.run_workers import Job, Outcome
 from ringlet.launcher.signals import Signals, Terminal
+from ringlet.launcher.simulated_hosts import simulated_hosts
 from ringlet.launcher.supervisor import Supervisor
 from ringlet.rendezvous.process_identity import start_ticks
 
@@ -93,11 +94,19 @@ def mpiexec_command(job: Job, environ: Mapping[str, str]) -> tuple[list[str], di
 
 
 def run_on_hosts(job: Job) -> Outcome:
-    """Run a job until mpiexec has exited.
+    """Run a job until mpiexec has exited."""
+    command, environment = mpiexec_command(job, os.environ)
+    if not job.simulates_hosts:
+        return _run(job, command, environment)
+    with simulated_hosts(len(job.hosts)) as hosts:
+        return _run(job, hosts.on_first(command), {**environment, **hosts.environment})
+
+
+def _run(job: Job, command: list[str], environment: dict[str, str]) -> Outcome:
+    """Run mpiexec until it has exited.
 
     If the ranks of this host have exited, and mpiexec still waits for hosts that it cannot reach, stop mpiexec.
     """
-    command, environment = mpiexec_command(job, os.environ)
     out, err = NonblockingWriter(1), NonblockingWriter(2)
     ended: list[Worker] = []
 

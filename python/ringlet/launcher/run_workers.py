@@ -41,7 +41,7 @@ class Job:
     Without `replicas`, the script sets their number. `grace_seconds` is the time that workers have to exit after a
     signal, or after one of them has raised an uncaught exception. `log_folder` is for the workers' flight recorders,
     which `recorder_signal` requests. `attempt` counts the starts of the job, from 1. `hosts` are the numbers of workers
-    on several hosts, which MPI starts.
+    on several hosts, which MPI starts; `simulates_hosts` if they are network namespaces of this one.
     """
 
     command: list[str]
@@ -53,6 +53,7 @@ class Job:
     recorder_signal: int | None = None
     attempt: int = 1
     hosts: Mapping[str, int] = field(default_factory=dict)
+    simulates_hosts: bool = False
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,9 @@ import logging
 import os
 import struct
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -24,7 +22,6 @@ from ringlet.observe.stall_reports import stall_seconds
 _log = logging.getLogger(__name__)
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
-T = TypeVar("T")
 
 # Prefix of error texts whose ranks are numbered in the whole group. Texts without it come from the core, which numbers
 # ranks within the host.
@@ -65,7 +62,7 @@ class Frame:
         self.payload: Bytes = self.memory[_STAMP_BYTES:]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Incoming:
     """A message that is expected from a host."""
 
@@ -115,7 +112,9 @@ class HostLink:
         self._idle: dict[int, list[Frame]] = {}
         self._sent: list[tuple[list[Request], Frame]] = []
         self._expected: list[Incoming] = []
-        self._counts: Counter[tuple[int, int, str]] = Counter()
+        # For each host and kind, the number of messages of the call in progress.
+        self._numbers_to: dict[tuple[int, int], int] = {}
+        self._numbers_from: dict[tuple[int, int], int] = {}
         self._of_program: set[int] = set()  # the sockets of the program when the first call began
         self.number = 0  # of the call in progress
         self._is_open = transport.rank == leaders[host]
@@ -139,24 +138,29 @@ class HostLink:
         if number == _FIRST_CALL:  # which connects the leaders
             self._of_program = self._transport.sockets()
         self.number = number
-        self._counts.clear()
+        self._numbers_to.clear()
+        self._numbers_from.clear()
 
     def send(self, hosts: Sequence[int], kind: int, frame: Frame, size: int) -> None:
         """Start sending a frame to hosts; the frame is released once it has been sent."""
-        (index,) = {self._count(host, kind, "to") for host in hosts} or {0}
+        index = max([_counted(self._numbers_to, (host, kind)) for host in hosts], default=0)
         _STAMP.pack_into(frame.memory.data, 0, _MAGIC, self._epoch, self.number, self.host, kind, index, size)
-        data = frame.memory[: _STAMP_BYTES + size]
-        tag = self._tag + kind
-        requests = [self._started(partial(self._transport.send, data, self._leaders[host], tag)) for host in hosts]
+        data, tag = frame.memory[: _STAMP_BYTES + size], self._tag + kind
+        try:
+            requests = [self._transport.send(data, self._leaders[host], tag) for host in hosts]
+        except PeerFailed:
+            self._raise_lost()
         self._sent.append((requests, frame))
 
     def receive(self, host: int, kind: int, capacity: int, size: int | None = None) -> Incoming:
         """Start receiving a message from a host."""
-        index = self._count(host, kind, "from")
+        index = _counted(self._numbers_from, (host, kind))
         frame = self.frame(capacity)
-        frame.memory[:_STAMP_BYTES] = 0
-        source = self._leaders[host]
-        request = self._started(partial(self._transport.receive, frame.memory, source, self._tag + kind))
+        _STAMP.pack_into(frame.memory.data, 0, b"", 0, 0, 0, 0, 0, 0)
+        try:
+            request = self._transport.receive(frame.memory, self._leaders[host], self._tag + kind)
+        except PeerFailed:
+            self._raise_lost()
         message = Incoming(host, kind, index, frame, request, size)
         self._expected.append(message)
         return message
@@ -184,21 +188,21 @@ class HostLink:
         """Keep the memory that MPI may still access after a failure."""
         _abandoned.extend((self._sent, self._expected))
 
-    def _count(self, host: int, kind: int, way: str) -> int:
-        """Return the position of a message among those of its kind between two hosts, in this call."""
-        index = self._counts[host, kind, way]
-        self._counts[host, kind, way] = index + 1
-        return index
-
     def _release_sent(self) -> None:
         """Release the frames that have been sent."""
         unsent = []
         for requests, frame in self._sent:
-            if all(self._started(request.test) is not None for request in requests):
+            if self._have_been_sent(requests):
                 self.release(frame)
             else:
                 unsent.append((requests, frame))
         self._sent = unsent
+
+    def _have_been_sent(self, requests: Sequence[Request]) -> bool:
+        try:
+            return all(request.test() is not None for request in requests)
+        except PeerFailed:
+            self._raise_lost()
 
     # --- notices ------------------------------------------------------------------------------------------------------
 
@@ -235,16 +239,9 @@ class HostLink:
 
     # --- waits --------------------------------------------------------------------------------------------------------
 
-    def _started(self, start: Callable[[], T]) -> T:
-        try:
-            return start()
-        except PeerFailed:
-            self._raise_lost()
-
     def _wait_for(self, pending: list[tuple[Request, int]]) -> None:
-        began = time.monotonic()
-        checked, is_reported = began, False
-        spins = 0
+        began: float | None = None
+        checked, is_reported, spins = 0.0, False, 0
         while True:
             try:
                 pending = [each for each in pending if each[0].test() is None]
@@ -256,6 +253,8 @@ class HostLink:
             if spins <= _SPINS:
                 continue
             now = time.monotonic()
+            if began is None:
+                began = checked = now
             if now - began < _YIELD_SECONDS:
                 os.sched_yield()
             else:
@@ -306,3 +305,10 @@ class HostLink:
                 "returned; start the job again, with `--mca coll ^han` for Open MPI."
             )
         return message.frame.payload[:size]
+
+
+def _counted(numbers: dict[tuple[int, int], int], key: tuple[int, int]) -> int:
+    """Return the number of earlier messages of this host and kind, and count one more."""
+    number = numbers.get(key, 0)
+    numbers[key] = number + 1
+    return number

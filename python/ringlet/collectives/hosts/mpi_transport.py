@@ -92,6 +92,7 @@ class MpiTransport:
                 reason="ended",
             ) from None
         self._comm.Set_errhandler(mpi.ERRORS_RETURN)
+        self._byte = mpi.BYTE
         self.rank: int = self._comm.rank
         self.size: int = self._comm.size
         self.num_groups = 0
@@ -103,11 +104,17 @@ class MpiTransport:
 
     def send(self, data: Bytes, to: int, tag: int) -> Request:
         """Start sending bytes."""
-        return self._started(self._comm.Isend, [data, self._mpi.BYTE], to, tag)
+        try:
+            return _MpiRequest(self._mpi, self._comm.Isend([data, self._byte], to, tag))
+        except self._mpi.Exception as error:
+            raise PeerFailed(str(error)) from None
 
     def receive(self, into: Bytes, source: int, tag: int) -> Request:
         """Start receiving bytes."""
-        return self._started(self._comm.Irecv, [into, self._mpi.BYTE], source, tag)
+        try:
+            return _MpiRequest(self._mpi, self._comm.Irecv([into, self._byte], source, tag))
+        except self._mpi.Exception as error:
+            raise PeerFailed(str(error)) from None
 
     def poll(self, tag: int) -> tuple[int, bytes] | None:
         """Return a message from any process, if one has arrived."""
@@ -145,12 +152,6 @@ class MpiTransport:
     def watch_connections(self, others: set[int]) -> None:
         """Make the connections of MPI fail after five seconds without an answer of the other system."""
         watch_connections(others)
-
-    def _started(self, call: Any, buffer: Any, peer: int, tag: int) -> Request:
-        try:
-            return _MpiRequest(self._mpi, call(buffer, peer, tag))
-        except self._mpi.Exception as error:
-            raise PeerFailed(str(error)) from None
 
     def _finalize(self) -> None:
         """Wait until all processes end, then finalize MPI; after a failure, return without finalizing.

@@ -28,6 +28,7 @@ examples:
   ringlet run -n 2 --replicas 4 train.py
   ringlet run -n 4 -m package.train
   ringlet run --hosts node1:4,node2:4 train.py
+  ringlet run --simulate-hosts 2x2 train.py
   ringlet run -n 4 --restarts 3 --grace-seconds 60 train.py
 
 Each worker gets TF_CONFIG and RINGLET_JOB_ID, which
@@ -50,6 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", "--workers", metavar="N", help="number of worker processes")
     parser.add_argument(
         "--hosts", metavar="A:N,B:N", help="hosts with their numbers of workers, which MPI starts: node1:4,node2:4"
+    )
+    parser.add_argument(
+        "--simulate-hosts",
+        metavar="HxW",
+        help="hosts x workers of each, as network namespaces (root only): 2x4",
     )
     parser.add_argument(
         "--replicas", metavar="R", help="replicas of each worker (RINGLET_NUM_DEVICES); the script decides if not given"
@@ -97,6 +103,7 @@ def execute(options: argparse.Namespace) -> int:
         log_folder=options.log_dir,
         recorder_signal=_recorder_signal(os.environ.get("RINGLET_RECORDER_SIGNAL")),
         hosts=hosts,
+        simulates_hosts=options.simulate_hosts is not None,
     )
     _check_size(job)
     restarts = whole_number("--restarts", options.restarts, 0)
@@ -116,16 +123,22 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _hosts(options: argparse.Namespace) -> dict[str, int]:
-    if options.hosts is None:
+    name, text = "--hosts", options.hosts
+    if options.simulate_hosts is not None:
+        if text is not None:
+            raise CommandError("--hosts and --simulate-hosts exclude each other: leave one of them out")
+        name, text = "--simulate-hosts", options.simulate_hosts
+    if text is None:
         return {}
     from ringlet.launcher.run_on_hosts import parsed_hosts
+    from ringlet.launcher.simulated_hosts import simulated_addresses
 
-    hosts = parsed_hosts(options.hosts)
+    hosts = parsed_hosts(text) if name == "--hosts" else simulated_addresses(text)
     if options.workers is not None and options.workers != str(sum(hosts.values())):
-        raise CommandError(f"-n {options.workers} differs from the sum of --hosts {options.hosts}: leave -n out")
+        raise CommandError(f"-n {options.workers} differs from the sum of {name} {text}: leave -n out")
     for option, value in (("--log-dir", options.log_dir), ("--all-tracebacks", options.all_tracebacks)):
         if value:
-            raise CommandError(f"{option} is available for workers of this machine only: leave it out with --hosts")
+            raise CommandError(f"{option} is available for workers of this machine only: leave it out with {name}")
     return hosts
 
 
