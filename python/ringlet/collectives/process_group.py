@@ -130,7 +130,12 @@ def join_job(job: Job, ranks: Sequence[int], seconds: float) -> list[Member]:
         raise FailedPreconditionError(
             "groups of several processes require Linux: pass all ranks to one process with ranks=."
         )
-    if (place := hosts_placement(os.environ)) is not None:
+    return join_processes(job, ranks, seconds, hosts_placement(os.environ))
+
+
+def join_processes(job: Job, ranks: Sequence[int], seconds: float, place: Placement | None) -> list[Member]:
+    """Join a process group of this host, or of all processes of the MPI job that `place` describes."""
+    if place is not None:
         from ringlet.collectives.hosts.host_join import join_over_hosts
 
         return join_over_hosts(job, ranks, seconds, place, _join_here)

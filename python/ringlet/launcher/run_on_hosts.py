@@ -24,6 +24,7 @@ from ringlet.launcher.run_workers import Job, Outcome
 from ringlet.launcher.signals import Signals, Terminal
 from ringlet.launcher.simulated_hosts import simulated_hosts
 from ringlet.launcher.supervisor import Supervisor
+from ringlet.launcher.worker_environment import unused_port
 from ringlet.rendezvous.process_identity import start_ticks
 
 # Reports of lost processes; a component that can return wrong data after a failure is left out; ranks that wait leave
@@ -70,6 +71,9 @@ def mpiexec_command(job: Job, environ: Mapping[str, str]) -> tuple[list[str], di
         "PYTHONUNBUFFERED": "1",
         "RINGLET_JOB_ID": new_job_id(),
         "RINGLET_ATTEMPT": str(job.attempt),
+        # for torch.distributed, whose rank 0 listens there
+        "MASTER_ADDR": environ.get("MASTER_ADDR", next(iter(job.hosts))),
+        "MASTER_PORT": environ.get("MASTER_PORT", str(unused_port())),
         **({} if job.replicas is None else {"RINGLET_NUM_DEVICES": str(job.replicas)}),
     }
     for name in _REPLACED:

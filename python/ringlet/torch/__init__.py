@@ -1,10 +1,11 @@
-"""The ``torch.distributed`` backend "ringlet", for tensors in CPU memory and processes of one host.
+"""The ``torch.distributed`` backend "ringlet" for tensors in CPU memory: processes of one host, or of an MPI job.
 
 Importing this module registers the backend; ``torch.distributed.init_process_group("ringlet")`` then uses it.
 """
 
 from __future__ import annotations
 
+import os
 import platform
 
 try:
@@ -31,7 +32,9 @@ if not torch.distributed.is_available():
     )
 
 from ringlet.torch.backend import RingletProcessGroup  # noqa: E402 - requires the checks above
+from ringlet.torch.store_rendezvous import set_torch_variables  # noqa: E402
 
 __all__ = ["RingletProcessGroup"]
 
+set_torch_variables(os.environ)
 torch.distributed.Backend.register_backend("ringlet", RingletProcessGroup.create, extended_api=True, devices=["cpu"])

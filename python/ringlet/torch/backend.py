@@ -18,6 +18,7 @@ from torch.distributed import DistBackendError
 from ringlet.collectives import empty_shared
 from ringlet.collectives.message_passing import stored_by
 from ringlet.errors import InvalidArgumentError
+from ringlet.ipc.inbox import Inbox
 from ringlet.torch.collective_calls import CollectiveCalls, listed
 from ringlet.torch.store_rendezvous import exchange, join
 from ringlet.torch.tensors import Flat, check_writable, checked, described
@@ -31,7 +32,7 @@ _LAST_SECONDS = 1.0  # for operations that run as a process exits
 
 
 class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # type: ignore[misc]
-    """A process group of ``torch.distributed`` over the processes of one host.
+    """A process group of ``torch.distributed`` over the processes of one host, or over all of an MPI job.
 
     Created by ``torch.distributed.init_process_group("ringlet")`` and ``torch.distributed.new_group``. The functions
     of ``torch.distributed`` call its methods. Operations of one group run in the order of the calls; different groups
@@ -53,8 +54,11 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         except Exception as error:
             found = backend_error(error)
             raise found from found.__cause__
-        self._operations, self._inbox = self._member._operations(), self._member._inboxes(rank)
-        self._operations.as_error, self._inbox.numbers = self._as_error, self._global_ranks
+        self._operations = self._member._operations()
+        self._operations.as_error = self._as_error
+        self._inbox = None if ranks.place is not None else self._member._inboxes(rank)  # messages stay in a host
+        if self._inbox is not None:
+            self._inbox.numbers = self._global_ranks
         self._pid: int | None = os.getpid()  # None after shutdown
         self._key = ranks.key  # unique: the store may outlive the group
         self._barriers = 0
@@ -149,7 +153,17 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
     def _abort(self, reason: str) -> None:
         if self._size > 1:
             self._member._core.group.abort(f"rank {self._rank} {reason}")
-        self._inbox.abort(DistBackendError(f"rank {self._global_ranks[self._rank]} {reason}: start the job again."))
+        if self._inbox is not None:
+            self._inbox.abort(DistBackendError(f"rank {self._global_ranks[self._rank]} {reason}: start the job again."))
+
+    def _messages(self, call: str) -> Inbox:
+        self._check_usable(call)
+        if self._inbox is None:
+            raise DistBackendError(
+                f"{call} is not available between hosts in this version: use all_to_all, or a group with the backend "
+                'gloo for messages, torch.distributed.new_group(backend="gloo").'
+            )
+        return self._inbox
 
     def _check_usable(self, call: str) -> None:
         if self._pid != os.getpid():
@@ -178,25 +192,25 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
 
     def send(self, tensors: Any, target: int, tag: int = 0) -> RingletWork:
         """Start to send a tensor to a rank."""
-        self._check_usable("send")
+        inbox = self._messages("send")
         (tensor,) = checked(listed(tensors), "send")
         data = Flat(tensor, as_bytes=True).array.data
-        sent = self._inbox.send(data, described(tensor), target, tag)
+        sent = inbox.send(data, described(tensor), target, tag)
         return RingletWork(stored_by(sent, lambda _: None, self._as_error), [tensor], self._seconds)
 
     def recv(self, tensors: Any, source: int | None, tag: int = 0) -> RingletWork:
         """Start to receive a tensor from a rank."""
-        self._check_usable("recv")
+        inbox = self._messages("recv")
         check_writable(listed(tensors), "recv")
         (tensor,) = checked(listed(tensors), "recv")
         flat = Flat(tensor, as_bytes=True)
-        received = self._inbox.receive(flat.array.data, described(tensor), source, tag)
+        received = inbox.receive(flat.array.data, described(tensor), source, tag)
 
         def store(source: int) -> int:
             flat.store()
             return source
 
-        withdraw = partial(self._inbox.withdraw, received)
+        withdraw = partial(inbox.withdraw, received)
         return RingletWork(stored_by(received, store, self._as_error), [tensor], self._seconds, withdraw)
 
     def recv_anysource(self, tensors: Any, tag: int = 0) -> RingletWork:

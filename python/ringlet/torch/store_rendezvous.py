@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
+from collections.abc import MutableMapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch.distributed import DistBackendError
 
+from ringlet.cluster.environment import Placement, hosts_placement
 from ringlet.collectives import Member, init_process_group
-from ringlet.collectives.process_group import join_job
+from ringlet.collectives.process_group import join_processes
 from ringlet.errors import InvalidArgumentError
 from ringlet.rendezvous.host_check import different_places, own_record
 from ringlet.rendezvous.job_key import Job, ranks_text
@@ -19,12 +22,24 @@ from ringlet.rendezvous.process_identity import ProcessIdentity
 __all__ = ["Ranks", "exchange", "join"]
 
 
-class Ranks:
-    """The processes of a group (`identities`, by rank) and a random secret of rank 0 (`key`)."""
+class Ranks(NamedTuple):
+    """The processes of a group, by rank, a random secret of rank 0, and the placement of this process over hosts."""
 
-    def __init__(self, key: str, identities: list[ProcessIdentity]) -> None:
-        self.key = key
-        self.identities = identities
+    identities: list[ProcessIdentity]
+    key: str
+    place: Placement | None
+
+
+def set_torch_variables(environ: MutableMapping[str, str]) -> None:
+    """Describe this process of an MPI job over several hosts to torch, unless a launcher has done so.
+
+    ``env://`` also requires MASTER_ADDR and MASTER_PORT, which `ringlet run --hosts` sets.
+    """
+    place = hosts_placement(environ)
+    if place is not None and "RANK" not in environ:
+        numbers = (place.rank, place.size, place.local_rank, place.local_size)
+        names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+        environ.update({name: str(number) for name, number in zip(names, numbers, strict=True)})
 
 
 def join(ranks: Ranks, rank: int, timeout: timedelta) -> Member:
@@ -32,7 +47,7 @@ def join(ranks: Ranks, rank: int, timeout: timedelta) -> Member:
     seconds, size = timeout.total_seconds(), len(ranks.identities)
     if size == 1:
         return init_process_group(0, 1, timeout_seconds=seconds)
-    return join_job(Job("torch.distributed", ranks.key, size), [rank], seconds)[0]
+    return join_processes(Job("torch.distributed", ranks.key, size), [rank], seconds, ranks.place)[0]
 
 
 def exchange(store: Any, rank: int, size: int, timeout: timedelta) -> Ranks:
@@ -43,7 +58,8 @@ def exchange(store: Any, rank: int, size: int, timeout: timedelta) -> Ranks:
         )
     mine = ProcessIdentity.of_this_process()
     attempt = store.add(f"ringlet/{rank}", 1)  # the store may outlive a group, as torchrun's does
-    record = own_record() | {"key": secrets.token_hex(16) if rank == 0 else ""}
+    place = hosts_placement(os.environ)
+    record = own_record() | {"key": secrets.token_hex(16) if rank == 0 else "", "job_size": place.size if place else 0}
     if attempt > 1:
         _check_alone(json.loads(store.get(f"ringlet/{attempt - 1}/{rank}")), mine, rank)
     store.set(f"ringlet/{attempt}/{rank}", json.dumps(record))
@@ -57,12 +73,15 @@ def exchange(store: Any, rank: int, size: int, timeout: timedelta) -> Ranks:
             "rank once, all with the backend ringlet and the same world_size, or allow more time with timeout=."
         ) from error
     records = [json.loads(store.get(key)) for key in keys]
-    if places := different_places(records):
+    if not (places := different_places(records)):
+        place = None
+    elif any(each["job_size"] != size for each in records):
         raise DistBackendError(
-            f"the backend ringlet connects processes of one user on one host, in the same network and PID namespaces: "
-            f'{places}. Use the backend gloo: torch.distributed.init_process_group("gloo").'
+            f"the backend ringlet connects processes of one user on one host, in the same network and PID namespaces, "
+            f"or all processes of an MPI job: {places}. Start them with `ringlet run --hosts a:4,b:4 script.py`, or "
+            'use the backend gloo: torch.distributed.init_process_group("gloo").'
         )
-    return Ranks(records[0]["key"], [ProcessIdentity.from_record(each["process"]) for each in records])
+    return Ranks([ProcessIdentity.from_record(each["process"]) for each in records], records[0]["key"], place)
 
 
 def _check_alone(record: dict[str, Any], mine: ProcessIdentity, rank: int) -> None:

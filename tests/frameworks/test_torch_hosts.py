@@ -1,0 +1,70 @@
+"""ringlet.torch over two hosts, which are network namespaces: training has the bits of one host."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.frameworks.libraries import library
+
+library("torch")
+pytestmark = [
+    pytest.mark.skipif(
+        os.geteuid() != 0 or shutil.which("ip") is None, reason="network namespaces require root and ip"
+    ),
+    pytest.mark.skipif(
+        find_spec("mpi4py") is None or not Path(sys.executable).with_name("mpiexec").exists(),
+        reason="requires pip install 'ringlet[mpi]'",
+    ),
+]
+
+PROGRAM = """
+import hashlib, torch, ringlet.torch
+from torch import distributed, nn
+distributed.init_process_group("ringlet")
+rank, size = distributed.get_rank(), distributed.get_world_size()
+torch.manual_seed(rank)
+model = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(64, 300), nn.ReLU(), nn.Linear(300, 10)))
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for _ in range(5):
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(model(torch.randn(8, 64)), torch.arange(8)).backward()
+    optimizer.step()
+everyone = distributed.new_group(list(range(size)))
+found = [None] * size
+distributed.all_gather_object(found, rank, group=everyone)
+digest = hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in model.parameters())).hexdigest()
+try:
+    distributed.send(torch.ones(1), (rank + 1) % size)
+    sent = "sent"
+except distributed.DistBackendError as error:
+    sent = str(error)
+try:
+    distributed.new_group([0, size - 1])
+    part = "made" if rank in (0, size - 1) else "none"
+except distributed.DistBackendError as error:
+    part = str(error)
+print(f"digest {digest} {found} {sent[:30]!r} {part[:30]!r}", flush=True)
+distributed.destroy_process_group()
+"""
+
+
+def lines_of(command, program):
+    words = [sys.executable, "-m", "ringlet", "run", *command, str(program)]
+    found = subprocess.run(words, capture_output=True, text=True, timeout=100, check=True)
+    return [line.partition("digest ")[2] for line in found.stdout.splitlines()]
+
+
+def test_training_over_hosts_has_the_bits_of_one_host(tmp_path):
+    program = tmp_path / "train.py"
+    program.write_text(PROGRAM)
+    over_hosts, here = lines_of(["--simulate-hosts", "2x2"], program), lines_of(["-n", "4"], program)
+    assert {line[:80] for line in over_hosts} == {line[:80] for line in here}
+    assert sum("send is not available between" in line for line in over_hosts) == 4
+    assert sum("the backend ringlet connects p" in line for line in over_hosts) == 2
