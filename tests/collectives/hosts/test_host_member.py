@@ -54,6 +54,23 @@ def test_the_other_operations_have_the_bits_of_one_host(dtype, op):
     check_equal([2, 2], lambda member: member.all_reduce(values(member, dtype), op))
 
 
+@pytest.mark.parametrize(
+    ("dtype", "op"),
+    [("float32", Op.SUM), ("float16", Op.SUM), (ml_dtypes.bfloat16, Op.PROD), ("int8", Op.SUM), ("bool", Op.AND)],
+)
+def test_an_exclusive_scan_has_the_bits_of_one_host(dtype, op):
+    check_equal([2, 1, 2], lambda member: member.exclusive_scan(values(member, dtype), op))
+
+
+def test_an_exclusive_scan_may_overwrite_its_input():
+    def step(member):
+        x = values(member, "float32")
+        assert member.exclusive_scan(x, Op.MIN, out=x) is x
+        return x
+
+    check_equal([2, 2], step)
+
+
 @pytest.mark.parametrize("size", [0, 1, 3, 4097, 300_001, 2_000_000])
 @pytest.mark.parametrize("shape", PLACEMENTS[:2], ids=str)
 def test_every_size_has_the_bits_of_one_host(shape, size):

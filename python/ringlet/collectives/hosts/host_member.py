@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
+import numpy as np
+
+from ringlet import _core
+from ringlet.collectives.hosts.host_calls import Array, check_plain, checked_outputs, text_of
 from ringlet.collectives.hosts.host_movement import HostMovement
-from ringlet.collectives.hosts.host_reductions import HostReductions
+from ringlet.collectives.hosts.host_reductions import HostReductions, partial_dtype
+from ringlet.collectives.op import Op
 
 
 class HostMember(HostReductions, HostMovement):
     """One rank, with all collectives."""
 
+    def exclusive_scan(self, array: Array, op: int, out: Array | None) -> Array:
+        """Combine the arrays of the ranks before this one, from left to right."""
+        operation = Op(op)
+        check_plain(array, operation)
+        place, result = checked_outputs([array], None if out is None else [out], operation)[0]
+        text = f"exclusive_scan({operation.name}, {text_of(array)})"
+        row = array.reshape(1, *array.shape)
+        rows = self._call(text, lambda text: self._gather_blocks(text, row, None, 0), ends_together=True)
+        if self.rank == 0:  # the identity
+            _core.Group(1, 1.0, 0).member(0).exclusive_scan(array, op, place)
+            return result
+        total = rows[0].astype(partial_dtype(array.dtype))
+        for other in rows[1 : self.rank]:
+            _core.reduce_buffers([total, other.astype(total.dtype, copy=False)], op, total)
+        with np.errstate(all="ignore"):
+            place[...] = total
+        return result
+
     def split(self, color: int | None, key: int, label: int) -> NoReturn:
         """Raise an error."""
         raise _unsupported("split")
-
-    def exclusive_scan(self, array: Any, op: int, out: Any) -> NoReturn:
-        """Raise an error."""
-        raise _unsupported("exclusive_scan")
 
     def rejoin(self) -> NoReturn:
         """Raise an error."""

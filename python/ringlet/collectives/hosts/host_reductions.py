@@ -81,7 +81,7 @@ class HostReductions(HostCalls):
 
     def _all_reduce(self, text: str, arrays: Sequence[Array], op: Op, outs: Sequence[Array]) -> None:
         streams = list(_streams(arrays, outs))
-        if sum(len(source) * _partial_dtype(source.dtype).itemsize for source, _, _ in streams) <= INLINE_BYTES:
+        if sum(len(source) * partial_dtype(source.dtype).itemsize for source, _, _ in streams) <= INLINE_BYTES:
             self._all_reduce_small(text, streams, op)
         else:
             self._meet(text)
@@ -108,7 +108,7 @@ class HostReductions(HostCalls):
 
     def _local_partial(self, source: Array, op: Op, into: Array | None = None) -> Array:
         """Return the combination of this host's ranks on the leader, in `into` if given; elsewhere the input."""
-        source = source.astype(_partial_dtype(source.dtype), copy=False)
+        source = source.astype(partial_dtype(source.dtype), copy=False)
         if self._num_local == 1:
             if into is None:
                 return source
@@ -134,7 +134,7 @@ class HostReductions(HostCalls):
         With `distribute`, all ranks receive all regions in `result`; else `result` is the region, on the leader. The
         messages of one step are under way while the step before is combined.
         """
-        step = PIECE_BYTES // max(_partial_dtype(source.dtype).itemsize, as_result(source.dtype, op).itemsize)
+        step = PIECE_BYTES // max(partial_dtype(source.dtype).itemsize, as_result(source.dtype, op).itemsize)
         offset = 0 if distribute else regions[self.group.host][0]
         num_steps = max(-(-(end - begin) // step) for begin, end in regions)
         begun: Any = None
@@ -156,7 +156,7 @@ class HostReductions(HostCalls):
 
     def _send_partials(self, source: Array, op: Op, pieces: Sequence[slice]) -> tuple[Array | None, list[Any]]:
         """Send each leader this host's partial result of its piece; return the own one, and what is expected."""
-        link, dtype, here = self._link, _partial_dtype(source.dtype), self.group.host
+        link, dtype, here = self._link, partial_dtype(source.dtype), self.group.host
         sizes = [(piece.stop - piece.start) * dtype.itemsize for piece in pieces]
         own: Array | None = None
         incoming = []
@@ -229,7 +229,7 @@ class HostReductions(HostCalls):
 # --- partial results --------------------------------------------------------------------------------------------------
 
 
-def _partial_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def partial_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype of partial results: float32 for floats of 8 and 16 bits, which are rounded once, at the end."""
     is_narrow = dtype == np.float16 or dtype.type.__module__ == "ml_dtypes"
     return np.dtype(np.float32) if is_narrow else dtype
@@ -253,7 +253,7 @@ def _combine(partials: Sequence[Array], op: Op, num_ranks: int, dtype: np.dtype[
         return
     with np.errstate(all="ignore"):
         if op is Op.MEAN:
-            total = total.astype(_partial_dtype(as_result(dtype, op)), copy=False)
+            total = total.astype(partial_dtype(as_result(dtype, op)), copy=False)
             if total.dtype.kind == "c":  # NumPy divides complex numbers by another formula
                 total, out = total.view(total.real.dtype), out.view(total.real.dtype)
             total = total / total.dtype.type(num_ranks)
