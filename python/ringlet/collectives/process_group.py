@@ -133,12 +133,19 @@ def join_job(job: Job, ranks: Sequence[int], seconds: float) -> list[Member]:
     return join_processes(job, ranks, seconds, hosts_placement(os.environ))
 
 
-def join_processes(job: Job, ranks: Sequence[int], seconds: float, place: Placement | None) -> list[Member]:
-    """Join a process group of this host, or of all processes of the MPI job that `place` describes."""
+def join_processes(
+    job: Job,
+    ranks: Sequence[int],
+    seconds: float,
+    place: Placement | None,
+    processes: Sequence[int] | None = None,
+) -> list[Member]:
+    """Join a process group of this host, or of processes of the MPI job that `place` describes, by default of all."""
     if place is not None:
-        from ringlet.collectives.hosts.host_join import join_over_hosts
+        from ringlet.collectives.hosts.host_join import join
+        from ringlet.collectives.hosts.mpi_transport import mpi_transport
 
-        return join_over_hosts(job, ranks, seconds, place, _join_here)
+        return join(mpi_transport(place), job, ranks, seconds, _join_here, processes=processes)
     hold = _join_here(job, ranks, seconds)
     return [Member(hold.group.member(number), hold.inboxes[number], hold) for number in ranks]
 

@@ -32,7 +32,7 @@ _LAST_SECONDS = 1.0  # for operations that run as a process exits
 
 
 class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # type: ignore[misc]
-    """A process group of ``torch.distributed`` over the processes of one host, or over all of an MPI job.
+    """A process group of ``torch.distributed`` over processes of one host, or of one MPI job.
 
     Created by ``torch.distributed.init_process_group("ringlet")`` and ``torch.distributed.new_group``. The functions
     of ``torch.distributed`` call its methods. Operations of one group run in the order of the calls; different groups

@@ -23,11 +23,15 @@ __all__ = ["Ranks", "exchange", "join"]
 
 
 class Ranks(NamedTuple):
-    """The processes of a group, by rank, a random secret of rank 0, and the placement of this process over hosts."""
+    """The processes of a group, by rank, and a random secret of rank 0.
+
+    Over several hosts, `place` is the placement of this process, and `processes` are the numbers of all in the MPI job.
+    """
 
     identities: list[ProcessIdentity]
     key: str
     place: Placement | None
+    processes: list[int] | None
 
 
 def set_torch_variables(environ: MutableMapping[str, str]) -> None:
@@ -47,7 +51,7 @@ def join(ranks: Ranks, rank: int, timeout: timedelta) -> Member:
     seconds, size = timeout.total_seconds(), len(ranks.identities)
     if size == 1:
         return init_process_group(0, 1, timeout_seconds=seconds)
-    return join_processes(Job("torch.distributed", ranks.key, size), [rank], seconds, ranks.place)[0]
+    return join_processes(Job("torch.distributed", ranks.key, size), [rank], seconds, ranks.place, ranks.processes)[0]
 
 
 def exchange(store: Any, rank: int, size: int, timeout: timedelta) -> Ranks:
@@ -59,7 +63,7 @@ def exchange(store: Any, rank: int, size: int, timeout: timedelta) -> Ranks:
     mine = ProcessIdentity.of_this_process()
     attempt = store.add(f"ringlet/{rank}", 1)  # the store may outlive a group, as torchrun's does
     place = hosts_placement(os.environ)
-    record = own_record() | {"key": secrets.token_hex(16) if rank == 0 else "", "job_size": place.size if place else 0}
+    record = own_record() | {"key": secrets.token_hex(16) if rank == 0 else "", "mpi": place and place.rank}
     if attempt > 1:
         _check_alone(json.loads(store.get(f"ringlet/{attempt - 1}/{rank}")), mine, rank)
     store.set(f"ringlet/{attempt}/{rank}", json.dumps(record))
@@ -73,15 +77,18 @@ def exchange(store: Any, rank: int, size: int, timeout: timedelta) -> Ranks:
             "rank once, all with the backend ringlet and the same world_size, or allow more time with timeout=."
         ) from error
     records = [json.loads(store.get(key)) for key in keys]
+    processes = [each["mpi"] for each in records]
     if not (places := different_places(records)):
-        place = None
-    elif any(each["job_size"] != size for each in records):
+        place = processes = None
+    elif len({*processes} - {None}) < size:
         raise DistBackendError(
             f"the backend ringlet connects processes of one user on one host, in the same network and PID namespaces, "
-            f"or all processes of an MPI job: {places}. Start them with `ringlet run --hosts a:4,b:4 script.py`, or "
+            f"or of one MPI job: {places}. Start them with `ringlet run --hosts a:4,b:4 script.py`, or "
             'use the backend gloo: torch.distributed.init_process_group("gloo").'
         )
-    return Ranks([ProcessIdentity.from_record(each["process"]) for each in records], records[0]["key"], place)
+    return Ranks(
+        [ProcessIdentity.from_record(each["process"]) for each in records], records[0]["key"], place, processes
+    )
 
 
 def _check_alone(record: dict[str, Any], mine: ProcessIdentity, rank: int) -> None:

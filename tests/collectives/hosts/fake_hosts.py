@@ -52,6 +52,7 @@ class FakeTransport:
 
     def __init__(self, network: Network, rank: int) -> None:
         self.network, self.rank, self.size = network, rank, network.size
+        self.largest_tag = 32767  # the least that MPI guarantees
         self.num_groups, self.kept, self.lock = 0, defaultdict(deque), threading.Lock()
         self.gave_up = False
 

@@ -1,6 +1,7 @@
 """Rendezvous of a group over several hosts.
 
-Every process sends a description of itself to process 0, which checks the descriptions and sends all of them back.
+Every process sends a description of itself to the first process, which checks the descriptions and sends all of them
+back.
 """
 
 from __future__ import annotations
@@ -20,11 +21,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from ringlet.cluster.environment import Placement
 from ringlet.collectives.hosts.host_group import HostGroup, hosts_of
 from ringlet.collectives.hosts.host_link import HostLink
 from ringlet.collectives.hosts.host_member import HostMember
-from ringlet.collectives.hosts.mpi_transport import PeerFailed, Request, Transport, mpi_transport
+from ringlet.collectives.hosts.mpi_transport import PeerFailed, Request, Transport
 from ringlet.collectives.member import Member
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError, WorkerLostError
 from ringlet.ipc.deadline import Deadline
@@ -34,19 +34,12 @@ from ringlet.rendezvous.job_key import Job, ranks_text
 from ringlet.rendezvous.process_identity import ProcessIdentity
 
 _HELLO_TAG, _ANSWER_TAG = 1, 2
-_MOST_GROUPS = 4094  # MPI guarantees tags up to 32,767, and a group uses 8
+_TAGS = 8  # of a group
 _PAUSE_SECONDS = 0.001
 _LAST_SECONDS = 1.0  # time for the answer of process 0 after its time-out
 
 # A function that joins the group of the ranks of one host.
 JoinLocally = Callable[[Job, Sequence[int], float], Any]
-
-
-def join_over_hosts(
-    job: Job, ranks: Sequence[int], seconds: float, place: Placement, join_locally: JoinLocally
-) -> list[Member]:
-    """Join a group of all processes of an MPI job; see `init_process_group`."""
-    return join(mpi_transport(place), job, ranks, seconds, join_locally)
 
 
 def join(
@@ -57,13 +50,15 @@ def join(
     join_locally: JoinLocally,
     *,
     identity: ProcessIdentity | None = None,
+    processes: Sequence[int] | None = None,
 ) -> list[Member]:
-    """Join a group of all processes of a transport."""
+    """Join a group of processes of a transport, by default of all; see `init_process_group`."""
     deadline = Deadline.after(seconds)
+    processes = sorted(processes or range(transport.size))
     identity = identity or ProcessIdentity.of_this_process()
     of_program = transport.sockets()
-    answer = _introduce(transport, job, _introduction(job, ranks, identity), deadline)
-    transport.watch_connections(of_program)  # those between process 0 and the others
+    answer = _introduce(transport, processes, job, _introduction(job, ranks, identity), deadline)
+    transport.watch_connections(of_program)  # those between the first process and the others
     records = answer["processes"]
     identities = [ProcessIdentity.from_record(record["process"]) for record in records]
     hosts = hosts_of([(record["ranks"], identity) for record, identity in zip(records, identities, strict=True)])
@@ -75,13 +70,15 @@ def join(
     group = HostGroup(local.group, hosts, host, [of_rank[rank] for rank in sorted(of_rank)], answer["epoch"])
     link = HostLink(
         transport,
-        [each.leader for each in hosts],
+        [processes[each.leader] for each in hosts],
         host,
         epoch=answer["epoch"],
         tag=answer["tag"],
         seconds=seconds,
         check=group.check,
-        lost=lambda failed: group.lost([min(records[process]["ranks"]) for process in failed]),
+        lost=lambda failed: group.lost(
+            [min(record["ranks"]) for process, record in zip(processes, records, strict=True) if process in failed]
+        ),
         on_notice=group.read_notice,
         names=[str(each) for each in hosts],
     )
@@ -165,27 +162,29 @@ def _introduction(job: Job, ranks: Sequence[int], identity: ProcessIdentity) -> 
     }
 
 
-def _introduce(transport: Transport, job: Job, mine: dict[str, Any], deadline: Deadline) -> dict[str, Any]:
+def _introduce(
+    transport: Transport, processes: Sequence[int], job: Job, mine: dict[str, Any], deadline: Deadline
+) -> dict[str, Any]:
     """Exchange the introductions of all processes, and return them with the epoch and the tag of the group."""
-    group = mine["group"]
-    if transport.rank == 0:
-        records = {0: mine}
-        while len(records) < transport.size and not deadline.is_over() and not transport.failed():
+    group, first = mine["group"], processes[0]
+    if transport.rank == first:
+        records = {first: mine}
+        while len(records) < len(processes) and not deadline.is_over() and not transport.failed():
             if (found := _next(transport, _HELLO_TAG, group)) is None:
                 time.sleep(_PAUSE_SECONDS)
             else:
                 records[found[0]] = found[1]
-        answer = {**_answer(transport, job, records, deadline), "group": group}
-        _wait([transport.send(_packed(answer), process, _ANSWER_TAG) for process in records if process])
+        answer = {**_answer(transport, processes, job, records, deadline), "group": group}
+        _wait([transport.send(_packed(answer), process, _ANSWER_TAG) for process in records if process != first])
     else:
-        sent = transport.send(_packed(mine), 0, _HELLO_TAG)
+        sent = transport.send(_packed(mine), first, _HELLO_TAG)
         until = dataclasses.replace(deadline, ends_at=deadline.ends_at + _LAST_SECONDS)
         while (found := _next(transport, _ANSWER_TAG, group)) is None:
             time.sleep(_PAUSE_SECONDS)
-            text = f"{ranks_text(mine['ranks'])} waited {deadline} for MPI process 0, which creates {job}"
-            if 0 in transport.failed():
+            text = f"{ranks_text(mine['ranks'])} waited {deadline} for MPI process {first}, which creates {job}"
+            if first in transport.failed():
                 transport.give_up()
-                raise WorkerLostError(f"{text}: process 0 was lost. Start the job again.", reason="was lost")
+                raise WorkerLostError(f"{text}: the process was lost. Start the job again.", reason="was lost")
             if until.is_over():
                 transport.give_up()
                 raise DeadlineExceededError(f"{text}. {job.start_alike}, or allow more with timeout_seconds=.")
@@ -222,20 +221,32 @@ def _wait(requests: Sequence[Request]) -> None:
 
 
 def _answer(
-    transport: Transport, job: Job, records: Mapping[int, dict[str, Any]], deadline: Deadline
+    transport: Transport,
+    processes: Sequence[int],
+    job: Job,
+    records: Mapping[int, dict[str, Any]],
+    deadline: Deadline,
 ) -> dict[str, Any]:
     """Return the introductions in the order of processes, or the reason why the group cannot be made."""
     try:
-        _check(transport, job, records, deadline)
+        _check(transport, processes, job, records, deadline)
     except (DeadlineExceededError, FailedPreconditionError, WorkerLostError) as error:
         return {"error": str(error), "kind": type(error).__name__}
+    # Every process has a range of tags for the groups of which it is the first.
     transport.num_groups += 1
-    tag = 1 + transport.num_groups % _MOST_GROUPS
-    return {"processes": [records[rank] for rank in range(transport.size)], "epoch": secrets.randbits(56), "tag": tag}
+    most = max((transport.largest_tag // _TAGS - 1) // transport.size, 1)
+    tag = 1 + transport.rank * most + transport.num_groups % most
+    return {"processes": [records[process] for process in processes], "epoch": secrets.randbits(56), "tag": tag}
 
 
-def _check(transport: Transport, job: Job, records: Mapping[int, dict[str, Any]], deadline: Deadline) -> None:
-    missing = [process for process in range(transport.size) if process not in records]
+def _check(
+    transport: Transport,
+    processes: Sequence[int],
+    job: Job,
+    records: Mapping[int, dict[str, Any]],
+    deadline: Deadline,
+) -> None:
+    missing = [process for process in processes if process not in records]
     given = sorted(rank for record in records.values() for rank in record["ranks"])
     if missing:
         lacks = set(range(job.num_ranks)) - set(given)
@@ -243,10 +254,10 @@ def _check(transport: Transport, job: Job, records: Mapping[int, dict[str, Any]]
         if set(missing) & set(transport.failed()):
             raise WorkerLostError(f"{names} ended before all had connected. Start the job again.")
         raise DeadlineExceededError(
-            f"waited {deadline} for {names}. {job.start_alike}, in all processes of the MPI job, or allow more with "
+            f"waited {deadline} for {names}. {job.start_alike}, in all of these processes, or allow more with "
             "timeout_seconds=."
         )
-    first = records[0]
+    first = records[processes[0]]
     for record in records.values():
         if record["versions"] != first["versions"]:
             raise FailedPreconditionError(
@@ -260,7 +271,7 @@ def _check(transport: Transport, job: Job, records: Mapping[int, dict[str, Any]]
             )
     if given != list(range(job.num_ranks)):
         raise FailedPreconditionError(
-            f"the {transport.size} MPI processes have the ranks {given}: give each process of the MPI job at least one "
+            f"the {len(processes)} MPI processes have the ranks {given}: give each process of the MPI job at least one "
             f"rank, and each of the ranks 0 to {job.num_ranks - 1} to exactly one process."
         )
     try:

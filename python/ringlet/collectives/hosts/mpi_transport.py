@@ -46,7 +46,8 @@ class Transport(Protocol):
 
     rank: int
     size: int
-    num_groups: int  # groups that process 0 has created
+    largest_tag: int
+    num_groups: int  # groups that this process has created
     kept: dict[tuple[int, str], deque[tuple[int, Any]]]  # by tag and group: received messages that no call has taken
     lock: threading.Lock
 
@@ -95,6 +96,7 @@ class MpiTransport:
         self._byte = mpi.BYTE
         self.rank: int = self._comm.rank
         self.size: int = self._comm.size
+        self.largest_tag: int = self._comm.Get_attr(mpi.TAG_UB)
         self.num_groups = 0
         self.kept: dict[tuple[int, str], deque[tuple[int, Any]]] = defaultdict(deque)
         self.lock = threading.Lock()
