@@ -7,6 +7,7 @@ import hashlib
 import numpy as np
 
 from ringlet.collectives import Op, init_process_group
+from ringlet.sharding import Mesh, shard
 
 with init_process_group(timeout_seconds=30) as member:
     n, rank = member.num_ranks, member.rank
@@ -23,6 +24,14 @@ with init_process_group(timeout_seconds=30) as member:
     found += [member.reduce_scatter(rows), member.scatter(rows if rank == 2 else None, root=2), member.all_to_all(rows)]
     found += [member.all_to_all(rows[: sum(counts)], counts=counts)]
     found += [member.collective_permute(rows, [(0, 3), (2, 1)])]
+    found += [member.exclusive_scan(rows)]
+    mesh = Mesh({"x": n}, member=member)
+    square = np.arange(64.0).reshape(8, 8)
+    cut = shard(square, mesh.sharding("x", None))
+    found += [
+        np.asarray(each) for each in (cut @ cut.T, cut.sum(0), cut.T.reshape(64), np.roll(cut, 3, 0), np.cumsum(cut, 0))
+    ]
+    assert np.array_equal(found[-1], np.cumsum(square, 0))
     found += member.all_reduce_many([rows, rows[0], np.ones(4, np.int8)])
 
 digest = hashlib.sha256()
