@@ -149,21 +149,22 @@ class HostCalls:
         """Exchange a description and up to `INLINE_BYTES` with the leaders; return theirs, in the order of hosts."""
         if not self._is_leader:
             return []
-        link, described = self._link, text.encode()
+        link, begin = self._link, _described(text, len(meta))
         incoming = [link.receive(host, HEAD, HEAD_BYTES + INLINE_BYTES) for host in link.others]
-        content = b"".join((_LENGTHS.pack(len(described), len(meta)), described, meta, data))
+        content = b"".join((begin, meta, data))
         frame = link.frame(HEAD_BYTES + INLINE_BYTES)
-        frame.payload.data[: len(content)] = content
+        frame.write(content)
         link.send(link.others, HEAD, frame, len(content))
         parts, texts = [(meta, data)] * link.num_hosts, [text] * link.num_hosts
         for message, payload in zip(incoming, link.wait(incoming), strict=True):
             content = payload.tobytes()  # the frame is used again
-            length, meta_length = _LENGTHS.unpack_from(content)
-            middle = _LENGTHS.size + length
-            if content[_LENGTHS.size : middle] != described:
+            link.release(message.frame)
+            middle, meta_length = len(begin), len(meta)
+            if not content.startswith(begin):
+                length, meta_length = _LENGTHS.unpack_from(content)
+                middle = _LENGTHS.size + length
                 texts[message.host] = content[_LENGTHS.size : middle].decode()
             parts[message.host] = content[middle : middle + meta_length], content[middle + meta_length :]
-            link.release(message.frame)
         if texts.count(text) < len(texts):
             self._refuse(texts)
         return parts
@@ -213,6 +214,13 @@ class HostCalls:
             assert rows is not None
             return rows
         return self._local.scatter(rows, 0, counts if self._is_leader else None, None)
+
+
+@functools.lru_cache(maxsize=256)
+def _described(text: str, meta_length: int) -> bytes:
+    """Return the begin of a first message: the description of a call, after its length and that of other properties."""
+    encoded = text.encode()
+    return _LENGTHS.pack(len(encoded), meta_length) + encoded
 
 
 # --- arrays -----------------------------------------------------------------------------------------------------------

@@ -145,6 +145,8 @@ class HostGroup:
 
     def check_presence(self) -> None:
         """Raise an error if a host has left before the leader's call in progress."""
+        if not self.left:
+            return
         number, what = self.call
         gone = [f"{self.hosts[host]} {why}" for host, (last, why) in sorted(self.left.items()) if last < number]
         if gone:

@@ -51,15 +51,20 @@ _abandoned: list[Any] = []
 
 
 class Frame:
-    """Memory for one message: its stamp and its payload."""
+    """Memory for one message: its stamp and its payload; `bytes` is a view of both."""
 
-    __slots__ = ("memory", "payload")
+    __slots__ = ("bytes", "memory", "payload")
 
     def __init__(self, capacity: int) -> None:
         whole = np.empty(capacity + 2 * _STAMP_BYTES, np.uint8)
         begin = -whole.ctypes.data % _STAMP_BYTES
         self.memory: Bytes = whole[begin : begin + _STAMP_BYTES + capacity]
         self.payload: Bytes = self.memory[_STAMP_BYTES:]
+        self.bytes = self.memory.data
+
+    def write(self, content: bytes) -> None:
+        """Write the first bytes of the payload."""
+        self.bytes[_STAMP_BYTES : _STAMP_BYTES + len(content)] = content
 
 
 @dataclass(eq=False, slots=True)
@@ -144,7 +149,7 @@ class HostLink:
     def send(self, hosts: Sequence[int], kind: int, frame: Frame, size: int) -> None:
         """Start sending a frame to hosts; the frame is released once it has been sent."""
         index = max([_counted(self._numbers_to, (host, kind)) for host in hosts], default=0)
-        _STAMP.pack_into(frame.memory.data, 0, _MAGIC, self._epoch, self.number, self.host, kind, index, size)
+        _STAMP.pack_into(frame.bytes, 0, _MAGIC, self._epoch, self.number, self.host, kind, index, size)
         data, tag = frame.memory[: _STAMP_BYTES + size], self._tag + kind
         try:
             requests = [self._transport.send(data, self._leaders[host], tag) for host in hosts]
@@ -156,7 +161,7 @@ class HostLink:
         """Start receiving a message from a host."""
         index = _counted(self._numbers_from, (host, kind))
         frame = self.frame(capacity)
-        _STAMP.pack_into(frame.memory.data, 0, b"", 0, 0, 0, 0, 0, 0)
+        _STAMP.pack_into(frame.bytes, 0, b"", 0, 0, 0, 0, 0, 0)
         try:
             request = self._transport.receive(frame.memory, self._leaders[host], self._tag + kind)
         except PeerFailed:
@@ -292,8 +297,7 @@ class HostLink:
         return f"call {self.number} of {self._names[self.host]} waited {seconds:g} s for {names}"
 
     def _payload(self, message: Incoming) -> Bytes:
-        memory = message.frame.memory
-        magic, epoch, number, host, kind, index, size = _STAMP.unpack_from(memory.data)
+        magic, epoch, number, host, kind, index, size = _STAMP.unpack_from(message.frame.bytes)
         count = message.request.test()
         expected = (_MAGIC, self._epoch, self.number, message.host, message.kind, message.index)
         found = (magic, epoch, number, host, kind, index)
