@@ -88,6 +88,49 @@ def test_a_forked_child_is_ended_by_the_signal():
     assert notice.at is None
 
 
+def test_a_forked_child_ignores_a_signal_of_its_group_and_no_other():
+    notice = TerminationNotice(None)
+    ready, done = os.pipe(), os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.write(ready[1], b".")
+        os.read(done[0], 1)  # continues after a signal that is ignored
+        os.write(ready[1], b"!")
+        time.sleep(PATIENCE_SECONDS)
+        os._exit(0)
+    os.read(ready[0], 1)
+    for process in (pid, os.getpid()):
+        os.kill(process, signal.SIGTERM)
+    assert eventually(lambda: notice.at is not None)
+    os.write(done[1], b".")
+    assert os.read(ready[0], 1) == b"!"
+    os.kill(pid, signal.SIGTERM)
+    assert os.waitpid(pid, 0)[1] == signal.SIGTERM
+    for end in (*ready, *done):
+        os.close(end)
+
+
+def test_a_process_that_exits_ends_its_children():
+    notice = TerminationNotice(None)
+    ready = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.write(ready[1], b".")
+        time.sleep(PATIENCE_SECONDS)
+        os._exit(0)
+    os.read(ready[0], 1)
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert eventually(lambda: notice.at is not None)
+    notice.keep_until_exit()
+    try:
+        os.kill(pid, signal.SIGTERM)
+        assert os.waitpid(pid, 0)[1] == signal.SIGTERM
+    finally:
+        termination._ending.clear()
+    for end in ready:
+        os.close(end)
+
+
 def test_another_thread_cannot_handle_signals_and_may_poll():
     outcomes = []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import mmap
 import os
 import signal
 import threading
@@ -14,6 +15,8 @@ from typing import Any
 
 _log = logging.getLogger(__name__)
 _POLL_SECONDS = 1.0
+# Time in which a forked child waits for the parent to receive the signal, too.
+_GROUP_SECONDS = 0.2
 _ending: list[TerminationNotice] = []  # kept until the process exits, so that a second SIGTERM does not end it earlier
 
 
@@ -65,15 +68,19 @@ class TerminationConfig:
 class TerminationNotice:
     """The time `at` (``time.monotonic()``) at which this process was first asked to end; None until then.
 
-    While it exists, SIGTERM sets `at`, also repeatedly. Afterwards, and in forked children, SIGTERM has its previous
-    effect.
+    While it exists, SIGTERM sets `at`, also repeatedly. Afterwards it has its previous effect. Forked children, such as
+    loader processes, ignore a signal that this process receives, too, as part of a process group or a Slurm step: they
+    are needed for the last step. A signal to a child alone has its previous effect.
     """
 
     def __init__(self, watch: Callable[[], Any] | None) -> None:
         self.at: float | None = None
+        self._shared = mmap.mmap(
+            -1, 2
+        )  # with children: number of signals, modulo 256; whether it has ended
         _ending.clear()
         self._is_over = threading.Event()
-        weakref.finalize(self, self._is_over.set)
+        self._end = weakref.finalize(self, _end, self._is_over, self._shared)
         if threading.current_thread() is threading.main_thread():
             self._handle_signal()
         elif watch is None:
@@ -88,6 +95,7 @@ class TerminationNotice:
     def keep_until_exit(self) -> None:
         """Ignore further signals: the process exits now."""
         _ending[:] = [self]
+        self._shared[1] = 1
 
     def set(self) -> None:
         """Record that this process was asked to end."""
@@ -96,20 +104,36 @@ class TerminationNotice:
     def close(self) -> None:
         """Restore the previous handling of SIGTERM and stop polling; without effect after `keep_until_exit`."""
         if self not in _ending:
-            self._is_over.set()
+            self._end()
 
     def _handle_signal(self) -> None:
-        reference, process, is_over = weakref.ref(self), os.getpid(), self._is_over
+        reference, process, is_over, shared = weakref.ref(self), os.getpid(), self._is_over, self._shared
+        count = 0  # of signals that this process, or a child, has received
+
+        def is_of_parent() -> bool:
+            until = time.monotonic() + _GROUP_SECONDS
+            while shared[0] == count and time.monotonic() < until:
+                time.sleep(0.005)
+            return shared[0] != count and not shared[1]
 
         def handle(number: int, frame: FrameType | None) -> None:
-            notice = reference()
-            if notice is not None and not is_over.is_set() and os.getpid() == process:
-                notice.set()
+            nonlocal count
+            notice, is_child = reference(), os.getpid() != process
+            if notice is not None and not is_over.is_set() and (not is_child or is_of_parent()):
+                count = (count + 1) % 256
+                if not is_child:
+                    shared[0] = count
+                    notice.set()
                 return
             signal.signal(number, signal.SIG_DFL if previous is None else previous)
             os.kill(os.getpid(), number)
 
         previous = signal.signal(signal.SIGTERM, handle)
+
+
+def _end(is_over: threading.Event, shared: mmap.mmap) -> None:
+    is_over.set()
+    shared[1] = 1
 
 
 def _poll(
