@@ -75,9 +75,7 @@ class TerminationNotice:
 
     def __init__(self, watch: Callable[[], Any] | None) -> None:
         self.at: float | None = None
-        self._shared = mmap.mmap(
-            -1, 2
-        )  # with children: number of signals, modulo 256; whether it has ended
+        self._shared = mmap.mmap(-1, 2)  # with children: number of signals, modulo 256; whether it has ended
         _ending.clear()
         self._is_over = threading.Event()
         self._end = weakref.finalize(self, _end, self._is_over, self._shared)

@@ -19,7 +19,7 @@ from ringlet import _core
 from ringlet.collectives.buffers import overlaps_partly
 from ringlet.collectives.collective_dtypes import as_result, check_pair, is_known, native
 from ringlet.collectives.hosts.host_group import HostGroup
-from ringlet.collectives.hosts.host_link import EXTRA_SECONDS, HEAD, RESULT, WHOLE, HostLink
+from ringlet.collectives.hosts.host_link import EXTRA_SECONDS, HEAD, RESULT, WHOLE, HostLink, Incoming
 from ringlet.collectives.op import Op
 from ringlet.errors import (
     CollectiveAborted,
@@ -40,12 +40,14 @@ _FAILURES = (
     WorkerLostError,
 )
 
-# Largest payload that travels with the first message of a call, and room for the description before it.
-INLINE_BYTES = 16 << 10
+# Largest payload that travels with the first messages of a call to all other hosts, and of each at least; and room for
+# the description before it.
+_INLINE_BYTES, _LEAST_INLINE_BYTES = 256 << 10, 16 << 10
 HEAD_BYTES = 4 << 10
 PIECE_BYTES = 1 << 20  # of one message of a large call: measured
 _LONGEST_TEXT = 300
 _LENGTHS = struct.Struct("<QQ")  # of the description and of other properties, which follow
+_ALIGNMENT = 64  # of data after the description
 
 
 class HostCalls:
@@ -62,6 +64,8 @@ class HostCalls:
         self.calls = 0  # that this rank has begun
         self._series: int | None = None
         self._is_leader = local.rank == 0
+        # Of data that travel with the first message of a call.
+        self._inline_bytes = max(_INLINE_BYTES // max(len(group.hosts) - 1, 1), _LEAST_INLINE_BYTES)
         self._gate: Callable[[], object] | None = None
         self._extra = 0.0
 
@@ -112,7 +116,7 @@ class HostCalls:
             self._gate()
         self._local.calls  # noqa: B018 - raises if this rank has closed its group
         self.group.check()
-        if len(text) > _LONGEST_TEXT:
+        if not is_description(text):
             text = f"{text[:_LONGEST_TEXT]}... {hashlib.sha256(text.encode()).hexdigest()[:16]})"
         if self._series is not None:
             text += f", call {self.calls - self._series + 1} of a series"
@@ -146,24 +150,29 @@ class HostCalls:
             self._local.set_extra_time(seconds)
 
     def _meet(self, text: str, data: bytes = b"", meta: bytes = b"") -> list[tuple[bytes, bytes]]:
-        """Exchange a description and up to `INLINE_BYTES` with the leaders; return theirs, in the order of hosts."""
-        if not self._is_leader:
-            return []
-        link, begin = self._link, _described(text, len(meta))
-        incoming = [link.receive(host, HEAD, HEAD_BYTES + INLINE_BYTES) for host in link.others]
-        content = b"".join((begin, meta, data))
-        frame = link.frame(HEAD_BYTES + INLINE_BYTES)
+        """Exchange a description and some data with the leaders; return theirs, in the order of hosts."""
+        return self._compare(text, self._announce(text, data, meta), (meta, data)) if self._is_leader else []
+
+    def _announce(self, text: str, data: bytes = b"", meta: bytes = b"") -> list[Incoming]:
+        """Start to exchange descriptions and data with the leaders; return the messages expected."""
+        link, capacity = self._link, HEAD_BYTES + self._inline_bytes
+        incoming = [link.receive(host, HEAD, capacity) for host in link.others]
+        content = b"".join((description(text, len(meta)), meta, data))
+        frame = link.frame(capacity)
         frame.write(content)
         link.send(link.others, HEAD, frame, len(content))
-        parts, texts = [(meta, data)] * link.num_hosts, [text] * link.num_hosts
+        return incoming
+
+    def _compare(self, text: str, incoming: Sequence[Incoming], own: tuple[bytes, bytes]) -> list[tuple[bytes, bytes]]:
+        """Wait for the descriptions of the other leaders, and compare them; return the data of all hosts."""
+        link, begin = self._link, description(text, len(own[0]))
+        parts, texts = [own] * link.num_hosts, [text] * link.num_hosts
         for message, payload in zip(incoming, link.wait(incoming), strict=True):
             content = payload.tobytes()  # the frame is used again
             link.release(message.frame)
-            middle, meta_length = len(begin), len(meta)
+            middle, meta_length = len(begin), len(own[0])
             if not content.startswith(begin):
-                length, meta_length = _LENGTHS.unpack_from(content)
-                middle = _LENGTHS.size + length
-                texts[message.host] = content[_LENGTHS.size : middle].decode()
+                texts[message.host], middle, meta_length = described_by(content)
             parts[message.host] = content[middle : middle + meta_length], content[middle + meta_length :]
         if texts.count(text) < len(texts):
             self._refuse(texts)
@@ -216,11 +225,24 @@ class HostCalls:
         return self._local.scatter(rows, 0, counts if self._is_leader else None, None)
 
 
+def is_description(text: str) -> bool:
+    """Return whether a text is short enough to describe a call as it is."""
+    return len(text) <= _LONGEST_TEXT
+
+
 @functools.lru_cache(maxsize=256)
-def _described(text: str, meta_length: int) -> bytes:
+def description(text: str, meta_length: int = 0) -> bytes:
     """Return the begin of a first message: the description of a call, after its length and that of other properties."""
     encoded = text.encode()
-    return _LENGTHS.pack(len(encoded), meta_length) + encoded
+    begin = _LENGTHS.pack(len(encoded), meta_length) + encoded
+    return begin + bytes(-len(begin) % _ALIGNMENT)
+
+
+def described_by(content: bytes) -> tuple[str, int, int]:
+    """Return the description of a call in a first message, its end, and the length of other properties."""
+    length, meta_length = _LENGTHS.unpack_from(content)
+    end = _LENGTHS.size + length
+    return content[_LENGTHS.size : end].decode(), end + -end % _ALIGNMENT, meta_length
 
 
 # --- arrays -----------------------------------------------------------------------------------------------------------

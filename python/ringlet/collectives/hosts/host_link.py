@@ -79,6 +79,29 @@ class Incoming:
     size: int | None = None  # of the payload, if known in advance
 
 
+class Exchange:
+    """The memory of a message to all other hosts that is sent many times, and of those received.
+
+    Each message has `begin`, then an array; `parts` are the arrays of all hosts, in their order.
+    """
+
+    def __init__(self, link: HostLink, begin: bytes, count: int, dtype: np.dtype[Any], capacity: int) -> None:
+        self.begin = begin
+        self.size = len(begin) + count * dtype.itemsize
+        frames = [Frame(capacity) for _ in range(link.num_hosts)]
+        self.parts = [frame.payload[len(begin) : self.size].view(dtype) for frame in frames]
+        self.own = frames[link.host]
+        self.own.write(begin)
+        self.message = self.own.memory[: _STAMP_BYTES + self.size]
+        idle = _Idle()
+        self.incoming = [Incoming(host, HEAD, 0, frames[host], idle) for host in link.others]
+
+
+class _Idle:
+    def test(self) -> int | None:
+        return None
+
+
 class HostLink:
     """The link of a leader to the leaders of the other hosts.
 
@@ -117,6 +140,7 @@ class HostLink:
         self._idle: dict[int, list[Frame]] = {}
         self._sent: list[tuple[list[Request], Frame]] = []
         self._expected: list[Incoming] = []
+        self._exchanges: list[Exchange] = []
         # For each host and kind, the number of messages of the call in progress.
         self._numbers_to: dict[tuple[int, int], int] = {}
         self._numbers_from: dict[tuple[int, int], int] = {}
@@ -177,6 +201,38 @@ class HostLink:
             self._expected.remove(message)
         return [self._payload(message) for message in messages]
 
+    def exchange_of(self, begin: bytes, count: int, dtype: np.dtype[Any], capacity: int) -> Exchange:
+        """Return the memory for `exchange`; the messages of other hosts have at most `capacity` bytes."""
+        self._exchanges.append(Exchange(self, begin, count, dtype, capacity))
+        return self._exchanges[-1]
+
+    def exchange(self, exchange: Exchange) -> list[Incoming]:
+        """Send the own part of an exchange as the first message of a call, and receive those of the other hosts.
+
+        Return the messages that begin in another way.
+        """
+        transport, tag = self._transport, self._tag + HEAD
+        stamp = (_MAGIC, self._epoch, self.number, self.host, HEAD, 0, exchange.size)
+        _STAMP.pack_into(exchange.own.bytes, 0, *stamp)
+        pending = []
+        try:
+            for message in exchange.incoming:
+                _STAMP.pack_into(message.frame.bytes, 0, b"", 0, 0, 0, 0, 0, 0)
+                message.request = transport.receive(message.frame.memory, self._leaders[message.host], tag)
+                pending.append((message.request, message.host))
+            for host in self.others:
+                pending.append((transport.send(exchange.message, self._leaders[host], tag), host))
+        except PeerFailed:
+            self._raise_lost()
+        self._wait_for(pending)
+        end = _STAMP_BYTES + len(exchange.begin)
+        others = []
+        for message in exchange.incoming:
+            self._payload(message)
+            if message.frame.bytes[_STAMP_BYTES:end] != exchange.begin:
+                others.append(message)
+        return others
+
     def flush(self) -> None:
         """Wait until everything has been sent."""
         self._wait_for([(request, self.host) for requests, _ in self._sent for request in requests])
@@ -191,7 +247,7 @@ class HostLink:
 
     def abandon(self) -> None:
         """Keep the memory that MPI may still access after a failure."""
-        _abandoned.extend((self._sent, self._expected))
+        _abandoned.extend((self._sent, self._expected, self._exchanges))
 
     def _release_sent(self) -> None:
         """Release the frames that have been sent."""

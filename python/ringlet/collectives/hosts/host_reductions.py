@@ -3,41 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ringlet import _core
 from ringlet.collectives.collective_dtypes import as_result
 from ringlet.collectives.hosts.host_calls import (
-    INLINE_BYTES,
+    HEAD_BYTES,
     PIECE_BYTES,
     Array,
     HostCalls,
     check_plain,
     checked_outputs,
+    described_by,
+    description,
+    is_description,
     text_of,
 )
-from ringlet.collectives.hosts.host_link import PARTIAL, RESULT
+from ringlet.collectives.hosts.host_group import HostGroup
+from ringlet.collectives.hosts.host_link import PARTIAL, RESULT, Exchange, HostLink
 from ringlet.collectives.op import Op
 from ringlet.errors import InvalidArgumentError
+
+# With so many hosts, whole arrays are exchanged directly.
+_FEW_HOSTS = 2
+_MOST_SMALL = 100  # small all-reduces that are kept prepared
+
+
+class _Small(NamedTuple):
+    """A small all-reduce of one array: its description, the dtype of its result, and its messages on the leader."""
+
+    text: str
+    op: Op
+    dtype: np.dtype[Any]
+    exchange: Exchange | None
+    is_usable: bool
 
 
 class HostReductions(HostCalls):
     """Mixin of a rank: collectives that combine values."""
 
+    def __init__(self, local: _core.Member, group: HostGroup, link: HostLink) -> None:
+        super().__init__(local, group, link)
+        self._smalls: dict[Any, _Small] = {}
+
     def all_reduce(self, arrays: Sequence[Array], op: int, algorithm: int, outs: Sequence[Array] | None) -> list[Array]:
         """Combine the arrays of all ranks; every algorithm combines them in the order of the balanced tree."""
+        small = self._small_of(arrays, op, outs)
+        if small is not None:
+            place, result = (outs[0], outs[0]) if outs else _core.allocate(arrays[0].shape, small.dtype)
+            self._call(small.text, lambda text: self._run_small(small, arrays[0], place))
+            return [result]
         operation = Op(op)
         for array in arrays:
             check_plain(array, operation)
         results = checked_outputs(arrays, outs, operation)
         writeable = [result[0] for result in results]
-        shapes = ", ".join(text_of(array) for array in arrays)
-        where = ", out" if outs is not None else ""
         self._call(
-            f"all_reduce({operation.name}, {shapes}{where})",
-            lambda text: self._all_reduce(text, arrays, operation, writeable),
+            _all_reduce_text(operation, arrays, outs), lambda text: self._all_reduce(text, arrays, operation, writeable)
         )
         return [result[1] for result in results]
 
@@ -81,8 +105,10 @@ class HostReductions(HostCalls):
 
     def _all_reduce(self, text: str, arrays: Sequence[Array], op: Op, outs: Sequence[Array]) -> None:
         streams = list(_streams(arrays, outs))
-        if sum(len(source) * partial_dtype(source.dtype).itemsize for source, _, _ in streams) <= INLINE_BYTES:
+        if sum(len(source) * partial_dtype(source.dtype).itemsize for source, _, _ in streams) <= self._inline_bytes:
             self._all_reduce_small(text, streams, op)
+        elif len(self.group.hosts) == _FEW_HOSTS:
+            self._all_reduce_directly(text, streams, op)
         else:
             self._meet(text)
             for source, result, _ in streams:
@@ -105,6 +131,83 @@ class HostReductions(HostCalls):
         if self._num_local > 1:
             results = [result for _, result, _ in streams]
             self._local.broadcast(results, 0, results)
+
+    def _small_of(self, arrays: Sequence[Array], op: int, outs: Sequence[Array] | None) -> _Small | None:
+        """Return the prepared small all-reduce of one array, or None if it is not small or its arguments are unusual.
+
+        All ranks decide alike, because the decision depends on what they compare.
+        """
+        if len(arrays) != 1 or type(arrays[0]) is not np.ndarray or self._series is not None:
+            return None
+        array = arrays[0]
+        key = op, array.dtype, array.shape, outs is None
+        if (small := self._smalls.get(key)) is None:
+            if array.nbytes > self._inline_bytes or len(self._smalls) == _MOST_SMALL:
+                return None
+            small = self._smalls[key] = self._prepare(array, Op(op), outs)
+        flags = array.flags
+        if not (small.is_usable and flags.c_contiguous and flags.aligned):
+            return None
+        if outs is not None:
+            out = outs[0]
+            fits = out is array or (out.shape == array.shape and not np.may_share_memory(out, array))
+            flags = out.flags
+            if not (fits and out.dtype == small.dtype and flags.writeable and flags.c_contiguous and flags.aligned):
+                return None
+        return small
+
+    def _prepare(self, array: Array, op: Op, outs: Sequence[Array] | None) -> _Small:
+        text = _all_reduce_text(op, [array], outs)
+        check_plain(np.empty(0, array.dtype), op)
+        dtype = array.dtype
+        is_usable = partial_dtype(dtype) == dtype and is_description(text)
+        exchange = None
+        if is_usable and self._is_leader:
+            exchange = self._link.exchange_of(description(text), array.size, dtype, HEAD_BYTES + self._inline_bytes)
+        return _Small(text, op, as_result(dtype, op), exchange, is_usable)
+
+    def _run_small(self, small: _Small, array: Array, out: Array) -> None:
+        own = self._local_partial(array.reshape(-1), small.op)
+        if (exchange := small.exchange) is not None:
+            exchange.parts[self.group.host][...] = own
+            if others := self._link.exchange(exchange):
+                texts = [small.text] * self._link.num_hosts
+                for message in others:
+                    texts[message.host] = described_by(message.frame.payload.tobytes())[0]
+                self._refuse(texts)
+            _combine(exchange.parts, small.op, self.num_ranks, array.dtype, out.reshape(-1))
+        if self._num_local > 1:
+            self._local.broadcast([out], 0, [out])
+
+    def _all_reduce_directly(self, text: str, streams: Sequence[Any], op: Op) -> None:
+        """Exchange whole partial results with the other host, and combine them on both.
+
+        The messages have as many bytes as those of `_reduce_regions`, and one latency. Those of one piece are under way
+        while the piece before is combined.
+        """
+        link, heads = self._link, self._announce(text) if self._is_leader else []
+        before: Any = None
+        for source, result in [*_pieces(streams), (None, None)]:
+            now: Any = None
+            if source is not None:
+                own = self._local_partial(source, op)
+                incoming: list[Any] = []
+                if self._is_leader:
+                    incoming = [link.receive(host, PARTIAL, PIECE_BYTES, own.nbytes) for host in link.others]
+                    frame = link.frame(PIECE_BYTES)
+                    frame.payload[: own.nbytes] = own.view(np.uint8)
+                    link.send(link.others, PARTIAL, frame, own.nbytes)
+                now = own, incoming, source.dtype, result
+            if before is not None:
+                own, incoming, dtype, place = before
+                if self._is_leader:
+                    if heads:
+                        self._compare(text, heads, (b"", b""))
+                        heads = []
+                    self._combine(own, incoming, op, dtype, place)
+                if self._num_local > 1:
+                    self._local.broadcast([place], 0, [place])
+            before = now
 
     def _local_partial(self, source: Array, op: Op, into: Array | None = None) -> Array:
         """Return the combination of this host's ranks on the leader, in `into` if given; elsewhere the input."""
@@ -224,6 +327,19 @@ class HostReductions(HostCalls):
         mine = np.empty(self._num_local * each, out.dtype) if self._is_leader else None
         self._reduce_regions(array.reshape(-1), op, regions, mine)
         out.reshape(-1)[...] = self._scatter_here(mine, [each] * self._num_local)
+
+
+def _pieces(streams: Iterable[Any]) -> Iterable[tuple[Array, Array]]:
+    """Return the inputs and outputs in pieces of at most `PIECE_BYTES`."""
+    for source, result, _ in streams:
+        step = PIECE_BYTES // max(partial_dtype(source.dtype).itemsize, result.dtype.itemsize)
+        for begin in range(0, len(source), step):
+            yield source[begin : begin + step], result[begin : begin + step]
+
+
+def _all_reduce_text(op: Op, arrays: Sequence[Array], outs: Sequence[Array] | None) -> str:
+    where = ", out" if outs is not None else ""
+    return f"all_reduce({op.name}, {', '.join(map(text_of, arrays))}{where})"
 
 
 # --- partial results --------------------------------------------------------------------------------------------------
