@@ -330,9 +330,9 @@ class HostReductions(HostCalls):
 
 
 def _pieces(streams: Iterable[Any]) -> Iterable[tuple[Array, Array]]:
-    """Return the inputs and outputs in pieces of at most `PIECE_BYTES`."""
+    """Return the inputs and outputs in pieces; of half a message, as measured."""
     for source, result, _ in streams:
-        step = PIECE_BYTES // max(partial_dtype(source.dtype).itemsize, result.dtype.itemsize)
+        step = PIECE_BYTES // 2 // max(partial_dtype(source.dtype).itemsize, result.dtype.itemsize)
         for begin in range(0, len(source), step):
             yield source[begin : begin + step], result[begin : begin + step]
 
