@@ -91,7 +91,7 @@ def _long_transform(x: ShardedArray, name: str, norm: Any) -> Any:
 def _bits(function: Callable[..., Any]) -> None:
     @implements(function)
     def bits(a: Any, /, axis: int | None = None, *args: Any, **kwargs: Any) -> Any:
-        x, along = (rows_of(a, a.ndim), 0) if axis is None and a.ndim else (a, axis or 0)
+        x, along = (rows_of(a, a.ndim), 0) if axis is None and a.ndim else (a if a.ndim else a.reshape(1), axis or 0)
         function(np.zeros((1,) * x.ndim, x.dtype), along, *args, **kwargs)  # raises NumPy's error
         along %= x.ndim
         return apply_to_lines(function.__name__, lambda tile: function(tile, along, *args, **kwargs), x, along)

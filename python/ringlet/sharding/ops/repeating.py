@@ -134,6 +134,8 @@ _ENDS = {"maximum": np.max, "mean": np.mean, "median": np.median, "minimum": np.
 
 
 def _padded_by_results(x: Any, widths: list[list[int]], mode: str, stat_length: Any = None, end_values: Any = 0) -> Any:
+    if 0 in x.shape:
+        np.pad(shape_probe(x.shape), widths, mode)  # raises NumPy's error
     lengths = np.broadcast_to(np.asarray(stat_length), (x.ndim, 2))
     values = np.broadcast_to(np.asarray(end_values), (x.ndim, 2))
     for axis, pair in enumerate(widths):

@@ -34,14 +34,14 @@ def along_lines(function: Callable[..., Any], a: Any, *args: Any, **kwargs: Any)
     """
     bound = _signature(function).bind(a, *args, **kwargs)
     given = bound.arguments
-    if not isinstance(a, ShardedArray) or a.dtype.hasobject:
+    if not isinstance(a, ShardedArray) or a.dtype.hasobject or not a.ndim:
         return NotImplemented
     if given.get("axis", -1) is None:
         a, given["axis"] = rows_of(a, a.ndim), 0
         given[next(iter(given))] = a
         return along_lines(function, *bound.args, **bound.kwargs)
     axis = given.get("axis", -1)
-    line = operator.index(axis) % a.ndim if "kth" in given and a.ndim else None  # indices in a line are checked too
+    line = operator.index(axis) % a.ndim if "kth" in given else None  # indices in a line are checked too
     shape = tuple(size if place == line else min(size, 1) for place, size in enumerate(a.shape))
     model = function(np.zeros(shape, a.dtype), *bound.args[1:], **bound.kwargs)  # raises NumPy's error
     x = materialized(a)
@@ -158,6 +158,8 @@ for _function in (np.sort, np.argsort, np.partition, np.argpartition):
 def lexsort(keys: Any, axis: int = -1) -> Any:
     """Implement :func:`numpy.lexsort`: a stable sort by each key in turn."""
     first, *others = keys
+    if not np.ndim(first):
+        return NotImplemented
     order: Any = np.argsort(first, axis, kind="stable")
     for key in others:
         order = np.take_along_axis(order, np.argsort(np.take_along_axis(key, order, axis), axis, kind="stable"), axis)

@@ -115,7 +115,7 @@ class _Blocks:
         self.matrix = _floats(released(a, (0,))).copy()
         size, count = a.shape[0], self.matrix._layout.cuts[1].count
         length = -(-size // count)
-        self.bounds = [(start, min(start + length, size)) for start in range(0, size, length)]
+        self.bounds = [(start, min(start + length, size)) for start in range(0, size, max(length, 1))]
 
     def column(self, first: int, start: int, stop: int) -> Array:
         """Return a block of columns, from row `first` on, on each device."""

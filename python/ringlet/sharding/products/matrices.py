@@ -30,7 +30,7 @@ def of_each(function: Callable[..., Any], operands: Sequence[Any], cores: Sequen
     there are none.
     """
     if any(x.ndim < core for x, core in zip(operands, cores, strict=True)):
-        return NotImplemented
+        raise numpy_error(function, *operands, **options)
     if any(isinstance(value, ShardedArray) for value in options.values()):
         return NotImplemented
     if any(_is_cut(x, core) and x.ndim == core for x, core in zip(operands, cores, strict=True)):
