@@ -28,8 +28,8 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "lexsort": (lambda x: np.lexsort((x, x)),),
     "cumsum": (np.cumsum, MAYBE),
     "cumprod": (lambda x, axis: np.cumprod(x.astype("int64"), axis), MAYBE, "biu"),
-    "maximum": (lambda x, axis: np.maximum.accumulate(x, axis), AXES),
-    "subtract": (lambda x, axis: np.subtract.accumulate(x, axis), AXES, "iu"),
+    "maximum": (np.maximum.accumulate, AXES),
+    "subtract": (np.subtract.accumulate, AXES, "iu"),
     "cumulative_sum": (lambda x, axis: np.cumulative_sum(x, axis=axis, include_initial=True), AXES),
     "fft": (lambda x, axis, n: np.fft.fft(x, n, axis), AXES, st.none() | st.integers(1, 9)),
     "rfft": (lambda x, axis: np.fft.rfft(x, axis=axis), AXES, "biuf"),
@@ -71,13 +71,18 @@ CALLS: dict[str, tuple[Any, ...]] = {
     ),
     "place": (lambda x: _written(x, lambda z: np.place(z, z > 1, [1, 2, 3])),),
     "fill_diagonal": (lambda x, wrap: _written(x, lambda z: np.fill_diagonal(z, 1, wrap)), st.booleans()),
-    "qr": (lambda x: np.abs(np.linalg.qr(x if x.ndim > 2 or len(x) >= x.shape[1] else x.T, "r")), "fc"),
+    "qr": (lambda x: _gram(np.linalg.qr(x if x.ndim > 2 or len(x) >= x.shape[1] else x.T, "r")), "fc"),
     "singular values": (lambda x: np.linalg.svd(x, compute_uv=False), "fc"),
     "inv": (lambda x: np.linalg.inv(x @ np.conj(x.mT) + 9 * np.eye(x.shape[-2])), "fc"),
     "slogdet": (lambda x: tuple(np.linalg.slogdet(x @ np.conj(x.mT) + 9 * np.eye(x.shape[-2]))), "fc"),
     "cholesky": (lambda x: np.linalg.cholesky(x @ np.conj(x.mT) + 9 * np.eye(x.shape[-2])), "fc"),
     "solve": (lambda x: np.linalg.solve(x @ np.conj(x.mT) + 9 * np.eye(x.shape[-2]), x), "fc"),
 }
+
+
+def _gram(r: Any) -> Any:
+    """The product of a factor with itself; factors of matrices without full rank differ."""
+    return np.conj(r.mT) @ r
 
 
 def _written(x: Any, change: Any) -> Any:

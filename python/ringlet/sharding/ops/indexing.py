@@ -195,6 +195,10 @@ def _advanced(x: ShardedArray, key: Any) -> Any:
     return _taken_at(x, entries, key)
 
 
+def _as_places(entry: Any) -> Any:
+    return entry.astype(np.intp, copy=False) if hasattr(entry, "astype") else entry
+
+
 def _is_slice(entry: Any) -> bool:
     return entry is Ellipsis or isinstance(entry, slice)
 
@@ -215,7 +219,7 @@ def _taken_at(x: ShardedArray, entries: list[Any], key: Any) -> Any:
             spread.extend(np.nonzero(entry))
         else:
             number = _number(entry)
-            spread.append(entry if number is None else np.asarray(number))
+            spread.append(np.asarray(number) if number is not None else _as_places(entry))
     used = sum(entry is not None and entry is not Ellipsis for entry in spread)
     place = next((n for n, entry in enumerate(spread) if entry is Ellipsis), len(spread))
     spread[place : place + 1] = [slice(None)] * (x.ndim - used)

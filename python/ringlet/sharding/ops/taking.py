@@ -78,6 +78,7 @@ def _are_divided(x: Any, indices: Any, axis: int) -> bool:
 
 def _in_bounds(indices: ShardedArray, size: int, mode: str) -> Any:
     """Return indices from 0 to `size`, or raise NumPy's error."""
+    indices = indices.astype(np.intp, copy=False)
     if mode != "raise":
         return np.clip(indices, 0, size - 1) if mode == "clip" else indices % size
     least, most = int(np.min(indices)), int(np.max(indices))
