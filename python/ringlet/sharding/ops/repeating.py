@@ -133,7 +133,7 @@ def pad(array: ShardedArray, pad_width: Any, mode: Any = "constant", **kwargs: A
 _ENDS = {"maximum": np.max, "mean": np.mean, "median": np.median, "minimum": np.min, "linear_ramp": None, "empty": None}
 
 
-def _padded_by_results(x: Any, widths: list[list[int]], mode: str, stat_length: Any = None, end_values: Any = 0) -> Any:
+def _padded_by_results(x: Any, widths: list[list[int]], mode: Any, stat_length: Any = None, end_values: Any = 0) -> Any:
     if 0 in x.shape:
         np.pad(shape_probe(x.shape), widths, mode)  # raises NumPy's error
     lengths = np.broadcast_to(np.asarray(stat_length), (x.ndim, 2))
