@@ -27,7 +27,8 @@ GATHER = {
     "the length of the text depends on the values": """strings._join strings._rsplit strings._split strings._splitlines
         strings.decode strings.encode strings.mod strings.partition strings.replace strings.rpartition
         strings.translate""",
-    "it evaluates a small table of coefficients": "polynomial.",
+    "its arguments are a few numbers": "geomspace linspace logspace poly polydiv polymul polynomial. roots",
+    "rows are inserted at places that depend on values": "insert",
     "it is a deprecated name": "alltrue cumproduct in1d msort product sometrue trapz",
 }
 # What gathers all the same in some calls of functions and methods with a tiled form.
@@ -37,12 +38,10 @@ SOME_CALLS = {
     "qr, svd": "one divided matrix: `qr` of a wide one and in other modes than `reduced` and `r`; `svd` with "
     "`full_matrices=True` unless it is square",
     "eig, eigh, eigvals, eigvalsh": "one divided matrix, without a stack",
-    "histogram": "bins that a rule chooses, such as `auto`; complex numbers",
-    "intersect1d": "`return_indices=True`",
-    "linspace, logspace, geomspace": "`retstep=True`",
+    "histogram": "complex numbers",
     "lstsq": "matrices with more columns than rows",
     "min_scalar_type": "one number",
-    "pad": "`reflect_type='odd'`, functions as mode",
+    "pad": "`linear_ramp`, `reflect_type='odd'`, functions as mode",
     "quantile and similar functions": "weights; several dimensions of `q` for those that skip NaN",
     "unique": "`axis=`, objects, fields",
 }

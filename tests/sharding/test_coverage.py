@@ -15,14 +15,14 @@ VECTOR = np.array([3.0, 1.0, 2.0, 1.0])
 MATRIX = np.array([[2.0, 1.0, 0.5, 1.0], [1.0, 3.0, 1.0, 0.0], [0.5, 1.0, 4.0, 1.0], [1.0, 0.0, 1.0, 5.0]])
 # Names in warnings, and calls.
 CALLS = {
-    "np.histogram": lambda v, m: np.histogram(v, "auto"),
-    "np.intersect1d": lambda v, m: np.intersect1d(v, [1, 3], return_indices=True),
+    "np.insert": lambda v, m: np.insert(v, 1, 5),
     "np.linalg.eigh": lambda v, m: tuple(np.linalg.eigh(m)),
     "np.linalg.eigvals": lambda v, m: np.linalg.eigvals(m),
     "np.linalg.lstsq": lambda v, m: np.linalg.lstsq(m[:2], v[:2], rcond=None)[0],
     "np.linalg.qr": lambda v, m: tuple(np.linalg.qr(m[:2])),
     "np.linalg.svd": lambda v, m: tuple(np.linalg.svd(m[:2])),
-    "np.linspace": lambda v, m: np.linspace(v, 9, 3, retstep=True),
+    "np.linspace": lambda v, m: np.linspace(v, 9, 3),
+    "np.roots": lambda v, m: np.roots(v),
     "np.nanquantile": lambda v, m: np.nanquantile(v, [[0.3]]),
     "np.pad": lambda v, m: np.pad(v, 1, "reflect", reflect_type="odd"),
     "np.quantile": lambda v, m: np.quantile(v, 0.3, weights=v, method="inverted_cdf"),

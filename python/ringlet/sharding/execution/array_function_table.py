@@ -145,7 +145,7 @@ def gathered(name: str, value: Any) -> Any:
     """Return `value` with every sharded array in it gathered; reports attribute the gathers to `name`."""
     value = plain(value)
     if isinstance(value, ShardedArray):
-        if not value._layout.is_replicated:
+        if not value._is_everywhere():
             record_gather(name, value)
         return value._gathered()
     if isinstance(value, dict):

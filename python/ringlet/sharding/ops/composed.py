@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from ringlet.sharding.execution.array_function_table import implements, numpy_function
 from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.ops.elementwise import operand
-from ringlet.sharding.resharding.pencils import everywhere, rows_of
+from ringlet.sharding.resharding.pencils import rows_of
 from ringlet.sharding.sharded_array import ShardedArray
 
 
@@ -136,27 +135,3 @@ def sliding_window_view(
         number = x.shape[place] - window + 1
         x = np.stack([x[(slice(None),) * place + (slice(i, i + number),)] for i in range(window)], axis=-1)
     return x
-
-
-@implements(np.polymul)
-def polymul(a1: Any, a2: Any) -> Any:
-    """Implement :func:`numpy.polymul`."""
-    if any(isinstance(a, np.poly1d) for a in (a1, a2)):
-        return NotImplemented
-    factors = [np.trim_zeros(np.atleast_1d(operand(a)), "f") for a in (a1, a2)]
-    first, second = (a if a.size else np.zeros(1, a.dtype) for a in factors)
-    return np.convolve(first, second)
-
-
-def _of_coefficients(function: Callable[..., Any]) -> None:
-    """Compute with coefficients of polynomials, a small factor, on each device."""
-
-    @implements(function)
-    def called(*args: Any, **kwargs: Any) -> Any:
-        like = next(x for x in (*args, *kwargs.values()) if isinstance(x, ShardedArray))
-        made = function(*map(everywhere, args), **{key: everywhere(value) for key, value in kwargs.items()})
-        return tuple(np.asarray(x, like=like) for x in made) if isinstance(made, tuple) else np.asarray(made, like=like)
-
-
-for _function in (np.poly, np.polydiv, np.roots):
-    _of_coefficients(_function)

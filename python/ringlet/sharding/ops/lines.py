@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import operator
 from collections.abc import Callable
@@ -120,33 +119,3 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any
     rule = FactorMap(((*before, along, *after),), (*before, *made, *after), whole=frozenset((along,)))
     shape = (*arr.shape[:along], *model.shape, *arr.shape[along + 1 :])
     return apply("apply_along_axis", rule, kernel, [released(arr, (along,))], model.dtype, shape=shape)
-
-
-def _spaced(function: Callable[..., Any]) -> None:
-    names = list(inspect.signature(function).parameters)
-
-    @implements(function)
-    def spaced(*args: Any, **kwargs: Any) -> Any:
-        given = dict(zip(names, args, strict=False)) | kwargs
-        axis, step = given.pop("axis", 0), given.pop("retstep", False)
-        ends = [x if isinstance(x, ShardedArray) else np.asarray(x) for x in (given.pop("start"), given.pop("stop"))]
-        if step or any(isinstance(value, ShardedArray) for value in given.values()):
-            return NotImplemented
-        from ringlet.sharding.layout.factors import broadcast_factors
-        from ringlet.sharding.ops.elementwise import broadcast_shape
-
-        shape = broadcast_shape([x.shape for x in ends])
-        labels, result = broadcast_factors([*(x.shape for x in ends), shape])
-        model = function(*(np.ones((1,) * x.ndim, x.dtype) for x in ends), **given)
-
-        def kernel(tiles: list[Array], out: Array, _: TileBoxes) -> None:
-            if out.size:
-                out[...] = function(*tiles, **given)
-
-        rule = FactorMap(labels[:-1], (None, *result))
-        made = apply(function.__name__, rule, kernel, ends, model.dtype, shape=(len(model), *shape))
-        return np.moveaxis(made, 0, axis)
-
-
-for _function in (np.linspace, np.logspace, np.geomspace):
-    _spaced(_function)

@@ -21,7 +21,7 @@ from ringlet.sharding.sharded_array import ShardedArray
 _MOST_REGIONS = 1024
 
 
-def take_ranges(name: str, x: ShardedArray, ranges: Sequence[Sequence[IndexRange]]) -> Any:
+def _from_ranges(name: str, x: ShardedArray, ranges: Sequence[Sequence[IndexRange]]) -> Any:
     """Return the array made of index ranges of another one along each dimension, in the same number of tiles."""
     x = materialized(x)
     ranges = [[index_range for index_range in along if index_range.length] for along in ranges]
@@ -38,7 +38,7 @@ def take_ranges(name: str, x: ShardedArray, ranges: Sequence[Sequence[IndexRange
     return assemble(name, [x], regions, [ArraySpec(tuple(start[-1] for start in starts), x.dtype, x._layout)])
 
 
-def ranges_of_indices(indices: NDArray[np.intp]) -> list[IndexRange]:
+def _ranges_of_indices(indices: NDArray[np.intp]) -> list[IndexRange]:
     """Convert indices to ranges of constant distance."""
     ranges: list[IndexRange] = []
     for index in indices.tolist():
@@ -68,7 +68,7 @@ def roll(a: ShardedArray, shift: Any, axis: Any = None) -> Any:
     for size, total in zip(a.shape, shifts, strict=True):
         by = total % size if size else 0
         ranges.append([IndexRange(size - by, 1, by), IndexRange(0, 1, size - by)])
-    return take_ranges("roll", a, ranges)
+    return _from_ranges("roll", a, ranges)
 
 
 @implements(np.tile)
@@ -82,7 +82,7 @@ def tile(A: Any, reps: Any) -> Any:  # noqa: N803  # NumPy's name
         return NotImplemented
     x = A[(None,) * (len(times) - A.ndim) + (...,)]
     times = (1,) * (x.ndim - len(times)) + times
-    return take_ranges(
+    return _from_ranges(
         "tile", x, [[index_range] * int(count) for index_range, count in zip(full_ranges(x.shape), times, strict=True)]
     )
 
@@ -100,8 +100,8 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     along %= x.ndim
     if times.size != 1:
         ranges = [[index_range] for index_range in full_ranges(x.shape)]
-        ranges[along] = ranges_of_indices(np.repeat(np.arange(x.shape[along]), times))  # raises NumPy's error
-        return take_ranges("repeat", x, ranges)
+        ranges[along] = _ranges_of_indices(np.repeat(np.arange(x.shape[along]), times))  # raises NumPy's error
+        return _from_ranges("repeat", x, ranges)
     np.repeat(shape_probe(small(x)[1]), times, along)
     count = max(0, int(times.reshape(())))
     wider = np.expand_dims(x, along + 1)
@@ -121,23 +121,22 @@ def pad(array: ShardedArray, pad_width: Any, mode: Any = "constant", **kwargs: A
     is_whole = given.dtype.kind == "i" and given.min(initial=0) >= 0
     if is_whole and mode == "constant" and not kwargs.keys() - {"constant_values"}:
         return _padded_by_values(materialized(array), widths, kwargs.get("constant_values", 0))
-    if is_whole and mode in _ENDS and not kwargs.keys() - {"stat_length", "end_values"}:
+    if is_whole and mode in _ENDS and not kwargs.keys() - {"stat_length"}:
         return _padded_by_results(array, widths, mode, **kwargs)
     if not is_whole or kwargs or mode not in ("edge", "reflect", "symmetric", "wrap"):
         return NotImplemented
     indices = [np.pad(np.arange(size), pair, mode) for size, pair in zip(array.shape, widths, strict=True)]
-    return take_ranges("pad", array, [ranges_of_indices(along) for along in indices])
+    return _from_ranges("pad", array, [_ranges_of_indices(along) for along in indices])
 
 
 # How each mode computes the padding from the elements at an end.
-_ENDS = {"maximum": np.max, "mean": np.mean, "median": np.median, "minimum": np.min, "linear_ramp": None, "empty": None}
+_ENDS = {"maximum": np.max, "mean": np.mean, "median": np.median, "minimum": np.min, "empty": None}
 
 
-def _padded_by_results(x: Any, widths: list[list[int]], mode: Any, stat_length: Any = None, end_values: Any = 0) -> Any:
+def _padded_by_results(x: Any, widths: list[list[int]], mode: Any, stat_length: Any = None) -> Any:
     if 0 in x.shape:
         np.pad(shape_probe(x.shape), widths, mode)  # raises NumPy's error
     lengths = np.broadcast_to(np.asarray(stat_length), (x.ndim, 2))
-    values = np.broadcast_to(np.asarray(end_values), (x.ndim, 2))
     for axis, pair in enumerate(widths):
         before = (slice(None),) * axis
         slabs, size = [], x.shape[axis]
@@ -147,10 +146,6 @@ def _padded_by_results(x: Any, widths: list[list[int]], mode: Any, stat_length: 
             shape = [width if d == axis else extent for d, extent in enumerate(x.shape)]
             if mode == "empty":
                 slab = np.zeros(shape, x.dtype)
-            elif mode == "linear_ramp":
-                key = (*before, -side)
-                slab = np.linspace(values[axis, side], x[key], width, endpoint=False, dtype=x.dtype, axis=axis)
-                slab = slab if side == 0 else np.flip(slab, axis)
             else:
                 found = _ENDS[mode](x[key], axis, keepdims=True)  # type: ignore[misc]
                 found = np.round(found) if x.dtype.kind in "biu" and mode in ("mean", "median") else found

@@ -38,7 +38,8 @@ def assign_at(x: ShardedArray, key: Any, value: Any) -> None:
         shape_probe(())[everywhere(key)] if not x.ndim else None
         value = operand(value) if hasattr(value, "shape") else np.asarray(value, x.dtype)
     except (TypeError, ValueError):
-        shape_probe(x.shape)[tuple(map(everywhere, key)) if isinstance(key, tuple) else everywhere(key)]
+        key = tuple(map(everywhere, key)) if isinstance(key, tuple) else everywhere(key)
+        np.empty(x.shape, x.dtype)[key] = value  # raises NumPy's error
         raise
     is_mask = isinstance(key, ShardedArray) and key.dtype == bool and key.shape == x.shape[: key.ndim] != ()
     if is_mask and isinstance(value, ShardedArray) and value.ndim == x.ndim - key.ndim + 1 and x.size:

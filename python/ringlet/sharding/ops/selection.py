@@ -14,7 +14,6 @@ from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.execution.tile_execution import apply
 from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import WHOLE, Array, Layout
-from ringlet.sharding.ops.repeating import ranges_of_indices, take_ranges
 from ringlet.sharding.resharding.pencils import everywhere, rows_of
 from ringlet.sharding.resharding.regions import ArraySpec, IndexRange, Region
 from ringlet.sharding.resharding.reshard import materialized, redistribute
@@ -157,30 +156,3 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     mask = np.zeros(x.shape[along], bool)
     mask[kept] = True
     return np.compress(mask, x, along)
-
-
-@implements(np.insert)
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    """Implement :func:`numpy.insert`."""
-    if not isinstance(arr, ShardedArray):
-        return NotImplemented
-    x, along = (rows_of(arr, arr.ndim), 0) if axis is None else (arr, operator.index(axis))
-    np.flip(shape_probe((1,) * x.ndim), along)  # raises NumPy's error
-    where, size, along = everywhere(obj), x.shape[along], along % x.ndim
-    try:
-        new = values if hasattr(values, "dtype") else np.asarray(values, x.dtype)
-        new = np.reshape(new, (1,) * (x.ndim - new.ndim) + new.shape)
-        number = np.size(np.arange(size)[where] if isinstance(where, slice) else np.asarray(where))
-        if number == 1:
-            new = np.moveaxis(new, 0, along) if np.ndim(where) == 0 and not isinstance(where, slice) else new
-            number = new.shape[along]
-        order = np.insert(np.arange(size), where, size + np.arange(number))
-        new = np.broadcast_to(new, [number if d == along else extent for d, extent in enumerate(x.shape)])
-    except (IndexError, TypeError, ValueError):
-        given = shape_probe(values.shape) if hasattr(values, "dtype") else values
-        np.insert(shape_probe(x.shape, x.dtype), where, given, along)  # raises NumPy's error
-        raise
-    joined: Any = np.concatenate([x, new.astype(x.dtype)], along)
-    ranges = [[index_range] for index_range in full_ranges(joined.shape)]
-    ranges[along] = ranges_of_indices(order)
-    return take_ranges("insert", joined, ranges)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.sharding.execution.array_function_table import implements, numpy_function
+from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.ops.elementwise import operand
 from ringlet.sharding.ops.selection import flatnonzero, select_rows
 from ringlet.sharding.ops.sorting import sorted_line
@@ -48,54 +48,6 @@ def unique(
     if return_counts:
         results.append(np.diff(flatnonzero(is_first), append=line.size))
     return tuple(results) if len(results) > 1 else results[0]
-
-
-def _named(name: str, **options: Any) -> None:
-    function = numpy_function(name)
-    if function is not None:
-        kind = type(function(np.zeros(1)))  # a named tuple
-
-        def implementation(x: Any, /, *, sorted: bool = True) -> Any:
-            return kind(*unique(x, **options, equal_nan=False))
-
-        implements(function)(implementation)
-
-
-_named("unique_all", return_index=True, return_inverse=True, return_counts=True)
-_named("unique_counts", return_counts=True)
-_named("unique_inverse", return_inverse=True)
-
-
-@implements("unique_values")
-def _unique_values(x: Any, /, *, sorted: bool = True) -> Any:
-    return unique(x, equal_nan=False)
-
-
-@implements(np.union1d)
-def _union1d(ar1: Any, ar2: Any) -> Any:
-    return np.unique(np.concatenate([operand(ar1), operand(ar2)], axis=None))
-
-
-def _sorted_both(ar1: Any, ar2: Any, assume_unique: bool) -> Any:
-    arrays = [operand(ar) if assume_unique else np.unique(operand(ar)) for ar in (ar1, ar2)]
-    return np.sort(np.concatenate(arrays, axis=None))
-
-
-@implements(np.intersect1d)
-def _intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
-    if return_indices:
-        return NotImplemented
-    both = _sorted_both(ar1, ar2, assume_unique)
-    return both[:-1][both[1:] == both[:-1]]
-
-
-@implements(np.setxor1d)
-def _setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
-    both = _sorted_both(ar1, ar2, assume_unique)
-    if both.size == 0:
-        return both
-    edges = np.concatenate([[True], both[1:] != both[:-1], [True]])
-    return both[edges[1:] & edges[:-1]]
 
 
 @implements(np.setdiff1d)
