@@ -34,6 +34,22 @@ def _written(x: Any) -> Any:
     return np.concatenate([y, before])
 
 
+def _scaled(x: Any) -> Any:
+    y = x.copy()
+    y[y > 0] *= -2
+    y[y < -3] = np.arange(np.count_nonzero(y < -3))
+    return y
+
+
+def _written_at(x: Any) -> Any:
+    y, places = x.copy(), np.argsort(x, axis=0)
+    y[[0, 5, 0], [1, 2, 1]] = [7, 8, 9]
+    np.put_along_axis(y, places[:2], 3, axis=0)
+    np.put(y, [1, -1], x[0, :2])
+    np.fill_diagonal(y, 4)
+    return y[places[:, 0]]
+
+
 def _partial_twice(x: Any) -> Any:
     total = x.sum(axis=0)
     return np.stack([total + x.sum(axis=0), total * 2, np.abs(total)])
@@ -70,6 +86,23 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "sorted": lambda x: np.sort(x, axis=0),
     "running sums": lambda x: np.cumsum(x, axis=1),
     "written": _written,
+    "sorted line": lambda x: np.sort(x, axis=None),
+    "order of a line": lambda x: x.ravel()[np.argsort(x, axis=None)],
+    "distinct": lambda x: np.concatenate(np.unique(np.round(x), return_inverse=True, return_counts=True), axis=None),
+    "median": lambda x: np.quantile(x, [0.1, 0.5, 0.8]) + np.median(x),
+    "medians": lambda x: np.median(x, axis=0),
+    "transformed": lambda x: np.fft.ifft(np.fft.fft(x, axis=0) * 2, axis=0),
+    "transformed line": lambda x: np.fft.rfft(np.resize(x, 64)),
+    "long running sums": lambda x: np.cumsum(x) + np.subtract.accumulate(x, axis=0).ravel(),
+    "chosen by a mask": lambda x: np.concatenate([x[x > 0], x[x[:, 0] > 0].mean(axis=0)]),
+    "scaled by a mask": _scaled,
+    "written at places": _written_at,
+    "counted": lambda x: np.histogram(x, 5)[0] + np.histogram(x, 5, weights=x)[0],
+    "slopes": lambda x: np.gradient(x, axis=0),
+    "factored": lambda x: np.concatenate([np.linalg.qr(x).Q, np.linalg.svd(x, compute_uv=False)[None]]),
+    "least squares": lambda x: np.linalg.lstsq(x, x[:, 0] + 1, rcond=None)[0],
+    "solved": lambda x: np.linalg.solve(x.T @ x + 3 * np.eye(7), x.T),
+    "lower triangle": lambda x: np.linalg.cholesky(x.T @ x + 3 * np.eye(7)),
 }
 
 SPECS: list[tuple[Any, ...]] = [("x", None), ("x", "y"), ("y", "x"), (("y", "x"),), (None, "x"), ()]

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from ringlet.errors import GatherWarning
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import WHOLE, Cut, Layout
 from ringlet.sharding.memory_modes import current_mode, mode
@@ -58,8 +57,6 @@ class Row:
         if that is more than the result.
     has_nan : bool
         Whether some of the numbers of the first operand are NaN, all of its second row and column among them.
-    gathers : bool
-        Whether it is known to have no tiled form, and to say so.
     """
 
     name: str
@@ -69,7 +66,6 @@ class Row:
     length: int = 0
     scale: Callable[..., Any] | None = None
     has_nan: bool = False
-    gathers: bool = False
 
     def on(self, *shapes: tuple[int, ...]) -> Row:
         """Give the same operation on other shapes."""
@@ -237,14 +233,11 @@ def _run(row: Row, arrays: Sequence[np.ndarray], layouts: Sequence[Layout], made
         with mode(made_in):
             given = [tiled(array, layout) for array, layout in zip(arrays, layouts, strict=True)]
         with mode(used_in), poisoned():
-            with warnings.catch_warnings():
-                if row.gathers:
-                    warnings.simplefilter("ignore", GatherWarning)
-                result = row.compute(*given)
+            result = row.compute(*given)
             for x, array in zip(given, arrays, strict=True):
                 np.testing.assert_array_equal(assemble(x), array, err_msg="an operand has changed")
             for each in _listed(result):
-                assert row.gathers or isinstance(each, ShardedArray), f"a {type(each).__name__}, without tiles"
+                assert isinstance(each, ShardedArray), f"a {type(each).__name__}, without tiles"
             return [assemble(each) for each in _listed(result)]
 
     return outcome(work)

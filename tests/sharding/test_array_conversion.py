@@ -145,7 +145,10 @@ def test_dlpack_gives_memory_that_one_device_has():
     assert np.shares_memory(np.from_dlpack(x), x.shards[0])
     assert x.__dlpack_device__() == (1, 0)
     with pytest.raises(BufferError, match="pass its tiles"):
-        np.from_dlpack(shard(VALUES, TILES))
+        shard(VALUES, TILES).__dlpack__(copy=False)
+    with explain() as report:
+        assert not np.shares_memory(np.from_dlpack(shard(VALUES, TILES)), VALUES)
+    assert report.counts == {"gather": 1}
     tiles = [np.from_dlpack(tile) for tile in shard(VALUES, TILES).shards]
     assert tiles[5].tolist() == [[16, 17], [22, 23]]
 

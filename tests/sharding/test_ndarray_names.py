@@ -160,7 +160,7 @@ def test_the_array_api_finds_the_device_and_the_namespace():
     assert x.to_device("cpu") is x
     with pytest.raises(ValueError, match="device"):
         x.to_device("tpu")
-    assert x.__array_namespace__() is np
+    assert x.__array_namespace__().sum is np.sum
 
 
 def test_elements_are_written_to_a_file(tmp_path):
@@ -175,4 +175,4 @@ def test_a_copy_goes_to_dlpack_from_any_layout():
     np.testing.assert_array_equal(copied, VALUES)
     assert not np.shares_memory(copied, x)
     with pytest.raises(BufferError, match="not in one block of memory"):
-        np.from_dlpack(x)
+        np.from_dlpack(x, copy=False)

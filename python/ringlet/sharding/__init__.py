@@ -5,6 +5,7 @@ from __future__ import annotations
 from ringlet.collectives.adapters.array_adapters import register_kind
 from ringlet.errors import GatherError, GatherWarning
 from ringlet.module_names import list_public
+from ringlet.sharding.array_namespace import namespace
 from ringlet.sharding.creation import device_put, shard
 from ringlet.sharding.execution.gather_fallback import strict
 from ringlet.sharding.explain import explain
@@ -48,6 +49,7 @@ __all__ = [
     "max_pool",
     "max_pool_vjp",
     "mode",
+    "namespace",
     "reduce_window",
     "reduce_window_vjp",
     "shard",

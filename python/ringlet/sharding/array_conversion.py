@@ -105,16 +105,20 @@ class Conversions:
     def _is_in_one_place(self: Any) -> bool:
         return bool(self._layout.is_replicated or len(self._layout.holders) == 1)
 
-    # Consumers of DLPack share memory, which requires one device that holds all values.
+    # Consumers of DLPack share memory if one device holds all values; otherwise they get a copy, unless they refuse it.
 
     def __dlpack__(
         self: Any, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:
         given = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
         options = {name: value for name, value in given.items() if value is not None}
-        if copy:
-            return np.asarray(self.numpy()).__dlpack__(**options)
-        return self._shared_memory().__dlpack__(**options)
+        if not copy:
+            try:
+                return self._shared_memory().__dlpack__(**options)
+            except BufferError:  # tiles, or memory that several devices hold and that is therefore read-only
+                if copy is not None:
+                    raise
+        return np.array(self.numpy() if copy else np.asarray(self)).__dlpack__(**options)
 
     def __dlpack_device__(self: Any) -> tuple[int, int]:
         return 1, 0  # DLPack's code for host memory
@@ -125,7 +129,7 @@ class Conversions:
         if not shards:
             raise BufferError(
                 f"an array with sharding {x.sharding} is not in one block of memory: pass its tiles, array.shards, "
-                "one by one, or np.asarray(array), or request a copy, np.from_dlpack(array, copy=True)"
+                "one by one, or omit copy=False"
             )
         return shards[0]
 
@@ -184,12 +188,16 @@ class Conversions:
         return "cpu"
 
     def to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
-        """Return the array itself, for the device ``"cpu"``."""
+        """Return the array itself, for the device ``"cpu"``, or the array in a sharding."""
+        if hasattr(device, "for_ndim") or hasattr(device, "tile_assignment_devices"):
+            return self.reshard(device)
         np.empty(0).to_device(device, stream=stream)  # raises NumPy's error
         return self
 
     def __array_namespace__(self, *, api_version: Any = None) -> Any:
-        return np.empty(0).__array_namespace__(api_version=api_version)
+        from ringlet.sharding.array_namespace import namespace_of
+
+        return namespace_of(self, api_version)
 
     def __getattr__(self, name: str) -> Any:
         remedy = _ABSENT.get(name)

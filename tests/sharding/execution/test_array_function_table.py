@@ -23,8 +23,8 @@ def x():
 
 
 def test_functions_without_a_tiled_form_gather_with_a_warning_and_give_plain_arrays(x):
-    with pytest.warns(GatherWarning, match=r"np\.unwrap"):
-        result = np.unwrap(x)
+    with pytest.warns(GatherWarning, match=r"np\.roots"):
+        result = np.roots(x)
     assert type(result) is np.ndarray
 
 
@@ -35,7 +35,7 @@ def test_functions_of_a_sub_module_are_named_with_it():
 
 def test_strict_refuses_what_would_gather(x):
     with strict(), pytest.raises(GatherError):
-        np.unwrap(x)
+        np.roots(x)
 
 
 def test_an_array_that_every_device_has_is_gathered_for_nothing():

@@ -96,10 +96,10 @@ TWO_ROWS = Sharding.tiled((2, 1))
         lambda x: np.put_along_axis(x, np.array([[0, 1, 2]]), 5, axis=0),
     ],
 )
-def test_what_is_written_is_laid_out_again(write):
+def test_each_device_writes_to_its_own_tile(write):
     whole, expected = np.arange(9).reshape(3, 3), np.arange(9).reshape(3, 3)
     x = shard(whole, TWO_ROWS)
-    with pytest.warns(GatherWarning):
+    with strict():
         write(x)
     write(expected)
     np.testing.assert_array_equal(np.asarray(x), expected)
@@ -130,7 +130,7 @@ def test_slices_are_not_written_to():
 def test_quantiles_may_overwrite_their_input(quantile):
     values = np.array([[3.0, 1.0, 2.0], [7.0, 9.0, 8.0]])
     x = shard(values.copy(), Sharding.tiled((2, 1)))
-    with pytest.warns(GatherWarning):
+    with strict():
         found = quantile(x)
     np.testing.assert_array_equal(found, quantile(values.copy()))
     np.testing.assert_array_equal(x, values)

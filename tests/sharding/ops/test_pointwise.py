@@ -5,8 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from ringlet.errors import GatherWarning
-from ringlet.sharding import ShardedArray, Sharding, shard
+from ringlet.sharding import ShardedArray, Sharding, explain, shard, strict
 from ringlet.sharding.ops.pointwise import apply_pointwise, operand
 
 HALVES = Sharding.tiled((2,))
@@ -25,10 +24,11 @@ def test_a_function_sees_tiles_of_operands_that_are_broadcast_together():
     assert seen[-2:] == [((2,), (3, 1), 2)] * 2
 
 
-def test_what_is_the_same_for_all_tiles_may_not_be_sharded():
+def test_what_is_the_same_for_all_tiles_is_sent_to_all_devices():
     x = shard(np.array([1, 5]), HALVES)
-    with pytest.warns(GatherWarning, match=r"np\.isin"):
+    with strict(), explain() as report:
         assert np.isin(x, x).all()
+    assert report.counts["all-gather"] == 1
 
 
 def test_numbers_are_changed_in_place_only_where_no_copy_is_wanted():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ringlet.errors import GatherWarning
-from ringlet.sharding import Sharding, explain, shard
+from ringlet.sharding import Sharding, explain, shard, strict
 
 QUARTERS = Sharding.tiled((4,))
 
@@ -40,11 +40,21 @@ def test_results_may_be_written_to(change):
     assert int(made[0]) == 5
 
 
-@pytest.mark.parametrize("options", [{"mode": "mean"}, {"mode": "reflect", "reflect_type": "odd"}])
-def test_padding_with_what_has_to_be_computed_gathers(options):
+@pytest.mark.parametrize("mode", ["mean", "maximum", "minimum", "median", "empty"])
+def test_padding_may_be_computed(mode):
+    whole, inner = np.arange(40).reshape(8, 5) ** 2 % 23, (slice(2, -2) if mode == "empty" else slice(None),) * 2
+    with strict():
+        padded = np.pad(shard(whole, Sharding.tiled((4, 1))), 2, mode)
+    np.testing.assert_array_equal(padded[inner], np.pad(whole, 2, mode)[inner])
+    if mode in ("mean", "median"):
+        padded = np.pad(shard(whole, Sharding.tiled((4, 1))), ((1, 2), (0, 3)), mode, stat_length=3)
+        np.testing.assert_array_equal(padded, np.pad(whole, ((1, 2), (0, 3)), mode, stat_length=3))
+
+
+def test_odd_reflections_gather():
     with pytest.warns(GatherWarning, match=r"np\.pad"):
-        padded = np.pad(shard(np.arange(8), QUARTERS), 2, **options)
-    np.testing.assert_array_equal(padded, np.pad(np.arange(8), 2, **options))
+        padded = np.pad(shard(np.arange(8), QUARTERS), 2, "reflect", reflect_type="odd")
+    np.testing.assert_array_equal(padded, np.pad(np.arange(8), 2, "reflect", reflect_type="odd"))
 
 
 @pytest.mark.parametrize(

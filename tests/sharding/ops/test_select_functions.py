@@ -3,8 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ringlet.errors import GatherWarning
-from ringlet.sharding import Sharding, explain, mode, shard
+from ringlet.sharding import Sharding, explain, mode, shard, strict
 
 ROWS, COLUMNS = Sharding.tiled((4, 1)), Sharding.tiled((1, 4))
 
@@ -22,8 +21,8 @@ def test_a_condition_of_another_sharding_goes_where_it_is_needed():
     np.testing.assert_array_equal(np.asarray(made), np.where(numbers() > 7, numbers(), -1))
 
 
-def test_places_of_what_is_true_are_gathered():
-    with pytest.warns(GatherWarning, match=r"np\.where"):
+def test_places_of_what_is_true_are_found_on_each_device():
+    with strict():
         assert [places.size for places in np.where(shard(numbers(), ROWS) > 7)] == [12, 12]
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ringlet.errors import GatherWarning
-from ringlet.sharding import Mesh, ShardedArray, Sharding, explain, mode, shard
+from ringlet.sharding import Mesh, ShardedArray, Sharding, explain, mode, shard, strict
 
 MESH = Mesh({"x": 2, "y": 2})
 VALUES = np.random.default_rng(0).integers(0, 20, (5, 6, 3)).astype(float)
@@ -49,12 +48,65 @@ def test_a_sum_is_known_before_it_is_sorted():
     np.testing.assert_array_equal(np.sort(total, axis=0), np.sort(VALUES.sum(axis=2), axis=0))
 
 
-def test_lines_that_are_cut_are_gathered():
-    x = shard(VALUES, MESH.sharding("x"))
-    with pytest.warns(GatherWarning, match="np.sort"):
-        np.testing.assert_array_equal(np.sort(x, 0), np.sort(VALUES, 0))
-    with pytest.warns(GatherWarning, match="np.argsort"):
-        np.testing.assert_array_equal(np.argsort(x, None), np.argsort(VALUES, None))
+@pytest.mark.parametrize("memory", ["shared", "copy"])
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_tiles_of_lines_that_are_cut_move_to_another_dimension_and_back(call, memory):
+    whole = np.concatenate([VALUES] * 2)[:8]
+    with mode(memory), strict():
+        x = shard(whole, MESH.sharding("x"))
+        with explain() as report:
+            found = call(x, 0)
+        np.testing.assert_array_equal(found.numpy(), call(whole, 0))
+    assert report.counts["all-to-all"] >= 2
+    assert set(report.counts) == {"all-to-all"}
+
+
+def test_a_sort_sends_each_half_once_and_back():
+    x = shard(np.zeros((8, 6)), Sharding.tiled((2, 1)))
+    with explain() as report:
+        assert np.sort(x, 0).sharding == x.sharding
+    assert [(each.kind, each.nbytes) for each in report.collectives] == [("all-to-all", 8 * 6 * 8 // 2)] * 2
+
+
+LINES = {
+    "numbers": np.random.default_rng(1).integers(0, 9, 53),
+    "equal numbers": np.zeros(53, np.int8),
+    "numbers and NaN": np.where(np.arange(53) % 7, np.random.default_rng(1).standard_normal(53), np.nan),
+    "sorted backwards": np.arange(53.0)[::-1],
+    "text": np.random.default_rng(2).integers(0, 200, 53).astype("U3"),
+    "few": np.array([2, 1]),
+    "none": np.empty(0),
+}
+
+
+@pytest.mark.parametrize("memory", ["shared", "copy"])
+@pytest.mark.parametrize("axes", [("x",), (("x", "y"),), (("y", "x"),)])
+@pytest.mark.parametrize("name", LINES)
+def test_one_line_is_sorted_by_samples(name, axes, memory):
+    line = LINES[name]
+    with mode(memory), strict():
+        x = shard(line.copy(), MESH.sharding(*axes))
+        found, order = np.sort(x), np.argsort(x, kind="stable")
+        assert found.sharding == order.sharding == x.sharding
+        np.testing.assert_array_equal(found.numpy(), np.sort(line))
+        np.testing.assert_array_equal(order.numpy(), np.argsort(line, kind="stable"))
+        np.testing.assert_array_equal(np.partition(x, 0).numpy(), np.sort(line)) if line.size else None
+
+
+def test_a_sample_sort_sends_little_more_than_the_line():
+    line = np.random.default_rng(3).permutation(40000).astype(np.int32)
+    x = shard(line, Sharding.tiled((4,)))
+    with strict(), explain() as report:
+        np.sort(x)
+    assert line.nbytes // 2 < report.nbytes < 1.2 * line.nbytes
+
+
+def test_keys_are_sorted_in_turn():
+    keys = np.random.default_rng(4).integers(0, 3, (3, 20))
+    x = shard(keys, MESH.sharding(None, "x"))
+    with strict():
+        np.testing.assert_array_equal(np.lexsort(x).numpy(), np.lexsort(keys))
+        np.testing.assert_array_equal(np.lexsort((x[1], x[0])).numpy(), np.lexsort((keys[1], keys[0])))
 
 
 def test_structures_are_sorted_by_their_fields():

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ringlet.sharding import Mesh, Sharding, explain, mode, shard
+from ringlet.sharding import Mesh, Sharding, explain, mode, shard, strict
 
 ROWS = Sharding.tiled((4, 1))
 MESH = Mesh({"x": 2, "y": 2})
@@ -121,3 +121,26 @@ def test_one_row_is_taken_by_its_number_along_a_dimension_that_is_cut(memory):
 def test_nothing_is_taken_of_a_dimension_without_elements_where_another_one_has_none_either():
     x = shard(np.zeros((0, 0, 3)), Sharding.tiled((1, 2, 1)))
     assert np.take(x, [5], axis=0, mode="clip").shape == (1, 0, 3)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_indices_of_few_bits_reach_as_many_rows_as_there_are(dtype):
+    rows, places = np.arange(300), np.array([100, 7, 99], dtype)
+    x, y = shard(rows, Sharding.tiled((3,))), shard(places, Sharding.tiled((3,)))
+    with strict():
+        np.testing.assert_array_equal(x[y].numpy(), rows[places])
+        np.testing.assert_array_equal(
+            x.reshape(150, 2)[y, places % 2].numpy(), rows.reshape(150, 2)[places, places % 2]
+        )
+
+
+def test_divided_indices_are_sent_to_the_devices_that_have_the_rows():
+    rows, places = np.arange(64.0).reshape(16, 4), np.random.default_rng(0).integers(-16, 16, 24)
+    x, y = shard(rows, Sharding.tiled((4, 1))), shard(places, Sharding.tiled((4,)))
+    with strict(), explain() as report:
+        found = x[y]
+    assert found._layout.cuts[0].count == 4
+    np.testing.assert_array_equal(found.numpy(), rows[places])
+    exchange = next(each for each in report.collectives if each.kind == "all-to-all")
+    moved = sum(int(place) % 16 // 4 != number // 6 for number, place in enumerate(places))
+    assert exchange.nbytes == moved * (8 + 4 * 8)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ringlet.errors import GatherWarning
-from ringlet.sharding import Sharding, explain, shard
+from ringlet.sharding import Sharding, explain, shard, strict
 from tests.sharding.sweep import outcome
 
 STACK = np.random.default_rng(0).normal(size=(6, 3, 3)) + 4 * np.eye(3)
@@ -26,9 +26,10 @@ def test_each_device_computes_its_matrices(name):
     np.testing.assert_array_equal(np.asarray(found), function(SYMMETRIC))
 
 
-def test_matrices_that_are_cut_are_gathered_visibly():
-    with pytest.warns(GatherWarning, match="np.linalg.inv"):
+def test_tiles_of_matrices_that_are_cut_move_to_the_stack():
+    with strict(), explain() as report:
         found = np.linalg.inv(shard(STACK, Sharding.tiled((1, 3, 1))))
+    assert report.counts == {"all-to-all": 1}
     np.testing.assert_array_equal(found, np.linalg.inv(STACK))
 
 

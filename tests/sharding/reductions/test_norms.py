@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ringlet.errors import GatherWarning
-from ringlet.sharding import Sharding, explain, shard
+from ringlet.sharding import Sharding, explain, shard, strict
 
 WHOLE = np.arange(-10.0, 14.0).reshape(2, 4, 3)
 
@@ -33,10 +32,14 @@ def test_vector_norms_and_matrix_norms_take_their_own_axes(x):
         np.testing.assert_allclose(np.asarray(np.linalg.matrix_norm(x, ord=order, keepdims=True)), expected)
 
 
-def test_norms_that_need_singular_values_are_gathered(x):
-    with pytest.warns(GatherWarning, match="norm"):
-        found = np.linalg.norm(x, 2, axis=(1, 2))
-    np.testing.assert_allclose(found, np.linalg.norm(WHOLE, 2, axis=(1, 2)))
+@pytest.mark.parametrize("order", [2, -2, "nuc"])
+@pytest.mark.parametrize("axis", [(1, 2), (2, 0)])
+def test_norms_of_singular_values_are_computed_where_matrices_are(x, order, axis):
+    with strict():
+        found = np.linalg.norm(x, order, axis=axis).numpy()
+    np.testing.assert_allclose(found, np.linalg.norm(WHOLE, order, axis=axis))
+    kept = np.linalg.norm(x, order, axis=axis, keepdims=True)
+    np.testing.assert_allclose(kept, np.linalg.norm(WHOLE, order, axis=axis, keepdims=True))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Running reductions, along dimensions that are gathered where they are cut."""
+"""Running reductions, which tiles compute alone and complete by the ends of those before them."""
 
 from __future__ import annotations
 
@@ -7,19 +7,36 @@ import warnings
 import numpy as np
 import pytest
 
-from ringlet.sharding import Sharding, explain, shard
+from ringlet.sharding import Sharding, explain, shard, strict
 from tests.sharding.sweep import assemble
 
 WHOLE = np.arange(35).reshape(7, 5)
 
 
-def test_only_the_dimension_that_is_run_along_is_gathered():
+def test_only_the_ends_of_tiles_are_sent():
     x = shard(WHOLE, Sharding.tiled((2, 4)))
     with explain() as report:
         found = np.cumsum(x, axis=0)
-    assert [cut.count for cut in found._layout.cuts] == [1, 4]
+    assert found.sharding == x.sharding
     assert [[sent.kind for sent in each.collectives] for each in report.operations] == [["all-gather"]]
+    assert report.nbytes == 2 * 5 * 8
     np.testing.assert_array_equal(assemble(found), WHOLE.cumsum(axis=0))
+
+
+def test_the_order_matters_to_some_ufuncs():
+    x = shard(WHOLE, Sharding.tiled((2, 1)))
+    with explain() as report:
+        found = np.subtract.accumulate(x, axis=0)
+    assert found.sharding == x.sharding
+    assert report.counts == {"all-to-all": 2}
+    np.testing.assert_array_equal(assemble(found), np.subtract.accumulate(WHOLE, axis=0))
+
+
+def test_a_scan_may_begin_with_the_identity():
+    x = shard(WHOLE, Sharding.tiled((2, 4)))
+    with strict():
+        found = np.cumulative_sum(x, axis=0, include_initial=True)
+    np.testing.assert_array_equal(assemble(found), np.cumulative_sum(WHOLE, axis=0, include_initial=True))
 
 
 def test_nothing_is_sent_along_a_dimension_that_is_whole():

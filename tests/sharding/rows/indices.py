@@ -9,9 +9,9 @@ from tests.sharding.sweep import EVERY, FLOATS, NUMBERS, Row
 SHAPE = (7, 5)
 
 
-def of(name, compute, *shapes, dtypes=EVERY, gathers=False):
+def of(name, compute, *shapes, dtypes=EVERY):
     """A row on values of any kind."""
-    return Row(name, compute, shapes or (SHAPE,), dtypes, gathers=gathers)
+    return Row(name, compute, shapes or (SHAPE,), dtypes)
 
 
 def at(key, *shapes):
@@ -19,7 +19,7 @@ def at(key, *shapes):
     return of(f"at {key}", lambda x: x[key], *shapes)
 
 
-def written(name, change, *shapes, gathers=False):
+def written(name, change, *shapes):
     """The row of something that changes a copy of its first operand."""
 
     def compute(first, *others):
@@ -27,7 +27,7 @@ def written(name, change, *shapes, gathers=False):
         change(copied, *others)
         return copied
 
-    return of(name, compute, *(shapes or (SHAPE,)), gathers=gathers)
+    return of(name, compute, *(shapes or (SHAPE,)))
 
 
 def assigned(key, value=3):
@@ -61,8 +61,8 @@ INDICES = [
     at((slice(1, 6, 2), [1, 0])),
     at((Ellipsis, np.array([[0, 4], [2, 2]]))),
     at([9]),
-    of("a mask", lambda x: x[x != x[0]], gathers=True),
-    of("two arrays", lambda x: x[[1, 2], [0, 3]], gathers=True),
+    of("a mask", lambda x: x[x != x[0]]),
+    of("two arrays", lambda x: x[[1, 2], [0, 3]]),
     of("slices of slices", lambda x: x[1:][::2][:, ::-1].T[1:]),
 ]
 
@@ -85,17 +85,17 @@ ASSIGNMENTS = [
     written("where a mask is true", lambda x: x.__setitem__(x != x[0], 1)),
     written("where another mask is true", lambda x, y: x.__setitem__(y != y[0], 1), SHAPE, SHAPE),
     written("rows of a mask", lambda x, y: x.__setitem__(y == y[0], x[2]), SHAPE, (7,)),
-    written("values where a mask is true", lambda x: x.__setitem__(x >= x.min(), np.arange(35)), gathers=True),
-    written("at an array", lambda x: x.__setitem__([1, 4, 1], 2), gathers=True),
+    written("values where a mask is true", lambda x: x.__setitem__(x >= x.min(), np.arange(35))),
+    written("at an array", lambda x: x.__setitem__([1, 4, 1], 2)),
     written("copyto", lambda x, y: np.copyto(x, y, where=y == y[2]), SHAPE, (5,)),
-    written("fill_diagonal", lambda x: np.fill_diagonal(x, 1), gathers=True),
-    written("put", lambda x: np.put(x, [3, 8], 1), gathers=True),
+    written("fill_diagonal", lambda x: np.fill_diagonal(x, 1)),
+    written("put", lambda x: np.put(x, [3, 8], 1)),
 ]
 
 CHOICES = [
     of("where", lambda x, y: np.where(x != x[0], x, y), SHAPE, (5,)),
     of("where with numbers", lambda x: np.where(x == x[1], x, 0)),
-    of("where it is true", np.where, gathers=True),
+    of("where it is true", np.where),
     of("clip", lambda x: np.clip(x, 1, 20), dtypes=("float32", "int32", "float64", "uint8")),
     of("clip below", lambda x, y: np.clip(x, y, None), SHAPE, (7, 1), dtypes=FLOATS),
     of("choose", lambda x, y: np.choose(x % 2, [x, y]), SHAPE, SHAPE, dtypes=("int32", "int64")),

@@ -22,9 +22,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # Modules that register implementations; loaded at the first call.
 _HOMES = """halo.correlate ops.axis_functions ops.composed ops.diagonals ops.joining_functions ops.like_functions
-    ops.metadata_functions ops.pointwise ops.repeating ops.reshaping ops.select_functions ops.sorting ops.taking
-    products.einsum products.gufuncs products.matrices products.products reductions.argreductions reductions.norms
-    reductions.reductions reductions.scans reductions.statistics"""
+    ops.lines ops.metadata_functions ops.numpy_bodies ops.pointwise ops.repeating ops.reshaping ops.scatter
+    ops.select_functions ops.selection ops.sets ops.sorting ops.taking products.einsum products.gufuncs
+    products.matrices products.products reductions.argreductions reductions.histograms reductions.norms
+    reductions.quantiles reductions.reductions reductions.scans reductions.statistics"""
 
 _TABLE: dict[Callable[..., Any], Callable[..., Any]] = {}
 
@@ -144,7 +145,7 @@ def gathered(name: str, value: Any) -> Any:
     """Return `value` with every sharded array in it gathered; reports attribute the gathers to `name`."""
     value = plain(value)
     if isinstance(value, ShardedArray):
-        if not value._layout.is_replicated:
+        if not value._is_everywhere():
             record_gather(name, value)
         return value._gathered()
     if isinstance(value, dict):

@@ -63,6 +63,8 @@ def record_gather(function_name: str, x: ShardedArray, *, is_asked_for: bool = F
     If `is_asked_for`, the program requested a conversion to a plain array, and no warning is given.
     """
     nbytes = x.size * x.dtype.itemsize
+    if not nbytes:
+        return
     if _is_strict.get():
         raise GatherError(_text(function_name, x, nbytes))
     collective = Collective("gather", x.shape, str(x.dtype), (tuple(x._layout.holders),), nbytes=nbytes)

@@ -1,16 +1,16 @@
-"""NumPy functions that call others: comparisons, differences, splits, and changes of gathered arrays."""
+"""NumPy functions that call others: comparisons, differences and splits."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ringlet.sharding.execution.array_function_table import first_given, gathered, implements, numpy_function
+from ringlet.sharding.execution.array_function_table import implements, numpy_function
 from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.ops.elementwise import operand
+from ringlet.sharding.resharding.pencils import rows_of
 from ringlet.sharding.sharded_array import ShardedArray
 
 
@@ -82,20 +82,56 @@ for _name in ("array_split", "split", "hsplit", "vsplit", "dsplit", "unstack"):
         implements(_function)(_function._implementation)  # type: ignore[attr-defined]
 
 
-def _changed(function: Callable[..., Any]) -> Callable[..., Any]:
-    name = f"np.{function.__name__}"
-
-    def implementation(array: Any, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(array, ShardedArray):
-            return NotImplemented
-        array._writable_buffers()
-        whole = np.array(gathered(name, array))
-        function(whole, *gathered(name, args), **gathered(name, kwargs))
-        array[...] = whole
-        return None
-
-    return first_given(function, implementation)
+@implements(np.ediff1d)
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    """Implement :func:`numpy.ediff1d`."""
+    x = rows_of(ary, ary.ndim) if isinstance(ary, ShardedArray) and ary.ndim else np.ravel(operand(ary))
+    ends = [None if end is None else np.ravel(operand(end)) for end in (to_begin, to_end)]
+    if any(end is not None and not np.can_cast(end.dtype, x.dtype, "same_kind") for end in ends):
+        np.ediff1d(np.empty(0, x.dtype), *ends[::-1])  # raises NumPy's error
+    before, after = ([] if end is None else [end.astype(x.dtype)] for end in ends)
+    return np.concatenate([*before, np.diff(x), *after]) if before or after else np.diff(x)
 
 
-for _function in (np.fill_diagonal, np.place, np.put, np.put_along_axis, np.putmask):
-    implements(_function)(_changed(_function))
+@implements(np.corrcoef)
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
+    """Implement :func:`numpy.corrcoef`."""
+    c = np.cov(x, y, rowvar, dtype=dtype)
+    if not c.ndim:
+        return c / c
+    deviations = np.sqrt(np.diag(c).real)
+    c = c / deviations[:, None] / deviations[None, :]
+    if c.dtype.kind != "c":
+        return np.clip(c, -1, 1)
+    return np.clip(c.real, -1, 1) + 1j * np.clip(c.imag, -1, 1)
+
+
+@implements(np.vander)
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # noqa: N803  # NumPy's name
+    """Implement :func:`numpy.vander`."""
+    if x.ndim != 1:
+        raise ValueError("x must be a one-dimensional array or sequence.")
+    number = len(x) if N is None else N
+    dtype = np.promote_types(x.dtype, int)
+    if number < 1:
+        return np.zeros_like(x, dtype, shape=(len(x), 0))
+    powers = np.broadcast_to(x.astype(dtype)[:, None], (len(x), number - 1))
+    ones = np.ones_like(x, dtype)[:, None]
+    made = np.multiply.accumulate(np.concatenate([ones, powers], axis=1), axis=1)
+    return made if increasing else np.flip(made, 1)
+
+
+@implements("lib.stride_tricks.sliding_window_view")
+def sliding_window_view(
+    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
+) -> Any:
+    """Implement :func:`numpy.lib.stride_tricks.sliding_window_view`; the windows are copies."""
+    view = np.lib.stride_tricks.sliding_window_view
+    view(shape_probe(x.shape), window_shape, axis)
+    windows = tuple(window_shape) if np.iterable(window_shape) else (window_shape,)
+    axes = range(x.ndim) if axis is None else axis if np.iterable(axis) else (axis,)
+    for window, along in zip(windows, axes, strict=True):
+        place = along % np.ndim(x) if along >= 0 else along % (np.ndim(x) - windows.index(window))
+        number = x.shape[place] - window + 1
+        x = np.stack([x[(slice(None),) * place + (slice(i, i + number),)] for i in range(window)], axis=-1)
+    return x

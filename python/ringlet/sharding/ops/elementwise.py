@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,7 +23,11 @@ from ringlet.values.operator_proxy import plain
 
 # NumPy 2.4 computes wrong values if these ufuncs write to a strided `out` (np.negative: if the input is also strided)
 # or to a Boolean `out` in another memory order than the input. They allocate their results instead.
-NEEDS_OWN_MEMORY = frozenset((np.isfinite, np.isinf, np.isnan, np.negative, np.signbit))
+# The ufunc of np.strings.slice, of NumPy 2.3, does not take `out`.
+_UMATH = importlib.import_module("numpy._core.umath" if hasattr(np, "strings") else "numpy")
+NEEDS_OWN_MEMORY = frozenset(
+    (np.isfinite, np.isinf, np.isnan, np.negative, np.signbit, getattr(_UMATH, "_slice", np.isnan))
+)
 # Options for memory layout and class of results, which are fixed here.
 _WITHOUT_EFFECT = ("order", "subok")
 
@@ -111,7 +116,7 @@ def _kernel(
             np.copyto(places[k], old)
         mask = tiles[ufunc.nin] if has_mask else True
         if ufunc in NEEDS_OWN_MEMORY:
-            np.copyto(places[0], ufunc(tiles[0], **options), casting="unsafe", where=mask)
+            np.copyto(places[0], ufunc(*tiles[: ufunc.nin], **options), casting="unsafe", where=mask)
         else:
             ufunc(*tiles[: ufunc.nin], out=tuple(places), where=mask, **options)
 

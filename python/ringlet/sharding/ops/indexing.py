@@ -12,10 +12,14 @@ from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.device_group import common_group
 from ringlet.sharding.layout.layout import WHOLE, Layout, Shape
+from ringlet.sharding.ops.scatter import assign_at
+from ringlet.sharding.ops.selection import select
+from ringlet.sharding.resharding.pencils import everywhere, rows_of
 from ringlet.sharding.resharding.regions import ArraySpec, IndexRange, Region, plan_assignment
 from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.resharding.tile_assembly import fill, range_view, record_copies, region_views, select_ranges
 from ringlet.sharding.sharded_array import ShardedArray
+from ringlet.values.operator_proxy import plain
 
 
 class _Basic(NamedTuple):
@@ -53,8 +57,7 @@ def get_item(x: ShardedArray, key: Any) -> Any:
     """Return ``x[key]``, read-only.
 
     Slices, numbers, ``None`` and ``...`` keep the number of tiles along each dimension, except those that a number
-    indexes. An array of integers along one dimension has the effect of :func:`numpy.take`. Masks and several arrays
-    gather `x`.
+    indexes. Arrays of integers have the effect of :func:`numpy.take`; a mask selects elements on each device.
     """
     if _is_field(x, key):
         inner = np.empty((), x.dtype)[key].ndim  # raises NumPy's error
@@ -77,7 +80,7 @@ def set_item(x: ShardedArray, key: Any, value: Any) -> None:
     """Implement ``x[key] = value``.
 
     For slices and numbers, and for masks with one value or row for all selected elements, each device writes to its own
-    tile. Any other assignment gathers `x` and shards the changed array.
+    tile. Other indices and values are sent to all devices, unless mask and values are divided.
     """
     basic = None if _is_field(x, key) else _basic(x.shape, key)
     if basic is not None:
@@ -86,10 +89,12 @@ def set_item(x: ShardedArray, key: Any, value: Any) -> None:
         mask = key.reshape(key.shape + (1,) * (x.ndim - key.ndim))
         value = value if hasattr(value, "dtype") else np.asarray(value, x.dtype)  # may raise for read-only arrays
         np.copyto(x, value, casting="unsafe", where=mask)  # type: ignore[arg-type]  # dispatched
-    else:
+    elif _is_field(x, key):
         whole = np.array(gathered(_ASSIGNMENT, x))
         whole[gathered(_ASSIGNMENT, key)] = gathered(_ASSIGNMENT, value)
         x[...] = whole
+    else:
+        recorded_as_one("assign", (x, value), lambda: assign_at(x, key, value))
 
 
 # Names in warnings.
@@ -161,25 +166,79 @@ def _is_array(entry: Any) -> bool:
 
 
 def _advanced(x: ShardedArray, key: Any) -> Any:
-    """Take along the dimension of the only integer array in an index, or gather."""
-    entries = key if isinstance(key, tuple) else (key,)
-    arrays = [place for place, entry in enumerate(entries) if not isinstance(entry, slice) and entry is not Ellipsis]
-    if len(arrays) == 1 and _is_array(entries[arrays[0]]):
+    """Return the elements at an index with arrays: take along one dimension, select by a mask, or take flat places."""
+    entries = list(key if isinstance(key, tuple) else (key,))
+    arrays = [place for place, entry in enumerate(entries) if not _is_slice(entry) and _is_array(entry)]
+    if not arrays:
+        return gathered(_INDEX, x)[gathered(_INDEX, key)]
+    if 0 in x.shape:  # the result has no elements
+        found = shape_probe(x.shape)[tuple(map(everywhere, entries))]
+        return np.empty_like(x, shape=found.shape)
+    for place in arrays:
+        entries[place] = plain(entries[place])
+        if not isinstance(entries[place], ShardedArray):
+            is_empty = isinstance(entries[place], list) and not np.size(entries[place])
+            entries[place] = np.asarray(entries[place], np.intp if is_empty else None)
+    if any(entries[place].dtype.kind not in "iub" for place in arrays):
+        shape_probe(x.shape)[gathered(_INDEX, key)]
+    if len(entries) == 1 and _is_mask(x, entries[0]):
+        return select(x, entries[0])
+    if len(arrays) == 1 and entries[arrays[0]].dtype.kind in "iu" and all(map(_is_slice, _without(entries, arrays[0]))):
         place = arrays[0]
-        index = entries[place] if isinstance(entries[place], ShardedArray) else np.asarray(entries[place])
-        if index.size == 0 and isinstance(entries[place], list):
-            index = index.astype(np.intp)
-        if index.dtype.kind in "iu":
-            axis = place if Ellipsis not in entries[:place] else place - len(entries)
-            others = (*entries[:place], slice(None), *entries[place + 1 :])
-            if 0 in x.shape:
-                shape_probe(x.shape)[gathered(_INDEX, key)]  # take does not accept all of these
-            try:
-                return np.take(x[others], index, axis=axis)
-            except IndexError:
-                shape_probe(x.shape)[gathered(_INDEX, key)]  # NumPy's error names the axis of `x`
-                raise
-    return gathered(_INDEX, x)[gathered(_INDEX, key)]
+        axis = place if not any(entry is Ellipsis for entry in entries[:place]) else place - len(entries)
+        others = (*entries[:place], slice(None), *entries[place + 1 :])
+        try:
+            return np.take(x[others], entries[place], axis=axis)
+        except IndexError:
+            shape_probe(x.shape)[gathered(_INDEX, key)]  # NumPy's error names the axis of `x`
+            raise
+    return _taken_at(x, entries, key)
+
+
+def _as_places(entry: Any) -> Any:
+    return entry.astype(np.intp, copy=False) if hasattr(entry, "astype") else entry
+
+
+def _is_slice(entry: Any) -> bool:
+    return entry is Ellipsis or isinstance(entry, slice)
+
+
+def _without(entries: list[Any], place: int) -> list[Any]:
+    return entries[:place] + entries[place + 1 :]
+
+
+def _taken_at(x: ShardedArray, entries: list[Any], key: Any) -> Any:
+    """Take along the merged dimensions that arrays index, moved to where NumPy has the indexed dimensions."""
+    spread: list[Any] = []
+    if any(getattr(entry, "dtype", None) == np.dtype(bool) for entry in entries):
+        shape_probe(x.shape)[tuple(map(everywhere, entries))]  # masks have to fit
+    for entry in entries:  # masks become the places of their true elements; numbers, arrays without dimensions
+        if getattr(getattr(entry, "dtype", None), "kind", "") == "b":
+            if not entry.ndim:
+                return gathered(_INDEX, x)[gathered(_INDEX, key)]
+            spread.extend(np.nonzero(entry))
+        else:
+            number = _number(entry)
+            spread.append(np.asarray(number) if number is not None else _as_places(entry))
+    used = sum(entry is not None and entry is not Ellipsis for entry in spread)
+    place = next((n for n, entry in enumerate(spread) if entry is Ellipsis), len(spread))
+    spread[place : place + 1] = [slice(None)] * (x.ndim - used)
+    if used > x.ndim:
+        shape_probe(x.shape)[gathered(_INDEX, key)]
+    basic = tuple(entry if entry is None or isinstance(entry, slice) else slice(None) for entry in spread)
+    indexed = [n for n, entry in enumerate(spread) if entry is not None and not isinstance(entry, slice)]
+    taken = x[basic]
+    sizes = tuple(taken.shape[n] for n in indexed)
+    is_adjacent = indexed == list(range(indexed[0], indexed[0] + len(indexed)))
+    rows = np.moveaxis(taken, indexed, range(len(indexed)))
+    flat: Any = 0
+    for size, index in zip(sizes, (spread[n] for n in indexed), strict=True):
+        if bool(np.any((index < -size) | (index >= size))):
+            shape_probe(x.shape)[gathered(_INDEX, key)]
+        flat = flat * size + np.where(index < 0, index + size, index)
+    found = np.take(rows_of(rows, len(indexed)), flat, axis=0)
+    first = indexed[0] if is_adjacent else 0
+    return np.moveaxis(found, range(np.ndim(flat)), range(first, first + np.ndim(flat)))
 
 
 def _is_field(x: ShardedArray, key: Any) -> bool:

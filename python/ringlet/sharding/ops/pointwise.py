@@ -15,11 +15,17 @@ from ringlet.sharding.execution.tile_execution import apply
 from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
 from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.ops.elementwise import broadcast_shape, operand
+from ringlet.sharding.resharding.pencils import everywhere
 from ringlet.sharding.sharded_array import ShardedArray
 
-# Names in numpy, with those of the array arguments; other arguments are the same for each tile.
+# Names in numpy, with those of the array arguments; other arguments are the same for each tile, and if one is sharded,
+# it is sent to all devices.
 _FUNCTIONS = """angle(z) around(a) fix(x) i0(x) iscomplex(x) isclose(a,b) isneginf(x) isposinf(x) isreal(x)
-    nan_to_num(x) round(a) sinc(x) digitize(x) interp(x) isin(element) polyval(x) searchsorted(v)"""
+    nan_to_num(x) round(a) sinc(x) digitize(x) interp(x) isin(element) polyval(x) searchsorted(v)
+    is_busday(dates) busday_count(begindates,enddates) busday_offset(dates,offsets) datetime_as_string(arr)
+    char.equal(x1,x2) char.not_equal(x1,x2) char.less(x1,x2) char.less_equal(x1,x2) char.greater(x1,x2)
+    char.greater_equal(x1,x2) strings.capitalize(a) strings.lower(a) strings.upper(a) strings.swapcase(a)
+    strings.title(a)"""
 
 
 def apply_pointwise(
@@ -55,10 +61,11 @@ def _of_tiles(name: str, function: Callable[..., Any], arrays: tuple[str, ...]) 
 
     def implementation(*args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(*args, **kwargs).arguments
-        operands = [bound.pop(array) for array in arrays]
+        operands = [bound.pop(array) for array in arrays if array in bound]
         out = bound.pop("out", None)
-        if any(isinstance(value, ShardedArray) for value in bound.values()):
-            return NotImplemented  # sharded arguments that are the same for each tile require a gather
+        bound.update({key: everywhere(value) for key, value in bound.items()})
+        if not any(isinstance(value, ShardedArray) for value in (*operands, out)):
+            return function(**dict(zip(arrays, operands, strict=True)), **bound)
         if name == "nan_to_num" and not bound.get("copy", True):
             out, bound["copy"] = operands[0], True
 
@@ -75,7 +82,7 @@ def _of_tiles(name: str, function: Callable[..., Any], arrays: tuple[str, ...]) 
     return implementation
 
 
-for _name, _arrays in re.findall(r"(\w+)\((.*?)\)", _FUNCTIONS):
+for _name, _arrays in re.findall(r"([\w.]+)\((.*?)\)", _FUNCTIONS):
     _function = numpy_function(_name)
     if _function is not None:
         implements(_function)(_of_tiles(_name, _function, tuple(_arrays.split(","))))
@@ -93,3 +100,20 @@ def imag(val: ShardedArray) -> ShardedArray:
     """Implement :func:`numpy.imag`."""
     parts: ShardedArray = val.imag
     return parts
+
+
+@implements(np.unravel_index)
+def unravel_index(indices: Any, shape: Any, order: Any = "C") -> tuple[Any, ...]:
+    """Implement :func:`numpy.unravel_index`."""
+    places = range(np.size(shape))
+    return tuple(
+        apply_pointwise("unravel_index", lambda x, d=d: np.unravel_index(x, shape, order)[d], [indices]) for d in places
+    )
+
+
+@implements(np.ravel_multi_index)
+def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: Any = "C") -> Any:
+    """Implement :func:`numpy.ravel_multi_index`."""
+    return apply_pointwise(
+        "ravel_multi_index", lambda *indices: np.ravel_multi_index(indices, dims, mode, order), list(multi_index)
+    )

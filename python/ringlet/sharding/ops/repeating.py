@@ -112,7 +112,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
 
 @implements(np.pad)
 def pad(array: ShardedArray, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
-    """Implement :func:`numpy.pad` in the same number of tiles; modes that compute the padding gather."""
+    """Implement :func:`numpy.pad` in the same number of tiles."""
     try:
         given = np.asarray(pad_width)
         widths = np.broadcast_to(given, (array.ndim, 2)).tolist()
@@ -121,10 +121,38 @@ def pad(array: ShardedArray, pad_width: Any, mode: Any = "constant", **kwargs: A
     is_whole = given.dtype.kind == "i" and given.min(initial=0) >= 0
     if is_whole and mode == "constant" and not kwargs.keys() - {"constant_values"}:
         return _padded_by_values(materialized(array), widths, kwargs.get("constant_values", 0))
+    if is_whole and mode in _ENDS and not kwargs.keys() - {"stat_length"}:
+        return _padded_by_results(array, widths, mode, **kwargs)
     if not is_whole or kwargs or mode not in ("edge", "reflect", "symmetric", "wrap"):
         return NotImplemented
     indices = [np.pad(np.arange(size), pair, mode) for size, pair in zip(array.shape, widths, strict=True)]
     return _from_ranges("pad", array, [_ranges_of_indices(along) for along in indices])
+
+
+# How each mode computes the padding from the elements at an end.
+_ENDS = {"maximum": np.max, "mean": np.mean, "median": np.median, "minimum": np.min, "empty": None}
+
+
+def _padded_by_results(x: Any, widths: list[list[int]], mode: Any, stat_length: Any = None) -> Any:
+    if 0 in x.shape:
+        np.pad(shape_probe(x.shape), widths, mode)  # raises NumPy's error
+    lengths = np.broadcast_to(np.asarray(stat_length), (x.ndim, 2))
+    for axis, pair in enumerate(widths):
+        before = (slice(None),) * axis
+        slabs, size = [], x.shape[axis]
+        for side, width in enumerate(pair):
+            length = size if lengths[axis, side] is None else min(int(lengths[axis, side]), size)
+            key: tuple[Any, ...] = (*before, slice(length) if side == 0 else slice(size - length, None))
+            shape = [width if d == axis else extent for d, extent in enumerate(x.shape)]
+            if mode == "empty":
+                slab = np.zeros(shape, x.dtype)
+            else:
+                found = _ENDS[mode](x[key], axis, keepdims=True)  # type: ignore[misc]
+                found = np.round(found) if x.dtype.kind in "biu" and mode in ("mean", "median") else found
+                slab = np.broadcast_to(found.astype(x.dtype), shape)
+            slabs.append(slab)
+        x = np.concatenate([slabs[0], x, slabs[1]], axis)
+    return x
 
 
 def _padded_by_values(x: ShardedArray, widths: list[list[int]], values: Any) -> ShardedArray:

@@ -24,7 +24,7 @@ _LIMITS = ("a_min", "a_max", "min", "max")
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     """Implement :func:`numpy.where`, tile by tile if there are arrays to choose from."""
     if x is None or y is None:
-        return NotImplemented  # the number of indices depends on the values
+        return np.nonzero(condition) if x is y else NotImplemented
 
     def kernel(tiles: list[Any], out: Array) -> None:
         # Numbers as arrays: NumPy does not check their range here.

@@ -20,6 +20,7 @@ from ringlet.sharding.layout.layout import WHOLE, Array, Layout, tile_bounds
 from ringlet.sharding.ops.elementwise import operand
 from ringlet.sharding.resharding.collective_record import Collective
 from ringlet.sharding.resharding.device_buffers import empty, filling_devices
+from ringlet.sharding.resharding.pencils import everywhere, released, rows_of
 from ringlet.sharding.resharding.regions import ArraySpec, Copy, Region, plan_regions
 from ringlet.sharding.resharding.reshard import materialized, redistribute
 from ringlet.sharding.resharding.reshard_time import timed
@@ -34,7 +35,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: A
     """Implement :func:`numpy.take`.
 
     Along a divided dimension, each device sends the requested rows that it has; if more are requested than exist, the
-    array is gathered along the dimension instead.
+    array is gathered along the dimension instead. Divided indices are sent to the devices that have the rows.
     """
     x = operand(a)
     if axis is None or x.ndim == 0:
@@ -45,6 +46,10 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: A
     np.take(shape_probe((1,) * x.ndim), np.zeros(1, indices.dtype), axis, mode=mode)  # raises NumPy's error
     axis = operator.index(axis) % x.ndim
     shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    if _are_divided(x, indices, axis):
+        result = _taken_on_request(x, _in_bounds(indices, x.shape[axis], mode), axis).reshape(shape)
+        result = as_writable(result)
+        return result if out is None else write_out(out, result)
     if isinstance(x, ShardedArray) and x.size and x._layout.cuts[axis].count > 1 and indices.size < x.shape[axis]:
         rows: Any = _taken_from_holders(materialized(x), _checked(indices, x.shape, axis, mode).ravel(), axis)
         result = as_writable(rows.reshape(shape))
@@ -61,6 +66,83 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: A
             place[...] = np.take(tiles[0], tiles[1], axis, mode=mode)
 
     return apply("take", factors, kernel, [x, indices], x.dtype, out=out, shape=shape)
+
+
+def _are_divided(x: Any, indices: Any, axis: int) -> bool:
+    """Return whether indices, and an array along nothing but `axis`, are divided."""
+    if not isinstance(x, ShardedArray) or not isinstance(indices, ShardedArray) or 0 in (x.size, indices.size):
+        return False
+    divided = [d for d, cut in enumerate(x._layout.cuts) if cut.count > 1]
+    return divided == [axis] and any(cut.count > 1 for cut in indices._layout.cuts)
+
+
+def _in_bounds(indices: ShardedArray, size: int, mode: str) -> Any:
+    """Return indices from 0 to `size`, or raise NumPy's error."""
+    indices = indices.astype(np.intp, copy=False)
+    if mode != "raise":
+        return np.clip(indices, 0, size - 1) if mode == "clip" else indices % size
+    least, most = int(np.min(indices)), int(np.max(indices))
+    if least < -size or most >= size:
+        np.take(shape_probe((size,)), least if least < -size else most)
+    return np.where(indices < 0, indices + size, indices) if least < 0 else indices
+
+
+def _taken_on_request(x: ShardedArray, indices: ShardedArray, axis: int) -> ShardedArray:
+    """Take rows by divided indices that are in bounds: devices request rows from those that have them."""
+    x, indices = materialized(x), materialized(rows_of(indices, indices.ndim))
+    cut, own, size = x._layout.cuts[axis], indices._layout.cuts[0], x.shape[axis]
+    length, devices = -(-size // cut.count), range(x._group.num_devices)
+    if own.count == 1:
+        return np.take(x, everywhere(indices), axis)  # type: ignore[no-any-return]
+
+    def count(tiles: list[Array], out: Array, _: TileBoxes) -> None:
+        out[0] = np.bincount(tiles[0] // length, minlength=cut.count)
+
+    rule = FactorMap((("i",),), ("i", None))
+    counts = everywhere(apply("take", rule, count, [indices], np.intp, shape=(own.count, cut.count))).tolist()
+    layout = x._layout.with_cuts([own if d == axis else WHOLE for d in range(x.ndim)])
+    made = empty((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype, layout, x._group)
+    holders = [[d for d in devices if cut.tile_of(d) == tile] for tile in range(cut.count)]
+    requests = [
+        (device, device if device in holders[tile] else holders[tile][device % len(holders[tile])], tile, number)
+        for device in devices
+        for tile, number in enumerate(counts[own.tile_of(device)])
+        if number
+    ]
+    filled = devices if x._group.member is not None else filling_devices(made)
+    _exchange_requests(x, made, indices, axis, [each for each in requests if each[0] in filled])
+    row = math.prod(x.shape) // size * x.dtype.itemsize + indices.dtype.itemsize
+    sent = [(device, holder, number) for device, holder, _, number in requests if device != holder]
+    if sent:
+        tile = tuple(side.stop - side.start for side in layout.boxes(made.shape)[0])
+        groups = components((device, holder) for device, holder, _ in sent)
+        nbytes = row * sum(number for *_, number in sent)
+        exchange = Collective("all-to-all", tile, str(x.dtype), groups, nbytes=nbytes)
+        record_operation("take", (x, indices), made, [timed(exchange, x._group)])
+    return made
+
+
+def _exchange_requests(
+    x: ShardedArray, made: ShardedArray, indices: ShardedArray, axis: int, requests: Sequence[tuple[int, int, int, int]]
+) -> None:
+    """Send indices from each device to the holder of their tile, and rows back."""
+    length, group = -(-x.shape[axis] // x._layout.cuts[axis].count), x._group
+    asked, places = [], []
+    for device, holder, tile, number in requests:
+        own = indices._tile(device) if group.has(device) else None
+        places.append(None if own is None else np.nonzero(own // length == tile)[0])
+        given = None if own is None else own[places[-1]]
+        asked.append(Transfer(device, holder, given, np.empty(number, indices.dtype) if group.has(holder) else None))
+    transfer(group, asked, "requests")
+    replies = []
+    for (device, holder, _, number), request in zip(requests, asked, strict=True):
+        buffer, shape = x._buffer(holder), (*x.shape[:axis], number, *x.shape[axis + 1 :])
+        given = None if buffer is None else np.take(buffer, request.taken, axis)  # type: ignore[arg-type]
+        replies.append(Transfer(holder, device, given, np.empty(shape, x.dtype) if group.has(device) else None))
+    transfer(group, replies)
+    for place, (_, device, _, taken) in zip(places, replies, strict=True):
+        if taken is not None:
+            made._tile(device)[(slice(None),) * axis + (place,)] = taken
 
 
 def _checked(indices: Any, shape: Sequence[int], axis: int, mode: str) -> NDArray[np.intp]:
@@ -150,6 +232,8 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
             for d, (size, full) in enumerate(zip(of, shape, strict=True))
         )
 
+    if isinstance(array, ShardedArray):
+        array = released(array, (axis,))
     factors = FactorMap(
         (labels(array.shape, "taken"), labels(indices.shape, "taking")),
         labels(tuple(shape), "taking"),

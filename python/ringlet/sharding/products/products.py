@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -114,11 +115,13 @@ def kron(a: Any, b: Any) -> Any:
 
 @implements(np.linalg.matrix_power)
 def matrix_power(a: Any, n: Any) -> Any:
-    """Return a power of square matrices; negative powers use gathered arrays."""
+    """Return a power of square matrices."""
     a, exponent = operand(a), operator.index(n)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise numpy_error(np.linalg.matrix_power, a, n)
-    if exponent < 1 or a.dtype.hasobject:
+    if exponent < 0:
+        return matrix_power(np.linalg.inv(a), -exponent)
+    if exponent == 0 or a.dtype.hasobject:
         return NotImplemented
     result, square = None, a
     while exponent:
@@ -140,3 +143,16 @@ def _outer(x1: Any, x2: Any, /) -> Any:
     if x1.ndim != 1 or x2.ndim != 1:
         raise numpy_error(np.linalg.outer, x1, x2)
     return outer(x1, x2)
+
+
+@implements(np.linalg.tensorsolve)
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+    """Solve ``tensordot(a, x) == b`` for x."""
+    a, b = operand(a), operand(b)
+    if axes is not None:
+        moved = [axis % a.ndim for axis in axes]
+        a = np.transpose(a, [d for d in range(a.ndim) if d not in moved] + moved)
+    shape = a.shape[b.ndim :]
+    if math.prod(shape) ** 2 != a.size:
+        raise numpy_error(np.linalg.tensorsolve, a, b)
+    return np.linalg.solve(a.reshape(-1, math.prod(shape)), b.reshape(-1)).reshape(shape)

@@ -1,4 +1,4 @@
-"""Norms of vectors and matrices, tile by tile, except those that need singular values."""
+"""Norms of vectors and matrices, tile by tile."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ def _checked(function: Callable[..., Any], x: Any, *, is_vector: bool, **kwargs:
         axis = int(axis)  # like NumPy, truncates a fractional axis such as 1.5
     axes = tuple(each % x.ndim for each in axis) if isinstance(axis, tuple) else normalized_axes(axis, x.ndim)
     if not is_vector and len(axes) == 2 and order in (2, -2, "nuc"):
-        return NotImplemented
+        matrices: Any = np.moveaxis(x, axes, (-2, -1))  # type: ignore[type-var]  # dispatched
+        reductions: dict[Any, Any] = {2: np.max, -2: np.min, "nuc": np.sum}
+        found = reductions[order](np.linalg.svd(matrices, compute_uv=False), axis=-1)
+        return np.expand_dims(found, sorted(axes)) if kwargs["keepdims"] else found
     norm = _of_vectors if is_vector or len(axes) != 2 else _of_matrices
     norms = _Norms(x, kwargs["keepdims"], dtype)
     return recorded_as_one(function.__name__, x, lambda: norm(norms, order, axes))

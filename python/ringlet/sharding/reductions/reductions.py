@@ -41,7 +41,7 @@ _OPS: Mapping[np.ufunc, Op] = {
 _OPS_OF_BOOL: Mapping[np.ufunc, Op] = {**_OPS, np.add: Op.OR, np.multiply: Op.AND}
 
 # Ufuncs that may reduce gathered tile results again. All are commutative, up to rounding.
-_ASSOCIATIVE: frozenset[np.ufunc] = frozenset(
+ASSOCIATIVE: frozenset[np.ufunc] = frozenset(
     {*_OPS, np.fmax, np.fmin, np.gcd, np.lcm, np.hypot, np.logaddexp, np.logaddexp2}
 )
 
@@ -170,7 +170,7 @@ def _reduced(reduction: Reduction, tile_reduction: _TileReduction, dtype: np.dty
     if op is not None:
         reduction = replace(reduction, x=materialized(reduction.x))  # only a part may be NaN
         return reduction.combined(once, dtype, op, out)
-    if reduction.is_cut and tile_reduction.ufunc in _ASSOCIATIVE:
+    if reduction.is_cut and tile_reduction.ufunc in ASSOCIATIVE:
         return reduction.in_two_stages(first, dtype, last, dtype, out)
     return reduction.undivided(once, dtype, out)
 

@@ -1,4 +1,4 @@
-"""Scans: ``accumulate`` and ``reduceat`` of ufuncs, along dimensions that are not divided."""
+"""Scans: ``accumulate`` and ``reduceat`` of ufuncs."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from ringlet.sharding.execution.ufunc_table import implements_ufunc
 from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.reductions.reduction_execution import normalized_axes, without_nan
+from ringlet.sharding.reductions.reductions import ASSOCIATIVE
+from ringlet.sharding.resharding.pencils import moved_back, released
+from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.sharded_array import ShardedArray
 
 
@@ -30,7 +33,8 @@ def accumulate(
 ) -> Any:
     """Reduce each prefix of a dimension, as ``ufunc.accumulate`` does; ``NotImplemented`` for plain arrays and objects.
 
-    If the dimension is divided, it is gathered; other dimensions keep their layout.
+    If the dimension is divided, the last elements of the tiles are sent to all devices and added to the next tiles; for
+    ufuncs that are not associative, its tiles move to another dimension and back.
     """
     if not isinstance(x, ShardedArray) or x.dtype.hasobject:
         return NotImplemented
@@ -45,7 +49,38 @@ def accumulate(
     def kernel(tiles: list[Any], result: Array, _: TileBoxes) -> None:
         ufunc.accumulate(without_nan(tiles[0], instead_of_nan), along, loop, result)
 
-    return apply(name or f"{ufunc.__name__}.accumulate", _along(x.ndim, along), kernel, [x], found, out=out)
+    x, name = materialized(x), name or f"{ufunc.__name__}.accumulate"
+    if x._layout.cuts[along].count > 1 and out is None and ufunc in ASSOCIATIVE and x.size:
+        labels = tuple(range(x.ndim))
+        made = apply(name, FactorMap((labels,), labels), kernel, [x], found)
+        return _with_offsets(ufunc, made, along, name)
+    back = x._layout if out is None else None
+    made = apply(name, _along(x.ndim, along), kernel, [x if out is not None else released(x, (along,))], found, out=out)
+    return made if back is None else moved_back(made, back)
+
+
+def _with_offsets(ufunc: np.ufunc, x: ShardedArray, axis: int, name: str) -> Any:
+    """Combine scans of each tile with the last elements of the tiles before it."""
+    labels, count, length = tuple(range(x.ndim)), x._layout.cuts[axis].count, 0
+    length = -(-x.shape[axis] // count)
+
+    def last(tiles: list[Any], out: Array, _: TileBoxes) -> None:
+        out[...] = tiles[0].take([-1], axis) if tiles[0].shape[axis] else np.zeros((), x.dtype)
+
+    shape = tuple(count if d == axis else size for d, size in enumerate(x.shape))
+    totals = apply(name, FactorMap((labels,), labels), last, [x], x.dtype, shape=shape)
+
+    def combine(tiles: list[Any], out: Array, where: TileBoxes) -> None:
+        tile, before = tiles[0], where.result[axis].start // length
+        if not before or not tile.size:
+            out[...] = tile
+            return
+        known = tiles[1][(slice(None),) * axis + (slice(before),)]
+        ufunc(ufunc.reduce(known, axis, loop_dtype(x.dtype), keepdims=True), tile, out=out)
+
+    each = tuple("all" if d == axis else d for d in labels)
+    rule = FactorMap((labels, each), labels, whole=frozenset({"all"}))
+    return apply(name, rule, combine, [x, totals], x.dtype, shape=x.shape)
 
 
 def reduceat(  # noqa: PLR0917  # as NumPy has them
@@ -117,11 +152,16 @@ def _implement_cumulative(name: str, ufunc: np.ufunc) -> None:
     def running(
         x: Any, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
     ) -> Any:
-        if not isinstance(x, ShardedArray) or include_initial or function is None:
+        if not isinstance(x, ShardedArray) or function is None or (include_initial and out is not None):
             return NotImplemented
         function(probe_array(small(x)), axis=axis)  # raises NumPy's errors
         line = x if x.ndim else np.reshape(x, -1)
-        return accumulate(ufunc, line, 0 if axis is None else axis, dtype, out, name=name)
+        along = 0 if axis is None else axis % line.ndim
+        made = accumulate(ufunc, line, along, dtype, out, name=name)
+        if not include_initial or made is NotImplemented:
+            return made
+        first = [1 if d == along else size for d, size in enumerate(made.shape)]
+        return np.concatenate([np.full(first, ufunc.identity, made.dtype), made], along)
 
     implements(name)(running)
 

@@ -1,0 +1,79 @@
+"""NumPy functions that run NumPy's own Python code, in which every call is of a function with a tiled form.
+
+The code is run with names that leave sharded arrays as they are, such as `asarray`, where NumPy's convert them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ringlet.sharding.execution.array_function_table import implements, numpy_function
+from ringlet.sharding.sharded_array import ShardedArray
+
+_FUNCTIONS = """apply_over_axes cov fft.fft2 fft.fftn fft.fftshift fft.ifft2 fft.ifftn fft.ifftshift fft.irfft2
+    fft.irfftn fft.rfft2 fft.rfftn gradient histogram2d histogram_bin_edges intersect1d ix_ lib.scimath.arccos
+    lib.scimath.arcsin lib.scimath.arctanh lib.scimath.log lib.scimath.log10 lib.scimath.log2 lib.scimath.logn
+    lib.scimath.power lib.scimath.sqrt linalg.cond linalg.matrix_rank linalg.pinv linalg.tensorinv piecewise polyadd
+    polyder polyfit polyint polysub real_if_close resize setxor1d sort_complex strings.center strings.expandtabs
+    strings.ljust strings.multiply strings.rjust strings.zfill trapezoid trim_zeros union1d unique_all unique_counts
+    unique_inverse unique_values unwrap"""
+
+
+def _kept(function: Callable[..., Any]) -> Callable[..., Any]:
+    def convert(a: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(a, ShardedArray):
+            if isinstance(a, (list, tuple)) and any(isinstance(x, ShardedArray) for x in a):
+                return np.stack([convert(x, dtype) for x in a])
+            return function(a, dtype, *args, **kwargs)
+        is_copied = function is np.array and kwargs.get("copy", True)
+        x = a.astype(a.dtype if dtype is None else dtype, copy=bool(is_copied))
+        missing = kwargs.get("ndmin", 0) - x.ndim
+        return x[(None,) * missing] if missing > 0 else x
+
+    return convert
+
+
+_NAMES = ("array", "asarray", "asanyarray", "asarray_chkfinite")
+_CONVERSIONS: dict[str, Any] = {name: _kept(getattr(np, name)) for name in _NAMES}
+_CONVERSIONS["_makearray"] = lambda a: (_CONVERSIONS["asarray"](a), lambda result: result)
+_CONVERSIONS["ndarray"] = (np.ndarray, ShardedArray)  # in calls of isinstance
+
+
+_NUMERIC = importlib.import_module("numpy._core.numeric" if hasattr(np, "_core") else "numpy")
+
+
+class _Numpy(types.ModuleType):
+    """The module ``numpy`` with other conversions."""
+
+    def __getattr__(self, name: str) -> Any:
+        return _CONVERSIONS.get(name) or getattr(_NUMERIC if hasattr(_NUMERIC, name) else np, name)
+
+
+_NUMPY = _Numpy("numpy")
+
+
+def own_body(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return NumPy's definition of a function, in which sharded arrays are not converted."""
+    inner: Any = getattr(function, "_implementation", function)
+    names = dict(inner.__globals__)
+    for name in inner.__code__.co_names:
+        value = names.get(name)
+        if value is np or getattr(value, "__name__", "") == "numpy._core.numeric":
+            names[name] = _NUMPY
+        elif name in _CONVERSIONS:
+            names[name] = _CONVERSIONS[name]
+        elif isinstance(value, types.FunctionType) and name.startswith("_") and not hasattr(value, "_implementation"):
+            names[name] = own_body(value) if value is not inner else value
+    made = types.FunctionType(inner.__code__, names, inner.__name__, inner.__defaults__, inner.__closure__)
+    made.__kwdefaults__ = inner.__kwdefaults__
+    return made
+
+
+for _function in map(numpy_function, _FUNCTIONS.split()):
+    if _function is not None:
+        implements(_function)(own_body(_function))

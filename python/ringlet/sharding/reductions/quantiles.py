@@ -1,0 +1,101 @@
+"""Medians, quantiles and percentiles: whole lines on each device, or elements of one long line that is sorted."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ringlet.sharding.creation import place
+from ringlet.sharding.execution.array_function_table import implements
+from ringlet.sharding.execution.propagation import TileBoxes
+from ringlet.sharding.execution.shape_inference import probe_array, small
+from ringlet.sharding.execution.tile_execution import apply, write_out
+from ringlet.sharding.layout.factors import FactorMap
+from ringlet.sharding.layout.layout import Array, Layout
+from ringlet.sharding.ops.sorting import sorted_line
+from ringlet.sharding.reductions.reduction_execution import normalized_axes
+from ringlet.sharding.resharding.pencils import everywhere, released, rows_of
+from ringlet.sharding.sharded_array import ShardedArray
+
+
+def _implement(function: Callable[..., Any]) -> None:
+    signature = inspect.signature(function)
+
+    @implements(function)
+    def quantile(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs).arguments
+        x, axis, out = given.pop("a"), given.pop("axis", None), given.pop("out", None)
+        given.pop("overwrite_input", None)
+        if not isinstance(x, ShardedArray) or x.dtype.hasobject or given.get("weights") is not None:
+            return NotImplemented
+        if "q" in given:
+            given["q"] = everywhere(given["q"])
+            if np.ndim(given["q"]) > 1 and function.__name__.startswith("nan"):
+                return NotImplemented  # NumPy's result has another shape for some axes
+        with np.errstate(all="ignore"):
+            model = np.asarray(function(probe_array(small(x)), axis=axis, **given))  # raises NumPy's errors
+        axes = normalized_axes(axis, x.ndim)
+        made = None
+        if len(axes) == x.ndim and x.size:
+            made = _of_line(function, x, given, model)
+        if made is None:
+            made = _of_lines(function, x, axes, given, model)
+        return made if out is None else write_out(out, made)
+
+
+def _of_lines(
+    function: Callable[..., Any], x: ShardedArray, axes: tuple[int, ...], given: dict[str, Any], model: Array
+) -> Any:
+    keeps = given.get("keepdims") is True
+    rest = [None if d in axes else d for d in range(x.ndim) if keeps or d not in axes]
+    shape = tuple(1 if d is None else x.shape[d] for d in rest)
+    added = model.ndim - len(rest)
+
+    def kernel(tiles: list[Array], out: Array, _: TileBoxes) -> None:
+        if out.size:
+            out[...] = function(tiles[0], axis=axes, **given)
+
+    rule = FactorMap((tuple(range(x.ndim)),), (*(None,) * added, *rest), whole=frozenset(axes))
+    shape = (*model.shape[:added], *shape)
+    return apply(function.__name__, rule, kernel, [released(x, axes)], model.dtype, shape=shape, effort=8.0)
+
+
+def _of_line(function: Callable[..., Any], x: ShardedArray, given: dict[str, Any], model: Array) -> Any:
+    """Sort all elements over the devices and send those that the result is computed from; None for other methods."""
+    name = function.__name__.removeprefix("nan")
+    if given.get("method", "linear") != "linear" or x.dtype.kind not in "biuf" or x.dtype.itemsize > 8:
+        return None
+    line = rows_of(x, x.ndim)
+    if line._layout.cuts[0].count == 1:
+        return None
+    line = sorted_line(line, records=False)
+    size = int(np.count_nonzero(~np.isnan(line))) if x.dtype.kind == "f" else line.size
+    if size < (line.size if name == function.__name__ else 1):
+        kept = everywhere(line[-1:])  # NaN
+        result = function(kept, **{key: value for key, value in given.items() if key != "keepdims"})
+    elif name == "median":
+        result = np.median(everywhere(line[(size - 1) // 2 : size // 2 + 1]))
+    else:
+        result = _interpolated(line, size, given["q"], 100 if name == "percentile" else 1)
+    result = np.asarray(result, model.dtype).reshape(model.shape)
+    return place(result, Layout.replicated(x._layout.num_devices, model.ndim), x._group)
+
+
+def _interpolated(line: ShardedArray, size: int, q: Any, scale: int) -> Array:
+    # In the dtypes of NumPy 2.4; earlier versions may differ in the last bit of float32.
+    part = np.true_divide(q, scale)
+    place = (size - 1) * part
+    before = np.clip(np.floor(place).astype(np.intp), 0, max(size - 2, 0))
+    pairs = everywhere(np.take(line, np.minimum(np.stack([before, before + 1]), size - 1))).reshape(2, -1)
+    between = (place - before.astype(place.dtype)).reshape(-1)
+    is_number = type(q) in (int, float)
+    found = [np.quantile(pairs[:, n], float(each) if is_number else each) for n, each in enumerate(between)]
+    made: Array = np.array(found).reshape(place.shape)
+    return made
+
+
+for _function in (np.median, np.nanmedian, np.quantile, np.nanquantile, np.percentile, np.nanpercentile):
+    _implement(_function)

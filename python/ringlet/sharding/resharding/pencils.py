@@ -1,0 +1,58 @@
+"""Pencils: layouts in which some dimensions are whole on each device, as FFTs, sorts and scans require."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from ringlet.sharding.layout.layout import WHOLE, Layout, Shape, coarser, divisors, joint
+from ringlet.sharding.resharding.reshard import materialized, redistribute
+from ringlet.sharding.sharded_array import ShardedArray
+
+
+@lru_cache(maxsize=1024)
+def pencil(layout: Layout, shape: Shape, axes: tuple[int, ...]) -> Layout:
+    """Return a layout in which `axes` are whole: their cuts move to the longest other dimension, as far as they fit.
+
+    Tiles that fit no other dimension are copied to several devices.
+    """
+    cuts = list(layout.cuts)
+    for axis in axes:
+        cut, cuts[axis] = cuts[axis], WHOLE
+        others = [d for d in range(len(shape)) if d not in axes]
+        for count in divisors(cut.count) if cut.count > 1 else ():
+            fits = [d for d in others if shape[d] >= count * cuts[d].count]
+            if fits and count > 1:
+                # Tiles of equal size are preferred.
+                d = max(fits, key=lambda d: (shape[d] % (count * cuts[d].count) == 0, shape[d] // cuts[d].count))
+                cuts[d] = joint((cuts[d], coarser(cut, count)))
+                break
+    return layout.with_cuts(cuts)
+
+
+def released(x: ShardedArray, axes: Sequence[int]) -> ShardedArray:
+    """Return an array with combined values and whole `axes`, by an all-to-all exchange; it shares memory with `x`."""
+    x = materialized(x)
+    return redistribute(x, pencil(x._layout, x.shape, tuple(axes)))
+
+
+def moved_back(made: ShardedArray, layout: Layout) -> ShardedArray:
+    """Return a new result in a layout of the same number of dimensions; the caller must drop `made`."""
+    result = redistribute(made, layout)
+    result._is_view, result._root = False, None
+    return result
+
+
+def everywhere(x: Any) -> Any:
+    """Return a small factor, sharded or plain, as a plain array that each device has; the all-gather is recorded."""
+    if not isinstance(x, ShardedArray):
+        return x
+    x = materialized(x)
+    return redistribute(x, Layout.replicated(x._layout.num_devices, x.ndim))._gathered()
+
+
+def rows_of(x: ShardedArray, ndim: int) -> ShardedArray:
+    """Return an array with its first `ndim` dimensions merged to one, which is divided as the first one."""
+    shape = (-1, *x.shape[ndim:]) if x.size else (int(0 not in x.shape[:ndim]), *x.shape[ndim:])
+    return x if ndim == 1 else released(x, range(1, ndim)).reshape(shape)
