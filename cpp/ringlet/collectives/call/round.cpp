@@ -113,7 +113,6 @@ void Round::publish(Purpose purpose, Staging staging) {
     slot.output = BufferName::of_private(own.buffers.front().output).bits();
   }
   mine().sequence = sequence_;
-  if (group_.patience_.spins > 0) publish_core(sync::current_core());
   slot.publish(sequence_);
 }
 
@@ -128,8 +127,10 @@ void Round::publish_core(int core) noexcept {
 // moves to a core without ranks.
 sync::Patience Round::patience() noexcept {
   const sync::Patience usual = group_.patience_;
+  if (usual.spins == 0) return usual;
   const int core = sync::current_core();
-  if (usual.spins == 0 || core == sync::kUnknownCore) return usual;
+  if (core == sync::kUnknownCore) return usual;
+  publish_core(core);
   bool is_shared = false;
   bool is_higher = false;
   for (int rank = 0; rank < num_ranks(); ++rank) {
