@@ -11,11 +11,12 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 from bench import command, goals, harness, limits, native, report
+from bench.busy_loops import busy_loops
 from bench.collective_results import CollectiveResult
 from bench.compare_goals import PeerGoal, goal_rows, in_order, peer_goals
 from bench.compare_measure import CellMeasurement, memory_needed_bytes
@@ -86,6 +87,10 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--processes", action=argparse.BooleanOptionalAction, default=_HAS_PROCESSES,
         help="measure ringlet between processes, too, which needs Linux",
     )  # fmt: skip
+    parser.add_argument(
+        "--unpinned", action="store_true", help="leave Python ranks and peers where the system puts them"
+    )
+    parser.add_argument("--busy", type=int, default=0, metavar="N", help="busy loops beside the ranks (%(default)s)")
     parser.add_argument("--environments", type=Path, default=DEFAULT_FOLDER, help="folder with the peers' environments")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds that a peer may take for one answer")
     parser.add_argument("--markdown", type=Path, help="file for the tables, as a document")
@@ -96,6 +101,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"peers are asked for sums of {', '.join(_DTYPES)}, not for {options.op} of {options.dtype}.")
     if options.processes and not _HAS_PROCESSES:
         parser.error(f"groups of processes need Linux, and this is {sys.platform}: leave --processes out.")
+    if options.busy < 0:
+        parser.error(f"--busy takes a number of busy loops, and {options.busy} is negative.")
     if min(options.ranks) < 2:
         parser.error("there is nothing to compare with a single rank: give --ranks of at least 2.")
     return options
@@ -120,13 +127,14 @@ class _Comparison:
 
     def run(self) -> None:
         for num_ranks in self._options.ranks:
-            folder = self._options.environments
-            starters = {name: partial(_start, kind, folder, num_ranks) for name, kind in self._jobs.items()}
+            folder, pin = self._options.environments, not self._options.unpinned
+            starters = {name: partial(_start, kind, folder, num_ranks, pin) for name, kind in self._jobs.items()}
             print(f"{num_ranks} ranks: starting {'; '.join(self._jobs)} ...", file=sys.stderr, flush=True)
             with PeerTeam(starters, num_ranks, answer_seconds=self._options.timeout) as team:
                 self.versions.update(team.versions)
-                for size in self._options.bytes:
-                    self._measure(team, num_ranks, size)
+                with busy_loops(self._options.busy) as load_seconds:
+                    for size in self._options.bytes:
+                        self._measure(team, num_ranks, size, load_seconds)
                 self.failures += team.failures
                 self.idle_shares[num_ranks] = team.idle_share()
         collectives, variants = self._options.collectives, ("in_place", "out", "shared")
@@ -136,7 +144,7 @@ class _Comparison:
             )
         )  # fmt: skip
 
-    def _measure(self, team: PeerTeam, num_ranks: int, size: int) -> None:
+    def _measure(self, team: PeerTeam, num_ranks: int, size: int, load_seconds: Callable[[], float]) -> None:
         name = f"{num_ranks} ranks, {harness.format_bytes(size)}"
         budget = _MOST_MEMORY * harness.available_memory_bytes()
         if memory_needed_bytes(num_ranks, size, 1) > budget:
@@ -150,6 +158,7 @@ class _Comparison:
             floor=limits.latency_floor(num_ranks, len(usable_cores()), self._latencies),
             collectives=options.collectives, region_seconds=options.milliseconds / 1e3, rounds=options.rounds,
             keep=memory_needed_bytes(num_ranks, size, len(self._jobs)) <= budget,
+            pin=not options.unpinned, load_seconds=load_seconds,
         )  # fmt: skip
         measured, results = cell.measure(Cell(num_ranks, size, options.dtype, "SUM"))
         print(f" {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
@@ -164,8 +173,9 @@ class _Comparison:
         return in_order([*map(PeerGoal, against_limits), *against_peers])
 
 
-def _start(kind: PeerKind, folder: Path, num_ranks: int) -> PeerProcess:
-    return PeerProcess(kind.command(folder, num_ranks), num_ranks, kind.environment_variables(num_ranks))
+def _start(kind: PeerKind, folder: Path, num_ranks: int, pin: bool) -> PeerProcess:
+    settings = kind.environment_variables(num_ranks)
+    return PeerProcess(kind.command(folder, num_ranks), num_ranks, settings, pin=pin)
 
 
 def _sections(comparison: _Comparison, reached: Sequence[PeerGoal]) -> list[Section]:
@@ -197,8 +207,10 @@ def _command(options: argparse.Namespace) -> str:
         "dtype": options.dtype, "collectives": ",".join(options.collectives),
         **({"peers": ",".join(options.peers)} if options.peers else {}),
         "rounds": str(options.rounds), "milliseconds": f"{options.milliseconds:g}",
+        **({"busy": str(options.busy)} if options.busy else {}),
     }  # fmt: skip
     words = ["python", "-m", "bench.compare", *(word for key in told for word in (f"--{key}", told[key]))]
+    words += ["--unpinned"] * options.unpinned
     return shlex.join(words if options.processes or not _HAS_PROCESSES else [*words, "--no-processes"])
 
 

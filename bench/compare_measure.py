@@ -48,6 +48,10 @@ class CellMeasurement:
     rounds : int
     keep : bool
         Peers keep their buffers between questions.
+    pin : bool
+        Bind the ranks of ringlet in Python to cores; the peers are started one way or the other.
+    load_seconds : callable
+        Gives the processor time of processes that are part of the measurement and keep cores busy.
     """
 
     team: PeerTeam
@@ -58,6 +62,8 @@ class CellMeasurement:
     region_seconds: float
     rounds: int
     keep: bool
+    pin: bool = True
+    load_seconds: Callable[[], float] = float
 
     def measure(self, cell: Cell) -> tuple[list[Measured], list[Result]]:
         """Check everybody's answers, measure everybody in every round, and check ringlet's answers once more.
@@ -74,7 +80,7 @@ class CellMeasurement:
         """
         ours = RingletSubjects(
             cell, self.collectives, region_seconds=self.region_seconds,
-            programs=self.programs, probe=self.probe, floor=self.floor,
+            programs=self.programs, probe=self.probe, floor=self.floor, pin=self.pin,
         )  # fmt: skip
         asked = [(name, task) for name in self.team.variants for task in self._tasks(name, cell)]
         rounds, others = self._rounds(ours, cell, asked)
@@ -105,7 +111,8 @@ class CellMeasurement:
             for name, task in asked:
                 if task.collective == collective:
                     subjects[_key(name, task)] = partial(self.team.ask, name, self._question(task, cell))
-        return alternate_beside(subjects, self.team.cpu_seconds, rounds=self.rounds)
+        known = lambda: self.team.cpu_seconds() + self.load_seconds()  # noqa: E731
+        return alternate_beside(subjects, known, rounds=self.rounds)
 
     def _tasks(self, name: str, cell: Cell) -> Iterator[Task]:
         for collective in self.collectives:

@@ -73,6 +73,7 @@ class RingletSubjects:
         programs: native.Programs,
         probe: limits.Probe,
         floor: float,
+        pin: bool = True,
     ) -> None:
         self._cell, self._region_seconds = cell, region_seconds
         self._programs, self._probe, self._floor = programs, probe, floor
@@ -82,8 +83,8 @@ class RingletSubjects:
             for variant in VARIANTS[collective]
             if collective == "all_reduce" or can_be_cut(cell)
         ]
-        self._all_reduce = PythonRanks(cell, region_seconds=region_seconds, pin=True)
-        self._others = CollectiveRanks(cell, region_seconds=region_seconds, pin=True)
+        self._all_reduce = PythonRanks(cell, region_seconds=region_seconds, pin=pin)
+        self._others = CollectiveRanks(cell, region_seconds=region_seconds, pin=pin)
         self._controller = Server(ControllerThread(cell.num_ranks))
         self.verify()
         self._all_reduce.clear()

@@ -47,6 +47,8 @@ class PeerProcess:
     num_ranks : int
     settings : mapping of str to str
         Environment variables beside those of this process.
+    pin : bool
+        Bind each rank to a core.
 
     Attributes
     ----------
@@ -58,7 +60,9 @@ class PeerProcess:
         Processor time that it used between questions.
     """
 
-    def __init__(self, command: Sequence[str], num_ranks: int, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, command: Sequence[str], num_ranks: int, settings: Mapping[str, str] | None = None, *, pin: bool = True
+    ) -> None:
         self.version = ""
         self.variants: Mapping[str, Sequence[str]] = {}
         self.idle_cpu_seconds = 0.0
@@ -68,7 +72,8 @@ class PeerProcess:
         self._folder = Path(tempfile.mkdtemp(prefix="rl"))
         for rank in range(1, num_ranks):
             os.mkfifo(self._folder / f"rank{rank}")
-        told = ["--ranks", num_ranks, "--cores", ",".join(map(str, usable_cores())), "--folder", self._folder]
+        cores = ",".join(map(str, usable_cores())) if pin else ""
+        told = ["--ranks", num_ranks, "--cores", cores, "--folder", self._folder]
         try:
             with (self._folder / "said").open("wb") as said:
                 self._process = subprocess.Popen(

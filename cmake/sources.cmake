@@ -9,6 +9,7 @@ set(RINGLET_CORE_SOURCES
   cpp/ringlet/sync/process/fork.cpp
   cpp/ringlet/sync/process/incarnation.cpp
   cpp/ringlet/sync/process/peer_monitor.cpp
+  cpp/ringlet/sync/process/placement.cpp
   cpp/ringlet/sync/process/process.cpp
   cpp/ringlet/memory/idle.cpp
   cpp/ringlet/memory/pool.cpp

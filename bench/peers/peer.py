@@ -273,7 +273,7 @@ def begin(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("--ranks", type=int, required=True)
-    parser.add_argument("--cores", type=lambda text: [int(word) for word in text.split(",")], required=True)
+    parser.add_argument("--cores", type=lambda text: [int(word) for word in text.split(",") if word], required=True)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--driver", type=int, required=True)
     parser.add_argument("--rank", type=int)
@@ -287,8 +287,9 @@ def begin(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def pin(rank: int, cores: Sequence[int]) -> None:
-    """Keep this process, and the threads that it starts from now on, on one core."""
-    os.sched_setaffinity(0, {cores[rank % len(cores)]})
+    """Keep this process, and the threads that it starts from now on, on one core; of no cores, where it is."""
+    if cores:
+        os.sched_setaffinity(0, {cores[rank % len(cores)]})
 
 
 def serve(peer: Peer, options: argparse.Namespace) -> None:

@@ -45,9 +45,11 @@ py::object empty_shared(const std::vector<std::int64_t>& shape, const py::dtype&
   auto bytes = static_cast<std::size_t>(dtype.itemsize());
   for (const std::int64_t size : shape) bytes *= static_cast<std::size_t>(size);
   memory::Block block;
-  {
-    const py::gil_scoped_release unlocked;  // the system may take seconds to reserve large amounts of memory
+  if (bytes <= memory::SharedHeap::kSmall) {
     block = collectives::allocate_shared(std::max<std::size_t>(bytes, 1));
+  } else {
+    const py::gil_scoped_release unlocked;  // the system may take seconds to reserve large amounts of memory
+    block = collectives::allocate_shared(bytes);
   }
   return arrays_on(std::move(block), dtype, shape).first;
 }

@@ -27,7 +27,15 @@ from bench.peer_table import DEFAULT_PEERS, OWN_PROCESSES, PEERS
 
 KIB, MIB = 1 << 10, 1 << 20
 
-MODULES = ("compare_measure", "compare_results", "compare_ringlet", "compare_tables", "job_processes", "peer_table")
+MODULES = (
+    "busy_loops",
+    "compare_measure",
+    "compare_results",
+    "compare_ringlet",
+    "compare_tables",
+    "job_processes",
+    "peer_table",
+)
 
 
 @pytest.mark.parametrize("name", [*MODULES, "peers.peer"])
@@ -81,6 +89,7 @@ def test_peers_that_are_asked_for_must_be_there(tmp_path):
         (["--collectives", "all_reduce,scan"], "'all_reduce,scan' is not a list of all_reduce, "),
         (["--bytes", "1KB"], "invalid parse_sizes value"),
         (["--bytes", "9"], "9 bytes are no whole number of float32 elements"),
+        (["--busy", "-1"], "takes a number of busy loops, and -1 is negative"),
         (["--ranks", "1,2"], "nothing to compare with a single rank"),
         (["--dtype", "int8"], "not for SUM of int8"),
         (["--op", "MEAN"], "not for MEAN of float32"),
@@ -122,6 +131,8 @@ def test_what_to_type_to_measure_the_same_leaves_out_the_same(monkeypatch):
     monkeypatch.setattr(compare, "_HAS_PROCESSES", True)
     assert "processes" not in compare._command(compare._parse([]))
     assert compare._command(compare._parse(["--no-processes"])).endswith(" --no-processes")
+    assert not {"--busy", "--unpinned"} & set(compare._command(compare._parse([])).split())
+    assert compare._command(compare._parse(["--unpinned", "--busy", "2"])).endswith(" --busy 2 --unpinned")
 
 
 def test_ranks_of_open_mpi_give_way_only_where_cores_are_few(monkeypatch):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from bench.beside import alternate_beside
 from bench.compare_controller import ControllerThread
 from bench.compare_measure import CellMeasurement, memory_needed_bytes
 from bench.compare_results import CONTROLLER, CPP, LIMIT, PRIVATE, PROCESSES, PYTHON
@@ -57,6 +60,17 @@ def cell_measurement(team, *collectives):
 
 class _Programs:
     all_reduce = collectives = None
+
+
+def test_the_load_that_was_asked_for_is_no_disturbance(without_native, monkeypatch):
+    known = []
+    monkeypatch.setattr(
+        "bench.compare_measure.alternate_beside",
+        lambda subjects, seconds, *, rounds: known.append(seconds()) or alternate_beside(subjects, seconds, rounds=1),
+    )
+    cell = replace(cell_measurement(FakeTeam(), "all_reduce"), load_seconds=lambda: 7.0)
+    cell.measure(Cell(2, 64, "float32", "SUM"))
+    assert known == [7.0]
 
 
 def test_a_cell_measures_everybody_in_every_round(without_native):

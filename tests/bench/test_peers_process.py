@@ -195,6 +195,18 @@ def test_a_peer_of_numpy_answers_and_waits_without_using_the_cores(script):
     assert peer._process.returncode == 0
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="cores are counted on Linux")
+@pytest.mark.parametrize("pin", [True, False])
+def test_ranks_are_bound_to_cores_unless_they_shall_not(pin):
+    peer = PeerProcess(OWN_PROCESSES[PROCESSES].command(Path("/none"), 2), 2, pin=pin)
+    try:
+        peer.wait_until_ready(PATIENCE)
+        bound = {len(os.sched_getaffinity(pid)) == 1 for pid in peer._job.alive()}
+        assert bound == {pin or len(os.sched_getaffinity(0)) == 1}
+    finally:
+        peer.stop()
+
+
 ASKED = [
     ("all_reduce", "in_place"), ("all_reduce", "out"), ("all_reduce", "shared"), ("reduce_scatter", "out"),
     ("all_gather", "out"), ("all_gather", "shared"), ("broadcast", "in_place"), ("broadcast", "shared"),

@@ -1,6 +1,8 @@
 // How many cores this process may keep busy: under the quotas that files tell, as tests/devices/test_cores.py has them
-// for Python, and in a control group with a quota where this program may make one.
+// for Python, and in a control group with a quota where this program may make one. And on which of them ranks run.
+#include <sched.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <fstream>
@@ -13,7 +15,9 @@
 #include "check.hpp"
 #include "processes.hpp"
 #include "ringlet/collectives/group/group.hpp"
+#include "ringlet/collectives/group/member.hpp"
 #include "ringlet/sync/process/cores.hpp"
+#include "ringlet/sync/process/placement.hpp"
 #include "ringlet/sync/wait.hpp"
 
 namespace {
@@ -117,9 +121,76 @@ void a_quota_holds_for_the_processes_of_a_group() {
   std::cout << (processes.board().calls.load() == 1 ? "with" : "without") << " a control group" << std::endl;
 }
 
+cpu_set_t affinity() {
+  cpu_set_t set;
+  check(sched_getaffinity(0, sizeof set, &set) == 0, "the affinity is known");
+  return set;
+}
+
+void move_to(int core) {
+  const cpu_set_t before = affinity();
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  check(sched_setaffinity(0, sizeof one, &one) == 0, "a core of the affinity is allowed");
+  check(sched_setaffinity(0, sizeof before, &before) == 0, "and then all again");
+}
+
+void a_thread_moves_and_keeps_its_affinity() {
+  const cpu_set_t all = affinity();
+  int num_moved = 0;
+  for (int i = 0; i < 50; ++i) {
+    const int core = sync::current_core();
+    check(core >= 0 && CPU_ISSET(core, &all), "a thread runs on a core of its affinity");
+    const bool has_moved = sync::move_to_core_outside(sync::CoreSet().set(static_cast<std::size_t>(core)));
+    num_moved += has_moved && sync::current_core() != core ? 1 : 0;
+    const cpu_set_t now = affinity();
+    check(has_moved == (CPU_COUNT(&all) > 1), "it moves if it may run elsewhere");
+    check(CPU_EQUAL(&now, &all), "its affinity stays");
+  }
+  check(CPU_COUNT(&all) == 1 || num_moved > 25, "and it is elsewhere, unless the system has moved it back");
+  check(!sync::move_to_core_outside(sync::CoreSet().set()), "no core is left");
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(sync::current_core(), &one);
+  check(sched_setaffinity(0, sizeof one, &one) == 0, "a thread may be bound");
+  check(!sync::move_to_core_outside(sync::CoreSet().set(static_cast<std::size_t>(sync::current_core()))),
+        "a bound thread stays");
+  const cpu_set_t now = affinity();
+  check(CPU_EQUAL(&now, &one), "and stays bound");
+  check(sched_setaffinity(0, sizeof all, &all) == 0, "free again");
+}
+
+// Both ranks begin on one core, again and again: calls succeed, the second rank leaves that core, no affinity changes.
+void ranks_on_one_core_part() {
+  Processes processes({.ranks = {1, 1}});
+  processes.start([&](int process) {
+    const auto world = processes.world(process);
+    collectives::Group group(2, {.timeout = std::chrono::seconds(60)}, world);
+    if (world->cores() < 2) return;
+    const cpu_set_t all = affinity();
+    int core = 0;
+    while (!CPU_ISSET(core, &all)) ++core;
+    collectives::Member member = group.member(process);
+    int num_apart = 0;
+    for (int i = 0; i < 100; ++i) {
+      move_to(core);
+      for (int call = 0; call < 20; ++call) member.barrier();
+      num_apart += sync::current_core() != core ? 1 : 0;
+      usleep(5000);
+    }
+    const cpu_set_t now = affinity();
+    check(CPU_EQUAL(&now, &all), "the affinity of a rank stays");
+    if (process == 1) check(num_apart > 50, "moved in " + std::to_string(num_apart) + " of 100 cases");
+  });
+  for (const int process : {0, 1}) check(processes.wait_for(process) == 0, "both end well");
+}
+
 }  // namespace
 
 int main() {
+  a_thread_moves_and_keeps_its_affinity();
+  ranks_on_one_core_part();
   version_2_rounds_the_quota_down();
   version_1_rounds_the_quota_down();
   the_least_quota_on_the_way_up_binds();

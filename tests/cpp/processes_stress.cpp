@@ -306,7 +306,7 @@ void a_late_group_knows_who_ended_first() {
     if (process == 0) {
       const memory::Block memory = world->allocate(collectives::ControlBlock::bytes_for(3, 3));
       collectives::ControlBlock::make(memory->data(), 3, 3);
-      collectives::header_of(memory->data()).holds[1].add(1);
+      collectives::header_of(memory->data()).holds_of(1).add(1);
       world->send_control(world->buffer_name_of(memory->data()));
       while (!world->is_gone(2) || processes.board().calls.load() == 0) usleep(100);
       std::_Exit(0);

@@ -11,9 +11,9 @@ import pytest
 from ringlet.ipc import exec_shim
 
 
-def become(launcher, group, *command):
+def become(launcher, group, *command, cores=""):
     return subprocess.run(
-        [sys.executable, "-I", "-S", exec_shim.__file__, str(launcher), str(group), *command],
+        [sys.executable, "-I", "-S", exec_shim.__file__, str(launcher), str(group), cores, *command],
         capture_output=True,
         text=True,
         timeout=60,
@@ -25,6 +25,14 @@ def test_the_program_runs_in_the_group_that_was_named():
     program = "import os, signal; print(os.getpgrp(), signal.getsignal(signal.SIGTTIN).name)"
     done = become(os.getpid(), os.getpgrp(), sys.executable, "-c", program)
     assert (done.stdout, done.stderr) == (f"{os.getpgrp()} SIG_IGN\n", "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="binding needs Linux")
+def test_the_program_runs_on_the_cores_that_were_named():
+    core = max(os.sched_getaffinity(0))
+    program = "import os; print(os.sched_getaffinity(0))"
+    done = become(os.getpid(), os.getpgrp(), sys.executable, "-c", program, cores=str(core))
+    assert (done.stdout, done.stderr) == (f"{{{core}}}\n", "")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel has to know it")

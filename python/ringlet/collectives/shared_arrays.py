@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -61,7 +62,7 @@ def empty_shared(shape: int | Sequence[int], dtype: DTypeLike = np.float64) -> N
         raise InvalidArgumentError(f"shape is {tuple(dims)}: expected non-negative numbers.")
     if wanted.hasobject:
         raise InvalidArgumentError(f"dtype is {wanted}: Python objects cannot be shared. Use a numeric dtype.")
-    if (bytes_wanted := int(np.prod(dims, dtype=object)) * wanted.itemsize) >= MOST_BYTES:
+    if (bytes_wanted := math.prod(dims) * wanted.itemsize) >= MOST_BYTES:
         raise InvalidArgumentError(f"an array of shape {tuple(dims)} has {bytes_wanted} bytes: the maximum is 2**40.")
     if bytes_wanted >= _CHECKED_BYTES and _core.shared_statistics()["idle_bytes"] < bytes_wanted:
         from ringlet.collectives.available_memory import check_available_memory  # rarely needed

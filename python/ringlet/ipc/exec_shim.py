@@ -1,6 +1,6 @@
-"""Exec shim: joins the workers' process group and ties the process to the launcher, then executes the program.
+"""Exec shim: joins the workers' process group, ties the process to the launcher, and executes the program.
 
-Run as a file, without site packages: ``python -I -S exec_shim.py LAUNCHER GROUP COMMAND...``. Not a preexec_fn: a
+Run as a file, without site packages: ``python -I -S exec_shim.py LAUNCHER GROUP CORES COMMAND...``. Not a preexec_fn: a
 multi-threaded parent must not run Python between fork and exec.
 """
 
@@ -14,10 +14,11 @@ import sys
 _PR_SET_PDEATHSIG = 1
 
 
-def become(launcher: int, group: int, command: list[str]) -> None:
+def become(launcher: int, group: int, cores: list[int], command: list[str]) -> None:
     """Join the process group of all workers and execute the program of one; does not return.
 
-    `launcher` is the pid of the parent; the command has the full path of the program.
+    `launcher` is the pid of the parent; the command has the full path of the program, which may only run on `cores`
+    unless that is empty.
     """
     # In this order: an exit of the launcher before getppid() is detected here; after a later exit, the reaper kills the
     # group, which this process has joined.
@@ -30,6 +31,8 @@ def become(launcher: int, group: int, command: list[str]) -> None:
     _die_with_parent()
     if os.getppid() != launcher:
         sys.exit("the launcher has ended")
+    if cores:
+        os.sched_setaffinity(0, cores)
     # The group is not the terminal's foreground group: a read of the terminal must fail, not stop the process.
     signal.signal(signal.SIGTTIN, signal.SIG_IGN)
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
@@ -48,4 +51,4 @@ def _die_with_parent() -> None:
 
 
 if __name__ == "__main__":
-    become(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
+    become(int(sys.argv[1]), int(sys.argv[2]), [int(core) for core in sys.argv[3].split(",") if core], sys.argv[4:])

@@ -99,10 +99,16 @@ class WorkerProcessGroup:
                     f"{ending_text(self._process.wait(_START_SECONDS))}. Run it in a shell to see its error"
                 )
 
-    def start(self, command: Sequence[str], environment: Mapping[str, str], **streams: Any) -> subprocess.Popen[bytes]:
-        """Start a program, given with its full path, in the group; `streams` are arguments of ``subprocess.Popen``."""
+    def start(
+        self, command: Sequence[str], environment: Mapping[str, str], *, cores: Sequence[int] = (), **streams: Any
+    ) -> subprocess.Popen[bytes]:
+        """Start a program, given with its full path, in the group; `streams` are arguments of ``subprocess.Popen``.
+
+        It may only run on `cores`, unless they are empty.
+        """
         through = [sys.executable, *_BARE, str(Path(exec_shim.__file__)), str(os.getpid()), str(self.group)]
-        return subprocess.Popen([*through, *command], env=dict(environment), **streams)
+        bound = ",".join(map(str, cores))
+        return subprocess.Popen([*through, bound, *command], env=dict(environment), **streams)
 
     def close(self) -> None:
         """Kill the remaining processes of the group, idempotently."""

@@ -22,6 +22,7 @@ def launch(
     replicas: int | None = None,
     timeout_seconds: float | None = None,
     environment: Mapping[str, str] | None = None,
+    bind: str = "none",
 ) -> list[Any]:
     """Run a function on several worker processes of this machine, and return their results.
 
@@ -45,6 +46,9 @@ def launch(
         Maximum time until all calls have returned; unlimited by default.
     environment : mapping of str to str, optional
         Variables for the workers, in addition to the environment of this process.
+    bind : {"none", "core", "numa"}
+        The cores of each worker: all, an equal share of them, or those of a NUMA node. A core with several hardware
+        threads is not divided.
 
     Returns
     -------
@@ -60,7 +64,7 @@ def launch(
     TypeError
         If `fn`, its arguments or a result cannot be pickled; names it.
     InvalidArgumentError
-        If a number is out of its range.
+        If a number is out of its range, or `bind` is not possible here.
     Exception
         The exception of `fn` in the worker that failed first. A note names the worker, and the cause shows its
         traceback.
@@ -83,6 +87,7 @@ def launch(
     if not callable(fn):
         raise InvalidArgumentError(f"fn must be the function that each worker calls, but {fn!r} is not callable")
     from ringlet.ipc.pickle_codec import pack_call
+    from ringlet.launcher.core_binding import cores_of_workers
     from ringlet.launcher.launch_job import LaunchJob  # imported here because it loads NumPy
 
     call = pack_call(fn, _positional(args), dict(_mapping("kwargs", kwargs)))
@@ -90,7 +95,8 @@ def launch(
     for name, value in variables.items():
         if not isinstance(value, str):
             raise InvalidArgumentError(f"environment[{name!r}] must be a string, got {value!r}")
-    job = LaunchJob(call, num_workers, replicas, {**os.environ, **variables})
+    cores = cores_of_workers(bind, num_workers, replicas, "bind")
+    job = LaunchJob(call, num_workers, replicas, {**os.environ, **variables}, cores)
     try:
         job.wait(deadline)
     finally:

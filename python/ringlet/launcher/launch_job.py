@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ringlet.devices import visible_cores
@@ -39,10 +39,19 @@ _LONGEST_TURN_SECONDS = 1.0
 class LaunchJob:
     """The workers of one launch.
 
-    The constructor starts them with the environment `variables`; each worker makes the pickled call `call`.
+    The constructor starts them with the environment `variables`; each worker makes the pickled call `call`, on its
+    entry in `cores`, or on all cores if that is empty.
     """
 
-    def __init__(self, call: bytes, num_workers: int, replicas: int | None, variables: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        call: bytes,
+        num_workers: int,
+        replicas: int | None,
+        variables: Mapping[str, str],
+        cores: Sequence[Sequence[int]] = (),
+    ) -> None:
+        self._cores = cores
         self._results: list[ResultChannel] = []
         self._outputs: list[OutputChannel] = []
         self._workers: list[Worker] = []
@@ -172,6 +181,7 @@ class LaunchJob:
             return self._process_group.start(
                 [sys.executable, "-c", program + f"main({file}, {ends[0]})"],
                 {**environment, **variables},
+                cores=self._cores[index] if self._cores else (),
                 stdin=subprocess.DEVNULL,
                 stdout=ends[1],
                 stderr=ends[2],

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ringlet.devices import visible_cores
@@ -41,7 +41,8 @@ class Job:
     Without `replicas`, the script sets their number. `grace_seconds` is the time that workers have to exit after a
     signal, or after one of them has raised an uncaught exception. `log_folder` is for the workers' flight recorders,
     which `recorder_signal` requests. `attempt` counts the starts of the job, from 1. `hosts` are the numbers of workers
-    on several hosts, which MPI starts; `simulates_hosts` if they are network namespaces of this one.
+    on several hosts, which MPI starts; `simulates_hosts` if they are network namespaces of this one. `cores` are those
+    that each worker may use, empty for all.
     """
 
     command: list[str]
@@ -54,6 +55,7 @@ class Job:
     attempt: int = 1
     hosts: Mapping[str, int] = field(default_factory=dict)
     simulates_hosts: bool = False
+    cores: Sequence[Sequence[int]] = ()
 
 
 @dataclass(frozen=True)
@@ -215,6 +217,7 @@ class _Run:
             process = self._process_group.start(
                 self._job.command,
                 environment | self.reports.environment() | variables,
+                cores=self._job.cores[index] if self._job.cores else (),
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,

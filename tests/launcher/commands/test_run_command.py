@@ -40,6 +40,11 @@ def script(tmp_path, monkeypatch):
         ("-n 2 --restarts -1 train.py", "--restarts must be an integer of at least 0, got '-1'"),
         ("-n 2 --restarts often train.py", "--restarts must be an integer of at least 0, got 'often'"),
         ("-n 2 --no-restart 3,x train.py", "--no-restart must be an integer of at least 1, got 'x'"),
+        ("-n 2 --bind socket train.py", "--bind must be none, core or numa, got 'socket'"),
+        (
+            "-n 900 --bind core train.py",
+            "--bind core: 900 workers need 900 cores, one for each replica, ",
+        ),
         ("-n 2 tain.py", "the script 'tain.py' was not found in "),
         ("-n 2 folder", "'folder' is a folder without __main__.py"),
         ("-n 2 python train.py", "omit 'python', which is implied: ringlet run -n 2 train.py"),

@@ -98,7 +98,7 @@ void Round::for_each_hold(F&& f) {
     for (int rank = 0; rank < num_ranks(); ++rank) {
       if (takers_ == Takers::kOwn && rank != rank_) continue;
       if (takers_ == Takers::kEachItsOwn && static_cast<std::size_t>(rank) != index) continue;
-      f(header_of(kept[index]->data()).holds[static_cast<std::size_t>(process_of(rank))]);
+      f(header_of(kept[index]->data()).holds_of(process_of(rank)));
     }
   }
 }

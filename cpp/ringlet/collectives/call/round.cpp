@@ -15,6 +15,7 @@
 #include "ringlet/core/error.hpp"
 #include "ringlet/record/recorder.hpp"
 #include "ringlet/sync/process/fork.hpp"
+#include "ringlet/sync/process/placement.hpp"
 #include "ringlet/sync/process/process.hpp"
 
 namespace ringlet::collectives {
@@ -113,6 +114,43 @@ void Round::publish(Purpose purpose, Staging staging) {
   }
   mine().sequence = sequence_;
   slot.publish(sequence_);
+}
+
+void Round::publish_core(int core) noexcept {
+  const auto number = static_cast<std::uint64_t>(core + 1);
+  if (sync::RelaxedNumber& own = own_board().core; own.value() != number) own.set(number);
+}
+
+// Ranks that each could have a core may share one all the same, as after a sleep, and the system may leave them there
+// as long as each parks in turn. A rank that spins on the core of the rank that it waits for delays it, and one that
+// yields may lose the core to another program for milliseconds: it parks at once. The rank with the higher number first
+// moves to a core without ranks.
+sync::Patience Round::patience() noexcept {
+  const sync::Patience usual = group_.patience_;
+  if (usual.spins == 0) return usual;
+  const int core = sync::current_core();
+  if (core == sync::kUnknownCore) return usual;
+  publish_core(core);
+  bool is_shared = false;
+  bool is_higher = false;
+  for (int rank = 0; rank < num_ranks(); ++rank) {
+    if (rank == rank_ || board_of(rank).core.value() != static_cast<std::uint64_t>(core + 1)) continue;
+    is_shared = true;
+    is_higher |= rank < rank_;
+  }
+  if (!is_shared) return usual;
+  if (is_higher && mine().next_move.pass(kBetweenMoves) &&
+      (call().total_input_bytes() < kLargeCall || sync::has_idle_core())) {
+    sync::CoreSet taken;
+    for (const RankBoard& board : group_.control_->boards()) {
+      if (const std::uint64_t number = board.core.value(); number > 0 && number <= taken.size()) taken.set(number - 1);
+    }
+    if (sync::move_to_core_outside(taken)) {
+      publish_core(sync::current_core());
+      return usual;
+    }
+  }
+  return {};
 }
 
 void Round::arrive() { await_others(Purpose::kSlots); }

@@ -252,7 +252,7 @@ class Round {
   template <class Ready>
   bool wait_for(sync::Clock::duration limit, Ready&& is_ready) {
     try {
-      return sync::wait_until((*group_.control_)->event, group_.patience_, limit, interruption_.poll(), is_ready);
+      return sync::wait_until((*group_.control_)->event, patience(), limit, interruption_.poll(), is_ready);
     } catch (const sync::Interrupted&) {
       return true;
     }
@@ -277,7 +277,7 @@ class Round {
   template <class Ready>
   void wait_to_the_end(Ready&& is_ready) {
     if (!is_between_processes()) {
-      sync::wait_until((*group_.control_)->event, group_.patience_, sync::kForever, nullptr, is_ready);
+      sync::wait_until((*group_.control_)->event, patience(), sync::kForever, nullptr, is_ready);
       return;
     }
     const auto is_over = [&] { return is_ready() || group_.has_failed(); };
@@ -292,6 +292,9 @@ class Round {
     wait_for_leavers(is_ready);  // other ranks may still complete the call
     if (!is_ready()) raise_after_leaving();
   }
+  void publish_core(int core) noexcept;
+  // For a wait for other ranks, one of which may be on the core of this rank.
+  sync::Patience patience() noexcept;
   void raise_interruption();
   void fail_interrupted();
   void fail_without_memory() noexcept;
@@ -322,6 +325,8 @@ class Round {
   // overloaded.
   static constexpr sync::Clock::duration kShortWait = std::chrono::milliseconds(100);
   static constexpr sync::Clock::duration kLeavingLimit = std::chrono::seconds(5);
+  static constexpr std::size_t kLargeCall = std::size_t{256} << 10;
+  static constexpr sync::Clock::duration kBetweenMoves = std::chrono::milliseconds(4);
   // For the other ranks of a mismatch to state their places in the program.
   static constexpr sync::Clock::duration kSiteLimit = std::chrono::milliseconds(300);
 

@@ -82,7 +82,7 @@ void Group::join_world(sync::Poll* poll) {
     memory_ = world_->allocate(ControlBlock::bytes_for(num_ranks(), num_processes));
     control_ = std::make_unique<ControlBlock>(ControlBlock::make(memory_->data(), num_ranks(), num_processes));
     for (int process = 1; process < num_processes; ++process) {
-      header_of(memory_->data()).holds[static_cast<std::size_t>(process)].add(1);
+      header_of(memory_->data()).holds_of(process).add(1);
     }
     world_->send_control(world_->buffer_name_of(memory_->data(), poll), poll);
   } else {

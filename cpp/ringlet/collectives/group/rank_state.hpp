@@ -14,6 +14,7 @@
 #include "ringlet/collectives/transport/buffer_name.hpp"
 #include "ringlet/collectives/transport/call_record.hpp"
 #include "ringlet/memory/region.hpp"
+#include "ringlet/sync/time_mark.hpp"
 
 namespace ringlet::collectives {
 
@@ -59,6 +60,7 @@ struct RankState {
   sync::Clock::duration extra_time{};  // see Member::set_extra_time
   sync::Flag is_busy;
   sync::RelaxedNumber thread;  // that made its last call, for messages
+  sync::TimeMark next_move;    // to another core: see Round::patience
   Chunks chunks;
   PathTuner path_tuner;  // of rank 0: to reach across (0), or to exchange pieces (1)
   std::vector<const void*> inputs;

@@ -86,7 +86,7 @@ void Group::retire() noexcept {
     }
   } catch (const std::exception&) {  // no memory for that: the blocks are never used again
     for (const memory::Block* block : blocks) {
-      if (*block != nullptr) header_of((*block)->data()).holds[static_cast<std::size_t>(world_->index())].add(1);
+      if (*block != nullptr) header_of((*block)->data()).holds_of(world_->index()).add(1);
     }
   }
 }

@@ -20,7 +20,8 @@ class Hold {
   // The hold belongs to the process that took it, not to its forked children.
   ~Hold() {
     if (generation_ != sync::fork_generation()) return;
-    header_of(region_.data()).holds[static_cast<std::size_t>(own_index_)].release();
+    const bool is_last = header_of(region_.data()).holds_of(own_index_).release() == 0;
+    if (is_last && keeper_ == nullptr) memory::SharedHeap::of_this_process().note_released(region_.data());
   }
 
   memory::Region* region() { return &region_; }
@@ -28,7 +29,7 @@ class Hold {
  private:
   memory::Region region_;
   int own_index_;
-  std::shared_ptr<const void> keeper_;
+  std::shared_ptr<const void> keeper_;  // null for a block of this process
   std::uint64_t generation_ = sync::fork_generation();
 };
 
@@ -37,14 +38,14 @@ class Hold {
 void ProcessReclaimPolicy::lend(const memory::SharedBlock& block) const noexcept {
   BlockHeader& header = header_of(block.data);
   header.bytes = block.bytes;
-  for (std::size_t process = 0; process < has_ended_.size(); ++process) header.holds[process].clear();
-  header.holds[static_cast<std::size_t>(own_index_)].add(1);
+  for (int process = 0; process < static_cast<int>(num_processes()); ++process) header.holds_of(process).clear();
+  header.holds_of(own_index_).add(1);
 }
 
 bool ProcessReclaimPolicy::is_reclaimable(const memory::SharedBlock& block) const noexcept {
-  const BlockHeader& header = header_of(block.data);
-  for (std::size_t process = 0; process < has_ended_.size(); ++process) {
-    if (header.holds[process].is_held() && !has_ended(static_cast<int>(process))) return false;
+  BlockHeader& header = header_of(block.data);
+  for (int process = 0; process < static_cast<int>(num_processes()); ++process) {
+    if (header.holds_of(process).is_held() && !has_ended(process)) return false;
   }
   return true;
 }
@@ -82,7 +83,8 @@ memory::Block hold(std::byte* data, int own_index, std::shared_ptr<const void> k
 }
 
 memory::Block allocate_shared(std::size_t bytes, const std::shared_ptr<const ProcessReclaimPolicy>& reclaim_policy) {
-  const memory::SharedBlock block = memory::SharedHeap::of_this_process().allocate(bytes, reclaim_policy);
+  const memory::SharedBlock block = memory::SharedHeap::of_this_process().allocate(
+      bytes, reclaim_policy, BlockHeader::bytes_for(reclaim_policy->num_processes()));
   memory::poison(block.data, bytes);
   return hold(block.data, reclaim_policy->own_index(), nullptr);
 }

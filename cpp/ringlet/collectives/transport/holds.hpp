@@ -18,18 +18,23 @@
 namespace ringlet::collectives {
 
 // Header before the data of a block. A block is allocated with one hold of its owner, which adds the holds of other
-// processes before it sends them the name; each hold is released once, when its Block is destroyed.
+// processes before it sends them the name; each hold is released once, when its Block is destroyed. The header ends at
+// the data, and the memory of a block has only its last bytes_for(processes) bytes.
 struct BlockHeader {
   static constexpr int kMostProcesses = 1000;
 
+  std::array<sync::ProcessRefcount, kMostProcesses> holds;  // the last process first
   std::uint64_t bytes = 0;
-  std::array<sync::ProcessRefcount, kMostProcesses> holds;
-};
-static_assert(sizeof(BlockHeader) <= memory::SharedBlock::kHeaderBytes);
 
-inline BlockHeader& header_of(std::byte* data) {
-  return *reinterpret_cast<BlockHeader*>(data - memory::SharedBlock::kHeaderBytes);
-}
+  sync::ProcessRefcount& holds_of(int process) { return holds[static_cast<std::size_t>(kMostProcesses - 1 - process)]; }
+  static constexpr std::size_t bytes_for(std::size_t processes) {
+    return sizeof(std::uint64_t) + processes * sizeof(sync::ProcessRefcount);
+  }
+};
+static_assert(sizeof(BlockHeader) <= memory::SharedBlock::kMostHeaderBytes);
+static_assert(sizeof(BlockHeader) == BlockHeader::bytes_for(BlockHeader::kMostProcesses));
+
+inline BlockHeader& header_of(std::byte* data) { return *reinterpret_cast<BlockHeader*>(data - sizeof(BlockHeader)); }
 
 // Reclaims a block once every process that holds it has released it or ended. The peer monitor reports ended processes;
 // blocks may outlive the monitor, and then this class checks the processes itself, at intervals. It keeps no process
@@ -47,6 +52,7 @@ class ProcessReclaimPolicy final : public memory::ReclaimPolicy {
   bool has_ended(int process) const noexcept;
   void set_ended(int process) noexcept { has_ended_[static_cast<std::size_t>(process)].set(true); }
   int own_index() const noexcept { return own_index_; }
+  std::size_t num_processes() const noexcept { return has_ended_.size(); }
 
   // Sets the pid to check for a process. Before watch_alone().
   void set_process(int process, const sync::Pidfd& handle) noexcept;

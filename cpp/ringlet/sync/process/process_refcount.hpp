@@ -20,9 +20,9 @@ class ProcessRefcount {
     fault_point();
     word_.fetch_add(holds);
   }
-  void release() noexcept {
+  std::uint32_t release() noexcept {  // the number of holds left
     fault_point();
-    word_.fetch_sub(1);
+    return word_.fetch_sub(1) - 1;
   }
   // For the owner, when no live process holds the block: an ended process may not have released its holds.
   void clear() noexcept { word_.store(0); }

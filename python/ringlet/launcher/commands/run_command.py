@@ -15,6 +15,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from ringlet.cluster.environment import placement
+from ringlet.errors import InvalidArgumentError
 from ringlet.launcher.command_line import CommandError, whole_number
 from ringlet.launcher.run_workers import Job, Outcome, run_workers
 from ringlet.launcher.worker_environment import MOST_RANKS, MOST_WORKERS
@@ -59,6 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--replicas", metavar="R", help="replicas of each worker (RINGLET_NUM_DEVICES); the script decides if not given"
+    )
+    parser.add_argument(
+        "--bind", default="none", metavar="TO", help="bind workers to none, core or numa: cores, or NUMA nodes (none)"
     )
     parser.add_argument("-m", dest="is_module", action="store_true", help="run a module, as python -m does")
     parser.add_argument(
@@ -105,6 +109,7 @@ def execute(options: argparse.Namespace) -> int:
         hosts=hosts,
         simulates_hosts=options.simulate_hosts is not None,
     )
+    job = dataclasses.replace(job, cores=_cores(options, job))
     _check_size(job)
     restarts = whole_number("--restarts", options.restarts, 0)
     final = [whole_number("--no-restart", text) for text in options.no_restart.split(",") if text]
@@ -136,10 +141,22 @@ def _hosts(options: argparse.Namespace) -> dict[str, int]:
     hosts = parsed_hosts(text) if name == "--hosts" else simulated_addresses(text)
     if options.workers is not None and options.workers != str(sum(hosts.values())):
         raise CommandError(f"-n {options.workers} differs from the sum of {name} {text}: leave -n out")
-    for option, value in (("--log-dir", options.log_dir), ("--all-tracebacks", options.all_tracebacks)):
+    here = {"--log-dir": options.log_dir, "--all-tracebacks": options.all_tracebacks, "--bind": options.bind != "none"}
+    for option, value in here.items():
         if value:
             raise CommandError(f"{option} is available for workers of this machine only: leave it out with {name}")
     return hosts
+
+
+def _cores(options: argparse.Namespace, job: Job) -> list[list[int]]:
+    if options.bind == "none":
+        return []
+    from ringlet.launcher.core_binding import cores_of_workers
+
+    try:
+        return cores_of_workers(options.bind, job.num_workers, job.replicas, "--bind")
+    except InvalidArgumentError as error:
+        raise CommandError(str(error)) from error
 
 
 def _number_of_workers(text: str | None, words: list[str]) -> int:
