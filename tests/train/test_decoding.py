@@ -52,7 +52,7 @@ def test_what_nobody_wrote_is_refused(file, node):
 
 def test_names_are_texts():
     assert children_of_node(["group", [["v", 1]]], Kind.GROUP) == [("v", 1)]
-    with pytest.raises(Malformed, match="a group has a field name that is not text"):
+    with pytest.raises(Malformed, match="a Checkpoint has a field name that is not text"):
         children_of_node(["group", [[3, 1]]], Kind.GROUP)
     assert kind_of_node(None) is Kind.NONE
 

@@ -11,8 +11,8 @@ from ringlet.errors import SharedMemoryFullError
 
 _Files = tuple[str, str, tuple[str, ...]]
 
-# Of a controller, in control groups of version 1 and 2: the files of limit and usage, and the counters of reclaimable
-# page cache within the usage.
+# For each controller, in control groups of version 1 and 2: the file with the limit, the file with the usage, and the
+# counters of the reclaimable page cache that the usage includes.
 _FILES: dict[str, tuple[_Files, _Files]] = {
     "memory": (
         ("memory.limit_in_bytes", "memory.usage_in_bytes", ("total_inactive_file", "total_active_file")),

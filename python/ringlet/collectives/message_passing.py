@@ -279,7 +279,7 @@ def _copied(direct: Array, target: Array, out: Any) -> Any:
 
 
 def text_of(array: Array) -> str:
-    """Return dtype and shape of an array as text.
+    """Return the dtype and the shape of an array as text.
 
     >>> text_of(np.ones((2, 3)))
     'float64[2, 3]'

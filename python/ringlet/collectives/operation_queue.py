@@ -21,7 +21,7 @@ from ringlet.observe import trace_hook
 _log = logging.getLogger(__name__)
 _LAST_SECONDS = 1.0  # for calls that run as the interpreter exits
 _live: weakref.WeakSet[OperationQueue] = weakref.WeakSet()
-_generation = 0  # of forks: comparing it costs less than asking for the process id
+_generation = 0  # number of forks so far: comparing it is cheaper than os.getpid()
 _registered: int | None = None
 
 
@@ -163,7 +163,7 @@ class OperationQueue:
             name, done, call = item
             if (trace := trace_hook.current) is not None:
                 call = trace.timed(name, "asynchronous", call)
-            outcome = self._run_now(call, BaseException)  # none would reach a caller
+            outcome = self._run_now(call, BaseException)  # in this thread, no exception reaches a caller
             error = outcome.exception()
             done.set_result(outcome.result()) if error is None else done.set_exception(error)
             with self._lock:

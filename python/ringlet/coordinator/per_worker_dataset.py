@@ -58,7 +58,7 @@ class PerWorkerDataset:
         return PerWorkerDistributedIterator(self._resources(_iterate))
 
     def __reduce__(self) -> Any:
-        raise Unsendable("cannot send a dataset of all workers: pass iter(dataset), or dataset.build()")
+        raise Unsendable("cannot send a per-worker dataset to a worker: pass iter(dataset), or dataset.build()")
 
     def _resources(self, make: Callable[[Any], Any]) -> list[Resource]:
         return self._create_resources(make, (self._dataset_fn,), name="create_per_worker_dataset")

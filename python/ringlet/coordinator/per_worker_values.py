@@ -86,5 +86,6 @@ class PerWorkerDistributedIterator(PerWorkerValues):
         """
         raise NotImplementedError(
             "Iterating over an `AsyncDistributedIterator` is not supported right now. "
-            "The elements are on the workers: call next(iterator) in a function, schedule(fn, args=(iterator,))"
+            "The elements are on the workers: call next(iterator) in the function that you pass to schedule, as in "
+            "schedule(fn, args=(iterator,))"
         )

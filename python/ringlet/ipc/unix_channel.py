@@ -58,7 +58,7 @@ class LocalChannel:
 
     @classmethod
     def pair(cls, one: str, other: str) -> tuple[LocalChannel, LocalChannel]:
-        """Return both ends of a new connection: the end of `one`, then the end of `other`."""
+        """Return two connected channels: that of the process named `one`, then that of the process named `other`."""
         ends = pair(socket.SOCK_STREAM)
         return cls(ends[0], other), cls(ends[1], one)
 

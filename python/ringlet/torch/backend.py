@@ -129,7 +129,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
 
     _set_default_timeout = set_timeout
 
-    # --- life ---------------------------------------------------------------------------------------------------------
+    # --- begin and end ------------------------------------------------------------------------------------------------
 
     def shutdown(self) -> None:
         """Finish the running operations and leave the group. A second call has no effect."""

@@ -12,7 +12,7 @@ from ringlet.collectives.adapters.array_adapters import ArrayAdapter, kind_of, r
 from ringlet.errors import CheckpointCorruptError
 from ringlet.train.checkpoint_reader import CheckpointFile, Entry
 from ringlet.train.saved_variables import SavedVariable, Sort
-from ringlet.train.trackable_types import Kind, children_of, kind_of_object
+from ringlet.train.trackable_types import Kind, children_of, kind_name, kind_of_object
 
 Node = Any
 
@@ -58,7 +58,7 @@ def children_of_node(node: Node, kind: Kind) -> list[tuple[Any, Node]]:
         if kind in _PAIRS:
             pairs = [(_key(key), child) for key, child in node[1]]
             if kind is not Kind.DICT and not all(isinstance(key, str) for key, _ in pairs):
-                raise Malformed(f"a {kind.value} has a field name that is not text")
+                raise Malformed(f"{kind_name(kind)} has a field name that is not text")
             return pairs
         return list(enumerate(node[1])) if kind in _ITEMS else []
     except (ValueError, TypeError, IndexError, KeyError) as error:
@@ -71,7 +71,7 @@ def _key(node: Node) -> Any:
         return _ITEMS[kind]([_key(child) for _, child in children_of_node(node, kind)])
     if kind in _LEAVES:
         return _leaf(None, node, kind)
-    raise Malformed(f"a {kind.value} cannot be a key")
+    raise Malformed(f"{kind_name(kind)} cannot be a key")
 
 
 def _leaf(file: CheckpointFile | None, node: Node, kind: Kind) -> Any:
@@ -185,7 +185,7 @@ def _container(file: CheckpointFile, node: Node, kind: Kind, like: Any) -> Any:
         try:
             return _ITEMS[kind](values)
         except TypeError as error:  # an unhashable element
-            raise Malformed(f"a {kind.value} with an invalid element: {error}") from error
+            raise Malformed(f"{kind_name(kind)} with an invalid element: {error}") from error
     if kind is Kind.DICT:
         known = like if isinstance(like, dict) else {}
         try:
@@ -193,7 +193,7 @@ def _container(file: CheckpointFile, node: Node, kind: Kind, like: Any) -> Any:
         except TypeError as error:
             raise Malformed(f"a dict with an unhashable key: {error}") from error
     if kind not in (Kind.NAMEDTUPLE, Kind.DATACLASS):
-        raise Malformed(f"a {kind.value} inside a plain value")
+        raise Malformed(f"{kind_name(kind)} where only values without state are allowed")
     fields = {name: decode(file, child, getattr(like, name, None)) for name, child in children}
     return rebuilt(like, fields, kind)
 
@@ -203,7 +203,7 @@ def rebuilt(like: Any, fields: dict[str, Any], kind: Kind) -> Any:
     own = [name for name, _ in children_of(like, kind)] if kind_of_object(like) is kind else None
     if own is None or set(own) != set(fields):
         raise ValueError(
-            f"the file holds a {kind.value} with the fields {', '.join(fields)}, but the program has "
+            f"the file holds {kind_name(kind)} with the fields {', '.join(fields)}, but the program has "
             f"{'no object that determines its class' if own is None else f'one with {chr(44).join(own)}'}: set the "
             "attribute to such an object before restoring, or save such objects as dictionaries"
         )

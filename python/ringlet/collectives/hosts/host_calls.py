@@ -51,7 +51,7 @@ _ALIGNMENT = 64  # of data after the description
 
 
 class HostCalls:
-    """One rank; `local` is its member in the group of its host, `link` leads to the leaders of the other hosts."""
+    """Calls of one rank: `local` is its member of the group of its host, `link` connects the leaders of the hosts."""
 
     def __init__(self, local: _core.Member, group: HostGroup, link: HostLink) -> None:
         self._local = local
@@ -69,7 +69,7 @@ class HostCalls:
         self._gate: Callable[[], object] | None = None
         self._extra = 0.0
 
-    # --- life ---------------------------------------------------------------------------------------------------------
+    # --- begin and end ------------------------------------------------------------------------------------------------
 
     def begin_series(self) -> None:
         """Begin a series of calls; see the core's member."""
@@ -101,7 +101,7 @@ class HostCalls:
         if self._is_leader and self.group.failure is None:
             self._link.leave(reason)
 
-    # --- the frame of a call ------------------------------------------------------------------------------------------
+    # --- begin and end of a call --------------------------------------------------------------------------------------
 
     def barrier(self, name: str) -> None:
         """Wait until all ranks have called it."""
@@ -273,7 +273,7 @@ def checked_outputs(arrays: Sequence[Array], outs: Sequence[Array] | None, op: O
 
 
 def text_of(array: Array) -> str:
-    """Return dtype and shape of an array for descriptions of calls."""
+    """Return the dtype and the shape of an array for descriptions of calls."""
     return f"{_name_of(array.dtype)}{list(array.shape)}"
 
 

@@ -198,7 +198,7 @@ def _introduce(
 
 
 def _next(transport: Transport, tag: int, group: str) -> tuple[int, dict[str, Any]] | None:
-    """Return source and content of the next message about a group, if any; keep messages about other groups."""
+    """Return the source and the content of the next message about a group, if any; keep messages about other groups."""
     with transport.lock:
         if not transport.kept[tag, group] and (found := transport.poll(tag)) is not None:
             record = json.loads(found[1])

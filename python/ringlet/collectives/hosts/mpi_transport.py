@@ -158,8 +158,8 @@ class MpiTransport:
     def _finalize(self) -> None:
         """Wait until all processes end, then finalize MPI; after a failure, return without finalizing.
 
-        With fault tolerance, MPI is not finalized either: a process may end without it, and ``MPI_Finalize`` does not
-        return if a thread detects failures (Open MPI 5.0.11).
+        With fault tolerance, MPI is never finalized: processes are allowed to exit without ``MPI_Finalize``, which
+        does not return if a thread detects failures (Open MPI 5.0.11).
         """
         is_tolerant = os.environ.get("OMPI_MCA_mpi_ft_enable") == "1"  # noqa: SIM112 - Open MPI's name
         if self._all_have_ended() and not is_tolerant:

@@ -9,7 +9,7 @@ from ringlet.data.tensor_spec import NoneTensorSpec
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
 
-# Operations whose elements are the elements of their input, or of several inputs, in turn or zipped.
+# Operations that select, reorder, concatenate or zip whole elements, so that the batch size stays the same.
 _KEEP_SIZE = frozenset(
     ["Cache", "Concatenate", "Filter", "Prefetch", "Repeat", "Shard", "Shuffle", "Skip", "Take", "WithOptions", "Zip"]
 )

@@ -31,7 +31,7 @@ def loop_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def small(value: Any) -> Small:
-    """Return dtype and shape for a trial reduction: dimensions of size 1, or 0 if they are empty."""
+    """Return the dtype and the shape for a trial reduction: dimensions of size 1, or 0 if they are empty."""
     array = value if isinstance(value, ShardedArray) else np.asarray(value)
     return array.dtype, tuple(min(size, 1) for size in array.shape)
 

@@ -117,7 +117,7 @@ def _mean(
         return NotImplemented
     result_dtype, work_dtype = _modelled(np.mean, a, out, where, axis=axis, dtype=dtype), _work_dtype(a, dtype)
     reduction = Reduction.of("mean", a, axis, keepdims, where)
-    # Sums of integers are exact, so the total is divided: the mean of ones is 1.
+    # Sums of integers are exact: dividing the total, not the sum of each tile, gives the exact mean 1 of ones.
     if reduction.mask is not None or out is not None or a.dtype.kind in "biu":
         known = True if reduction.mask is None else np.broadcast_to(reduction.mask, a.shape)
         count = reduction.count if known is True else np.sum(known, axis, np.intp, keepdims=keepdims)

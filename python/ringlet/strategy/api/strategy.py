@@ -246,7 +246,7 @@ class Strategy(DeprecatedCalls):
         Raises
         ------
         TypeError
-            If an argument has no rows.
+            If an argument is not an array of at least one dimension.
         ValueError
             If the numbers of rows differ, or the results cannot be joined.
         RuntimeError

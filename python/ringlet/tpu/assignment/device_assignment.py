@@ -259,7 +259,7 @@ class DeviceAssignment(Drawable):
             return device_name(*self._lookup_uncached(replica, logical_core), job)
 
     def _lookup_uncached(self, replica: int, logical_core: int) -> tuple[int, int]:
-        """Return task and ordinal of a logical core, after building the tables; raise IndexError if none exists."""
+        """Return the task and the ordinal of a logical core, after building the tables; or raise IndexError."""
         if not self._ordinals:  # assigned last: another thread may be building the tables
             each = max(1, self._topology.num_tpus_per_task)
             self._tasks, self._ordinals = (self._devices // each).tolist(), (self._devices % each).tolist()

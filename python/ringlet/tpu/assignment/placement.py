@@ -25,8 +25,8 @@ def computation(name: str, given: Any) -> tuple[int, ...]:
     values = as_int32(name, given)
     if values.shape != (4,):
         raise ValueError(
-            f"{name} must have shape [4]; got {values.shape}: write chips along x, y and z, and devices of a chip, "
-            "such as [2, 2, 2, 1]"
+            f"{name} must have shape [4]; got {values.shape}: pass four integers, for the axes x, y and z of the chips "
+            "and for the devices of a chip, such as [2, 2, 2, 1]"
         )
     if (values < 1).any():
         raise ValueError(f"{name} must be positive; got {name}={values}")

@@ -52,7 +52,7 @@ class Layout:
         return self.size >= 18
 
     def corner(self, x: int, y: int, panel: int) -> tuple[int, int]:
-        """Return left and top of a chip."""
+        """Return the coordinates of the top left corner of a chip."""
         left, top = self.origins[panel].tolist()
         return left + int(self.columns[x]), top + int(self.rows[y])
 

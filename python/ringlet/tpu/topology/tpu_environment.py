@@ -43,7 +43,7 @@ class Variables:
         self._environ = environ
 
     def get(self, *names: str) -> tuple[str, str | None]:
-        """Return name and text of the first variable that is set; if none is set, the first name and None."""
+        """Return the name and text of the first variable that is set; if none is set, the first name and None."""
         for name in names:
             if text := self._environ.get(name, "").strip():
                 return name, text
@@ -67,7 +67,7 @@ class Variables:
         return int(text)
 
     def bounds(self, names: tuple[str, str]) -> tuple[str, tuple[int, ...] | None]:
-        """Return name and numbers along x, y, z, and optionally a fourth number."""
+        """Return the name and numbers along x, y, z, and optionally a fourth number."""
         name, text = self.get(*names)
         if text is None:
             return name, None
