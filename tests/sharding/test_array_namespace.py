@@ -109,6 +109,7 @@ def test_an_array_without_a_mesh_has_a_namespace_with_one_axis():
     xp = x.__array_namespace__(api_version="2025.12")
     assert xp.__array_api_version__ == "2025.12"
     assert (xp.ones(6) + x).sharding == x.sharding
-    assert xp.__array_namespace_info__().capabilities()["boolean indexing"]
+    if hasattr(np, "__array_namespace_info__"):  # of NumPy 2.1
+        assert xp.__array_namespace_info__().capabilities()["boolean indexing"]
     with pytest.raises(ValueError, match=r"1999.*2025\.12"):
         x.__array_namespace__(api_version="1999")

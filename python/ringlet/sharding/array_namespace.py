@@ -63,7 +63,8 @@ def _argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: boo
 
 def _reshape(x: Any, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Any:
     """Return an array with another shape, which may be written to; the write copies it."""
-    made: Any = np.reshape(x, shape, copy=copy)
+    options = {} if copy is None else {"copy": copy}  # of NumPy 2.1
+    made: Any = np.reshape(x, shape, **options)  # type: ignore[call-overload]
     return as_writable(made) if isinstance(made, ShardedArray) else made
 
 

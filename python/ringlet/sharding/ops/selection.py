@@ -26,7 +26,8 @@ def select_rows(x: Any, mask: Any) -> ShardedArray:
     Devices select their own rows; then rows move to neighbours, because the numbers differ.
     """
     like = x if isinstance(x, ShardedArray) else mask
-    x, mask = (materialized(np.asarray(each, like=like)) for each in (x, mask))
+    given: Any = (np.asarray(each, like=like) for each in (x, mask))
+    x, mask = map(materialized, given)
     cut = (mask if x._layout.is_replicated else x)._layout.cuts[0]
     x, mask = (redistribute(each, each._layout.with_cuts([cut, *each._layout.cuts[1:]])) for each in (x, mask))
 

@@ -72,6 +72,6 @@ def packed(name: str, padded: ShardedArray, counts: Any) -> ShardedArray:
         if count
     ]
     if not regions:
-        return as_writable(padded[:0])  # type: ignore[no-any-return]
+        return as_writable(padded[:0])
     spec = ArraySpec((int(ends[-1]), *padded.shape[1:]), padded.dtype, padded._layout)
     return assemble(name, [padded], regions, [spec])
