@@ -29,6 +29,9 @@ GATHER = {
         strings.translate""",
     "its arguments are a few numbers": "geomspace linspace logspace poly polydiv polymul polynomial. roots",
     "rows are inserted at places that depend on values": "insert",
+    "its result is a view; write `map_halo` for windows": "lib.stride_tricks.sliding_window_view",
+    "few programs need it": """busday_count busday_offset datetime_as_string histogram2d histogramdd is_busday packbits
+        unpackbits""",
     "it is a deprecated name": "alltrue cumproduct in1d msort product sometrue trapz",
 }
 # What gathers all the same in some calls of functions and methods with a tiled form.

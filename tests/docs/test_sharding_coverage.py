@@ -27,7 +27,7 @@ def test_the_document_holds_the_tables_as_they_are_written_now():
 @pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.1.0", reason="earlier versions have fewer functions")
 def test_most_functions_work_tile_by_tile():
     kinds = [sharding_coverage.kinds_of(each) for each in sharding_coverage.functions()]
-    assert kinds.count(["native"]) >= 300
+    assert kinds.count(["native"]) >= 280
 
 
 # Arguments after the first; an empty text is taken where the text is padded.

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
 
@@ -98,8 +95,6 @@ def test_a_reshaped_array_may_be_written_to():
 
 def test_a_namespace_is_one_object_for_each_mesh():
     assert namespace(Mesh({"x": 2, "y": 2})) is XP
-    assert pickle.loads(pickle.dumps(XP)) is XP is copy.deepcopy(XP)
-    assert pickle.loads(pickle.dumps(XP.fft)) is XP.fft
     assert namespace(Mesh({"x": 4})) is not XP
     assert repr(XP.linalg) == "ringlet.sharding.namespace(Mesh({'x': 2, 'y': 2})).linalg"
     assert {"asarray", "sort", "__array_namespace_info__"} <= set(dir(XP))
@@ -114,6 +109,7 @@ def test_an_array_without_a_mesh_has_a_namespace_with_one_axis():
     xp = x.__array_namespace__(api_version="2025.12")
     assert xp.__array_api_version__ == "2025.12"
     assert (xp.ones(6) + x).sharding == x.sharding
-    assert xp.__array_namespace_info__().capabilities()["boolean indexing"]
+    if hasattr(np, "__array_namespace_info__"):  # of NumPy 2.1
+        assert xp.__array_namespace_info__().capabilities()["boolean indexing"]
     with pytest.raises(ValueError, match=r"1999.*2025\.12"):
         x.__array_namespace__(api_version="1999")

@@ -26,7 +26,6 @@ CALLS = {
     "np.nanquantile": lambda v, m: np.nanquantile(v, [[0.3]]),
     "np.pad": lambda v, m: np.pad(v, 1, "reflect", reflect_type="odd"),
     "np.quantile": lambda v, m: np.quantile(v, 0.3, weights=v, method="inverted_cdf"),
-    "np.strings.translate": lambda v, m: np.strings.translate(v.astype("U9"), "." * 128),
     "np.unique": lambda v, m: np.unique(m, axis=0),
 }
 

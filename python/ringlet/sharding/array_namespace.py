@@ -13,6 +13,7 @@ from ringlet.sharding.creation import shard
 from ringlet.sharding.layout.mesh import Mesh, NamedSharding
 from ringlet.sharding.layout.sharding import Sharding
 from ringlet.sharding.resharding.tile_assembly import as_writable
+from ringlet.sharding.sharded_array import ShardedArray
 
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 # Functions whose results, plain arrays, are placed on the mesh; the last two are those of `fft`.
@@ -33,8 +34,6 @@ def placement(shape: tuple[int, ...], mesh: Mesh) -> NamedSharding:
 
 def _creation(mesh: Mesh, function: Callable[..., Any]) -> Callable[..., Any]:
     def create(*args: Any, device: Any = None, copy: bool | None = None, **kwargs: Any) -> Any:
-        from ringlet.sharding.sharded_array import ShardedArray
-
         sharding = device if isinstance(device, (Sharding, NamedSharding)) else None
         if device not in (None, "cpu") and sharding is None:
             np.empty(0, device=device)  # raises NumPy's error
@@ -43,7 +42,6 @@ def _creation(mesh: Mesh, function: Callable[..., Any]) -> Callable[..., Any]:
             return x if sharding is None else x.reshard(sharding)
         options = kwargs if copy is None else {**kwargs, "copy": copy}
         made = np.asarray(function(*args, **options))
-        # `arange` and others have memory of their own; what is converted stays shared unless `copy` is true.
         return shard(made, placement(made.shape, mesh) if sharding is None else sharding)
 
     return update_wrapper(create, function)
@@ -65,8 +63,9 @@ def _argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: boo
 
 def _reshape(x: Any, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Any:
     """Return an array with another shape, which may be written to; the write copies it."""
-    made: Any = np.reshape(x, shape, copy=copy)
-    return as_writable(made) if hasattr(made, "_is_view") else made
+    options = {} if copy is None else {"copy": copy}  # of NumPy 2.1
+    made: Any = np.reshape(x, shape, **options)  # type: ignore[call-overload]
+    return as_writable(made) if isinstance(made, ShardedArray) else made
 
 
 def _clip(x: Any, /, min: Any = None, max: Any = None) -> Any:  # the standard's names
@@ -127,10 +126,6 @@ class Namespace:
 
     def __repr__(self) -> str:
         return str(self.__name__)
-
-    def __reduce__(self) -> Any:
-        whole = (namespace, (self.mesh,))
-        return whole if self._module is np else (getattr, (namespace(self.mesh), self.__name__.rpartition(".")[2]))
 
 
 _namespaces = lru_cache(maxsize=64)(Namespace)

@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 # Modules that register implementations; loaded at the first call.
 _HOMES = """halo.correlate ops.axis_functions ops.composed ops.diagonals ops.joining_functions ops.like_functions
     ops.lines ops.metadata_functions ops.numpy_bodies ops.pointwise ops.repeating ops.reshaping ops.scatter
-    ops.select_functions ops.selection ops.sets ops.sorting ops.taking products.einsum products.gufuncs
+    ops.select_functions ops.selection ops.sorting ops.taking products.einsum products.gufuncs
     products.matrices products.products reductions.argreductions reductions.histograms reductions.norms
     reductions.quantiles reductions.reductions reductions.scans reductions.statistics"""
 

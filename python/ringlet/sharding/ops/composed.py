@@ -119,19 +119,3 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # no
     ones = np.ones_like(x, dtype)[:, None]
     made = np.multiply.accumulate(np.concatenate([ones, powers], axis=1), axis=1)
     return made if increasing else np.flip(made, 1)
-
-
-@implements("lib.stride_tricks.sliding_window_view")
-def sliding_window_view(
-    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
-) -> Any:
-    """Implement :func:`numpy.lib.stride_tricks.sliding_window_view`; the windows are copies."""
-    view = np.lib.stride_tricks.sliding_window_view
-    view(shape_probe(x.shape), window_shape, axis)
-    windows = tuple(window_shape) if np.iterable(window_shape) else (window_shape,)
-    axes = range(x.ndim) if axis is None else axis if np.iterable(axis) else (axis,)
-    for window, along in zip(windows, axes, strict=True):
-        place = along % np.ndim(x) if along >= 0 else along % (np.ndim(x) - windows.index(window))
-        number = x.shape[place] - window + 1
-        x = np.stack([x[(slice(None),) * place + (slice(i, i + number),)] for i in range(window)], axis=-1)
-    return x

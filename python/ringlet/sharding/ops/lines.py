@@ -1,4 +1,4 @@
-"""Functions of lines along an axis: FFTs, packed bits, functions of the user."""
+"""Functions of lines along an axis: FFTs and functions of the user."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.execution.tile_execution import apply, write_out
 from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import Array
-from ringlet.sharding.resharding.pencils import everywhere, released, rows_of
+from ringlet.sharding.resharding.pencils import everywhere, released
 from ringlet.sharding.sharded_array import ShardedArray
 
 _EFFORT = 8.0
@@ -85,19 +85,6 @@ def _long_transform(x: ShardedArray, name: str, norm: Any) -> Any:
     turned = apply(name, rule, turn, [columns], columns.dtype)
     made: Any = np.ravel(np.transpose(function(turned, axis=1, norm=norm)))
     return made[: size // 2 + 1] if name == "rfft" else made
-
-
-def _bits(function: Callable[..., Any]) -> None:
-    @implements(function)
-    def bits(a: Any, /, axis: int | None = None, *args: Any, **kwargs: Any) -> Any:
-        x, along = (rows_of(a, a.ndim), 0) if axis is None and a.ndim else (a if a.ndim else a.reshape(1), axis or 0)
-        function(np.zeros((1,) * x.ndim, x.dtype), along, *args, **kwargs)  # raises NumPy's error
-        along %= x.ndim
-        return apply_to_lines(function.__name__, lambda tile: function(tile, along, *args, **kwargs), x, along)
-
-
-_bits(np.packbits)
-_bits(np.unpackbits)
 
 
 @implements(np.apply_along_axis)

@@ -16,7 +16,7 @@ from ringlet.sharding.execution.array_function_table import implements, numpy_fu
 from ringlet.sharding.sharded_array import ShardedArray
 
 _FUNCTIONS = """apply_over_axes cov fft.fft2 fft.fftn fft.fftshift fft.ifft2 fft.ifftn fft.ifftshift fft.irfft2
-    fft.irfftn fft.rfft2 fft.rfftn gradient histogram2d histogram_bin_edges intersect1d ix_ lib.scimath.arccos
+    fft.irfftn fft.rfft2 fft.rfftn gradient histogram_bin_edges intersect1d ix_ lib.scimath.arccos
     lib.scimath.arcsin lib.scimath.arctanh lib.scimath.log lib.scimath.log10 lib.scimath.log2 lib.scimath.logn
     lib.scimath.power lib.scimath.sqrt linalg.cond linalg.matrix_rank linalg.pinv linalg.tensorinv piecewise polyadd
     polyder polyfit polyint polysub real_if_close resize setxor1d sort_complex strings.center strings.expandtabs

@@ -22,7 +22,6 @@ from ringlet.sharding.sharded_array import ShardedArray
 # it is sent to all devices.
 _FUNCTIONS = """angle(z) around(a) fix(x) i0(x) iscomplex(x) isclose(a,b) isneginf(x) isposinf(x) isreal(x)
     nan_to_num(x) round(a) sinc(x) digitize(x) interp(x) isin(element) polyval(x) searchsorted(v)
-    is_busday(dates) busday_count(begindates,enddates) busday_offset(dates,offsets) datetime_as_string(arr)
     char.equal(x1,x2) char.not_equal(x1,x2) char.less(x1,x2) char.less_equal(x1,x2) char.greater(x1,x2)
     char.greater_equal(x1,x2) strings.capitalize(a) strings.lower(a) strings.upper(a) strings.swapcase(a)
     strings.title(a)"""

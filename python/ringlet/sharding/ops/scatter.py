@@ -29,17 +29,20 @@ class _Assignment:
         target[key] = value
 
 
+def _plain(key: Any) -> Any:
+    return tuple(map(everywhere, key)) if isinstance(key, tuple) else everywhere(key)
+
+
 def assign_at(x: ShardedArray, key: Any, value: Any) -> None:
     """Implement ``x[key] = value`` for an index of arrays: each device writes to its own tile.
 
     Values that are selected by a divided mask are sent to the devices that need them; other indices and values, to all.
     """
     try:
-        shape_probe(())[everywhere(key)] if not x.ndim else None
+        shape_probe(())[_plain(key)] if not x.ndim else None
         value = operand(value) if hasattr(value, "shape") else np.asarray(value, x.dtype)
     except (TypeError, ValueError):
-        key = tuple(map(everywhere, key)) if isinstance(key, tuple) else everywhere(key)
-        np.empty(x.shape, x.dtype)[key] = value  # raises NumPy's error
+        np.empty(x.shape, x.dtype)[_plain(key)] = value  # raises NumPy's error
         raise
     is_mask = isinstance(key, ShardedArray) and key.dtype == bool and key.shape == x.shape[: key.ndim] != ()
     if is_mask and isinstance(value, ShardedArray) and value.ndim == x.ndim - key.ndim + 1 and x.size:
@@ -47,15 +50,15 @@ def assign_at(x: ShardedArray, key: Any, value: Any) -> None:
         places = np.cumsum(rows) - 1
         count = int(np.count_nonzero(rows))
         if value.shape[0] in (1, count):
-            values = np.broadcast_to(value, (count, *value.shape[1:]))
-            taken = np.take(values, np.maximum(places, 0), axis=0) if count else values.reshape(0)
             if count:
+                values = np.broadcast_to(value, (count, *value.shape[1:]))
+                taken = np.take(values, np.maximum(places, 0), axis=0)
                 taken = np.reshape(taken, (*key.shape, *taken.shape[1:]))
                 mask = key.reshape(key.shape + (1,) * (x.ndim - key.ndim))
                 np.copyto(x, taken, casting="unsafe", where=mask)  # type: ignore[arg-type]  # dispatched
             return
     if 0 in x.shape:
-        shape_probe(x.shape).copy()[everywhere(key)] = everywhere(value)
+        shape_probe(x.shape).copy()[_plain(key)] = everywhere(value)
         return
     at(_Assignment, (x, key, value), {})  # type: ignore[arg-type]
 

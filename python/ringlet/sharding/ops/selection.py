@@ -1,9 +1,8 @@
-"""Selections of a number of elements that depends on values: masks, nonzero, compress, delete."""
+"""Selections of a number of elements that depends on values: masks, nonzero, compress, unique elements."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,11 @@ from ringlet.sharding.execution.propagation import TileBoxes
 from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.execution.tile_execution import apply
 from ringlet.sharding.layout.factors import FactorMap
-from ringlet.sharding.layout.layout import WHOLE, Array, Layout
-from ringlet.sharding.resharding.pencils import everywhere, rows_of
-from ringlet.sharding.resharding.regions import ArraySpec, IndexRange, Region
+from ringlet.sharding.layout.layout import Array
+from ringlet.sharding.ops.elementwise import operand
+from ringlet.sharding.ops.sorting import sorted_line
+from ringlet.sharding.resharding.pencils import everywhere, packed, rows_of
 from ringlet.sharding.resharding.reshard import materialized, redistribute
-from ringlet.sharding.resharding.tile_assembly import as_writable, assemble, full_ranges
 from ringlet.sharding.sharded_array import ShardedArray
 
 
@@ -26,18 +25,11 @@ def select_rows(x: Any, mask: Any) -> ShardedArray:
 
     Devices select their own rows; then rows move to neighbours, because the numbers differ.
     """
-    x, mask = (materialized(each) if isinstance(each, ShardedArray) else each for each in (x, mask))
-    sharded = x if isinstance(x, ShardedArray) else mask
-    cut = sharded._layout.cuts[0]
-    if cut.count == 1 and isinstance(mask, ShardedArray):
-        others = x._layout.cuts[1:] if isinstance(x, ShardedArray) else ()
-        cut = mask._layout.cuts[0] if all(other == WHOLE for other in others) else cut
-    x, mask = (
-        redistribute(each, each._layout.with_cuts([cut, *each._layout.cuts[1:]]))
-        if isinstance(each, ShardedArray)
-        else each
-        for each in (x, mask)
-    )
+    like = x if isinstance(x, ShardedArray) else mask
+    given: Any = (np.asarray(each, like=like) for each in (x, mask))
+    x, mask = map(materialized, given)
+    cut = (mask if x._layout.is_replicated else x)._layout.cuts[0]
+    x, mask = (redistribute(each, each._layout.with_cuts([cut, *each._layout.cuts[1:]])) for each in (x, mask))
 
     def count(tiles: list[Array], out: Array, _: TileBoxes) -> None:
         out[...] = np.count_nonzero(tiles[0])
@@ -46,35 +38,11 @@ def select_rows(x: Any, mask: Any) -> ShardedArray:
         chosen = tiles[0][tiles[1]]
         out[: len(chosen)] = chosen
 
-    given = mask if isinstance(mask, ShardedArray) else x
-    where = mask if given is mask else _mask_of(given, mask)
-    counted = apply("select", FactorMap((("i",),), ("i",)), count, [where], np.intp, shape=(cut.count,))
+    counted = apply("select", FactorMap((("i",),), ("i",)), count, [mask], np.intp, shape=(cut.count,))
     counts = everywhere(counted).tolist()
-    most, rest = max(counts), tuple(range(x.ndim - 1))
-    shape = (cut.count * most, *x.shape[1:])
-    padded = apply("select", FactorMap((("i", *rest), ("i",)), ("i", *rest)), choose, [x, where], x.dtype, shape=shape)
-    return packed("select", padded, counts, most)
-
-
-def _mask_of(x: ShardedArray, mask: Array) -> ShardedArray:
-    from ringlet.sharding.creation import place
-
-    return place(mask, Layout(x._layout.num_devices, x._layout.cuts[:1], only=x._layout.only), x._group)
-
-
-def packed(name: str, padded: ShardedArray, counts: Sequence[int], most: int) -> ShardedArray:
-    """Return the first ``counts[tile]`` rows of each of the tiles of `most` rows, in tiles of equal size."""
-    regions, start = [], 0
-    for tile, count in enumerate(counts):
-        if count:
-            rows = IndexRange(tile * most, 1, count)
-            offset = (start, *(0,) * (padded.ndim - 1))
-            regions.append(Region(0, offset, (rows, *full_ranges(padded.shape[1:]))))
-        start += count
-    spec = ArraySpec((start, *padded.shape[1:]), padded.dtype, padded._layout)
-    if not regions:
-        return as_writable(padded[:0])
-    return assemble(name, [padded], regions, [spec])
+    rest, shape = tuple(range(x.ndim - 1)), (cut.count * max(counts), *x.shape[1:])
+    padded = apply("select", FactorMap((("i", *rest), ("i",)), ("i", *rest)), choose, [x, mask], x.dtype, shape=shape)
+    return packed("select", padded, counts)
 
 
 def select(x: Any, mask: Any) -> ShardedArray:
@@ -156,3 +124,46 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     mask = np.zeros(x.shape[along], bool)
     mask[kept] = True
     return np.compress(mask, x, along)
+
+
+@implements(np.unique)
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,  # NumPy's name
+) -> Any:
+    """Implement :func:`numpy.unique` for all elements; along an axis, arrays are gathered."""
+    if axis is not None or ar.dtype.hasobject or ar.dtype.names is not None:
+        return NotImplemented
+    line = rows_of(ar, ar.ndim) if ar.ndim else ar.reshape(1)
+    if return_index or return_inverse:
+        records = sorted_line(line)
+        values, places = records["value"], records["index"]
+    else:
+        values, places = sorted_line(line, records=False), None
+    is_first = np.ones_like(values, bool)
+    if line.size > 1:
+        is_other = values[1:] != values[:-1]
+        if equal_nan and values.dtype.kind in "fcmM":
+            is_other = is_other & ~(np.isnan(values[1:]) & np.isnan(values[:-1]))
+        is_first[1:] = is_other
+    results: list[Any] = [select_rows(values, is_first)]
+    if return_index:
+        results.append(select_rows(places, is_first))
+    if return_inverse:
+        number = np.cumsum(is_first) - 1
+        results.append(np.reshape(np.take(number, np.argsort(places)), ar.shape))
+    if return_counts:
+        results.append(np.diff(flatnonzero(is_first), append=line.size))
+    return tuple(results) if len(results) > 1 else results[0]
+
+
+@implements(np.setdiff1d)
+def _setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+    first = np.ravel(operand(ar1)) if assume_unique else np.unique(operand(ar1))
+    return first[np.isin(first, everywhere(operand(ar2)), assume_unique=assume_unique, invert=True)]

@@ -15,7 +15,7 @@ from ringlet.sharding.execution.propagation import TileBoxes
 from ringlet.sharding.execution.tile_execution import apply
 from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import Array, tile_bounds
-from ringlet.sharding.resharding.pencils import everywhere, moved_back, released, rows_of
+from ringlet.sharding.resharding.pencils import everywhere, moved_back, packed, released, rows_of
 from ringlet.sharding.resharding.regions import ArraySpec, IndexRange, Region
 from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.resharding.tile_assembly import assemble
@@ -128,14 +128,7 @@ def sorted_line(x: ShardedArray, *, records: bool = True) -> ShardedArray:
         tile = tiles[0][:total]
         out[:total] = tile[np.argsort(tile["value"], kind="stable")] if records else np.sort(tile, kind="stable")
 
-    merged = apply("sort", _LINE, merge, [received], dtype, effort=_EFFORT)
-    ends = np.cumsum(totals)
-    regions = [
-        Region(0, (int(end - total),), (IndexRange(number * most, 1, int(total)),))
-        for number, (total, end) in enumerate(zip(totals, ends, strict=True))
-        if total
-    ]
-    return assemble("sort", [merged], regions, [ArraySpec((size,), dtype, made._layout)])
+    return packed("sort", apply("sort", _LINE, merge, [received], dtype, effort=_EFFORT), totals)
 
 
 @lru_cache(maxsize=8)

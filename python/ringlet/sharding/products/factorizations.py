@@ -218,11 +218,10 @@ def _inv(a: ShardedArray) -> Any:
 def _slogdet(a: ShardedArray) -> Any:
     sign, diagonal = _eliminate(_Blocks(a))
     sizes = np.abs(diagonal)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log = np.sum(np.log(sizes))
-        total = np.prod(diagonal / np.where(sizes == 0, 1, sizes)) * sign
+    with np.errstate(divide="ignore"):
+        parts = np.prod(diagonal / np.where(sizes == 0, 1, sizes)) * sign, np.sum(np.log(sizes))
     kind: Any = type(np.linalg.slogdet(np.eye(1)))
-    return kind(_placed(a, np.asarray(total, diagonal.dtype)), _placed(a, np.asarray(log, sizes.dtype)))
+    return kind(*(_placed(a, np.asarray(x, d)) for x, d in zip(parts, (diagonal.dtype, sizes.dtype), strict=True)))
 
 
 def _det(a: ShardedArray) -> Any:

@@ -16,7 +16,6 @@ from ringlet.sharding.layout.factors import FactorMap, Labels
 from ringlet.sharding.layout.layout import Array, Shape
 from ringlet.sharding.ops.elementwise import operand
 from ringlet.sharding.resharding.pencils import everywhere
-from ringlet.sharding.sharded_array import ShardedArray
 
 
 def _counted(  # noqa: PLR0917
@@ -66,28 +65,3 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     labels = [tuple(d for d, _ in enumerate(x.shape))] * len(operands)
     found = _counted("histogram", count, operands, labels, (len(edges) - 1,), dtype)
     return (found / np.diff(edges) / np.sum(found) if density else found), edges
-
-
-@implements(np.histogramdd)
-def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
-    """Implement :func:`numpy.histogramdd`."""
-    is_matrix = isinstance(sample, ShardedArray) and sample.ndim == 2
-    x: Any = sample if is_matrix else np.stack([operand(each) for each in sample], axis=1)
-    number = x.shape[1]
-    each = zip([bins] * number if np.ndim(bins) == 0 else bins, range or [None] * number, strict=True)
-    edges = [everywhere(np.histogram_bin_edges(x[:, d], everywhere(b), r)) for d, (b, r) in enumerate(each)]
-    operands = [x] if weights is None else [x, operand(weights)]
-
-    def count(tile: Array, weights: Array | None = None) -> Array:
-        counts: Array = np.histogramdd(tile, edges, weights=weights)[0]
-        return counts
-
-    shape = tuple(len(edge) - 1 for edge in edges)
-    labels: list[Labels] = [("i", None), ("i",)]
-    found = _counted("histogramdd", count, operands, labels[: len(operands)], shape, np.float64)
-    if density:
-        total = np.sum(found)
-        for d, edge in enumerate(edges):
-            found = found / np.diff(edge).reshape([-1 if d == other else 1 for other, _ in enumerate(edges)])
-        found = found / total
-    return found, edges

@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from ringlet.sharding.layout.layout import WHOLE, Layout, Shape, coarser, divisors, joint
+from ringlet.sharding.resharding.regions import ArraySpec, IndexRange, Region
 from ringlet.sharding.resharding.reshard import materialized, redistribute
+from ringlet.sharding.resharding.tile_assembly import as_writable, assemble, full_ranges
 from ringlet.sharding.sharded_array import ShardedArray
 
 
@@ -56,3 +60,18 @@ def rows_of(x: ShardedArray, ndim: int) -> ShardedArray:
     """Return an array with its first `ndim` dimensions merged to one, which is divided as the first one."""
     shape = (-1, *x.shape[ndim:]) if x.size else (int(0 not in x.shape[:ndim]), *x.shape[ndim:])
     return x if ndim == 1 else released(x, range(1, ndim)).reshape(shape)
+
+
+def packed(name: str, padded: ShardedArray, counts: Any) -> ShardedArray:
+    """Return the first ``counts[tile]`` rows of the tiles of equal size, again in tiles of equal size."""
+    length, ends = len(padded) // len(counts), np.cumsum(counts)
+    rest, zeros = full_ranges(padded.shape[1:]), (0,) * (padded.ndim - 1)
+    regions = [
+        Region(0, (int(end - count), *zeros), (IndexRange(tile * length, 1, int(count)), *rest))
+        for tile, (count, end) in enumerate(zip(counts, ends, strict=True))
+        if count
+    ]
+    if not regions:
+        return as_writable(padded[:0])
+    spec = ArraySpec((int(ends[-1]), *padded.shape[1:]), padded.dtype, padded._layout)
+    return assemble(name, [padded], regions, [spec])
