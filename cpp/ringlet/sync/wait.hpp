@@ -101,13 +101,20 @@ class Deadline {
   Clock::time_point end_{};
 };
 
+// Checks `is_ready()` once, and again after each of some pauses, until it is true.
+template <class Ready>
+bool spin_until(int pauses, Ready&& is_ready) {
+  for (int spin = 0; spin <= pauses; ++spin) {
+    if (is_ready()) return true;
+    if (spin < pauses) pause();
+  }
+  return false;
+}
+
 // Waits until `is_ready()`; false if `timeout` passed first. `poll` may be null.
 template <class Ready>
 bool wait_until(Event& event, const Patience& patience, Clock::duration timeout, Poll* poll, Ready&& is_ready) {
-  for (int spin = 0; spin <= patience.spins; ++spin) {
-    if (is_ready()) return true;
-    if (spin < patience.spins) pause();
-  }
+  if (spin_until(patience.spins, is_ready)) return true;
   if (patience.yields.count() > 0) {
     const auto end = Clock::now() + patience.yields;
     do {

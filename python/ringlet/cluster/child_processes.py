@@ -58,8 +58,11 @@ class ChildProcesses:
             )
         with self._lock:
             if not self._has_ended:
-                how = {"stdin": subprocess.DEVNULL, "pass_fds": descriptors}
-                process = self._call(lambda: self._process_group.start(command, environment, **how))
+                process = self._call(
+                    lambda: self._process_group.start(
+                        command, environment, stdin=subprocess.DEVNULL, pass_fds=descriptors
+                    )
+                )
                 worker = Worker(len(self._workers), process)
                 self._workers.append(worker)
                 if not self._has_ended:

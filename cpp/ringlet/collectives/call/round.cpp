@@ -113,6 +113,7 @@ void Round::publish(Purpose purpose, Staging staging) {
     slot.output = BufferName::of_private(own.buffers.front().output).bits();
   }
   mine().sequence = sequence_;
+  if (group_.patience_.spins > 0) publish_core(sync::current_core());
   slot.publish(sequence_);
 }
 
@@ -124,30 +125,44 @@ void Round::publish_core(int core) noexcept {
 // Ranks that each could have a core may share one all the same, as after a sleep, and the system may leave them there
 // as long as each parks in turn. A rank that spins on the core of the rank that it waits for delays it, and one that
 // yields may lose the core to another program for milliseconds: it parks at once. The rank with the higher number first
-// moves to a core without ranks.
+// moves to a core without ranks. Beside other programs, that makes small calls faster, but in large ones a rank that
+// loses its core in the middle of the work delays the others more than one that shares it with them.
+//
+// During a move and after it, ranks spin for longer than a move and a wake-up take. If one parked meanwhile, the other
+// would wake it, and the system often moves a thread to the core of its waker.
 sync::Patience Round::patience() noexcept {
   const sync::Patience usual = group_.patience_;
   if (usual.spins == 0) return usual;
   const int core = sync::current_core();
   if (core == sync::kUnknownCore) return usual;
-  publish_core(core);
   bool is_shared = false;
   bool is_higher = false;
+  bool is_moving = false;
   for (int rank = 0; rank < num_ranks(); ++rank) {
-    if (rank == rank_ || board_of(rank).core.value() != static_cast<std::uint64_t>(core + 1)) continue;
+    const std::uint64_t number = board_of(rank).core.value();
+    is_moving |= number == 0;
+    if (rank == rank_ || number != static_cast<std::uint64_t>(core + 1)) continue;
     is_shared = true;
     is_higher |= rank < rank_;
   }
-  if (!is_shared) return usual;
-  if (is_higher && mine().next_move.pass(kBetweenMoves) &&
+  if (!is_shared) {
+    const bool was_patient = mine().waits_apart > 0;
+    if (was_patient && --mine().waits_apart == 0) mine().between_moves = kLeastBetweenMoves;
+    return was_patient || is_moving ? sync::Patience{.spins = kSpinsApart} : usual;
+  }
+  if (is_higher && mine().next_move.pass(mine().between_moves) &&
       (call().total_input_bytes() < kLargeCall || sync::has_idle_core())) {
     sync::CoreSet taken;
     for (const RankBoard& board : group_.control_->boards()) {
       if (const std::uint64_t number = board.core.value(); number > 0 && number <= taken.size()) taken.set(number - 1);
     }
-    if (sync::move_to_core_outside(taken)) {
-      publish_core(sync::current_core());
-      return usual;
+    publish_core(sync::kUnknownCore);
+    const bool has_moved = sync::move_to_core_outside(taken);
+    publish_core(sync::current_core());
+    if (has_moved) {
+      mine().waits_apart = kWaitsApart;
+      mine().between_moves = std::min(2 * mine().between_moves, kMostBetweenMoves);
+      return {.spins = kSpinsApart};
     }
   }
   return {};

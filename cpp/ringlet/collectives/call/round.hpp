@@ -248,11 +248,17 @@ class Round {
   [[noreturn]] void leave_together();
   [[noreturn]] void give_up_unreachable();
 
+  // Most ranks arrive within the first spins, which need no look at their cores.
+  template <class Ready>
+  bool wait_until(sync::Clock::duration limit, sync::Poll* poll, Ready&& is_ready) {
+    if (sync::spin_until(std::min(group_.patience_.spins, kFirstSpins), is_ready)) return true;
+    return sync::wait_until((*group_.control_)->event, patience(), limit, poll, is_ready);
+  }
   // False if the time-out passed first. An interruption also ends the wait; finish() raises it.
   template <class Ready>
   bool wait_for(sync::Clock::duration limit, Ready&& is_ready) {
     try {
-      return sync::wait_until((*group_.control_)->event, patience(), limit, interruption_.poll(), is_ready);
+      return wait_until(limit, interruption_.poll(), is_ready);
     } catch (const sync::Interrupted&) {
       return true;
     }
@@ -277,7 +283,7 @@ class Round {
   template <class Ready>
   void wait_to_the_end(Ready&& is_ready) {
     if (!is_between_processes()) {
-      sync::wait_until((*group_.control_)->event, patience(), sync::kForever, nullptr, is_ready);
+      wait_until(sync::kForever, nullptr, is_ready);
       return;
     }
     const auto is_over = [&] { return is_ready() || group_.has_failed(); };
@@ -325,8 +331,13 @@ class Round {
   // overloaded.
   static constexpr sync::Clock::duration kShortWait = std::chrono::milliseconds(100);
   static constexpr sync::Clock::duration kLeavingLimit = std::chrono::seconds(5);
+  static constexpr int kFirstSpins = 10;
+  static constexpr int kSpinsApart = 5000;
+  static constexpr int kWaitsApart = 8;
   static constexpr std::size_t kLargeCall = std::size_t{256} << 10;
-  static constexpr sync::Clock::duration kBetweenMoves = std::chrono::milliseconds(4);
+  // Doubled by each move, until the ranks have stayed apart for some waits.
+  static constexpr sync::Clock::duration kLeastBetweenMoves = std::chrono::microseconds(500);
+  static constexpr sync::Clock::duration kMostBetweenMoves = std::chrono::milliseconds(4);
   // For the other ranks of a mismatch to state their places in the program.
   static constexpr sync::Clock::duration kSiteLimit = std::chrono::milliseconds(300);
 

@@ -34,7 +34,7 @@ struct alignas(sync::kCacheLine) RankBoard {
   sync::SequenceNumber over;      // the last call whose memory it no longer accesses: see Group::retire
   sync::SequenceNumber located;   // the last call of which `call_site` is the place in the program
   FixedText<184> call_site;
-  alignas(sync::kCacheLine) sync::RelaxedNumber core;  // on which it last waited, plus 1; 0 if unknown
+  alignas(sync::kCacheLine) sync::RelaxedNumber core;  // on which it began its last call, plus 1; 0 while it moves
   sync::Flag has_departed;
   FixedText<184> departure;  // the reason; written before has_departed is set
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -61,6 +62,8 @@ struct RankState {
   sync::Flag is_busy;
   sync::RelaxedNumber thread;  // that made its last call, for messages
   sync::TimeMark next_move;    // to another core: see Round::patience
+  sync::Clock::duration between_moves = std::chrono::microseconds(500);
+  int waits_apart = 0;  // the number of waits for which it is patient after a move
   Chunks chunks;
   PathTuner path_tuner;  // of rank 0: to reach across (0), or to exchange pieces (1)
   std::vector<const void*> inputs;
