@@ -186,7 +186,8 @@ def _advanced(x: ShardedArray, key: Any) -> Any:
     if len(arrays) == 1 and entries[arrays[0]].dtype.kind in "iu" and all(map(_is_slice, _without(entries, arrays[0]))):
         place = arrays[0]
         axis = place if not any(entry is Ellipsis for entry in entries[:place]) else place - len(entries)
-        taken = x[(*entries[:place], slice(None), *entries[place + 1 :])]
+        others = (*entries[:place], slice(None), *entries[place + 1 :])
+        taken = x[others]
         if 0 in taken.shape:
             shape_probe(x.shape)[tuple(map(everywhere, entries))]  # take does not check the bounds
         try:
