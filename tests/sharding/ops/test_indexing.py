@@ -197,3 +197,16 @@ def test_numbers_that_do_not_fit_are_refused_where_a_mask_chooses_too(value):
     with pytest.raises(OverflowError):
         x[1:] = np.uint8(200)
     assert np.asarray(x).tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.4.0", reason="earlier versions warn")
+def test_indices_are_checked_where_no_element_is_taken():
+    x = shard(numbers(), ROWS)
+    with pytest.raises(IndexError, match="index 9 is out of bounds for axis 1"):
+        x[:0, np.array([9])]
+
+
+def test_the_last_of_several_values_is_put_in_a_number():
+    x = shard(np.array(3.0), Sharding.replicated(2))
+    np.put(x, [0, 0], [1, 2, 3])
+    assert float(x) == 2

@@ -187,8 +187,11 @@ def _advanced(x: ShardedArray, key: Any) -> Any:
         place = arrays[0]
         axis = place if not any(entry is Ellipsis for entry in entries[:place]) else place - len(entries)
         others = (*entries[:place], slice(None), *entries[place + 1 :])
+        taken = x[others]
+        if 0 in taken.shape:
+            shape_probe(x.shape)[tuple(map(everywhere, entries))]  # take does not check the bounds
         try:
-            return np.take(x[others], entries[place], axis=axis)
+            return np.take(taken, entries[place], axis=axis)
         except IndexError:
             shape_probe(x.shape)[gathered(_INDEX, key)]  # NumPy's error names the axis of `x`
             raise

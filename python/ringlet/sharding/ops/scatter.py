@@ -84,7 +84,8 @@ def _put(a: ShardedArray, ind: Any, v: Any, mode: Any = "raise") -> None:
         np.put(np.empty(a.shape, a.dtype), everywhere(ind), everywhere(v), mode)  # raises NumPy's error
         raise
     if flat.size and values.size:
-        assign_at(a, np.unravel_index(flat, a.shape) if a.ndim else (), np.resize(values, flat.size if a.ndim else ()))
+        values = np.resize(values, flat.size)
+        assign_at(a, np.unravel_index(flat, a.shape) if a.ndim else (), values if a.ndim else values[-1])
 
 
 @_written(np.putmask)
