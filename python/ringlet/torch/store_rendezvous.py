@@ -77,10 +77,10 @@ def exchange(store: Any, rank: int, size: int, timeout: timedelta) -> Ranks:
             "rank once, all with the backend ringlet and the same world_size, or allow more time with timeout=."
         ) from error
     records = [json.loads(store.get(key)) for key in keys]
-    processes: list[int] | None = [each["mpi"] for each in records]
+    processes: list[int] | None = [each.get("mpi") for each in records]
     if not (places := different_places(records)):
         place = processes = None
-    elif len({each["mpi"] for each in records} - {None}) < size:
+    elif len({each.get("mpi") for each in records} - {None}) < size:
         raise DistBackendError(
             f"the backend ringlet connects processes of one user on one host, in the same network and PID namespaces, "
             f"or of one MPI job: {places}. Start them with `ringlet run --hosts a:4,b:4 script.py`, or use the backend "
