@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
-from importlib.util import find_spec
-from pathlib import Path
-
-import pytest
 
 from tests.frameworks.libraries import library
+from tests.hosts.simulated_hosts import REQUIRES_HOSTS
 
 library("torch")
-pytestmark = [
-    pytest.mark.skipif(
-        os.geteuid() != 0 or shutil.which("ip") is None, reason="network namespaces require root and ip"
-    ),
-    pytest.mark.skipif(
-        find_spec("mpi4py") is None or not Path(sys.executable).with_name("mpiexec").exists(),
-        reason="requires pip install 'ringlet[mpi]'",
-    ),
-]
+pytestmark = REQUIRES_HOSTS
 
 PROGRAM = """
 import hashlib, torch, ringlet.torch

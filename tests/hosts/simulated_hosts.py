@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
 
 from ringlet.launcher import simulated_hosts as simulation
 
-ROOT = Path(__file__).resolve().parents[2]
+REQUIRES_HOSTS = [
+    pytest.mark.skipif(
+        os.geteuid() != 0 or shutil.which("ip") is None, reason="network namespaces require root and ip"
+    ),
+    pytest.mark.skipif(
+        find_spec("mpi4py") is None or not Path(sys.executable).with_name("mpiexec").exists(),
+        reason="requires pip install 'ringlet[mpi]'",
+    ),
+]
 
 
 class Hosts:

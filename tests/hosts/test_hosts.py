@@ -5,27 +5,17 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from tests.hosts.simulated_hosts import simulated_hosts
+from tests.hosts.simulated_hosts import REQUIRES_HOSTS, simulated_hosts
 
-pytestmark = [
-    pytest.mark.skipif(
-        os.geteuid() != 0 or shutil.which("ip") is None, reason="network namespaces require root and ip"
-    ),
-    pytest.mark.skipif(
-        find_spec("mpi4py") is None or not Path(sys.executable).with_name("mpiexec").exists(),
-        reason="requires pip install 'ringlet[mpi]'",
-    ),
-]
+pytestmark = REQUIRES_HOSTS
 
 PROGRAMS = Path(__file__).parent
 DETECTION_SECONDS = 5.0

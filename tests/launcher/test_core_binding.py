@@ -55,7 +55,7 @@ def test_workers_get_equal_shares_of_adjacent_units(num_units, num_workers, shar
 @pytest.fixture
 def machine(monkeypatch):
     """Make this process one that may use all of MACHINE."""
-    monkeypatch.setattr(core_binding, "_read_file", MACHINE.get)
+    monkeypatch.setattr(core_binding, "read_file", MACHINE.get)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))
 
 

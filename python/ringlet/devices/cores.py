@@ -24,7 +24,7 @@ class CoreCount:
 
 def visible_cores() -> CoreCount:
     """Return the smaller of the affinity mask and the CPU quota, rounded up; not cached, since both may change."""
-    return count_cores(affinity=_affinity(), read=_read_file)
+    return count_cores(affinity=_affinity(), read=read_file)
 
 
 def count_cores(affinity: int, read: ReadFile) -> CoreCount:
@@ -45,7 +45,8 @@ def _affinity() -> int:
     return os.cpu_count() or 1
 
 
-def _read_file(path: str) -> str | None:
+def read_file(path: str) -> str | None:
+    """Return the text of a file of the system; None if it cannot be read."""
     try:
         with open(path, encoding="ascii", errors="replace") as file:  # noqa: PTH123  # pathlib loads slowly
             return file.read()

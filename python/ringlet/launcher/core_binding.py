@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from ringlet.devices import visible_cores
+from ringlet.devices.cores import ReadFile, read_file
 from ringlet.errors import InvalidArgumentError
 
 BINDINGS = ("none", "core", "numa")
 
 _CPU = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 _NODES = "/sys/devices/system/node"
-
-# Returns the text of a file, None if it cannot be read.
-ReadFile = Callable[[str], "str | None"]
 
 
 def cores_of_workers(bind: str, num_workers: int, replicas: int | None, option: str) -> list[list[int]]:
@@ -29,10 +27,10 @@ def cores_of_workers(bind: str, num_workers: int, replicas: int | None, option: 
     if not hasattr(os, "sched_setaffinity"):
         raise InvalidArgumentError(f"{option} {bind}: this system cannot bind processes to cores. Use none")
     allowed = os.sched_getaffinity(0)
-    nodes = nodes_of(allowed, _read_file)
+    nodes = nodes_of(allowed, read_file)
     if bind == "numa":
         return divided(nodes, num_workers)
-    cores = [core for node in nodes for core in cores_of(node, _read_file)]
+    cores = [core for node in nodes for core in cores_of(node, read_file)]
     needed, usable = num_workers * (replicas or 1), visible_cores()
     if min(len(cores), usable.count) < needed:
         raise InvalidArgumentError(
@@ -52,13 +50,13 @@ def divided(units: Sequence[Sequence[int]], num_workers: int) -> list[list[int]]
 
 
 def cores_of(threads: Collection[int], read: ReadFile) -> list[list[int]]:
-    """Return hardware threads by core; each on its own where the system does not tell."""
+    """Return hardware threads by core; each on its own where the system does not report them."""
     cores = {tuple(sorted(set(_numbers(read(_CPU.format(thread)))) & set(threads)) or [thread]) for thread in threads}
     return [list(core) for core in sorted(cores)]
 
 
 def nodes_of(threads: Collection[int], read: ReadFile) -> list[list[int]]:
-    """Return hardware threads by NUMA node; as one node where the system does not tell."""
+    """Return hardware threads by NUMA node; as one node where the system does not report them."""
     online = _numbers(read(f"{_NODES}/online"))
     nodes = [sorted(set(_numbers(read(f"{_NODES}/node{node}/cpulist"))) & set(threads)) for node in online]
     rest = sorted(set(threads).difference(*nodes))
@@ -71,11 +69,3 @@ def _numbers(text: str | None) -> Iterator[int]:
         first, _, last = part.partition("-")
         if first.isdecimal():
             yield from range(int(first), int(last if last.isdecimal() else first) + 1)
-
-
-def _read_file(path: str) -> str | None:
-    try:
-        with open(path, encoding="ascii", errors="replace") as file:  # noqa: PTH123  # pathlib loads slowly
-            return file.read()
-    except OSError:
-        return None

@@ -93,12 +93,12 @@ def _frequencies(function: Callable[..., Any]) -> Callable[..., Any]:
     return update_wrapper(frequencies, function)
 
 
-# Functions of the standard that differ from NumPy's, by module.
-_OWN: Mapping[Any, Mapping[str, Any]] = {
-    np: {"sort": _sort, "argsort": _argsort, "clip": _clip, "reshape": _reshape},
-    np.linalg: {"eig": _eig, "eigvals": _eigvals},
-    np.fft: {name: _frequencies(getattr(np.fft, name)) for name in ("fftfreq", "rfftfreq")},
+# Functions of the standard that differ from NumPy's, by module; those of `fft` are made from NumPy's.
+_OWN: Mapping[str, Mapping[str, Any]] = {
+    "numpy": {"sort": _sort, "argsort": _argsort, "clip": _clip, "reshape": _reshape},
+    "numpy.linalg": {"eig": _eig, "eigvals": _eigvals},
 }
+_FREQUENCIES = ("fftfreq", "rfftfreq")
 
 
 class Namespace:
@@ -109,10 +109,11 @@ class Namespace:
     def __init__(self, mesh: Mesh, module: Any = np) -> None:
         self.__name__ = f"ringlet.sharding.namespace({mesh!r})" + module.__name__.removeprefix("numpy")
         self.mesh, self._module = mesh, module
-        self.__dict__.update(_OWN[module])
+        self.__dict__.update(_OWN.get(module.__name__, {}))
         for name in _CREATION.split():
             if hasattr(module, name):
-                setattr(self, name, _creation(mesh, getattr(self, name)))
+                function = getattr(module, name)
+                setattr(self, name, _creation(mesh, _frequencies(function) if name in _FREQUENCIES else function))
         if module is np:
             self.linalg, self.fft = Namespace(mesh, np.linalg), Namespace(mesh, np.fft)
 

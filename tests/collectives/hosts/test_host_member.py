@@ -71,6 +71,17 @@ def test_an_exclusive_scan_may_overwrite_its_input():
     check_equal([2, 2], step)
 
 
+@pytest.mark.parametrize("size", [5, 100_000])
+def test_one_rank_may_pass_a_view_of_its_input_as_the_output(size):
+    def step(member):
+        x, y = values(member, "float32", size), np.empty(size, np.float32)
+        out = x[:] if member.rank == 1 else y
+        return member.all_reduce(x, out=out).copy()
+
+    check_equal([2, 2], step)
+    check_equal([1, 1], step)
+
+
 @pytest.mark.parametrize("size", [0, 1, 3, 4097, 300_001, 2_000_000])
 @pytest.mark.parametrize("shape", PLACEMENTS[:2], ids=str)
 def test_every_size_has_the_bits_of_one_host(shape, size):

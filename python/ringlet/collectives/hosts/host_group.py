@@ -158,11 +158,12 @@ class HostGroup:
     def lost(self, ranks: Sequence[int]) -> WorkerLostError:
         """Return the error for the lost processes of `ranks`, as reported by MPI.
 
-        `ranks` is empty if MPI reports a lost connection, but not to which process.
+        `ranks` is empty if MPI reports a lost connection, but not to which process, or if the lost process is one of
+        the job without a rank in this group.
         """
         if not ranks:
             return WorkerLostError(
-                f"{WHOLE}the connection to another host was lost, and MPI does not report to which one: a process was "
+                f"{WHOLE}another process of the job was lost, and MPI does not report a rank of this group: it was "
                 f"killed, or the network failed. {_RESTART}"
             )
         first = self._identities[min(ranks)]

@@ -22,7 +22,7 @@ from typing import Any, cast
 import numpy as np
 
 from ringlet.collectives.hosts.host_group import HostGroup, hosts_of
-from ringlet.collectives.hosts.host_link import HostLink
+from ringlet.collectives.hosts.host_link import NUM_KINDS, HostLink
 from ringlet.collectives.hosts.host_member import HostMember
 from ringlet.collectives.hosts.mpi_transport import PeerFailed, Request, Transport
 from ringlet.collectives.member import Member
@@ -34,9 +34,8 @@ from ringlet.rendezvous.job_key import Job, ranks_text
 from ringlet.rendezvous.process_identity import ProcessIdentity
 
 _HELLO_TAG, _ANSWER_TAG = 1, 2
-_TAGS = 8  # of a group
 _PAUSE_SECONDS = 0.001
-_LAST_SECONDS = 1.0  # time for the answer of process 0 after its time-out
+_LAST_SECONDS = 1.0  # time for the answer of the first process after its time-out
 
 # A function that joins the group of the ranks of one host.
 JoinLocally = Callable[[Job, Sequence[int], float], Any]
@@ -234,7 +233,7 @@ def _answer(
         return {"error": str(error), "kind": type(error).__name__}
     # Every process has a range of tags for the groups of which it is the first.
     transport.num_groups += 1
-    most = max((transport.largest_tag // _TAGS - 1) // transport.size, 1)
+    most = max((transport.largest_tag // NUM_KINDS - 1) // transport.size, 1)
     tag = 1 + transport.rank * most + transport.num_groups % most
     return {"processes": [records[process] for process in processes], "epoch": secrets.randbits(56), "tag": tag}
 

@@ -28,7 +28,7 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 WHOLE = "\x1e"
 
 # Kinds of messages: each has a tag of its own, so that messages of one kind arrive in order.
-HEAD, PARTIAL, RESULT, NOTICE, _NUM_KINDS = 1, 2, 3, 4, 8
+HEAD, PARTIAL, RESULT, NOTICE, NUM_KINDS = 1, 2, 3, 4, 8
 
 # Magic number, epoch, number of the call, sending host, kind, position in the call, bytes after the stamp.
 _STAMP = struct.Struct("<8sQQHHIQ")
@@ -92,14 +92,7 @@ class Exchange:
         self.parts = [frame.payload[len(begin) : self.size].view(dtype) for frame in frames]
         self.own = frames[link.host]
         self.own.write(begin)
-        self.message = self.own.memory[: _STAMP_BYTES + self.size]
-        idle = _Idle()
-        self.incoming = [Incoming(host, HEAD, 0, frames[host], idle) for host in link.others]
-
-
-class _Idle:
-    def test(self) -> int | None:
-        return None
+        self.frames = {host: frames[host] for host in link.others}
 
 
 class HostLink:
@@ -130,7 +123,7 @@ class HostLink:
         self.num_hosts = len(leaders)
         self.others = [other for other in range(len(leaders)) if other != host]
         self._epoch = epoch
-        self._tag = tag * _NUM_KINDS
+        self._tag = tag * NUM_KINDS
         self._seconds = seconds
         self._stall_seconds = stall_seconds()
         self._check = check
@@ -173,26 +166,30 @@ class HostLink:
     def send(self, hosts: Sequence[int], kind: int, frame: Frame, size: int) -> None:
         """Start sending a frame to hosts; the frame is released once it has been sent."""
         index = max([_counted(self._numbers_to, (host, kind)) for host in hosts], default=0)
-        _STAMP.pack_into(frame.bytes, 0, _MAGIC, self._epoch, self.number, self.host, kind, index, size)
-        data, tag = frame.memory[: _STAMP_BYTES + size], self._tag + kind
-        try:
-            requests = [self._transport.send(data, self._leaders[host], tag) for host in hosts]
-        except PeerFailed:
-            self._raise_lost()
-        self._sent.append((requests, frame))
+        self._sent.append((self._start_send(hosts, kind, index, frame, size), frame))
 
     def receive(self, host: int, kind: int, capacity: int, size: int | None = None) -> Incoming:
         """Start receiving a message from a host."""
         index = _counted(self._numbers_from, (host, kind))
-        frame = self.frame(capacity)
+        message = self._start_receive(host, kind, index, self.frame(capacity), size)
+        self._expected.append(message)
+        return message
+
+    def _start_send(self, hosts: Sequence[int], kind: int, index: int, frame: Frame, size: int) -> list[Request]:
+        _STAMP.pack_into(frame.bytes, 0, _MAGIC, self._epoch, self.number, self.host, kind, index, size)
+        data, tag = frame.memory[: _STAMP_BYTES + size], self._tag + kind
+        try:
+            return [self._transport.send(data, self._leaders[host], tag) for host in hosts]
+        except PeerFailed:
+            self._raise_lost()
+
+    def _start_receive(self, host: int, kind: int, index: int, frame: Frame, size: int | None = None) -> Incoming:
         _STAMP.pack_into(frame.bytes, 0, b"", 0, 0, 0, 0, 0, 0)
         try:
             request = self._transport.receive(frame.memory, self._leaders[host], self._tag + kind)
         except PeerFailed:
             self._raise_lost()
-        message = Incoming(host, kind, index, frame, request, size)
-        self._expected.append(message)
-        return message
+        return Incoming(host, kind, index, frame, request, size)
 
     def wait(self, messages: Sequence[Incoming]) -> list[Bytes]:
         """Wait for messages, check their stamps, and return their payloads, which are valid until `release`."""
@@ -211,27 +208,15 @@ class HostLink:
 
         Return the messages that begin in another way.
         """
-        transport, tag = self._transport, self._tag + HEAD
-        stamp = (_MAGIC, self._epoch, self.number, self.host, HEAD, 0, exchange.size)
-        _STAMP.pack_into(exchange.own.bytes, 0, *stamp)
-        pending = []
-        try:
-            for message in exchange.incoming:
-                _STAMP.pack_into(message.frame.bytes, 0, b"", 0, 0, 0, 0, 0, 0)
-                message.request = transport.receive(message.frame.memory, self._leaders[message.host], tag)
-                pending.append((message.request, message.host))
-            for host in self.others:
-                pending.append((transport.send(exchange.message, self._leaders[host], tag), host))
-        except PeerFailed:
-            self._raise_lost()
-        self._wait_for(pending)
+        incoming = [self._start_receive(host, HEAD, 0, frame) for host, frame in exchange.frames.items()]
+        sent = self._start_send(self.others, HEAD, 0, exchange.own, exchange.size)
+        self._wait_for(
+            [*((message.request, message.host) for message in incoming), *zip(sent, self.others, strict=True)]
+        )
         end = _STAMP_BYTES + len(exchange.begin)
-        others = []
-        for message in exchange.incoming:
+        for message in incoming:
             self._payload(message)
-            if message.frame.bytes[_STAMP_BYTES:end] != exchange.begin:
-                others.append(message)
-        return others
+        return [message for message in incoming if message.frame.bytes[_STAMP_BYTES:end] != exchange.begin]
 
     def flush(self) -> None:
         """Wait until everything has been sent."""

@@ -135,7 +135,7 @@ class HostReductions(HostCalls):
     def _small_of(self, arrays: Sequence[Array], op: int, outs: Sequence[Array] | None) -> _Small | None:
         """Return the prepared small all-reduce of one array, or None if it is not small or its arguments are unusual.
 
-        All ranks decide alike, because the decision depends on what they compare.
+        Ranks may differ in that, as one may pass a view as `out`: the messages are those of `_all_reduce_small`.
         """
         if len(arrays) != 1 or type(arrays[0]) is not np.ndarray or self._series is not None:
             return None

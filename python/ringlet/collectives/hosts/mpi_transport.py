@@ -199,7 +199,7 @@ def sockets() -> set[int]:
 
 
 def watch_connections(others: set[int]) -> None:
-    """Let the TCP connections of this process fail that their systems do not keep alive, but for those in `others`."""
+    """Turn on keepalive for the TCP connections of this process, except those in `others`; a dead one then fails."""
     for descriptor in sockets() - others:
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as connection:
             if connection.family in (socket.AF_INET, socket.AF_INET6) and connection.getpeername():

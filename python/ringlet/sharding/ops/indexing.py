@@ -14,7 +14,7 @@ from ringlet.sharding.layout.device_group import common_group
 from ringlet.sharding.layout.layout import WHOLE, Layout, Shape
 from ringlet.sharding.ops.scatter import assign_at
 from ringlet.sharding.ops.selection import select
-from ringlet.sharding.resharding.pencils import everywhere, rows_of
+from ringlet.sharding.resharding.pencils import all_gathered, rows_of
 from ringlet.sharding.resharding.regions import ArraySpec, IndexRange, Region, plan_assignment
 from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.resharding.tile_assembly import fill, range_view, record_copies, region_views, select_ranges
@@ -172,7 +172,7 @@ def _advanced(x: ShardedArray, key: Any) -> Any:
     if not arrays:
         return gathered(_INDEX, x)[gathered(_INDEX, key)]
     if 0 in x.shape:  # the result has no elements
-        found = shape_probe(x.shape)[tuple(map(everywhere, entries))]
+        found = shape_probe(x.shape)[tuple(map(all_gathered, entries))]
         return np.empty_like(x, shape=found.shape)
     for place in arrays:
         entries[place] = plain(entries[place])
@@ -189,7 +189,7 @@ def _advanced(x: ShardedArray, key: Any) -> Any:
         others = (*entries[:place], slice(None), *entries[place + 1 :])
         taken = x[others]
         if 0 in taken.shape:
-            shape_probe(x.shape)[tuple(map(everywhere, entries))]  # take does not check the bounds
+            shape_probe(x.shape)[tuple(map(all_gathered, entries))]  # take does not check the bounds
         try:
             return np.take(taken, entries[place], axis=axis)
         except IndexError:
@@ -214,7 +214,7 @@ def _taken_at(x: ShardedArray, entries: list[Any], key: Any) -> Any:
     """Take along the merged dimensions that arrays index, moved to where NumPy has the indexed dimensions."""
     spread: list[Any] = []
     if any(getattr(entry, "dtype", None) == np.dtype(bool) for entry in entries):
-        shape_probe(x.shape)[tuple(map(everywhere, entries))]  # masks have to fit
+        shape_probe(x.shape)[tuple(map(all_gathered, entries))]  # masks have to fit
     for entry in entries:  # masks become the places of their true elements; numbers, arrays without dimensions
         if getattr(getattr(entry, "dtype", None), "kind", "") == "b":
             if not entry.ndim:
@@ -271,8 +271,8 @@ def _assign(x: ShardedArray, basic: _Basic, value: Any) -> None:
         start,
         tuple(IndexRange(0, int(size == index_range.length), index_range.length) for size, index_range in ranges),
     )
-    everywhere = Layout.replicated(x._layout.num_devices, x.ndim)
-    layout = value._layout if isinstance(value, ShardedArray) else everywhere
+    all_gathered = Layout.replicated(x._layout.num_devices, x.ndim)
+    layout = value._layout if isinstance(value, ShardedArray) else all_gathered
     target, copies = plan_assignment(
         piece,
         ArraySpec(tuple(value.shape), value.dtype, layout),

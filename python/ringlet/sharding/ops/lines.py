@@ -15,7 +15,7 @@ from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.execution.tile_execution import apply, write_out
 from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import Array
-from ringlet.sharding.resharding.pencils import everywhere, released
+from ringlet.sharding.resharding.pencils import all_gathered, with_whole_axes
 from ringlet.sharding.sharded_array import ShardedArray
 
 _EFFORT = 8.0
@@ -36,7 +36,7 @@ def apply_to_lines(name: str, function: Callable[[Array], Any], x: ShardedArray,
 
     shape = [model.shape[d] if d == axis else size for d, size in enumerate(x.shape)]
     rule = FactorMap((labels,), labels, whole=frozenset((axis,)))
-    x = released(x, (axis,))
+    x = with_whole_axes(x, (axis,))
     made: ShardedArray = apply(name, rule, kernel, [x], model.dtype, shape=tuple(shape), effort=_EFFORT)
     return made
 
@@ -94,7 +94,7 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any
         return NotImplemented
     np.flip(shape_probe((1,) * arr.ndim), axis)  # raises NumPy's error
     along = operator.index(axis) % arr.ndim
-    first = everywhere(arr[tuple(slice(None) if d == along else 0 for d in range(arr.ndim))])
+    first = all_gathered(arr[tuple(slice(None) if d == along else 0 for d in range(arr.ndim))])
     model = np.asanyarray(func1d(first, *args, **kwargs))
     before, after = tuple(range(along)), tuple(range(along + 1, arr.ndim))
     made = tuple(("made", d) for d in range(model.ndim))
@@ -105,4 +105,4 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any
 
     rule = FactorMap(((*before, along, *after),), (*before, *made, *after), whole=frozenset((along,)))
     shape = (*arr.shape[:along], *model.shape, *arr.shape[along + 1 :])
-    return apply("apply_along_axis", rule, kernel, [released(arr, (along,))], model.dtype, shape=shape)
+    return apply("apply_along_axis", rule, kernel, [with_whole_axes(arr, (along,))], model.dtype, shape=shape)

@@ -15,7 +15,7 @@ from ringlet.sharding.execution.tile_execution import apply
 from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
 from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.ops.elementwise import broadcast_shape, operand
-from ringlet.sharding.resharding.pencils import everywhere
+from ringlet.sharding.resharding.pencils import all_gathered
 from ringlet.sharding.sharded_array import ShardedArray
 
 # Names in numpy, with those of the array arguments; other arguments are the same for each tile, and if one is sharded,
@@ -62,7 +62,7 @@ def _of_tiles(name: str, function: Callable[..., Any], arrays: tuple[str, ...]) 
         bound = signature.bind(*args, **kwargs).arguments
         operands = [bound.pop(array) for array in arrays if array in bound]
         out = bound.pop("out", None)
-        bound.update({key: everywhere(value) for key, value in bound.items()})
+        bound.update({key: all_gathered(value) for key, value in bound.items()})
         if not any(isinstance(value, ShardedArray) for value in (*operands, out)):
             return function(**dict(zip(arrays, operands, strict=True)), **bound)
         if name == "nan_to_num" and not bound.get("copy", True):

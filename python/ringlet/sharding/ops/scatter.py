@@ -13,7 +13,7 @@ from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.ops.elementwise import operand
 from ringlet.sharding.ops.ufunc_methods import at
-from ringlet.sharding.resharding.pencils import everywhere, rows_of
+from ringlet.sharding.resharding.pencils import all_gathered, rows_of
 from ringlet.sharding.sharded_array import ShardedArray
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -30,7 +30,7 @@ class _Assignment:
 
 
 def _plain(key: Any) -> Any:
-    return tuple(map(everywhere, key)) if isinstance(key, tuple) else everywhere(key)
+    return tuple(map(all_gathered, key)) if isinstance(key, tuple) else all_gathered(key)
 
 
 def assign_at(x: ShardedArray, key: Any, value: Any) -> None:
@@ -58,7 +58,7 @@ def assign_at(x: ShardedArray, key: Any, value: Any) -> None:
                 np.copyto(x, taken, casting="unsafe", where=mask)  # type: ignore[arg-type]  # dispatched
             return
     if 0 in x.shape:
-        shape_probe(x.shape).copy()[_plain(key)] = everywhere(value)
+        shape_probe(x.shape).copy()[_plain(key)] = all_gathered(value)
         return
     at(_Assignment, (x, key, value), {})  # type: ignore[arg-type]
 
@@ -77,11 +77,11 @@ def _written(function: Callable[..., Any]) -> Callable[[F], F]:
 @_written(np.put)
 def _put(a: ShardedArray, ind: Any, v: Any, mode: Any = "raise") -> None:
     try:
-        values = np.ravel(everywhere(v).astype(a.dtype) if hasattr(v, "dtype") else np.asarray(v, a.dtype))
-        places = np.ravel(everywhere(ind) if hasattr(ind, "dtype") else np.asarray(ind, np.intp))
+        values = np.ravel(all_gathered(v).astype(a.dtype) if hasattr(v, "dtype") else np.asarray(v, a.dtype))
+        places = np.ravel(all_gathered(ind) if hasattr(ind, "dtype") else np.asarray(ind, np.intp))
         flat = np.take(np.arange(a.size), places, mode=mode)
     except (IndexError, TypeError, ValueError):
-        np.put(np.empty(a.shape, a.dtype), everywhere(ind), everywhere(v), mode)  # raises NumPy's error
+        np.put(np.empty(a.shape, a.dtype), all_gathered(ind), all_gathered(v), mode)  # raises NumPy's error
         raise
     if flat.size and values.size:
         values = np.resize(values, flat.size)

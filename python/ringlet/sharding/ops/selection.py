@@ -15,7 +15,7 @@ from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.ops.elementwise import operand
 from ringlet.sharding.ops.sorting import sorted_line
-from ringlet.sharding.resharding.pencils import everywhere, packed, rows_of
+from ringlet.sharding.resharding.pencils import all_gathered, packed, rows_of
 from ringlet.sharding.resharding.reshard import materialized, redistribute
 from ringlet.sharding.sharded_array import ShardedArray
 
@@ -39,7 +39,7 @@ def select_rows(x: Any, mask: Any) -> ShardedArray:
         out[: len(chosen)] = chosen
 
     counted = apply("select", FactorMap((("i",),), ("i",)), count, [mask], np.intp, shape=(cut.count,))
-    counts = everywhere(counted).tolist()
+    counts = all_gathered(counted).tolist()
     rest, shape = tuple(range(x.ndim - 1)), (cut.count * max(counts), *x.shape[1:])
     padded = apply("select", FactorMap((("i", *rest), ("i",)), ("i", *rest)), choose, [x, mask], x.dtype, shape=shape)
     return packed("select", padded, counts)
@@ -115,7 +115,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
         return NotImplemented
     x, along = (rows_of(arr, arr.ndim), 0) if axis is None else (arr, operator.index(axis))
     np.flip(shape_probe((1,) * x.ndim), along)  # raises NumPy's error
-    obj = everywhere(obj)
+    obj = all_gathered(obj)
     try:
         kept = np.delete(np.arange(x.shape[along]), obj)
     except IndexError:
@@ -166,4 +166,4 @@ def unique(
 @implements(np.setdiff1d)
 def _setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     first = np.ravel(operand(ar1)) if assume_unique else np.unique(operand(ar1))
-    return first[np.isin(first, everywhere(operand(ar2)), assume_unique=assume_unique, invert=True)]
+    return first[np.isin(first, all_gathered(operand(ar2)), assume_unique=assume_unique, invert=True)]

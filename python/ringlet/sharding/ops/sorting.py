@@ -15,7 +15,7 @@ from ringlet.sharding.execution.propagation import TileBoxes
 from ringlet.sharding.execution.tile_execution import apply
 from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import Array, tile_bounds
-from ringlet.sharding.resharding.pencils import everywhere, moved_back, packed, released, rows_of
+from ringlet.sharding.resharding.pencils import all_gathered, moved_back, packed, rows_of, with_whole_axes
 from ringlet.sharding.resharding.regions import ArraySpec, IndexRange, Region
 from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.resharding.tile_assembly import assemble
@@ -55,7 +55,7 @@ def along_lines(function: Callable[..., Any], a: Any, *args: Any, **kwargs: Any)
 
     rule = FactorMap((labels,), labels, whole=frozenset((axis,)))
     return moved_back(
-        apply(function.__name__, rule, kernel, [released(x, (axis,))], model.dtype, effort=_EFFORT), x._layout
+        apply(function.__name__, rule, kernel, [with_whole_axes(x, (axis,))], model.dtype, effort=_EFFORT), x._layout
     )
 
 
@@ -89,7 +89,7 @@ def sorted_line(x: ShardedArray, *, records: bool = True) -> ShardedArray:
         tile = values(tiles[0])
         out[...] = tile[np.arange(count) * len(tile) // count] if len(tile) else np.zeros((), x.dtype)
 
-    samples = everywhere(apply("sort", _LINE, sample, [made], x.dtype, shape=(count * count,)))
+    samples = all_gathered(apply("sort", _LINE, sample, [made], x.dtype, shape=(count * count,)))
     tile_of, place_of = np.divmod(np.arange(count * count), count)
     lengths = np.array([stop - start for start, stop in bounds])
     order = np.argsort(samples, kind="stable")
@@ -108,7 +108,7 @@ def sorted_line(x: ShardedArray, *, records: bool = True) -> ShardedArray:
 
     split_map = FactorMap((("i",),), ("i", None))
     wide = (count, len(chosen) + 1)
-    counts = everywhere(apply("sort", split_map, split, [made], np.intp, shape=wide))
+    counts = all_gathered(apply("sort", split_map, split, [made], np.intp, shape=wide))
     starts = np.cumsum(counts, axis=1) - counts + np.array([start for start, _ in bounds])[:, None]
     totals, offsets = counts.sum(axis=0), np.cumsum(counts, axis=0) - counts
     most = int(totals.max(initial=0))

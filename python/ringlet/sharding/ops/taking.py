@@ -20,7 +20,7 @@ from ringlet.sharding.layout.layout import WHOLE, Array, Layout, tile_bounds
 from ringlet.sharding.ops.elementwise import operand
 from ringlet.sharding.resharding.collective_record import Collective
 from ringlet.sharding.resharding.device_buffers import empty, filling_devices
-from ringlet.sharding.resharding.pencils import everywhere, released, rows_of
+from ringlet.sharding.resharding.pencils import all_gathered, rows_of, with_whole_axes
 from ringlet.sharding.resharding.regions import ArraySpec, Copy, Region, plan_regions
 from ringlet.sharding.resharding.reshard import materialized, redistribute
 from ringlet.sharding.resharding.reshard_time import timed
@@ -93,13 +93,13 @@ def _taken_on_request(x: ShardedArray, indices: ShardedArray, axis: int) -> Shar
     cut, own, size = x._layout.cuts[axis], indices._layout.cuts[0], x.shape[axis]
     length, devices = -(-size // cut.count), range(x._group.num_devices)
     if own.count == 1:
-        return np.take(x, everywhere(indices), axis)  # type: ignore[no-any-return]
+        return np.take(x, all_gathered(indices), axis)  # type: ignore[no-any-return]
 
     def count(tiles: list[Array], out: Array, _: TileBoxes) -> None:
         out[0] = np.bincount(tiles[0] // length, minlength=cut.count)
 
     rule = FactorMap((("i",),), ("i", None))
-    counts = everywhere(apply("take", rule, count, [indices], np.intp, shape=(own.count, cut.count))).tolist()
+    counts = all_gathered(apply("take", rule, count, [indices], np.intp, shape=(own.count, cut.count))).tolist()
     layout = x._layout.with_cuts([own if d == axis else WHOLE for d in range(x.ndim)])
     made = empty((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype, layout, x._group)
     holders = [[d for d in devices if cut.tile_of(d) == tile] for tile in range(cut.count)]
@@ -233,7 +233,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
         )
 
     if isinstance(array, ShardedArray):
-        array = released(array, (axis,))
+        array = with_whole_axes(array, (axis,))
     factors = FactorMap(
         (labels(array.shape, "taken"), labels(indices.shape, "taking")),
         labels(tuple(shape), "taking"),

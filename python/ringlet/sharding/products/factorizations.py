@@ -18,7 +18,7 @@ from ringlet.sharding.execution.tile_execution import apply
 from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import WHOLE, Array, Layout
 from ringlet.sharding.products.contraction import numpy_error
-from ringlet.sharding.resharding.pencils import everywhere, moved_back, released
+from ringlet.sharding.resharding.pencils import all_gathered, moved_back, with_whole_axes
 from ringlet.sharding.resharding.regions import IndexRange
 from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.resharding.tile_assembly import select_ranges
@@ -38,7 +38,7 @@ def _floats(x: ShardedArray) -> ShardedArray:
 
 def _tall(x: ShardedArray) -> tuple[ShardedArray, Array, Array]:
     """Return a matrix in tiles of rows, the triangular factor, and the factors of the tiles' orthonormal columns."""
-    x = _floats(released(x, (1,)))
+    x = _floats(with_whole_axes(x, (1,)))
     count, width = x._layout.cuts[0].count, x.shape[1]
 
     def triangle(tiles: list[Array], out: Array, _: TileBoxes) -> None:
@@ -48,7 +48,7 @@ def _tall(x: ShardedArray) -> tuple[ShardedArray, Array, Array]:
 
     rule = FactorMap((("i", "j"),), ("i", None))
     tops = apply("qr", rule, triangle, [x], x.dtype, shape=(count * width, width), effort=_EFFORT)
-    turns, r = np.linalg.qr(everywhere(tops))
+    turns, r = np.linalg.qr(all_gathered(tops))
     return x, r, turns
 
 
@@ -94,7 +94,7 @@ def least_squares(a: ShardedArray, b: Any, rcond: Any = None) -> Any:
     x, r, turns = _tall(a)
     q = _orthonormal(x, turns)
     tolerance = np.finfo(x.dtype).eps * max(rows, columns) if rcond is None else rcond
-    projected = everywhere(np.matmul(np.conj(q.T), b))
+    projected = all_gathered(np.matmul(np.conj(q.T), b))
     found, _, rank, values = np.linalg.lstsq(r, projected, tolerance)
     residuals: Any = np.empty(0, values.dtype)
     if rank == columns and rows > columns:
@@ -112,7 +112,7 @@ class _Blocks:
         if a.shape[0] != a.shape[1]:
             raise numpy_error(np.linalg.inv, a)
         self.layout = materialized(a)._layout
-        self.matrix = _floats(released(a, (0,))).copy()
+        self.matrix = _floats(with_whole_axes(a, (0,))).copy()
         size, count = a.shape[0], self.matrix._layout.cuts[1].count
         length = -(-size // count)
         self.bounds = [(start, min(start + length, size)) for start in range(0, size, max(length, 1))]

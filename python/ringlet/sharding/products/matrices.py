@@ -16,7 +16,7 @@ from ringlet.sharding.layout.layout import WHOLE, Array
 from ringlet.sharding.products.contraction import numpy_error, operand
 from ringlet.sharding.products.factorizations import DIVIDED, least_squares, solve_by_blocks
 from ringlet.sharding.resharding.device_buffers import empty as empty_array
-from ringlet.sharding.resharding.pencils import released
+from ringlet.sharding.resharding.pencils import with_whole_axes
 from ringlet.sharding.sharded_array import ShardedArray
 
 # Functions of a matrix; further arguments such as a tolerance may follow.
@@ -26,8 +26,8 @@ _OF_ONE = ("cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "qr",
 def of_each(function: Callable[..., Any], operands: Sequence[Any], cores: Sequence[int], **options: Any) -> Any:
     """Apply a NumPy function to stacks of vectors or matrices, the last `cores` dimensions of each operand.
 
-    If they are divided, the tiles move to dimensions of the stack. Return NotImplemented, which gathers the array, if
-    there are none.
+    If they are divided, the tiles move to dimensions of the stack. For one matrix without a stack, return
+    NotImplemented, which gathers the array.
     """
     if any(x.ndim < core for x, core in zip(operands, cores, strict=True)):
         raise numpy_error(function, *operands, **options)
@@ -36,7 +36,7 @@ def of_each(function: Callable[..., Any], operands: Sequence[Any], cores: Sequen
     if any(_is_cut(x, core) and x.ndim == core for x, core in zip(operands, cores, strict=True)):
         return NotImplemented
     operands = [
-        released(x, range(x.ndim - core, x.ndim)) if isinstance(x, ShardedArray) else x
+        with_whole_axes(x, range(x.ndim - core, x.ndim)) if isinstance(x, ShardedArray) else x
         for x, core in zip(operands, cores, strict=True)
     ]
     stacks = [x.shape[: x.ndim - core] for x, core in zip(operands, cores, strict=True)]

@@ -15,7 +15,7 @@ from ringlet.sharding.execution.tile_execution import apply
 from ringlet.sharding.layout.factors import FactorMap, Labels
 from ringlet.sharding.layout.layout import Array, Shape
 from ringlet.sharding.ops.elementwise import operand
-from ringlet.sharding.resharding.pencils import everywhere
+from ringlet.sharding.resharding.pencils import all_gathered
 
 
 def _counted(  # noqa: PLR0917
@@ -54,7 +54,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     if x.dtype.kind not in "biuf" or (weights is not None and np.shape(weights) != x.shape):
         return NotImplemented
     x = x.astype(np.uint8) if x.dtype == bool else x
-    edges = everywhere(np.histogram_bin_edges(x, everywhere(bins), range, weights))
+    edges = all_gathered(np.histogram_bin_edges(x, all_gathered(bins), range, weights))
     operands = [x] if weights is None else [x, operand(weights)]
 
     def count(tile: Array, weights: Array | None = None) -> Array:

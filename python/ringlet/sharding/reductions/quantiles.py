@@ -17,7 +17,7 @@ from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import Array, Layout
 from ringlet.sharding.ops.sorting import sorted_line
 from ringlet.sharding.reductions.reduction_execution import normalized_axes
-from ringlet.sharding.resharding.pencils import everywhere, released, rows_of
+from ringlet.sharding.resharding.pencils import all_gathered, rows_of, with_whole_axes
 from ringlet.sharding.sharded_array import ShardedArray
 
 
@@ -32,7 +32,7 @@ def _implement(function: Callable[..., Any]) -> None:
         if not isinstance(x, ShardedArray) or x.dtype.hasobject or given.get("weights") is not None:
             return NotImplemented
         if "q" in given:
-            given["q"] = everywhere(given["q"])
+            given["q"] = all_gathered(given["q"])
             if np.ndim(given["q"]) > 1 and function.__name__.startswith("nan"):
                 return NotImplemented  # NumPy's result has another shape for some axes
         with np.errstate(all="ignore"):
@@ -60,7 +60,7 @@ def _of_lines(
 
     rule = FactorMap((tuple(range(x.ndim)),), (*(None,) * added, *rest), whole=frozenset(axes))
     shape = (*model.shape[:added], *shape)
-    return apply(function.__name__, rule, kernel, [released(x, axes)], model.dtype, shape=shape, effort=8.0)
+    return apply(function.__name__, rule, kernel, [with_whole_axes(x, axes)], model.dtype, shape=shape, effort=8.0)
 
 
 def _of_line(function: Callable[..., Any], x: ShardedArray, given: dict[str, Any], model: Array) -> Any:
@@ -74,10 +74,10 @@ def _of_line(function: Callable[..., Any], x: ShardedArray, given: dict[str, Any
     line = sorted_line(line, records=False)
     size = int(np.count_nonzero(~np.isnan(line))) if x.dtype.kind == "f" else line.size
     if size < (line.size if name == function.__name__ else 1):
-        kept = everywhere(line[-1:])  # NaN
+        kept = all_gathered(line[-1:])  # NaN
         result = function(kept, **{key: value for key, value in given.items() if key != "keepdims"})
     elif name == "median":
-        result = np.median(everywhere(line[(size - 1) // 2 : size // 2 + 1]))
+        result = np.median(all_gathered(line[(size - 1) // 2 : size // 2 + 1]))
     else:
         result = _interpolated(line, size, given["q"], 100 if name == "percentile" else 1)
     result = np.asarray(result, model.dtype).reshape(model.shape)
@@ -89,7 +89,7 @@ def _interpolated(line: ShardedArray, size: int, q: Any, scale: int) -> Array:
     part = np.true_divide(q, scale)
     place = (size - 1) * part
     before = np.clip(np.floor(place).astype(np.intp), 0, max(size - 2, 0))
-    pairs = everywhere(np.take(line, np.minimum(np.stack([before, before + 1]), size - 1))).reshape(2, -1)
+    pairs = all_gathered(np.take(line, np.minimum(np.stack([before, before + 1]), size - 1))).reshape(2, -1)
     between = (place - before.astype(place.dtype)).reshape(-1)
     is_number = type(q) in (int, float)
     found = [np.quantile(pairs[:, n], float(each) if is_number else each) for n, each in enumerate(between)]

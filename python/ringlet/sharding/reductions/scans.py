@@ -16,7 +16,7 @@ from ringlet.sharding.layout.factors import FactorMap
 from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.reductions.reduction_execution import normalized_axes, without_nan
 from ringlet.sharding.reductions.reductions import ASSOCIATIVE
-from ringlet.sharding.resharding.pencils import moved_back, released
+from ringlet.sharding.resharding.pencils import moved_back, with_whole_axes
 from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.sharded_array import ShardedArray
 
@@ -55,7 +55,9 @@ def accumulate(
         made = apply(name, FactorMap((labels,), labels), kernel, [x], found)
         return _with_offsets(ufunc, made, along, name)
     back = x._layout if out is None else None
-    made = apply(name, _along(x.ndim, along), kernel, [x if out is not None else released(x, (along,))], found, out=out)
+    made = apply(
+        name, _along(x.ndim, along), kernel, [x if out is not None else with_whole_axes(x, (along,))], found, out=out
+    )
     return made if back is None else moved_back(made, back)
 
 

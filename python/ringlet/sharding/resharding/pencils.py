@@ -35,7 +35,7 @@ def pencil(layout: Layout, shape: Shape, axes: tuple[int, ...]) -> Layout:
     return layout.with_cuts(cuts)
 
 
-def released(x: ShardedArray, axes: Sequence[int]) -> ShardedArray:
+def with_whole_axes(x: ShardedArray, axes: Sequence[int]) -> ShardedArray:
     """Return an array with combined values and whole `axes`, by an all-to-all exchange; it shares memory with `x`."""
     x = materialized(x)
     return redistribute(x, pencil(x._layout, x.shape, tuple(axes)))
@@ -48,7 +48,7 @@ def moved_back(made: ShardedArray, layout: Layout) -> ShardedArray:
     return result
 
 
-def everywhere(x: Any) -> Any:
+def all_gathered(x: Any) -> Any:
     """Return a small factor, sharded or plain, as a plain array that each device has; the all-gather is recorded."""
     if not isinstance(x, ShardedArray):
         return x
@@ -59,7 +59,7 @@ def everywhere(x: Any) -> Any:
 def rows_of(x: ShardedArray, ndim: int) -> ShardedArray:
     """Return an array with its first `ndim` dimensions merged to one, which is divided as the first one."""
     shape = (-1, *x.shape[ndim:]) if x.size else (int(0 not in x.shape[:ndim]), *x.shape[ndim:])
-    return x if ndim == 1 else released(x, range(1, ndim)).reshape(shape)
+    return x if ndim == 1 else with_whole_axes(x, range(1, ndim)).reshape(shape)
 
 
 def packed(name: str, padded: ShardedArray, counts: Any) -> ShardedArray:

@@ -142,8 +142,8 @@ def region_views(x: Any, region: Region, num_devices: int) -> tuple[Spaces, tupl
 
 
 def _planned(operands: Sequence[Any], regions: Sequence[Region], spec: ArraySpec) -> CopyPlan:
-    everywhere = Layout.replicated(spec.layout.num_devices, len(spec.shape))
-    layouts = tuple(x._layout if isinstance(x, ShardedArray) else everywhere for x in operands)
+    all_gathered = Layout.replicated(spec.layout.num_devices, len(spec.shape))
+    layouts = tuple(x._layout if isinstance(x, ShardedArray) else all_gathered for x in operands)
     return plan_regions(tuple(regions), layouts, tuple(tuple(x.shape) for x in operands), spec)
 
 
