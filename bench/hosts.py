@@ -84,6 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             output, _ = process.communicate(timeout=600)
             print("\n".join(line for line in output.splitlines() if line.startswith("|")))
             if process.returncode:
+                print(output, file=sys.stderr)
                 raise subprocess.CalledProcessError(process.returncode, program, output)
     return 0
 

@@ -28,6 +28,7 @@ class Network:
         self.queues: dict[Any, deque[bytes]] = defaultdict(deque)
         self.posted: dict[Any, deque[Any]] = defaultdict(deque)
         self.lost: set[int] = set()
+        self.prepared: list[Prepared] = []
 
 
 class Posted:
@@ -45,6 +46,26 @@ class Posted:
             if self.count is None and self.key[0] in self.network.lost:
                 raise PeerFailed("lost")
         return self.count
+
+
+class Prepared:
+    is_free = False
+
+    def __init__(self, network: Network, begin: Callable[[], Posted]) -> None:
+        self.begin = begin
+        self.posted: Posted | None = None
+        network.prepared.append(self)
+
+    def start(self) -> None:
+        self.posted = self.begin()
+
+    def test(self) -> int | None:
+        assert self.posted is not None
+        return self.posted.test()
+
+    def free(self) -> None:
+        assert self.posted is None or self.posted.count is not None, "it is in progress"
+        self.is_free = True
 
 
 class FakeTransport:
@@ -74,6 +95,12 @@ class FakeTransport:
         with self.network.lock:
             self.network.posted[posted.key].append(posted)
         return posted
+
+    def prepare_send(self, data: Any, to: int, tag: int) -> Prepared:
+        return Prepared(self.network, lambda: self.send(data, to, tag))
+
+    def prepare_receive(self, into: Any, source: int, tag: int) -> Prepared:
+        return Prepared(self.network, lambda: self.receive(into, source, tag))
 
     def poll(self, tag: int) -> tuple[int, bytes] | None:
         with self.network.lock:

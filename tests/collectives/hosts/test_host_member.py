@@ -8,7 +8,7 @@ import pytest
 
 from ringlet.collectives import Op
 from ringlet.testing import run_on_ranks
-from tests.collectives.hosts.fake_hosts import run_on_hosts
+from tests.collectives.hosts.fake_hosts import Network, run_on_hosts
 
 DTYPES = ["float32", "float16", ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, "complex64", "int8", "int64"]
 PLACEMENTS = ([2, 2], [1, 1, 1, 1], [2, 1], [4, 2], [3])
@@ -112,6 +112,17 @@ def test_many_arrays_of_several_dtypes_are_reduced_in_one_call():
         return member.all_reduce_many(arrays, Op.MEAN)
 
     check_equal([2, 2], step)
+
+
+def test_the_prepared_messages_of_small_calls_are_freed_at_the_end():
+    def step(member):
+        for size in (2, 3, 2):
+            assert member.all_reduce(np.ones(size)).tolist() == [2.0] * size
+        member.close()
+
+    network = Network(2)
+    assert run_on_hosts([1, 1], step, network=network) == [None, None]
+    assert [request.is_free for request in network.prepared] == [True] * 8  # of 2 sizes: to and from, on each host
 
 
 def test_a_plan_reads_its_input_again():

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ringlet.collectives.hosts.mpi_transport import PeerFailed, Request, Transport
+from ringlet.collectives.hosts.mpi_transport import PeerFailed, PreparedRequest, Request, Transport
 from ringlet.errors import CollectiveAborted, DeadlineExceededError
 from ringlet.observe.stall_reports import stall_seconds
 
@@ -34,6 +34,7 @@ HEAD, PARTIAL, RESULT, NOTICE, NUM_KINDS = 1, 2, 3, 4, 8
 _STAMP = struct.Struct("<8sQQHHIQ")
 _MAGIC = b"ringlet1"
 _STAMP_BYTES = 64  # the payload is aligned to a cache line
+_NO_STAMP = bytes(_STAMP_BYTES)
 
 # A host reports its own missing ranks at the time-out; the other hosts wait this much longer for the report.
 EXTRA_SECONDS = 1.0
@@ -61,6 +62,10 @@ class Frame:
         self.memory: Bytes = whole[begin : begin + _STAMP_BYTES + capacity]
         self.payload: Bytes = self.memory[_STAMP_BYTES:]
         self.bytes = self.memory.data
+
+    def erase_stamp(self) -> None:
+        """Make sure that the stamp of an earlier message is not taken for that of the next."""
+        self.bytes[:_STAMP_BYTES] = _NO_STAMP
 
     def write(self, content: bytes) -> None:
         """Write the first bytes of the payload."""
@@ -92,7 +97,12 @@ class Exchange:
         self.parts = [frame.payload[len(begin) : self.size].view(dtype) for frame in frames]
         self.own = frames[link.host]
         self.own.write(begin)
-        self.frames = {host: frames[host] for host in link.others}
+        expected = {host: (frames[host], link.prepare_receive(host, HEAD, frames[host])) for host in link.others}
+        self.incoming = [Incoming(host, HEAD, 0, *each) for host, each in expected.items()]
+        self.requests = [
+            *((request, host) for host, (_, request) in expected.items()),
+            *((link.prepare_send(host, HEAD, self.own, self.size), host) for host in link.others),
+        ]
 
 
 class HostLink:
@@ -166,30 +176,37 @@ class HostLink:
     def send(self, hosts: Sequence[int], kind: int, frame: Frame, size: int) -> None:
         """Start sending a frame to hosts; the frame is released once it has been sent."""
         index = max([_counted(self._numbers_to, (host, kind)) for host in hosts], default=0)
-        self._sent.append((self._start_send(hosts, kind, index, frame, size), frame))
+        self._stamp(frame, kind, index, size)
+        data, tag = frame.memory[: _STAMP_BYTES + size], self._tag + kind
+        try:
+            requests = [self._transport.send(data, self._leaders[host], tag) for host in hosts]
+        except PeerFailed:
+            self._raise_lost()
+        self._sent.append((requests, frame))
 
     def receive(self, host: int, kind: int, capacity: int, size: int | None = None) -> Incoming:
         """Start receiving a message from a host."""
         index = _counted(self._numbers_from, (host, kind))
-        message = self._start_receive(host, kind, index, self.frame(capacity), size)
-        self._expected.append(message)
-        return message
-
-    def _start_send(self, hosts: Sequence[int], kind: int, index: int, frame: Frame, size: int) -> list[Request]:
-        _STAMP.pack_into(frame.bytes, 0, _MAGIC, self._epoch, self.number, self.host, kind, index, size)
-        data, tag = frame.memory[: _STAMP_BYTES + size], self._tag + kind
-        try:
-            return [self._transport.send(data, self._leaders[host], tag) for host in hosts]
-        except PeerFailed:
-            self._raise_lost()
-
-    def _start_receive(self, host: int, kind: int, index: int, frame: Frame, size: int | None = None) -> Incoming:
-        _STAMP.pack_into(frame.bytes, 0, b"", 0, 0, 0, 0, 0, 0)
+        frame = self.frame(capacity)
+        frame.erase_stamp()
         try:
             request = self._transport.receive(frame.memory, self._leaders[host], self._tag + kind)
         except PeerFailed:
             self._raise_lost()
-        return Incoming(host, kind, index, frame, request, size)
+        message = Incoming(host, kind, index, frame, request, size)
+        self._expected.append(message)
+        return message
+
+    def prepare_send(self, host: int, kind: int, frame: Frame, size: int) -> PreparedRequest:
+        """Prepare to send a frame to a host many times."""
+        return self._transport.prepare_send(frame.memory[: _STAMP_BYTES + size], self._leaders[host], self._tag + kind)
+
+    def prepare_receive(self, host: int, kind: int, frame: Frame) -> PreparedRequest:
+        """Prepare to receive a message from a host many times."""
+        return self._transport.prepare_receive(frame.memory, self._leaders[host], self._tag + kind)
+
+    def _stamp(self, frame: Frame, kind: int, index: int, size: int) -> None:
+        _STAMP.pack_into(frame.bytes, 0, _MAGIC, self._epoch, self.number, self.host, kind, index, size)
 
     def wait(self, messages: Sequence[Incoming]) -> list[Bytes]:
         """Wait for messages, check their stamps, and return their payloads, which are valid until `release`."""
@@ -208,20 +225,25 @@ class HostLink:
 
         Return the messages that begin in another way.
         """
-        incoming = [self._start_receive(host, HEAD, 0, frame) for host, frame in exchange.frames.items()]
-        sent = self._start_send(self.others, HEAD, 0, exchange.own, exchange.size)
-        self._wait_for(
-            [*((message.request, message.host) for message in incoming), *zip(sent, self.others, strict=True)]
-        )
+        for message in exchange.incoming:
+            message.frame.erase_stamp()
+        self._stamp(exchange.own, HEAD, 0, exchange.size)
+        try:
+            for request, _ in exchange.requests:
+                request.start()
+        except PeerFailed:
+            self._raise_lost()
+        self._wait_for(exchange.requests)
         end = _STAMP_BYTES + len(exchange.begin)
-        for message in incoming:
+        for message in exchange.incoming:
             self._payload(message)
-        return [message for message in incoming if message.frame.bytes[_STAMP_BYTES:end] != exchange.begin]
+        return [message for message in exchange.incoming if message.frame.bytes[_STAMP_BYTES:end] != exchange.begin]
 
     def flush(self) -> None:
         """Wait until everything has been sent."""
-        self._wait_for([(request, self.host) for requests, _ in self._sent for request in requests])
-        self._release_sent()
+        if self._sent:
+            self._wait_for([(request, self.host) for requests, _ in self._sent for request in requests])
+            self._release_sent()
         if self.number == _FIRST_CALL:
             self._transport.watch_connections(self._of_program)
 
@@ -233,6 +255,7 @@ class HostLink:
     def abandon(self) -> None:
         """Keep the memory that MPI may still access after a failure."""
         _abandoned.extend((self._sent, self._expected, self._exchanges))
+        self._exchanges = []  # which `leave` would free
 
     def _release_sent(self) -> None:
         """Release the frames that have been sent."""
@@ -272,6 +295,10 @@ class HostLink:
         if self._is_open:
             self._is_open = False
             self.notify(f"{self.number} {reason}".encode())
+            for exchange in self._exchanges:
+                for request, _ in exchange.requests:
+                    request.free()
+            self._exchanges = []
 
     def read_notices(self) -> None:
         """Pass the notices that have arrived to `on_notice`."""
@@ -285,38 +312,37 @@ class HostLink:
 
     # --- waits --------------------------------------------------------------------------------------------------------
 
-    def _wait_for(self, pending: list[tuple[Request, int]]) -> None:
+    def _wait_for(self, requests: Sequence[tuple[Request, int]]) -> None:
+        """Wait for requests, each with its host; any test makes MPI move the messages of all."""
         began: float | None = None
         checked, is_reported, spins = 0.0, False, 0
-        while True:
-            try:
-                pending = [each for each in pending if each[0].test() is None]
-            except PeerFailed:
-                self._raise_lost()
-            if not pending:
-                return
-            spins += 1
-            if spins <= _SPINS:
-                continue
-            now = time.monotonic()
-            if began is None:
-                began = checked = now
-            if now - began < _YIELD_SECONDS:
-                os.sched_yield()
-            else:
-                time.sleep(_LONG_PAUSE_SECONDS)
-            if now - checked >= _CHECK_SECONDS:
-                checked = now
-                self._check_group()
-                if now - began > self._stall_seconds and not is_reported:
-                    is_reported = True
-                    _log.warning("%s; it continues", self._waiting_text(pending, self._stall_seconds))
-                if now - began > self._seconds + EXTRA_SECONDS:
-                    raise DeadlineExceededError(
-                        f"{WHOLE}{self._waiting_text(pending, self._seconds)}. Find out what they do and whether the "
-                        "network between the hosts works, or allow more with timeout_seconds= or "
-                        "RINGLET_TIMEOUT_SECONDS."
-                    )
+        try:
+            for request, _ in requests:
+                while request.test() is None:
+                    spins += 1
+                    if spins <= _SPINS:
+                        continue
+                    now = time.monotonic()
+                    if began is None:
+                        began = checked = now
+                    if now - began < _YIELD_SECONDS:
+                        os.sched_yield()
+                    else:
+                        time.sleep(_LONG_PAUSE_SECONDS)
+                    if now - checked >= _CHECK_SECONDS:
+                        checked = now
+                        self._check_group()
+                        if now - began > self._stall_seconds and not is_reported:
+                            is_reported = True
+                            _log.warning("%s; it continues", self._waiting_text(requests, self._stall_seconds))
+                        if now - began > self._seconds + EXTRA_SECONDS:
+                            raise DeadlineExceededError(
+                                f"{WHOLE}{self._waiting_text(requests, self._seconds)}. Find out what they do and "
+                                "whether the network between the hosts works, or allow more with timeout_seconds= or "
+                                "RINGLET_TIMEOUT_SECONDS."
+                            )
+        except PeerFailed:
+            self._raise_lost()
 
     def _check_group(self) -> None:
         self.read_notices()
@@ -333,8 +359,9 @@ class HostLink:
             time.sleep(_LONG_PAUSE_SECONDS)
         raise self._lost(self._transport.failed())
 
-    def _waiting_text(self, pending: Sequence[tuple[Request, int]], seconds: float) -> str:
-        names = " and ".join(self._names[host] for host in sorted({host for _, host in pending}))
+    def _waiting_text(self, requests: Sequence[tuple[Request, int]], seconds: float) -> str:
+        hosts = sorted({host for request, host in requests if request.test() is None})
+        names = " and ".join(self._names[host] for host in hosts)
         return f"call {self.number} of {self._names[self.host]} waited {seconds:g} s for {names}"
 
     def _payload(self, message: Incoming) -> Bytes:

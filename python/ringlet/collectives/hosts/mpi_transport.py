@@ -41,6 +41,16 @@ class Request(Protocol):
         """Return the number of bytes if the message is complete, else None; raise PeerFailed if it cannot complete."""
 
 
+class PreparedRequest(Request, Protocol):
+    """A send or receive that is started many times, of the same memory."""
+
+    def start(self) -> None:
+        """Start it; raise PeerFailed if it cannot start."""
+
+    def free(self) -> None:
+        """Release what MPI keeps for it; it is not in progress."""
+
+
 class Transport(Protocol):
     """Messages between the processes of a job, which are numbered from 0."""
 
@@ -56,6 +66,12 @@ class Transport(Protocol):
 
     def receive(self, into: Bytes, source: int, tag: int) -> Request:
         """Start receiving a message, which may be shorter than `into`."""
+
+    def prepare_send(self, data: Bytes, to: int, tag: int) -> PreparedRequest:
+        """Prepare a send."""
+
+    def prepare_receive(self, into: Bytes, source: int, tag: int) -> PreparedRequest:
+        """Prepare a receive."""
 
     def poll(self, tag: int) -> tuple[int, bytes] | None:
         """Return the source and the bytes of a message from any process, if one has arrived."""
@@ -117,6 +133,14 @@ class MpiTransport:
             return _MpiRequest(self._mpi, self._comm.Irecv([into, self._byte], source, tag))
         except self._mpi.Exception as error:
             raise PeerFailed(str(error)) from None
+
+    def prepare_send(self, data: Bytes, to: int, tag: int) -> PreparedRequest:
+        """Prepare a send."""
+        return _MpiRequest(self._mpi, self._comm.Send_init([data, self._byte], to, tag))
+
+    def prepare_receive(self, into: Bytes, source: int, tag: int) -> PreparedRequest:
+        """Prepare a receive."""
+        return _MpiRequest(self._mpi, self._comm.Recv_init([into, self._byte], source, tag))
 
     def poll(self, tag: int) -> tuple[int, bytes] | None:
         """Return a message from any process, if one has arrived."""
@@ -233,6 +257,16 @@ class _MpiRequest:
                 raise PeerFailed(str(error)) from None
             self._count = self._status.Get_count(self._mpi.BYTE)
         return self._count
+
+    def start(self) -> None:
+        self._count = None
+        try:
+            self._request.Start()
+        except self._mpi.Exception as error:
+            raise PeerFailed(str(error)) from None
+
+    def free(self) -> None:
+        self._request.Free()
 
 
 @functools.cache
