@@ -11,6 +11,8 @@ import pytest
 
 from tests.processes.harness import Processes
 
+pytestmark = pytest.mark.slow
+
 KILLS = int(os.environ.get("RINGLET_KILLS", "100"))
 # So many jobs of each kind for 100 kills: those that take longer are fewer. Those of torch are in tests/frameworks.
 JOBS = {"processes": 35, "strategies": 7, "launcher": 7, "launch": 4, "coordinator": 5, "saves": 11, "resumes": 14}

@@ -11,6 +11,8 @@ from bench import alternatives
 from bench.alternative_models import count_regions
 from bench.reference import WrongAnswerError
 
+pytestmark = pytest.mark.slow
+
 
 def test_regions_of_ink_are_counted():
     images = np.zeros((3, 4, 4), bool)

@@ -15,6 +15,8 @@ from bench.peer_process import PeerFailure
 from bench.reference import WrongAnswerError
 from tests.bench.stand_ins import make_environment
 
+pytestmark = pytest.mark.slow
+
 PEERS = Path(dataset_peers.__file__).parent / "peers"
 MEMORY = MemoryUse(1 << 30, 5 << 20, 10 << 20)
 

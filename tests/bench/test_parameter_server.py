@@ -12,6 +12,8 @@ from bench.parameter_server_peers import PEERS, ParameterServerPeers, title_of
 from bench.peer_process import PeerFailure
 from tests.bench.stand_ins import make_environment
 
+pytestmark = pytest.mark.slow
+
 SCRIPTS = Path(parameter_server_peers.__file__).parent / "peers"
 QUESTIONS = ("push and pull 4 MiB", "1,000 empty closures", "sparse update of 1,000 rows")
 

@@ -13,6 +13,8 @@ from bench.reference import WrongAnswerError
 from bench.strategy_peers import StrategyPeers, peer_goals, peer_rows, peer_title
 from tests.bench.stand_ins import make_environment
 
+pytestmark = pytest.mark.slow
+
 PEERS = Path(strategy_peers.__file__).parent / "peers"
 
 # Stands in for TensorFlow: the same protocol, with answers and durations that the test chooses.

@@ -27,7 +27,7 @@ needs_spin = pytest.mark.skipif(
 needs_relacy = pytest.mark.skipif(
     not RELACY.exists() or shutil.which("g++") is None, reason="needs relacy and g++: apt-get install relacy-dev g++"
 )
-pytestmark = pytest.mark.timeout(1800 if NIGHTLY else 400)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800 if NIGHTLY else 400)]
 
 # The sizes at which a model is searched, and those for the nightly run. The first is the one for the guards.
 SIZES = {

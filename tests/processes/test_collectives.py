@@ -8,6 +8,8 @@ import pytest
 
 from tests.processes.harness import Processes
 
+pytestmark = pytest.mark.slow
+
 # What rank r of 4 computes: a digest of everything that it gets.
 SCRIPT = """
 import hashlib, threading

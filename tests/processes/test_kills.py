@@ -11,6 +11,8 @@ import pytest
 
 from tests.processes.harness import Processes
 
+pytestmark = pytest.mark.slow
+
 KILLS = int(os.environ.get("RINGLET_KILLS", "100"))
 # Nothing but a hang lets a survivor take so long; the figure to keep, 1 s, is asked of nearly all of them.
 PATIENCE_SECONDS = 20.0
@@ -141,7 +143,10 @@ def run(plan):
         return wrong, [when - start for _, when in times]
     finally:
         statuses = job.wait(PATIENCE)
-        if statuses != [-signal.SIGKILL if rank in plan.victims else 0 for rank in range(RANKS)]:
+        allowed = [{0}] * RANKS
+        for victim in plan.victims:  # a later one may have ended, as a survivor of the first, before it is killed
+            allowed[victim] = {-signal.SIGKILL} if victim == plan.victims[0] else {-signal.SIGKILL, 0}
+        if not all(status in each for status, each in zip(statuses, allowed)):
             wrong.append(f"the exit statuses are {statuses}")
 
 

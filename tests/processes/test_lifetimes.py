@@ -6,6 +6,8 @@ import os
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 GROUPS = "1000" if os.environ.get("RINGLET_CI_NIGHTLY") else "300"
 
 PROLOGUE = """

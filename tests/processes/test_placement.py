@@ -8,6 +8,8 @@ import pytest
 
 from tests.processes.harness import Processes
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 import hashlib, random, threading
 import numpy as np, ringlet

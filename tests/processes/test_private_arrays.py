@@ -11,6 +11,8 @@ from ringlet.collectives import Op
 from ringlet.testing import run_on_ranks
 from tests.processes.harness import Processes
 
+pytestmark = pytest.mark.slow
+
 # What rank r of P computes, as a digest of each result: every size goes another way, or ends in the middle of a piece.
 SCRIPT = """
 import hashlib

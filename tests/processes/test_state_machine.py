@@ -7,6 +7,8 @@ from hypothesis import settings
 
 from tests.processes.harness import Processes
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = 3 * settings.default.max_examples
 STEPS = 12
 

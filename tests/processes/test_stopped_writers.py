@@ -6,6 +6,8 @@ import pytest
 
 from tests.processes.harness import Processes
 
+pytestmark = pytest.mark.slow
+
 ROUNDS = 2
 
 # The victim is stopped at a random moment of a loop of large calls, most of which it spends in a chunk.

@@ -11,6 +11,8 @@ import pytest
 
 from tests.processes.harness import Processes
 
+pytestmark = pytest.mark.slow
+
 JOBS = max(int(os.environ.get("RINGLET_KILLS", "100")) // 20, 1)
 PATIENCE_SECONDS = 20.0
 SOON_SECONDS = 1.0

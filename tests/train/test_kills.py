@@ -14,6 +14,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 # Kills of random moments, besides those at every call.
 RANDOM_KILLS = 200 if os.environ.get("RINGLET_CI_NIGHTLY") else 10
 

@@ -11,6 +11,8 @@ import ringlet
 from ringlet.train import Checkpoint
 from tests.launcher.jobs import Launcher
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 import numpy as np
 import ringlet
