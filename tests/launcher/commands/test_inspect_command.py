@@ -13,6 +13,8 @@ import pytest
 
 from ringlet.launcher.command_line import main
 from ringlet.launcher.commands.inspect_command import missing_ranks
+from ringlet.observe.recorder import header
+from ringlet.observe.recorder_memory import new_memory
 from tests.launcher.commands.test_top_command import CALL
 from tests.launcher.test_recorder_files import DIVERGES, GROUP, WAITS
 from tests.processes.harness import eventually
@@ -63,6 +65,23 @@ def test_a_running_job_is_shown_by_the_pid_of_any_process_or_its_id(launcher, ca
         assert lines[9].split()[:4] == ["4", "0,", "2", "in"]
     os.kill(job.popen.pid, signal.SIGKILL)
     assert job.leaves_nothing()
+
+
+def test_a_job_of_another_version_does_not_hide_this_one(launcher, capsys):
+    job = launcher.start(GROUP + "print(os.getpid(), os.environ['RINGLET_JOB_ID'])" + WAITS, "-n", 2)
+    job.wait_for_lines(3)
+    job_id = next(line.split()[2] for line in job.lines if "ready" not in line)
+    other, _ = new_memory()
+    try:
+        data = header(os.getpid(), 1, "")
+        os.write(other, data[:8] + b"\7" + data[9:])
+        assert main(["inspect", job_id]) == 0
+        assert main(["inspect", str(os.getpid())]) == 2
+    finally:
+        os.close(other)
+    shown = capsys.readouterr()
+    assert shown.out.startswith(f"2 processes of job {job_id} on ")
+    assert "has version 7 of the recorder's format" in shown.err
 
 
 def sorted_pids(job):

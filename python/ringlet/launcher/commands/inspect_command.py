@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from ringlet.errors import DataLossError
 from ringlet.launcher.command_line import CommandError, whole_number
 from ringlet.observe.divergence import calls_by_group, first_divergence, rank_ranges
 from ringlet.observe.recorder import NAME, Operation, Process, copy_memory, read_process
@@ -144,6 +145,10 @@ def _read_memories(paths: Iterable[str], job: str | None = None) -> Iterator[Sna
                 continue
             seen.add(inode)
             process = read_process(copy_memory(descriptor, path), path)
+        except DataLossError:
+            if job is None:
+                raise
+            continue  # of another job, which another version of ringlet runs
         finally:
             os.close(descriptor)
         if job is None or process.job == job:
