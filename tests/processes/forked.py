@@ -17,7 +17,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +82,15 @@ class Job:
             os.close(pipe)
         self._pipes = []
         return [self.statuses[index] for index in range(len(self.pids))]
+
+    def wrong_ends(self, seconds: float, killed: Sequence[int]) -> list[str]:
+        """Wait for the ends, and give what is wrong with the statuses; a later victim may end before it is killed."""
+        statuses = self.wait(seconds)
+        allowed = [{-signal.SIGKILL} if index in killed[:1] else {0} for index in range(len(statuses))]
+        for index in killed[1:]:
+            allowed[index] = {-signal.SIGKILL, 0}
+        is_right = all(status in each for status, each in zip(statuses, allowed, strict=True))
+        return [] if is_right else [f"the exit statuses are {statuses}"]
 
 
 def _run(body: Callable[[int, Callable[[Any], None]], None], index: int, writer: int) -> None:

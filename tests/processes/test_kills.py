@@ -19,7 +19,7 @@ PATIENCE_SECONDS = 20.0
 SOON_SECONDS = 1.0
 
 DRIVER = """
-import random, signal
+import random
 import numpy as np
 import ringlet
 from ringlet.collectives import Algorithm, Op, init_process_group
@@ -142,12 +142,7 @@ def run(plan):
         start = max([killed, *(entered for entered, _ in times)])
         return wrong, [when - start for _, when in times]
     finally:
-        statuses = job.wait(PATIENCE)
-        allowed = [{0}] * RANKS
-        for victim in plan.victims:  # a later one may have ended, as a survivor of the first, before it is killed
-            allowed[victim] = {-signal.SIGKILL} if victim == plan.victims[0] else {-signal.SIGKILL, 0}
-        if not all(status in each for status, each in zip(statuses, allowed)):
-            wrong.append(f"the exit statuses are {statuses}")
+        wrong += job.wrong_ends(PATIENCE, plan.victims)
 
 
 before = left_behind()

@@ -138,10 +138,7 @@ def run(draw):
                 wrong.append(f"worker {worker} told {reason}, and then {again}")
         return wrong, times
     finally:
-        statuses = job.wait(patience)
-        killed = [] if kind == "stop" else victims
-        if statuses != [-signal.SIGKILL if worker in killed else 0 for worker in range(WORKERS)]:
-            wrong.append(f"the exit statuses are {statuses}")
+        wrong += job.wrong_ends(patience, [] if kind == "stop" else victims)
 
 
 before = left_behind()
