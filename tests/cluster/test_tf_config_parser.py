@@ -254,6 +254,7 @@ def fuzzed(rng):
 
 
 @pytest.mark.timeout(max(120, FUZZED // 200))  # each takes half a millisecond, and longer beside other work
+@pytest.mark.slow
 def test_texts_made_by_chance_raise_nothing_else_and_take_no_time():
     rng = random.Random(20)
     for _ in range(FUZZED):

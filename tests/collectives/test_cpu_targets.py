@@ -47,6 +47,7 @@ def run_with(target: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False, timeout=100)
 
 
+@pytest.mark.slow
 def test_every_target_gives_the_same_bits() -> None:
     digests = set()
     for target in _core.cpu_targets():

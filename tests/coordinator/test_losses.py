@@ -23,6 +23,8 @@ from ringlet.strategy.parameter_server.parameter_server_client import ParameterS
 from tests.coordinator.in_forks import ForkTasks, Spring, coordinator_of
 from tests.processes.harness import descriptors_of, eventually, settled, threads_of
 
+pytestmark = pytest.mark.slow
+
 ROUNDS = 500 if os.environ.get("RINGLET_CI_NIGHTLY") else 50
 CALLS = 20
 

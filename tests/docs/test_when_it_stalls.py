@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "when-it-stalls.md").read_text(encoding="utf-8")
 PROGRAMS = {name: program for program, name in re.findall(r"```py\n(# (\S+)\n.*?)```", TEXT, re.DOTALL)}
 SESSIONS = {

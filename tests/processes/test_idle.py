@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 import uuid
 
+import pytest
+
 from tests.processes.harness import Processes
+
+pytestmark = pytest.mark.slow
 
 SCRIPT = """
 from ringlet.collectives import init_process_group

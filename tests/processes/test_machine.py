@@ -74,6 +74,7 @@ def test_two_ranks_need_no_more_than_32_open_files(processes, name):
     assert [process.told() for process in ranks] == ["right", "right"]
 
 
+@pytest.mark.slow
 def test_a_limit_of_open_files_that_is_too_low_raises_and_ends_no_process(processes, name):
     kinds = ("OSError", "SharedMemoryFullError", "WorkerLostError", "CollectiveAborted", "DeadlineExceededError")
     for limit in range(5, 20, 2):

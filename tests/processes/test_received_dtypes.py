@@ -6,6 +6,8 @@ import pytest
 
 from tests.processes.harness import Processes
 
+pytestmark = pytest.mark.slow
+
 CALLS = {
     "broadcast": "member.broadcast(x, root=0)",
     "broadcast_many": "member.broadcast_many(None if x is None else [x, x], root=0)[1]",

@@ -184,6 +184,7 @@ def test_a_forked_child_holds_neither_the_name_nor_a_connection(processes, name)
         assert process.wait() == 0
 
 
+@pytest.mark.slow
 def test_a_limit_of_open_files_that_is_too_low_is_named(processes, name):
     def lower():
         import resource

@@ -71,6 +71,7 @@ def mutated(content, chance):
     return bytes(changed)
 
 
+@pytest.mark.slow
 def test_a_file_with_any_change_is_refused_with_its_place_or_read_with_the_right_values(memory_disk):
     content = small_checkpoint(memory_disk)
     path = memory_disk / "changed.safetensors"
