@@ -2,7 +2,7 @@
 
 Threads, processes, and processes with threads, over a shuffled dataset that is read ahead, also by forked loader
 processes. Each round ends with the same bits as a training that was never disturbed; a job that was asked to end has
-saved its last step.
+saved its last step. With another number of workers after each signal, every row of an epoch is used once.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ EXIT_STATUS = 42
 
 # Workers and replicas of each.
 PLACES = {"threads": (1, 2), "processes": (2, 1), "both": (2, 2), "four processes": (4, 1)}
-EVENTS = list(PLACES)
+EVENTS = [*PLACES, "other numbers of workers"]
+NUM_ROWS = 401
 
 
 @dataclass(frozen=True)
@@ -90,18 +91,21 @@ class Loaders:
         return value
 
 
+def start(index: int, workers: int, replicas: int, job_id: str) -> Any:
+    """Return the strategy of a worker."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.setpgid(0, 0)
+    logging.getLogger("ringlet.train").setLevel(logging.ERROR)
+    if workers == 1:
+        return ringlet.MirroredStrategy(replicas)
+    os.environ.update(environment(index, workers, replicas, f"resumes {os.getppid()} {job_id}"))
+    options = ringlet.experimental.CommunicationOptions(timeout_seconds=PATIENCE_SECONDS)
+    return ringlet.MultiWorkerMirroredStrategy(communication_options=options)
+
+
 def body_of(plan: Plan, folder: Path, attempt: int) -> Callable[[int, Callable[[Any], None]], None]:
     def body(index: int, tell: Callable[[Any], None]) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        os.setpgid(0, 0)
-        logging.getLogger("ringlet.train").setLevel(logging.ERROR)
-        if plan.workers == 1:
-            strategy: Any = ringlet.MirroredStrategy(plan.replicas)
-        else:
-            job_id = f"resumes {os.getppid()} {folder.name} {attempt}"
-            os.environ.update(environment(index, plan.workers, plan.replicas, job_id))
-            options = ringlet.experimental.CommunicationOptions(timeout_seconds=PATIENCE_SECONDS)
-            strategy = ringlet.MultiWorkerMirroredStrategy(communication_options=options)
+        strategy = start(index, plan.workers, plan.replicas, f"{folder.name} {attempt}")
         try:
             tell(train(plan, strategy, folder, tell))
         except WorkerLostError:
@@ -142,6 +146,8 @@ def train(plan: Plan, strategy: Any, folder: Path, tell: Callable[[Any], None]) 
 
 def run_round(seed: int, event: str, folder: Path) -> list[str]:
     """Train undisturbed, then disturbed several times; return what was wrong."""
+    if event not in PLACES:
+        return _change_the_number(seed, folder)
     plan, chance = Plan.draw(seed, event), random.Random(f"{seed} {event}")
     undisturbed = _finish(plan, folder / "undisturbed", 0)
     saves, wrong = folder / "saves", []
@@ -152,6 +158,44 @@ def run_round(seed: int, event: str, folder: Path) -> list[str]:
     if bits != undisturbed:
         wrong.append(f"{plan}: the bits are {bits} instead of {undisturbed}")
     return wrong
+
+
+def _change_the_number(seed: int, folder: Path) -> list[str]:
+    """Read one epoch with several numbers of workers, one after the other; return what was wrong with the rows."""
+    chance, rows, numbers, workers = random.Random(seed), list[int](), list[int](), 0
+    while len(numbers) < 50:
+        workers = chance.choice([number for number in (1, 2, 3, 4) if number != workers])
+        numbers.append(workers)
+        job = Job(workers, _reader_of(seed, workers, folder, len(numbers)))
+        victim = chance.randrange(workers)
+        told = [job.told(victim, time.monotonic() + PATIENCE_SECONDS) for _ in range(chance.randint(1, 6))]
+        job.kill(victim, signal.SIGTERM)
+        every = [*(answer for answer in told if answer is not None), *_told(job, victim)]
+        every += [answer for index in range(workers) if index != victim for answer in _told(job, index)]
+        statuses = job.wait(PATIENCE_SECONDS)
+        rows += [row for answer in every for row in answer if isinstance(row, int)]
+        if statuses in ([0] * workers, [-signal.SIGTERM if index == victim else 0 for index in range(workers)]):
+            break
+        if statuses != [EXIT_STATUS] * workers:
+            return [f"after {numbers} workers the statuses are {statuses}, and {every} was told"]
+    return [] if sorted(rows) == list(range(NUM_ROWS)) else [f"with {numbers} workers the rows are {sorted(rows)}"]
+
+
+def _reader_of(seed: int, workers: int, folder: Path, attempt: int) -> Callable[[int, Callable[[Any], None]], None]:
+    def body(index: int, tell: Callable[[Any], None]) -> None:
+        strategy = start(index, workers, 1, str(attempt))
+        dataset = Dataset.range(NUM_ROWS).shuffle(NUM_ROWS, seed=seed).batch(8).prefetch(2)
+        data = iter(strategy.distribute_dataset(dataset))
+        manager = CheckpointManager(Checkpoint(data=data), folder / "saves", 2)
+        for _ in resume(manager):
+            batch = next(data, None)
+            if batch is None:
+                break
+            tell(strategy.local_results(batch)[0].tolist())
+            time.sleep(0.002)  # so that the signal arrives before the end of the epoch
+        os._exit(0)
+
+    return body
 
 
 def _told(job: Job, index: int) -> list[Any]:
