@@ -188,6 +188,7 @@ class InitializationOnlyStatus(CheckpointLoadStatus):
 
 
 def listed(names: Any) -> str:
+    """Return names in order, cut after the first ten."""
     names = sorted(names)
     more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
     return ", ".join(names[:_MOST_SHOWN]) + more
