@@ -26,7 +26,10 @@ INTERRUPTED = (
     "threading.Timer(0.2, signal.pthread_kill, (main, signal.SIGINT)).start()\n"
     "member.all_reduce([1.0])"
 )
-CONFIGURATION = "os.environ['TF_CONFIG'] = '{\"clusters\": {\"worker\": [\"a:1\"]}}'\nringlet.MultiWorkerMirroredStrategy()"
+CONFIGURATION = """
+os.environ["TF_CONFIG"] = '{"clusters": {"worker": ["a:1"]}}'
+ringlet.MultiWorkerMirroredStrategy()
+"""
 OUTSIDE = "with ringlet.MirroredStrategy(2).scope():\n    ringlet.replica_context()"
 IN_THREAD = f"import threading\ndef work():\n    {ERROR}\nt = threading.Thread(target=work); t.start(); t.join()"
 
