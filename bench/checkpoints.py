@@ -1,5 +1,7 @@
 """Measures how fast checkpoints are saved and restored, against what the disk does with as many bytes in one go.
 
+Then, what saving in the background costs a loop of NumPy calls, against a copy of the arrays, and saving in the loop.
+
 Run as ``python -m bench.checkpoints``; ``bench/README.md`` defines the columns.
 """
 
@@ -18,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from bench import harness, report
-from bench.goals import Goal, at_least, table
+from bench.goals import Goal, at_least, at_most, table
 from bench.harness import Statistics, ratios
 from bench.machine import Others, describe_machine
 from bench.reference import WrongAnswerError
@@ -29,6 +31,8 @@ __all__ = ["main"]
 _GOAL = 0.7
 _PIECE_BYTES = 8 << 20
 _NUM_VARIABLES = 8
+# Goal 35: the call, in copies of the arrays; what the loop loses besides, in the writer's CPU time.
+_MOST_COPIES, _MOST_CPU = 1.2, 1.0
 # What is held against what.
 _PAIRS = {"save": "write", "restore, warm": "read, warm", "restore, fresh": "read, fresh"}
 
@@ -102,6 +106,91 @@ class _Saved:
                 raise WrongAnswerError("restore gave other values than were saved")
 
 
+class _Loop:
+    """A loop of NumPy calls that saves arrays once, which a save in the background has to copy."""
+
+    def __init__(self, folder: Path, size_bytes: int) -> None:
+        import ringlet
+
+        count = max(1, size_bytes // _NUM_VARIABLES // 8)
+        self._arrays = [np.arange(count, dtype=np.float64) + number for number in range(_NUM_VARIABLES)]
+        checkpoint = ringlet.train.Checkpoint(arrays=self._arrays)
+        self._managers = {
+            is_background: ringlet.train.CheckpointManager(
+                checkpoint, folder / str(is_background), 1, in_background=is_background
+            )
+            for is_background in (False, True)
+        }
+        self._values = np.ones(1 << 15)
+        self._num_steps = 1
+        # The loop takes twice the time of a save.
+        self._num_steps = max(1, round(2 * self.save() / self.run()["loop"]))
+
+    def copy(self) -> float:
+        """Copy the arrays; return the seconds."""
+        begin = time.perf_counter()
+        copies = [array.copy() for array in self._arrays]
+        seconds = time.perf_counter() - begin
+        del copies
+        return seconds
+
+    def save(self) -> float:
+        """Save; return the seconds."""
+        begin = time.perf_counter()
+        self._managers[False].save()
+        return time.perf_counter() - begin
+
+    def run(self, is_background: bool | None = None) -> dict[str, float]:
+        """Save, if at all, and make the steps; return the seconds of the call, of the loop, and of CPU of others."""
+        os.sync()
+        begin, cpu = time.perf_counter(), time.process_time() - time.thread_time()
+        if is_background is not None:
+            self._managers[is_background].save()
+        call = time.perf_counter() - begin
+        for _ in range(self._num_steps):
+            np.sqrt(self._values, out=self._values)
+        loop = time.perf_counter() - begin
+        if is_background is not None:
+            self._managers[is_background].sync()
+        return {"call": call, "loop": loop, "cpu": time.process_time() - time.thread_time() - cpu}
+
+
+_Answers = dict[str, list[dict[str, float]]]
+
+
+def _loop(folder: Path, size_bytes: int, rounds: int) -> _Answers:
+    """Time a loop without a save, with one in it, and with one in the background, in alternation."""
+    loop = _Loop(folder, size_bytes)
+    subjects: dict[str, Callable[[], dict[str, float]]] = {
+        "copy": lambda: {"call": loop.copy()},
+        "loop": loop.run,
+        "loop, saving in it": partial(loop.run, False),
+        "loop, saving in the background": partial(loop.run, True),
+    }
+    return harness.alternate(subjects, rounds=rounds)
+
+
+def _loop_rows(size_bytes: int, answers: _Answers) -> Iterator[list[str]]:
+    for name, rounds in answers.items():
+        medians = {key: Statistics(tuple([each[key] for each in rounds])).median for key in rounds[0]}
+        if name == "loop":
+            del medians["call"]
+        times = [report.format_seconds(medians[key]) if key in medians else "" for key in ("call", "loop")]
+        yield [harness.format_bytes(size_bytes), name, *times]
+
+
+def _loop_goals(size_bytes: int, answers: _Answers) -> Iterator[Goal]:
+    saved, size = answers["loop, saving in the background"], harness.format_bytes(size_bytes)
+    copies = ratios([each["call"] for each in saved], [each["call"] for each in answers["copy"]]).median
+    yield at_most("35", f"call in the background, {size}, in copies", _MOST_COPIES, copies, "{:.2f}".format)
+    lost = [
+        (each["loop"] - each["call"] - without["loop"]) / each["cpu"]
+        for each, without in zip(saved, answers["loop"], strict=True)
+    ]
+    part = Statistics(tuple(lost)).median
+    yield at_most("35", f"loss of the loop, {size}, in CPU time of the writer", _MOST_CPU, part, "{:.2f}".format)
+
+
 def _seconds(action: Callable[[], None], before: Callable[[], None]) -> float:
     before()
     start = time.perf_counter()
@@ -173,21 +262,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     machine, others = describe_machine(), Others()
     print("\n".join(machine.lines()), "\n")
     answers: dict[int, dict[str, list[float]]] = {}
+    loops: dict[int, _Answers] = {}
     for size in sizes:
         print(f"{harness.format_bytes(size)} ...", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory(dir=options.folder) as folder:
             subjects = _subjects(Path(folder), size)
             answers[size] = harness.alternate(subjects, rounds=2 if options.small else options.rounds)
+        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+            loops[size] = _loop(Path(folder), size, 2 if options.small else options.rounds)
     share = others.share()
     print(f"meanwhile other processes took {share:.0%} of the cores\n")
     rows = [row for size, seconds in answers.items() for row in _rows(size, seconds)]
     columns = ("bytes", "what", "time", "spread", "GB/s", "of the disk's rate")
     goals = [goal for size, seconds in answers.items() for goal in _goals(size, seconds)]
-    print(report.format_table(columns, rows), "\n\n" + table(goals), sep="")
+    goals += [goal for size, found in loops.items() for goal in _loop_goals(size, found)]
+    print(report.format_table(columns, rows), "\n\n", sep="")
+    rows = [row for size, found in loops.items() for row in _loop_rows(size, found)]
+    print(report.format_table(("bytes", "what", "call", "loop"), rows), "\n\n" + table(goals), sep="")
     if options.json:
         report.write_json(options.json, {
             "benchmark": "checkpoints", "machine": machine.as_dict(), "others": share, "seconds": answers,
-            "goals": [asdict(goal) for goal in goals],
+            "loops": loops, "goals": [asdict(goal) for goal in goals],
         })  # fmt: skip
     return 0
 

@@ -18,9 +18,20 @@ def test_a_small_run_writes_every_figure_of_every_round(tmp_path, capsys):
     assert all(len(seconds) == 2 for seconds in written["seconds"]["1048576"].values())
     assert {goal["what"] for goal in written["goals"]} == {
         "save, 1 MiB", "restore, warm, 1 MiB", "restore, fresh, 1 MiB",
+        "call in the background, 1 MiB, in copies", "loss of the loop, 1 MiB, in CPU time of the writer",
     }  # fmt: skip
     assert "of the disk's rate" in said
     assert [file.name for file in tmp_path.iterdir()] == ["out.json"]
+
+
+def test_a_save_in_the_background_is_held_against_a_copy_and_its_own_cpu_time():
+    answers = {
+        "copy": [{"call": 2.0}], "loop": [{"call": 0.0, "loop": 10.0, "cpu": 0.0}],
+        "loop, saving in the background": [{"call": 3.0, "loop": 14.0, "cpu": 2.0}],
+    }  # fmt: skip
+    goals = list(checkpoints._loop_goals(1 << 20, answers))
+    assert [(goal.reached, goal.verdict) for goal in goals] == [("1.50", "MISSED"), ("0.50", "met")]
+    assert list(checkpoints._loop_rows(1 << 20, answers))[1] == ["1 MiB", "loop", "", "10.0 s"]
 
 
 def test_a_wrong_answer_is_refused(tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ import pytest
 import ringlet
 from ringlet.cluster.config_errors import ClusterConfigJSONError, ClusterConfigTypeError
 from ringlet.compat.tensorflow.operators import DtypeError
+from ringlet.data.graph.mapped_stream import RestoredError
 from ringlet.errors import ClusterConfigError
 from ringlet.ipc.pickle_codec import Unsendable
 
@@ -22,7 +23,8 @@ from ringlet.ipc.pickle_codec import Unsendable
         (ClusterConfigJSONError("Expecting value", "{]", 1, "Write JSON."), "ringlet.errors.ClusterConfigError"),
         (DtypeError("wrong"), "ringlet.errors.InvalidArgumentError"),
         (Unsendable("wrong"), "TypeError"),
-        (ringlet.tpu.CoordinateError("wrong"), "ringlet.tpu.CoordinateError"),
+        (RestoredError("wrong"), "RuntimeError"),
+        (ringlet.tpu.CoordinateError("wrong"), "ringlet.errors.CoordinateError"),
     ],
 )
 def test_a_traceback_shows_the_documented_name(error, shown):

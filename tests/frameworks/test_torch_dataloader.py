@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import os
+import signal
 
 import numpy as np
 import pytest
@@ -145,3 +148,28 @@ def test_an_error_in_a_data_set_names_the_element():
     with pytest.raises(KeyError, match="row 9") as caught:
         next(iterator)
     assert "the DataLoader raised this for element 2" in caught.value.__notes__[0]
+
+
+def train_until_a_signal_to_the_process_group(folder, worker_init_fn):
+    """Return the exit status of a training whose batches come from a loader process."""
+    pid = os.fork()
+    if pid == 0:
+        os.setpgid(0, 0)
+        with contextlib.suppress(Exception):
+            batches = iter(loader(1, num_workers=1, worker_init_fn=worker_init_fn))
+            manager = ringlet.train.CheckpointManager(ringlet.train.Checkpoint(), folder, 1)
+            try:
+                for step in ringlet.train.resume(manager, 10):
+                    if step == 2:
+                        os.killpg(0, signal.SIGTERM)
+                    next(batches), next(batches)
+            except SystemExit as end:
+                os._exit(end.code)
+        os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+@pytest.mark.parametrize(("worker_init_fn", "status"), [(None, 1), (ringlet.train.protect_loader_process, 42)])
+def test_its_processes_survive_a_signal_to_the_process_group_on_request(tmp_path, worker_init_fn, status):
+    assert train_until_a_signal_to_the_process_group(tmp_path, worker_init_fn) == status
+    assert len(list(tmp_path.glob("*.safetensors"))) == (status == 42)

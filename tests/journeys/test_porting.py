@@ -23,7 +23,7 @@ class Model:
             AttributeError,
             ["from ringlet.compat import tf", "ringlet.X for tf.distribute.X"],
         ),
-        (lambda: tf.keras.metrics, AttributeError, ["tf.metrics.Mean"]),
+        (lambda: tf.keras.metrics.Accuracy, AttributeError, ["tf.metrics.Mean", "tf.equal(labels, predictions)"]),
         (lambda: tf.metrics.Accuracy, AttributeError, ["tf.metrics.Mean", "tf.equal(labels, predictions)"]),
         (lambda: tf.losses.MeanSquaredError, AttributeError, ["tf.nn"]),
         (lambda: tf.Module, AttributeError, ["model=vars(model)"]),

@@ -1,15 +1,20 @@
 """Training that is asked to end, or killed, at random moments, and started again (`tests.chaos`).
 
-Threads, processes, and processes with threads, over a shuffled dataset that is read ahead. Each round ends with the
-same bits as a training that was never disturbed; a job that was asked to end has saved its last step.
+Threads, processes, and processes with threads, over a shuffled dataset that is read ahead, also by forked loader
+processes. Each round ends with the same bits as a training that was never disturbed; a job that was asked to end has
+saved its last step. With another number of workers after each signal, every row of an epoch is used once.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import queue
 import random
 import signal
+import socket
+import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +28,7 @@ import ringlet.strategy.multi_worker.multi_worker_strategy  # loaded once for al
 from ringlet.data import Dataset
 from ringlet.errors import WorkerLostError
 from ringlet.experimental import PreemptionCheckpointHandler
-from ringlet.train import Checkpoint, CheckpointManager, latest_checkpoint, resume
+from ringlet.train import Checkpoint, CheckpointManager, latest_checkpoint, protect_loader_process, resume
 from tests.processes.forked import Job
 from tests.strategy.workers import environment
 
@@ -34,7 +39,8 @@ EXIT_STATUS = 42
 
 # Workers and replicas of each.
 PLACES = {"threads": (1, 2), "processes": (2, 1), "both": (2, 2), "four processes": (4, 1)}
-EVENTS = list(PLACES)
+EVENTS = [*PLACES, "other numbers of workers"]
+NUM_ROWS = 401
 
 
 @dataclass(frozen=True)
@@ -48,25 +54,58 @@ class Plan:
     save_every: int
     is_in_background: bool
     uses_handler: bool  # TensorFlow's, which takes the batch before the run
+    has_loaders: bool
 
     @classmethod
     def draw(cls, seed: int, event: str) -> Plan:
         chance = random.Random(f"{seed} {event} plan")
-        flags = chance.random() < 0.5, chance.random() < 0.5
+        flags = [chance.random() < 0.5 for _ in range(3)]
         return cls(seed, *PLACES[event], chance.randint(30, 60), chance.randint(2, 9), *flags)
+
+
+class Loaders:
+    """Two forked processes that compute rows, as those of a DataLoader."""
+
+    def __init__(self) -> None:
+        self._free = queue.Queue[socket.socket]()
+        mine: list[socket.socket] = []
+        for _ in range(2):
+            each, other = socket.socketpair()
+            mine.append(each)
+            if os.fork() == 0:
+                for inherited in mine:
+                    inherited.close()
+                protect_loader_process()
+                with contextlib.suppress(ConnectionError):  # the worker was killed
+                    while text := other.recv(8):
+                        other.send(struct.pack("d", struct.unpack("q", text)[0] * 0.1))
+                os._exit(0)
+            other.close()
+            self._free.put(each)
+
+    def __call__(self, row: Any) -> np.float64:
+        loader = self._free.get()
+        loader.send(struct.pack("q", int(row)))
+        value = np.float64(struct.unpack("d", loader.recv(8))[0])
+        self._free.put(loader)
+        return value
+
+
+def start(index: int, workers: int, replicas: int, job_id: str) -> Any:
+    """Return the strategy of a worker."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.setpgid(0, 0)
+    logging.getLogger("ringlet.train").setLevel(logging.ERROR)
+    if workers == 1:
+        return ringlet.MirroredStrategy(replicas)
+    os.environ.update(environment(index, workers, replicas, f"resumes {os.getppid()} {job_id}"))
+    options = ringlet.experimental.CommunicationOptions(timeout_seconds=PATIENCE_SECONDS)
+    return ringlet.MultiWorkerMirroredStrategy(communication_options=options)
 
 
 def body_of(plan: Plan, folder: Path, attempt: int) -> Callable[[int, Callable[[Any], None]], None]:
     def body(index: int, tell: Callable[[Any], None]) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        logging.getLogger("ringlet.train").setLevel(logging.ERROR)
-        if plan.workers == 1:
-            strategy: Any = ringlet.MirroredStrategy(plan.replicas)
-        else:
-            job_id = f"resumes {os.getppid()} {folder.name} {attempt}"
-            os.environ.update(environment(index, plan.workers, plan.replicas, job_id))
-            options = ringlet.experimental.CommunicationOptions(timeout_seconds=PATIENCE_SECONDS)
-            strategy = ringlet.MultiWorkerMirroredStrategy(communication_options=options)
+        strategy = start(index, plan.workers, plan.replicas, f"{folder.name} {attempt}")
         try:
             tell(train(plan, strategy, folder, tell))
         except WorkerLostError:
@@ -79,7 +118,8 @@ def train(plan: Plan, strategy: Any, folder: Path, tell: Callable[[Any], None]) 
     """Make the steps that remain; return the bits of the weights."""
     with strategy.scope():
         weights = ringlet.Variable(np.zeros(3))
-    rows = Dataset.range(97).shuffle(50, seed=plan.seed).map(lambda row: row * 0.1, num_parallel_calls=2)
+    compute = Loaders() if plan.has_loaders else lambda row: row * 0.1
+    rows = Dataset.range(97).shuffle(50, seed=plan.seed).map(compute, num_parallel_calls=2)
     batches = rows.repeat().batch(2 * strategy.num_replicas_in_sync, drop_remainder=True).prefetch(2)
     data = iter(strategy.experimental_distribute_dataset(batches))
     checkpoint = Checkpoint(weights=weights, data=data)
@@ -106,6 +146,8 @@ def train(plan: Plan, strategy: Any, folder: Path, tell: Callable[[Any], None]) 
 
 def run_round(seed: int, event: str, folder: Path) -> list[str]:
     """Train undisturbed, then disturbed several times; return what was wrong."""
+    if event not in PLACES:
+        return _change_the_number(seed, folder)
     plan, chance = Plan.draw(seed, event), random.Random(f"{seed} {event}")
     undisturbed = _finish(plan, folder / "undisturbed", 0)
     saves, wrong = folder / "saves", []
@@ -116,6 +158,44 @@ def run_round(seed: int, event: str, folder: Path) -> list[str]:
     if bits != undisturbed:
         wrong.append(f"{plan}: the bits are {bits} instead of {undisturbed}")
     return wrong
+
+
+def _change_the_number(seed: int, folder: Path) -> list[str]:
+    """Read one epoch with several numbers of workers, one after the other; return what was wrong with the rows."""
+    chance, rows, numbers, workers = random.Random(seed), list[int](), list[int](), 0
+    while len(numbers) < 50:
+        workers = chance.choice([number for number in (1, 2, 3, 4) if number != workers])
+        numbers.append(workers)
+        job = Job(workers, _reader_of(seed, workers, folder, len(numbers)))
+        victim = chance.randrange(workers)
+        told = [job.told(victim, time.monotonic() + PATIENCE_SECONDS) for _ in range(chance.randint(1, 6))]
+        job.kill(victim, signal.SIGTERM)
+        every = [*(answer for answer in told if answer is not None), *_told(job, victim)]
+        every += [answer for index in range(workers) if index != victim for answer in _told(job, index)]
+        statuses = job.wait(PATIENCE_SECONDS)
+        rows += [row for answer in every for row in answer if isinstance(row, int)]
+        if statuses in ([0] * workers, [-signal.SIGTERM if index == victim else 0 for index in range(workers)]):
+            break
+        if statuses != [EXIT_STATUS] * workers:
+            return [f"after {numbers} workers the statuses are {statuses}, and {every} was told"]
+    return [] if sorted(rows) == list(range(NUM_ROWS)) else [f"with {numbers} workers the rows are {sorted(rows)}"]
+
+
+def _reader_of(seed: int, workers: int, folder: Path, attempt: int) -> Callable[[int, Callable[[Any], None]], None]:
+    def body(index: int, tell: Callable[[Any], None]) -> None:
+        strategy = start(index, workers, 1, str(attempt))
+        dataset = Dataset.range(NUM_ROWS).shuffle(NUM_ROWS, seed=seed).batch(8).prefetch(2)
+        data = iter(strategy.distribute_dataset(dataset))
+        manager = CheckpointManager(Checkpoint(data=data), folder / "saves", 2)
+        for _ in resume(manager):
+            batch = next(data, None)
+            if batch is None:
+                break
+            tell(strategy.local_results(batch)[0].tolist())
+            time.sleep(0.002)  # so that the signal arrives before the end of the epoch
+        os._exit(0)
+
+    return body
 
 
 def _told(job: Job, index: int) -> list[Any]:
@@ -137,17 +217,20 @@ def _disturb(plan: Plan, folder: Path, attempt: int, chance: random.Random) -> l
     is_kill, victim = chance.random() < 0.4, chance.randrange(plan.workers)
     victims = range(plan.workers) if chance.random() < 0.2 else [victim]
     signals = [signal.SIGKILL] if is_kill else [signal.SIGTERM] * chance.randint(1, 2)
+    send = os.killpg if chance.random() < 0.5 else os.kill
     job = Job(plan.workers, body_of(plan, folder, attempt))
     end = time.monotonic() + PATIENCE_SECONDS
     told = [job.told(victim, end) for _ in range(chance.randint(1, 8))]
     time.sleep(chance.uniform(0, 0.01))
     for number in signals:
         for index in victims:
-            job.kill(index, number)
+            with contextlib.suppress(ProcessLookupError):  # all of the group have ended
+                send(job.pids[index], number)
     every = [(told if index == victim else []) + _told(job, index) for index in range(plan.workers)]
     statuses = job.wait(PATIENCE_SECONDS)
     numbers = [answer for answers in every for answer in answers if isinstance(answer, int)]
-    what = f"{plan}: after {signals} to {list(victims)} the statuses are {statuses}, and {every} was told"
+    cause = f"{send.__name__} of {signals} to {list(victims)}"
+    what = f"{plan}: after {cause} the statuses are {statuses}, and {every} was told"
     if any(isinstance(answers[-1:][0], list) for answers in every if answers):
         return [what]
     made = max(numbers, default=-1) + 1

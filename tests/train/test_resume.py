@@ -8,6 +8,7 @@ import signal
 import pytest
 
 import ringlet
+from ringlet.errors import InvalidArgumentError
 from ringlet.experimental import TerminationConfig
 from ringlet.train import Checkpoint, CheckpointManager, resume
 
@@ -80,3 +81,14 @@ def test_after_the_loop_a_signal_has_its_previous_effect(tmp_path):
 def test_a_wrong_interval_is_refused(tmp_path):
     with pytest.raises(ValueError, match="save_every must be a number of steps, at least 1, or None, got 0"):
         next(iter(resume(made(tmp_path), 3, save_every=0)))
+
+
+def test_a_checkpoint_of_another_program_is_refused_and_one_of_an_earlier_version_is_not(tmp_path):
+    list(resume(CheckpointManager(Checkpoint(a=ringlet.Variable(1.0)), tmp_path, 2), 4, save_every=2))
+    other = CheckpointManager(Checkpoint(b=ringlet.Variable(2.0)), tmp_path, 2)
+    words = r"ckpt-2 is of another program: it holds a, and this program saves b\. Pass another folder"
+    with pytest.raises(InvalidArgumentError, match=words):
+        list(resume(other, 6))
+    later = CheckpointManager(Checkpoint(a=ringlet.Variable(0.0), b=ringlet.Variable(2.0)), tmp_path, 2)
+    assert list(resume(later, 6)) == [4, 5]
+    assert float(later.checkpoint.a) == 1.0

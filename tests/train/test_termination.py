@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
 import signal
+import socket
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
 from ringlet.train import termination
-from ringlet.train.termination import TerminationConfig, TerminationNotice
+from ringlet.train.termination import TerminationConfig, TerminationNotice, protect_loader_process
 from tests.processes.harness import PATIENCE_SECONDS, eventually
 
 
 @pytest.fixture(autouse=True)
-def _the_handler_of_the_tests_comes_back():
+def _the_handler_of_the_tests_comes_back(monkeypatch):
+    monkeypatch.setattr(termination, "_MERGED_SECONDS", 0.01)
     before = signal.getsignal(signal.SIGTERM)
     yield
     signal.signal(signal.SIGTERM, before)
@@ -108,6 +112,116 @@ def test_a_forked_child_ignores_a_signal_of_its_group_and_no_other():
     assert os.waitpid(pid, 0)[1] == signal.SIGTERM
     for end in (*ready, *done):
         os.close(end)
+
+
+class Child:
+    """A forked process that answers until it is ended, as a loader process does."""
+
+    def __init__(self, init=lambda: None):
+        self._mine, other = socket.socketpair()
+        self.pid = os.fork()
+        if self.pid == 0:
+            self._mine.close()
+            init()
+            other.send(b".")  # Python forgets signals that arrive while it forks
+            while other.recv(1):
+                other.send(b"!")
+            os._exit(0)
+        other.close()
+        assert self._mine.recv(1) == b"."
+
+    def answers(self):
+        self._mine.send(b"?")
+        try:
+            return self._mine.recv(1) == b"!"
+        except ConnectionResetError:
+            return False
+
+    def end(self):
+        """Return the exit status after a signal to that process alone."""
+        os.kill(self.pid, signal.SIGTERM)
+        return self.ended()
+
+    def ended(self):
+        """Return the exit status once it has ended."""
+        status = os.waitpid(self.pid, 0)[1]
+        self._mine.close()
+        return status
+
+
+def signal_both(child, times=1):
+    for _ in range(times):
+        for process in (child.pid, os.getpid()):
+            os.kill(process, signal.SIGTERM)
+
+
+def test_a_forked_child_ignores_a_signal_of_its_group_during_a_long_call_of_the_parent():
+    """As a product of large matrices, during which Python calls no handler."""
+    notice, child, answers = TerminationNotice(None), Child(), []
+    library, mutex = ctypes.CDLL(None), ctypes.create_string_buffer(64)
+    call = Path(f"/proc/self/task/{threading.get_native_id()}/syscall")
+
+    def signal_and_ask():
+        answers.append(eventually(lambda: hex(ctypes.addressof(mutex)) in call.read_text()))
+        signal_both(child, 2)
+        answers.extend([child.answers(), notice.at])
+        library.pthread_mutex_unlock(mutex)
+
+    library.pthread_mutex_lock(mutex)
+    thread = threading.Thread(target=signal_and_ask)
+    thread.start()
+    library.pthread_mutex_lock(mutex)
+    thread.join()
+    assert answers == [True, True, None]
+    assert eventually(lambda: notice.at is not None)
+    assert child.end() == signal.SIGTERM
+
+
+def test_a_child_forked_before_and_with_a_handler_of_its_own_is_protected_on_request():
+    """As a DataLoader's, whose processes replace the handler."""
+
+    def init():
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        protect_loader_process(0)
+
+    before = Child(init)
+    notice = TerminationNotice(None)
+    after = Child(init)
+    for child in (before, after):
+        signal_both(child)
+        assert child.answers()
+    assert eventually(lambda: notice.at is not None)
+    notice.close()
+    assert [before.end(), after.end()] == [signal.SIGTERM] * 2
+
+
+def test_a_child_that_receives_two_signals_where_its_parent_receives_one_ends_later(monkeypatch):
+    """The system merges signals that arrive at the same time."""
+    monkeypatch.setattr(termination, "_MERGED_SECONDS", 0.3)
+    notice, child = TerminationNotice(None), Child()
+    signal_both(child)
+    assert child.answers()
+    assert notice.at is not None
+    os.kill(child.pid, signal.SIGTERM)
+    assert child.answers()
+    assert child.ended() == signal.SIGTERM
+
+
+def test_another_reader_of_signals_keeps_its_descriptor():
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    signal.set_wakeup_fd(writer.fileno())
+    try:
+        notice, child = TerminationNotice(None), Child()
+        signal_both(child)
+        assert child.answers()
+        assert reader.recv(1) == bytes([signal.SIGTERM])
+        notice.close()
+    finally:
+        assert signal.set_wakeup_fd(-1) == writer.fileno()
+    assert child.end() == signal.SIGTERM
+    reader.close()
+    writer.close()
 
 
 def test_a_process_that_exits_ends_its_children():

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ringlet
+from ringlet.sharding import Mesh, ShardedArray, shard
 from ringlet.values import PerReplica
 
 if TYPE_CHECKING:
@@ -91,6 +92,10 @@ def main() -> None:
 
     assert_type(strategy.map(metrics, x, batch_size=2), dict[str, Array])
     assert_type(ringlet.map(step, x), Array)
+
+    tiles = shard(x[:2], Mesh({"x": 2}).sharding("x"))
+    assert_type(tiles @ tiles, ShardedArray)
+    assert_type(2 * tiles - 1, ShardedArray)
 
 
 def mistakes(strategy: ringlet.Strategy, losses: PerReplica[float]) -> None:

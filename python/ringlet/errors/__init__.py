@@ -20,6 +20,7 @@ from ringlet.errors.processes import (
 )
 from ringlet.errors.requests import (
     ClusterConfigError,
+    CoordinateError,
     DuplicateDeviceError,
     FailedPreconditionError,
     GatherError,
@@ -41,6 +42,7 @@ __all__ = [
     "ClusterConfigError",
     "CollectiveAborted",
     "CollectiveMismatchError",
+    "CoordinateError",
     "DataLossError",
     "DeadlineExceededError",
     "DuplicateDeviceError",

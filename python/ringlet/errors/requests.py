@@ -19,6 +19,19 @@ class DuplicateDeviceError(ValueError, AssertionError):
     """
 
 
+class CoordinateError(ValueError, IndexError):
+    """A core outside the mesh of a TPU topology or assigned twice (TensorFlow raises ``IndexError`` or no error).
+
+    Examples
+    --------
+    >>> import ringlet
+    >>> ringlet.tpu.Topology(mesh_shape=[2, 1, 1, 1], device_coordinates=[[[5, 0, 0, 0]]])
+    Traceback (most recent call last):
+    ringlet.errors.CoordinateError: device_coordinates[0, 0] is (5, 0, 0, 0), which is outside of the
+    mesh [2 1 1 1]: index 5 is out of bounds for axis 0 with size 2. Coordinates are x, y, z and core, counted from 0.
+    """
+
+
 class InvalidArgumentError(ValueError):
     """An argument has a value that the operation cannot accept (``tf.errors.InvalidArgumentError``).
 

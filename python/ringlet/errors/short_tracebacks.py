@@ -16,6 +16,8 @@ from typing import Any
 
 VARIABLE = "RINGLET_TRACEBACK"
 _PACKAGE = __file__.rpartition("errors")[0]
+# Classes of Python that Ringlet raises with a remedy.
+_PLAIN = (TypeError, ValueError, RuntimeError, NotImplementedError, AttributeError, ImportError, ModuleNotFoundError)
 _STANDARD_LIBRARY = os.__file__.removesuffix("os.py")
 
 
@@ -77,7 +79,12 @@ def short_traceback(error: BaseException) -> TracebackType | None:
     while trace is not None:
         frames.append(trace)
         trace = trace.tb_next
-    kept = [t for t in frames if not t.tb_frame.f_code.co_filename.startswith(_PACKAGE)]
+    kept: list[TracebackType] = []
+    is_inside = False  # Ringlet, or the standard library when Ringlet has called it
+    for each in frames:
+        is_own = each.tb_frame.f_code.co_filename.startswith(_PACKAGE)
+        is_inside = is_own or (is_inside and not _is_of_a_user(each))
+        kept += [] if is_inside else [each]
     if frames and frames[-1] not in kept and _is_on_purpose(error, frames[-1]) and any(map(_is_of_a_user, kept)):
         for frame in reversed(kept):
             trace = TracebackType(trace, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
@@ -92,7 +99,7 @@ def _is_on_purpose(error: BaseException, last: TracebackType) -> bool:
     from opcode import opmap
 
     # A cause indicates an unexpected error, such as the exception of a function in another process.
-    plain = type(error) in (TypeError, ValueError) and error.__cause__ is None
+    plain = type(error) in _PLAIN and error.__cause__ is None
     return plain and last.tb_frame.f_code.co_code[last.tb_lasti] == opmap["RAISE_VARARGS"]
 
 

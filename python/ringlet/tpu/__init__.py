@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ringlet.module_names import list_public, load_on_use
 
 if TYPE_CHECKING:
+    from ringlet.errors import CoordinateError as CoordinateError
     from ringlet.tpu import drawing as drawing
     from ringlet.tpu.assignment.device_assignment import SINGLE_CORE_ASSIGNMENT as SINGLE_CORE_ASSIGNMENT
     from ringlet.tpu.assignment.device_assignment import DeviceAssignment as DeviceAssignment
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from ringlet.tpu.cost.cost_results import StepCost as StepCost
     from ringlet.tpu.cost.step_simulation import simulate as simulate
     from ringlet.tpu.topology.accelerator_type import AcceleratorType as AcceleratorType
-    from ringlet.tpu.topology.coordinates import CoordinateError as CoordinateError
     from ringlet.tpu.topology.generation import GENERATIONS as GENERATIONS
     from ringlet.tpu.topology.generation import Generation as Generation
     from ringlet.tpu.topology.hardware_feature import HardwareFeature as HardwareFeature
@@ -40,7 +40,7 @@ _PUBLIC = {
     "AcceleratorType": "topology.accelerator_type",
     "Collective": "cost.collective_cost",
     "CollectiveCost": "cost.cost_results",
-    "CoordinateError": "topology.coordinates",
+    "CoordinateError": ".errors",
     "DeviceAssignment": "assignment.device_assignment",
     "DeviceOrderMode": "assignment.device_assignment",
     "GENERATIONS": "topology.generation",

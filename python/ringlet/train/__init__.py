@@ -10,6 +10,7 @@ from ringlet.train.checkpoint_options import CheckpointOptions
 from ringlet.train.latest import latest_checkpoint
 from ringlet.train.load_status import CheckpointLoadStatus, InitializationOnlyStatus
 from ringlet.train.resume import resume
+from ringlet.train.termination import protect_loader_process
 
 __all__ = [
     "Checkpoint",
@@ -19,6 +20,7 @@ __all__ = [
     "ClusterSpec",
     "InitializationOnlyStatus",
     "latest_checkpoint",
+    "protect_loader_process",
     "resume",
 ]
 

@@ -17,6 +17,7 @@ from ringlet.train.atomic_files import clean, locked, make_folder, remove_files
 from ringlet.train.checkpoint import Checkpoint
 from ringlet.train.checkpoint_options import CheckpointOptions
 from ringlet.train.latest import SUFFIX, file_of, known_state, newest_intact
+from ringlet.train.load_status import CheckpointLoadStatus
 from ringlet.train.save_consensus import chief_choice, saving_workers
 from ringlet.train.saving import Saving
 from ringlet.train.state_file import FolderState, write_state
@@ -312,6 +313,9 @@ class CheckpointManager:
         InvalidArgumentError
             If an object does not match the file; lists every mismatch. Nothing was changed.
         """
+        return self._restore_newest(lambda status: None)
+
+    def _restore_newest(self, check: Callable[[CheckpointLoadStatus], Any]) -> str | None:
         self.sync()
         workers = saving_workers()
         if workers is not None:
@@ -321,14 +325,14 @@ class CheckpointManager:
                 self._init_fn()
                 _log.info("no checkpoint in %s: init_fn was called", self._directory)
             return None
-        path = self._restore(self._latest)
+        path = self._restore(self._latest, check)
         if self._interval is not None:
             self._last_step = int(self._step_counter)
         return path
 
-    def _restore(self, path: str) -> str:
+    def _restore(self, path: str, check: Callable[[CheckpointLoadStatus], Any]) -> str:
         try:
-            self._checkpoint.restore(path)
+            check(self._checkpoint.restore(path))
         except (CheckpointCorruptError, FileNotFoundError) as error:
             base = os.path.basename(self._name)
             good = newest_intact(os.path.dirname(self._path(self._name)), file_of(path), f"{base}-")
@@ -338,7 +342,7 @@ class CheckpointManager:
             if good is None:
                 raise
             warnings.warn(f"{error} Restoring that one instead: {good}", RuntimeWarning, stacklevel=3)
-            self._checkpoint.restore(good)
+            check(self._checkpoint.restore(good))
             self._latest = good
             return good
         return path

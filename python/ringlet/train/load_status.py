@@ -32,7 +32,7 @@ class Matches:
                 "these values of the checkpoint %s were not restored, because the program has no objects with these "
                 "names: %s. status.expect_partial() silences this warning",
                 self.path,
-                _listed(self.unexpected),
+                listed(self.unexpected),
             )
 
 
@@ -74,7 +74,7 @@ class CheckpointLoadStatus:
         self.assert_existing_objects_matched()
         if self._matches.unexpected:
             raise AssertionError(
-                f"Unresolved object in checkpoint: {_listed(self._matches.unexpected)}. They are in "
+                f"Unresolved object in checkpoint: {listed(self._matches.unexpected)}. They are in "
                 f"{self._matches.path}, but the program has no objects with these names: create them, or call "
                 "expect_partial() if that is intended"
             )
@@ -96,7 +96,7 @@ class CheckpointLoadStatus:
         if missing:
             raise AssertionError(
                 f"Found {len(missing)} Python objects that were not bound to checkpointed values, likely due to "
-                f"changes in the Python program: {_listed(missing)}. They are not in {self._matches.path}, so they "
+                f"changes in the Python program: {listed(missing)}. They are not in {self._matches.path}, so they "
                 "keep their values"
             )
         return self
@@ -116,8 +116,8 @@ class CheckpointLoadStatus:
         if not self._matches.matched:
             raise AssertionError(
                 f"Nothing except the root object matched a checkpointed value. {self._matches.path} contains: "
-                f"{_listed(self._matches.unexpected) or 'nothing'}. The program contains: "
-                f"{_listed(self._present()) or 'nothing'}. Use the attribute names of the program that saved it"
+                f"{listed(self._matches.unexpected) or 'nothing'}. The program contains: "
+                f"{listed(self._present()) or 'nothing'}. Use the attribute names of the program that saved it"
             )
         return self
 
@@ -187,7 +187,8 @@ class InitializationOnlyStatus(CheckpointLoadStatus):
         )
 
 
-def _listed(names: Any) -> str:
+def listed(names: Any) -> str:
+    """Return names in order, cut after the first ten."""
     names = sorted(names)
     more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
     return ", ".join(names[:_MOST_SHOWN]) + more

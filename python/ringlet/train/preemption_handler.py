@@ -15,6 +15,7 @@ from ringlet.errors import FailedPreconditionError, InvalidArgumentError
 from ringlet.errors.exception_notes import add_note
 from ringlet.train.checkpoint import Checkpoint
 from ringlet.train.checkpoint_manager import CheckpointManager
+from ringlet.train.load_status import CheckpointLoadStatus, listed
 from ringlet.train.per_worker_state import own_objects
 from ringlet.train.save_consensus import saving_workers
 from ringlet.train.termination import TerminationConfig, TerminationNotice
@@ -48,7 +49,8 @@ class PreemptionCheckpointHandler:
     Raises
     ------
     InvalidArgumentError
-        If a Checkpoint is passed without `checkpoint_dir`.
+        If a Checkpoint is passed without `checkpoint_dir`, or the newest checkpoint is of another program: it holds
+        none of the objects. Objects of some names only are restored, and a warning lists the others.
     NotImplementedError
         If the cluster has parameter servers.
     FailedPreconditionError
@@ -102,7 +104,7 @@ class PreemptionCheckpointHandler:
         if not hasattr(checkpoint, _COUNTER):
             setattr(checkpoint, _COUNTER, create_plain(None, VariableRequest(0, False, name=_COUNTER, dtype=np.int64)))
         self._notice = TerminationNotice(self._config.termination_watcher_fn)
-        self._manager.restore_or_initialize()
+        self._manager._restore_newest(_refuse_another_program)
         self._is_due = self._is_postponed = self._is_in_grace_period = False
         self._positions: dict[int, tuple[Any, Any]] = {}  # of iterators after the last run, by id
         self._run_seconds = self._save_seconds = 0.0
@@ -224,6 +226,19 @@ class PreemptionCheckpointHandler:
                 kwargs.setdefault("check_interval", False)
             self._manager.save(*args, **kwargs)
         self._manager.sync()
+
+
+def _refuse_another_program(status: CheckpointLoadStatus) -> None:
+    """Raise an InvalidArgumentError if none of the program's objects is in the checkpoint, except for the counters."""
+    counters = {_COUNTER, "save_counter"}
+    matches, present = status._matches, {*status._present()} - counters
+    saved = (matches.matched | matches.unexpected) - counters
+    if present and saved and not present & saved:
+        raise InvalidArgumentError(
+            f"the checkpoint {matches.path} is of another program: it holds {listed(saved)}, and this program saves "
+            f"{listed(present)}. Pass another folder to the CheckpointManager, or the names of that program to the "
+            "Checkpoint"
+        )
 
 
 def _check_cluster(resolver: Any) -> None:

@@ -43,6 +43,8 @@ def resume(
     ------
     ValueError
         If `save_every` is less than 1, or this is not the main thread.
+    InvalidArgumentError
+        If the newest checkpoint is of another program: it holds none of the objects of this one.
 
     Examples
     --------

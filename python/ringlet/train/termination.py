@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import mmap
+import math
 import os
 import signal
 import threading
@@ -15,8 +15,10 @@ from typing import Any
 
 _log = logging.getLogger(__name__)
 _POLL_SECONDS = 1.0
-# Time in which a forked child waits for the parent to receive the signal, too.
+# The time between a signal to a forked child and the same one to its parent.
 _GROUP_SECONDS = 0.2
+# The time that a child has for the last step if a second signal is ambiguous.
+_MERGED_SECONDS = 5.0
 _ending: list[TerminationNotice] = []  # kept until the process exits, so that a second SIGTERM does not end it earlier
 
 
@@ -65,6 +67,167 @@ class TerminationConfig:
                 raise TypeError(f"{name} must be a function, got {value!r}: pass lambda: {value!r}, for example")
 
 
+class _SignalLog:
+    """The signals of this process, in memory that forked children read.
+
+    Python's C handler writes the number of each signal, also while the main thread is in a long call of a library.
+    Byte 0 is 1 while there is a notice.
+    """
+
+    def __init__(self) -> None:
+        self._num_seen, self._seen_at = 0, -math.inf  # SIGTERM to the parent, in a child
+        self.is_written_by_python = False
+        self._process, self.notices = os.getpid(), set[Any]()
+        self._descriptor = _file_in_memory()
+        self._status = os.fstat(self._descriptor)
+        os.write(self._descriptor, b"\0")
+
+    def is_mine(self) -> bool:
+        """Return whether this process writes the log; false in children, and if the program closed its descriptor."""
+        try:
+            return self._process == os.getpid() and os.path.samestat(self._status, os.fstat(self._descriptor))
+        except OSError:
+            return False
+
+    def begin(self, notice: Any) -> None:
+        self.notices.add(notice)
+        os.pwrite(self._descriptor, b"\1", 0)
+        if threading.current_thread() is threading.main_thread():
+            other = signal.set_wakeup_fd(self._descriptor, warn_on_full_buffer=False)
+            self.is_written_by_python = other in (-1, self._descriptor)
+            if not self.is_written_by_python:
+                signal.set_wakeup_fd(other)
+
+    def end(self, notices: set[Any]) -> None:
+        self.notices -= notices
+        if self.notices or not self.is_mine():
+            return
+        os.pwrite(self._descriptor, b"\0", 0)
+        if self.is_written_by_python and threading.current_thread() is threading.main_thread():
+            self.is_written_by_python = False
+            other = signal.set_wakeup_fd(-1)
+            if other != self._descriptor:
+                signal.set_wakeup_fd(other)
+
+    def add(self) -> None:
+        """Record a SIGTERM where Python does not."""
+        if not self.is_written_by_python:
+            os.write(self._descriptor, bytes([signal.SIGTERM]))
+
+    def read_by_child(self) -> None:
+        """Continue in a forked child, which reads the log."""
+        if self.is_written_by_python:
+            signal.set_wakeup_fd(-1)
+        self._num_seen = self._count()[1]
+
+    def is_of_parent(self) -> bool:
+        """Return whether the parent, which has a notice, receives the SIGTERM that this child has received."""
+        if self._count()[0] == 0:
+            return False
+        now = time.monotonic()
+        while (found := self._count())[1] <= self._num_seen:
+            if time.monotonic() < now + _GROUP_SECONDS:
+                time.sleep(0.005)
+            elif now > self._seen_at + _GROUP_SECONDS:
+                return False
+            else:  # The parent has received two signals as one, or this is one to the child alone, which has to wait.
+                timer = threading.Timer(_MERGED_SECONDS, os.kill, (os.getpid(), signal.SIGTERM))
+                timer.daemon = True
+                timer.start()
+                break
+        self._num_seen, self._seen_at = found[1], now
+        return found[0] == 1
+
+    def _count(self) -> tuple[int, int]:
+        try:
+            content = os.pread(self._descriptor, 1 << 24, 0)
+        except OSError:  # the program closed the descriptor
+            return 0, 0
+        return content[0], content.count(signal.SIGTERM, 1)
+
+
+def _file_in_memory() -> int:
+    if hasattr(os, "memfd_create"):
+        descriptor: int = os.memfd_create("ringlet-signals")
+    else:
+        import tempfile
+
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    os.set_blocking(descriptor, False)  # as Python requires it
+    return descriptor
+
+
+class _Logs:
+    """The log of this process, and the log of the process that has forked it."""
+
+    def __init__(self) -> None:
+        self.parents: _SignalLog | None = None
+        self._mine = _SignalLog()
+
+    @property
+    def mine(self) -> _SignalLog:
+        if not self._mine.is_mine():
+            self._mine = _SignalLog()
+        return self._mine
+
+    def prepare_fork(self) -> None:
+        self._mine = self.mine
+
+    def enter_child(self) -> None:
+        self.parents = self._mine
+        self.parents.read_by_child()
+
+    def is_of_parent(self) -> bool:
+        """Return whether the SIGTERM that this process has received is one to its parent, too."""
+        return self.parents is not None and self.parents.is_of_parent()
+
+
+_logs = _Logs()
+# A child that is forked before a notice can read the log, too.
+os.register_at_fork(before=_logs.prepare_fork, after_in_child=_logs.enter_child)
+
+
+def protect_loader_process(worker_id: int = 0) -> None:
+    """Ignore a SIGTERM that the process which has forked this one receives, too: it needs its input for one more step.
+
+    Processes that are forked during :func:`~ringlet.train.resume` do so by themselves, unless they replace the
+    handler. A ``DataLoader`` of PyTorch does: pass this function as its ``worker_init_fn``. A SIGTERM to this process
+    alone has its previous effect.
+
+    Parameters
+    ----------
+    worker_id : int
+        Ignored.
+
+    Raises
+    ------
+    ValueError
+        If this is not the main thread.
+
+    Examples
+    --------
+    >>> import multiprocessing
+    >>> import ringlet
+    >>> context = multiprocessing.get_context("fork")
+    >>> with context.Pool(1, initializer=ringlet.train.protect_loader_process) as pool:
+    ...     pool.map(abs, [-1, 2])
+    [1, 2]
+    """
+    previous = signal.getsignal(signal.SIGTERM)
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if not _logs.is_of_parent():
+            _handle_as(previous, number)
+
+    signal.signal(signal.SIGTERM, handle)
+
+
+def _handle_as(previous: Any, number: int) -> None:
+    signal.signal(number, signal.SIG_DFL if previous is None else previous)
+    os.kill(os.getpid(), number)
+
+
 class TerminationNotice:
     """The time `at` (``time.monotonic()``) at which this process was first asked to end; None until then.
 
@@ -75,25 +238,25 @@ class TerminationNotice:
 
     def __init__(self, watch: Callable[[], Any] | None) -> None:
         self.at: float | None = None
-        self._shared = mmap.mmap(-1, 2)  # with children: number of signals, modulo 256; whether it has ended
         _ending.clear()
-        self._is_over = threading.Event()
-        self._end = weakref.finalize(self, _end, self._is_over, self._shared)
-        if threading.current_thread() is threading.main_thread():
-            self._handle_signal()
-        elif watch is None:
+        if threading.current_thread() is not threading.main_thread() and watch is None:
             raise ValueError(
                 f"SIGTERM is handled by the main thread only, and this is the thread "
                 f"{threading.current_thread().name!r}: call this in the main thread, or pass a termination_watcher_fn"
             )
+        self._is_over, self._log = threading.Event(), _logs.mine
+        self._log.begin(self._is_over)
+        self._end = weakref.finalize(self, _end, self._is_over, self._log)
+        if threading.current_thread() is threading.main_thread():
+            self._handle_signal()
         if watch is not None:
             poll = (watch, weakref.ref(self), self._is_over)
             threading.Thread(target=_poll, args=poll, name="ringlet-termination", daemon=True).start()
 
     def keep_until_exit(self) -> None:
-        """Ignore further signals: the process exits now."""
+        """Ignore further signals: the process exits now, and so do its children when they receive one."""
         _ending[:] = [self]
-        self._shared[1] = 1
+        self._log.end(self._log.notices)
 
     def set(self) -> None:
         """Record that this process was asked to end."""
@@ -105,33 +268,24 @@ class TerminationNotice:
             self._end()
 
     def _handle_signal(self) -> None:
-        reference, process, is_over, shared = weakref.ref(self), os.getpid(), self._is_over, self._shared
-        count = 0  # of signals that this process, or a child, has received
-
-        def is_of_parent() -> bool:
-            until = time.monotonic() + _GROUP_SECONDS
-            while shared[0] == count and time.monotonic() < until:
-                time.sleep(0.005)
-            return shared[0] != count and not shared[1]
+        reference, process, is_over = weakref.ref(self), os.getpid(), self._is_over
 
         def handle(number: int, frame: FrameType | None) -> None:
-            nonlocal count
             notice, is_child = reference(), os.getpid() != process
-            if notice is not None and not is_over.is_set() and (not is_child or is_of_parent()):
-                count = (count + 1) % 256
-                if not is_child:
-                    shared[0] = count
-                    notice.set()
+            if is_child and _logs.is_of_parent():
                 return
-            signal.signal(number, signal.SIG_DFL if previous is None else previous)
-            os.kill(os.getpid(), number)
+            if not is_child and notice is not None and not is_over.is_set():
+                notice._log.add()
+                notice.set()
+                return
+            _handle_as(previous, number)
 
         previous = signal.signal(signal.SIGTERM, handle)
 
 
-def _end(is_over: threading.Event, shared: mmap.mmap) -> None:
+def _end(is_over: threading.Event, log: _SignalLog) -> None:
     is_over.set()
-    shared[1] = 1
+    log.end({is_over})
 
 
 def _poll(

@@ -29,7 +29,7 @@ def get(path):
         ("tf.GradientTape", "use your framework's gradients, docs/porting.md#gradients"),
         ("tf.nn.conv2d", "use your framework's models"),
         ("tf.distribute.cluster_resolver.LocalClusterResolver", "use ringlet.cluster_resolver.LocalClusterResolver"),
-        ("tf.keras", "docs/porting.md#gradients"),
+        ("tf.keras.Model", "docs/porting.md#gradients"),
         ("tf.meshgrid", "use numpy.meshgrid"),
         ("tf.compat.v1.Session", "there are no sessions"),
         ("tf.config.experimental.enable_op_determinism", "delete it"),

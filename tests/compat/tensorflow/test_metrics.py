@@ -35,3 +35,7 @@ def test_the_result_is_that_of_all_replicas():
     with strategy.scope():
         loss.reset_state()
     assert loss.result().numpy() == 0
+
+
+def test_it_has_its_name_of_keras_too():
+    assert tf.keras.metrics.Mean is tf.metrics.Mean

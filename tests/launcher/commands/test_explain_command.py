@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import pytest
 
 import ringlet
@@ -29,6 +31,20 @@ def test_the_description_is_plain_text(capsys, name):
     text = capsys.readouterr().out
     assert ":func:" not in text
     assert ":class:" not in text
+
+
+def test_the_exceptions_of_all_public_modules_are_listed():
+    public = [
+        ringlet,
+        *(getattr(ringlet, name) for name in dir(ringlet) if isinstance(getattr(ringlet, name), ModuleType)),
+    ]
+    assert len(public) > 10
+    found = {name for module in public for name in dir(module) if is_exception(getattr(module, name))}
+    assert found <= {*ringlet.errors.__all__}
+
+
+def is_exception(value):
+    return isinstance(value, type) and issubclass(value, BaseException)
 
 
 @pytest.mark.parametrize(

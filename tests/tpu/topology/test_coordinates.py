@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ringlet.tpu.topology.coordinates import CoordinateError, as_int32, cells_of, first_repeated
+from ringlet.errors import CoordinateError
+from ringlet.tpu.topology.coordinates import as_int32, cells_of, first_repeated
 
 
 @pytest.mark.parametrize("given", [[1, 2], (1, 2), np.array([1, 2], np.uint64), np.array([1.0, 2.0]), [True, 2]])

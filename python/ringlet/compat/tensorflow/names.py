@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Public names by namespace, from `dir` in TensorFlow 2.21.0.
+# Public names by namespace, from `dir` in TensorFlow 2.21.0; of tf.keras, from `_tf_keras/keras` of Keras 3.
 TENSORFLOW_NAMES: dict[str, frozenset[str]] = {
     name: frozenset(names.split())
     for name, names in {
@@ -189,6 +189,13 @@ TENSORFLOW_NAMES: dict[str, frozenset[str]] = {
             stateless_binomial stateless_categorical stateless_gamma stateless_normal
             stateless_parameterized_truncated_normal stateless_poisson stateless_truncated_normal
             stateless_uniform truncated_normal uniform uniform_candidate_sampler
+        """,
+        "tf.keras": """
+            DTypePolicy FloatDTypePolicy Function GPTQConfig Initializer Input InputSpec KerasTensor Layer Loss Metric
+            Model Operation Optimizer Quantizer Regularizer RematScope Sequential StatelessScope SymbolicScope
+            Variable activations applications backend callbacks config constraints datasets device distribution
+            dtype_policies export initializers layers legacy losses metrics mixed_precision models name_scope ops
+            optimizers preprocessing quantizers random regularizers remat tree utils version visualization wrappers
         """,
         "tf.metrics": """
             AUC Accuracy BinaryAccuracy BinaryCrossentropy BinaryIoU CategoricalAccuracy CategoricalCrossentropy

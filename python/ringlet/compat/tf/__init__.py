@@ -84,10 +84,12 @@ __all__ = [
     "variable_creator_scope",
 ]
 _FUNCTIONS = array_functions("tf")
+_METRICS = namespace("tf.metrics", "Metrics.", {"Mean": Mean})
 _NAMESPACES = {
+    "keras": namespace("tf.keras", "The metrics, under their other name.", {"metrics": _METRICS}),
     "linalg": namespace("tf.linalg", "Linear algebra.", array_functions("tf.linalg")),
     "math": namespace("tf.math", "Arithmetic.", array_functions("tf.math")),
-    "metrics": namespace("tf.metrics", "Metrics.", {"Mean": Mean}),
+    "metrics": _METRICS,
     "random": namespace("tf.random", "Random numbers, which are NumPy's.", RANDOM_FUNCTIONS),
 }
 __all__ += list(DTYPES) + list(_FUNCTIONS) + list(_NAMESPACES)

@@ -10,10 +10,12 @@ from typing import Any, Generic, TypeVar
 from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import State, Stream, UnaryStream
 from ringlet.data.graph.thread_map import ThreadMap
+from ringlet.errors.documented_names import shown_as
 
 T = TypeVar("T")
 
 
+@shown_as(RuntimeError)
 class RestoredError(RuntimeError):
     """Replaces an exception that was pending in an iterator when the state was saved."""
 

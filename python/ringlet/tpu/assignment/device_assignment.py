@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ringlet.errors import CoordinateError
 from ringlet.tpu.assignment.placement import computation, place
 from ringlet.tpu.draw_mixin import Drawable
-from ringlet.tpu.topology.coordinates import CoordinateError, as_int32, cells_of, first_repeated
+from ringlet.tpu.topology.coordinates import as_int32, cells_of, first_repeated
 from ringlet.tpu.topology.topology import Topology, device_name, host_name
 from ringlet.tpu.topology.topology_text import counted, unit_of
 

@@ -8,25 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ringlet.errors import CoordinateError
+
 IntArray = np.ndarray[Any, np.dtype[np.int32]]
 
 # If fewer than one in this number of cells is occupied, sorting is faster than marking.
 _SPARSE = 16
-
-
-class CoordinateError(ValueError, IndexError):
-    """A core outside the mesh or assigned twice (TensorFlow raises ``IndexError`` or no error).
-
-    Examples
-    --------
-    >>> import ringlet
-    >>> ringlet.tpu.Topology(mesh_shape=[2, 1, 1, 1], device_coordinates=[[[5, 0, 0, 0]]])
-    Traceback (most recent call last):
-    ringlet.tpu.CoordinateError: device_coordinates[0, 0] is (5, 0, 0, 0), which is outside of the
-    mesh [2 1 1 1]: index 5 is out of bounds for axis 0 with size 2. Coordinates are x, y, z and core, counted from 0.
-    """
-
-    __module__ = "ringlet.tpu"  # public module, as shown in tracebacks and stored in pickles
 
 
 def as_int32(name: str, values: Any) -> IntArray:

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ringlet.errors import CoordinateError
 from ringlet.tpu.draw_mixin import Drawable
 from ringlet.tpu.topology import topology_proto
 from ringlet.tpu.topology.accelerator_type import AcceleratorType
-from ringlet.tpu.topology.coordinates import CoordinateError, as_int32, cells_of, first_repeated
+from ringlet.tpu.topology.coordinates import as_int32, cells_of, first_repeated
 from ringlet.tpu.topology.generation import GENERATIONS, ChipShape, Generation
 from ringlet.tpu.topology.links import Links, links_of, twist_of
 from ringlet.tpu.topology.topology_text import describe
