@@ -61,6 +61,11 @@ def explain() -> Iterator[Report]:
         _WATCH.reset(token)
 
 
+def is_recording() -> bool:
+    """Return whether a report is open."""
+    return _WATCH.get() is not None
+
+
 def record_operation(
     name: str, operands: Any, result: Any, collectives: Sequence[Collective] = (), *, is_gathered: bool = False
 ) -> None:

@@ -98,6 +98,9 @@ def copies(x: ShardedArray) -> list[Array | None]:
             continue
         if id(buffer) not in made:
             made[id(buffer)] = np.empty_like(buffer)
-        made[id(buffer)][boxes[device]] = buffer[boxes[device]]
+            if x._buffers is None:  # tiles cover the array
+                np.copyto(made[id(buffer)], buffer)
+        if x._buffers is not None:
+            made[id(buffer)][boxes[device]] = buffer[boxes[device]]
         buffers.append(made[id(buffer)])
     return buffers

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringlet.errors import ShardingError
-from ringlet.sharding.explain import record_operation, recorded_as_one, recording_suspended
+from ringlet.sharding.explain import is_recording, record_operation, recorded_as_one, recording_suspended
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import Array, Layout
 from ringlet.sharding.layout.layout_of import group_of, layout_of
@@ -150,7 +150,7 @@ def receive_buffers(x: ShardedArray, layout: Layout) -> list[Array | None]:
 def _combined(x: ShardedArray, layout: Layout) -> ShardedArray:
     result = empty(x.shape, x.dtype, layout, x._group)
     if result._whole is not None and x._has_one_buffer_per_part:
-        collectives = _collectives(x, layout)
+        collectives = _collectives(x, layout) if is_recording() else ()
         of_part = dict(zip(x._layout.parts.tile, x._buffers or (), strict=True))
         combine([of_part[part] for part in range(len(of_part))], x._combine, result._whole)  # type: ignore[misc]
     else:
