@@ -9,6 +9,7 @@ from ringlet.errors import GatherError, GatherWarning
 from ringlet.module_names import list_public, load_on_use
 from ringlet.sharding.array_namespace import namespace
 from ringlet.sharding.creation import device_put, shard
+from ringlet.sharding.execution.determinism import deterministic
 from ringlet.sharding.execution.gather_fallback import strict
 from ringlet.sharding.explain import explain
 from ringlet.sharding.halo.conv import conv_general, conv_general_vjp
@@ -47,6 +48,7 @@ __all__ = [
     "conv_general_vjp",
     "correlate",
     "correlate_vjp",
+    "deterministic",
     "device_put",
     "explain",
     "map_halo",

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ringlet.collectives import Op
+from ringlet.sharding.execution.determinism import ignores_tiling
 from ringlet.sharding.execution.device_threads import INLINE_BYTES
 from ringlet.sharding.explain import is_recording
 from ringlet.sharding.layout.device_group import DeviceGroup
@@ -169,9 +170,9 @@ def _whole_call(
 
 
 def _is_simple(arrays: Sequence[ShardedArray]) -> bool:
-    """Return whether devices of one process share the memory of all arrays, and no report is open."""
+    """Return whether devices share the memory of all arrays, no report is open, and sums may depend on the tiling."""
     group = arrays[0]._group
-    if group.member is not None or current_mode() != "shared" or is_recording():
+    if group.member is not None or current_mode() != "shared" or is_recording() or ignores_tiling():
         return False
     return all(x._group is group or (group.mesh is not None and x._group == group) for x in arrays[1:])
 

@@ -13,12 +13,14 @@ import numpy as np
 from ringlet.collectives import Op
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.execution.cached_calls import cached
+from ringlet.sharding.execution.determinism import ignores_tiling
 from ringlet.sharding.execution.propagation import TileBoxes
 from ringlet.sharding.execution.shape_inference import Small, loop_dtype, probe_array, small
 from ringlet.sharding.execution.tile_execution import write_out
 from ringlet.sharding.execution.ufunc_table import implements_ufunc, is_cached
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.layout import Array
+from ringlet.sharding.reductions.exact_sums import exact_sum, is_supported
 from ringlet.sharding.reductions.reduction_execution import Axes, Reduction, mask_of, sum_tile, without_nan
 from ringlet.sharding.resharding.partial_combine import identity
 from ringlet.sharding.resharding.reshard import materialized
@@ -73,6 +75,8 @@ def reduce(  # noqa: PLR0917  # as NumPy has them
     dtype = None if dtype is None else np.dtype(dtype)
     if dtype is not None and dtype.hasobject:
         return NotImplemented
+    if ufunc is np.add and ignores_tiling() and is_supported(x, dtype):
+        return _summed_exactly(x, dtype, out, (axis, keepdims, initial, where, instead_of_nan))
     arguments = (x, axis, dtype, out, keepdims, initial, where)
 
     def work() -> Any:
@@ -81,6 +85,18 @@ def reduce(  # noqa: PLR0917  # as NumPy has them
     if out is not None or initial is not _NO_VALUE or where is not True or not is_cached(ufunc):
         return work()
     return cached(("reduce", ufunc, dtype, instead_of_nan), (x, axis, keepdims), work)
+
+
+def _summed_exactly(x: Any, dtype: np.dtype[Any] | None, out: Any, options: tuple[Any, ...]) -> Any:
+    axis, keepdims, initial, where, instead_of_nan = options
+    model = np.add.reduce(probe_array(small(x)), axis, dtype, where=True)  # raises NumPy's error
+    x = x if instead_of_nan is None else np.where(np.isnan(x), x.dtype.type(0), x)
+    x = x if where is True or where is np._NoValue else np.where(where, x, x.dtype.type(0))
+    reduction = Reduction.of("sum", x, axis, keepdims)
+    total = recorded_as_one("sum", x, lambda: exact_sum(x, reduction.axes, reduction.keepdims))
+    total = total if initial is _NO_VALUE or initial is None else total + initial
+    total = total.astype(np.asarray(model).dtype, copy=False)
+    return total if out is None else write_out(out, total)
 
 
 def _checked(  # noqa: PLR0917

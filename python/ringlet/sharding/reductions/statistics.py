@@ -12,6 +12,7 @@ import numpy as np
 from ringlet.collectives import Op
 from ringlet.sharding.execution.array_function_table import implements
 from ringlet.sharding.execution.cached_calls import cached
+from ringlet.sharding.execution.determinism import ignores_tiling
 from ringlet.sharding.execution.propagation import TileBoxes
 from ringlet.sharding.execution.shape_inference import loop_dtype, probe_array, shape_probe, small
 from ringlet.sharding.explain import recorded_as_one
@@ -130,7 +131,7 @@ def _checked_mean(a: Any, options: tuple[Any, ...]) -> Any:
     result_dtype, work_dtype = _modelled(np.mean, a, out, where, axis=axis, dtype=dtype), _work_dtype(a, dtype)
     reduction = Reduction.of("mean", a, axis, keepdims, where)
     # Sums of integers are exact: dividing the total, not the sum of each tile, gives the exact mean 1 of ones.
-    if reduction.mask is not None or out is not None or a.dtype.kind in "biu":
+    if reduction.mask is not None or out is not None or a.dtype.kind in "biu" or ignores_tiling():
         known = True if reduction.mask is None else np.broadcast_to(reduction.mask, a.shape)
         count = reduction.count if known is True else np.sum(known, axis, np.intp, keepdims=keepdims)
         total = np.sum(a, axis, work_dtype, out, keepdims, where=known)
