@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from examples import sharded_algorithms as example
-from ringlet.sharding import mode
+from ringlet.sharding import explain, mode
 
 
 @pytest.mark.parametrize(("devices", "size"), [(1, 8), (2, 8), (4, 16), (8, 16)])
@@ -18,6 +18,12 @@ def test_results_are_those_of_plain_arrays_and_bytes_those_of_textbooks(devices,
             assert textbook <= sent <= 1.5 * textbook
         else:
             assert sent == textbook, name
+
+
+def test_plans_have_the_bytes_before_the_programs_run():
+    for name, (program, given, textbook) in example.programs(4, 16).items():
+        if name != "sort":  # its exchanges depend on the values
+            assert explain(program, given).nbytes == textbook, name
 
 
 def test_devices_with_memory_of_their_own_send_as_much():
