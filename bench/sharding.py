@@ -21,6 +21,7 @@ from bench.harness import Statistics, ratios
 from bench.machine import describe_machine
 from bench.peers.sharding_inputs import SPECS
 from bench.sharding_peer import ShardingPeer, peer_title
+from bench.sharding_programs import FUNCTIONS, PROGRAMS, small_questions, title_of_small
 from bench.sharding_questions import COMPUTE_BOUND, MEMORY_BOUND, questions, title_of
 
 __all__ = ["main"]
@@ -31,6 +32,8 @@ Answers = Mapping[str, Sequence[float]]
 _LARGE_BYTES, _SMALL_BYTES = 64 << 20, 64 << 10
 _LEAST_GAIN, _MOST_LOSS, _MOST_SECONDS = 1.7, 1.1, 30e-6
 _LEAST_BESIDE_JAX = {"large": 1.0, "small": 3.0}
+# Goals 35 and 36, of small arrays.
+_MOST_SECONDS_SMALL, _MOST_LOSS_SMALL = 60e-6, 4.0
 
 
 def _times(value: float) -> str:
@@ -70,6 +73,18 @@ def _goals(answers: Answers, sizes: Sequence[int]) -> tuple[list[Goal], list[Goa
     return absolute, relative
 
 
+def _small_goals(answers: Answers) -> tuple[list[Goal], list[Goal]]:
+    medians = {name: Statistics(tuple(answers[title_of_small(name, "tiled")])).median for name in FUNCTIONS}
+    losses = {
+        name: ratios(answers[title_of_small(name, "tiled")], answers[title_of_small(name, "untiled")]).median
+        for name in PROGRAMS
+    }
+    return [
+        at_most("35", f"{name}, tiled", _MOST_SECONDS_SMALL, seconds, report.format_seconds)
+        for name, seconds in medians.items()
+    ], [at_most("36", f"tiled / untiled, {name}", _MOST_LOSS_SMALL, loss, _times) for name, loss in losses.items()]
+
+
 def _row(title: str, seconds: Sequence[float], answers: Answers) -> list[str]:
     times = Statistics(tuple(seconds))
     tiled = title.removeprefix("JAX: ").rpartition(", ")[0].removesuffix(", tiled") + ", tiled"
@@ -89,6 +104,10 @@ def _measured(options: argparse.Namespace) -> tuple[dict[str, list[float]], floa
                     subjects[question.title] = partial(question.measure, region)
                 if peer:
                     subjects.update(peer.subjects(name, size, region))
+        for name in (*FUNCTIONS, *PROGRAMS):
+            for question in small_questions(name):
+                question.check()
+                subjects[question.title] = partial(question.measure, region)
         return alternate_beside(subjects, peer.cpu_seconds if peer else lambda: 0.0, rounds=options.rounds)
 
 
@@ -112,7 +131,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     answers, share = _measured(options)
     print(f"meanwhile other processes took {share:.0%} of the cores\n")
     absolute, relative = _goals(answers, options.bytes)
-    reached = [in_spite_of(share, goal) for goal in absolute] + [unless_disturbed(share, goal) for goal in relative]
+    small_absolute, small_relative = _small_goals(answers)
+    reached = [in_spite_of(share, goal) for goal in absolute + small_absolute]
+    reached += [unless_disturbed(share, goal) for goal in relative + small_relative]
     reached.sort(key=lambda goal: int(goal.number))
     rows = [_row(title, seconds, answers) for title, seconds in answers.items()]
     print(report.format_table(("what", "time", "spread", "times tiled"), rows), "\n\n" + table(reached), sep="")

@@ -36,12 +36,15 @@ class Question:
         Gives the answer, an array.
     is_untiled : bool
         NumPy on one thread.
+    tolerance : float
+        Greatest relative and absolute error of the answer.
     """
 
     title: str
     call: Callable[[], Any]
     expected: Callable[[], Array]
     is_untiled: bool
+    tolerance: float = 0.0
 
     def check(self) -> None:
         """Compare the answer with what it must be.
@@ -52,7 +55,7 @@ class Question:
             If it is something else.
         """
         given, expected = np.array(self.call()), self.expected()
-        if given.shape != expected.shape or not np.array_equal(given, expected):
+        if given.shape != expected.shape or not np.allclose(given, expected, self.tolerance, self.tolerance):
             raise WrongAnswerError(f"{self.title} gave {given!r}, expected {expected!r}. No time is reported.")
 
     def measure(self, region_seconds: float) -> float:

@@ -12,6 +12,7 @@ from bench.peer_process import PeerFailure
 from bench.peers.sharding_inputs import SPECS, inputs_of
 from bench.reference import WrongAnswerError
 from bench.sharding_peer import peer_title
+from bench.sharding_programs import FUNCTIONS, PROGRAMS, small_questions
 from bench.sharding_questions import Question, questions, title_of
 from tests.bench.stand_ins import make_environment
 
@@ -60,6 +61,12 @@ def test_every_question_has_the_right_answer_and_a_time(name):
         question.check()
         assert 0 < question.measure(0.0002) < 10, question.title
     assert title_of(name, 1 << 12, "tiled") in [question.title for question in asked]
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, *PROGRAMS])
+def test_small_arrays_and_programs_have_the_right_answer(name):
+    for question in small_questions(name):
+        question.check()
 
 
 def test_a_wrong_answer_is_refused():
@@ -133,7 +140,7 @@ def test_the_command_measures_jax_beside_ringlet_and_writes_everything(environme
     assert "JAX / add 4 KiB, tiled" in told
     written = json.loads(path.read_text(encoding="utf-8"))
     assert {len(seconds) for seconds in written["seconds"].values()} == {2}
-    assert {goal["number"] for goal in written["goals"]} == {"28", "29"}
+    assert {goal["number"] for goal in written["goals"]} == {"28", "29", "35", "36"}
 
 
 def test_a_peer_with_a_wrong_answer_ends_the_measurement(environment):

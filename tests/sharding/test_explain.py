@@ -108,3 +108,54 @@ def test_a_gather_between_processes_is_one_gather():
         return report.counts, report.nbytes
 
     assert run_on_ranks(2, work) == [({"gather": 1}, 64)] * 2
+
+
+def _layers(x, weights):
+    hidden = np.maximum(x @ weights, 0)
+    hidden[:, 0] = 1
+    scaled = (hidden - hidden.mean(0)) / (hidden.std(0) + 1)
+    return np.roll(scaled, 1, 0).T @ scaled, np.fft.fft(scaled, axis=0), np.cumsum(scaled, 0)[1:], np.sort(scaled, 0)
+
+
+@pytest.mark.parametrize("specs", [(("x", "y"), ("y", None)), (("x",), ()), ((None, "x"), (None, "y"))])
+def test_a_plan_is_the_report_of_the_program_that_is_not_run(specs):
+    mesh = Mesh({"x": 4, "y": 2})
+    numbers = np.random.default_rng(0)
+    x, weights = numbers.random((16, 8)), numbers.random((8, 8))
+    given = [shard(array.copy(), mesh.sharding(*spec)) for array, spec in zip((x, weights), specs, strict=True)]
+    plan = explain(_layers, *given)
+    np.testing.assert_array_equal(given[0], x)
+    with explain() as report:
+        _layers(*given)[0].reshard(Sharding.replicated(8))
+    planned = [str(operation) for operation in plan.operations if operation.name not in ("settle", "reshard")]
+    assert planned == [str(operation) for operation in report.operations if operation.name != "reshard"]
+    assert len(planned) > 12
+
+
+def test_a_plan_needs_no_memory_and_no_time():
+    mesh = Mesh({"x": 8})
+    large = shard(np.broadcast_to(1.0, (10**6, 10**6)), mesh.sharding("x"))
+
+    def step(x):
+        x = np.where(x > 0, np.exp(-x), x) + np.roll(x, 1, 0)
+        x[0] = 0
+        return (x @ x.T.copy()).sum(), np.sort(x, 0).reshape(-1)
+
+    report = explain(step, large)
+    assert report.nbytes > 10**12
+    assert large.shards[0][0, 0] == 1
+
+
+def test_a_plan_describes_arrays_inside_of_arguments_and_leaves_others():
+    seen = explain(lambda pair, *, scale: pair[0]["a"] * scale + pair[1], [{"a": ROWS}, ROWS], scale=np.float64(2))
+    assert [operation.name for operation in seen.operations] == ["multiply", "add"]
+    np.testing.assert_array_equal(ROWS, np.arange(8.0).reshape(4, 2))
+
+
+def test_arrays_of_several_processes_are_not_planned():
+    def program(member):
+        x = shard(np.ones(4), Mesh({"x": 2}, member=member).sharding("x"))
+        with pytest.raises(ringlet.errors.ShardingError, match="make the mesh without member="):
+            explain(np.sum, x)
+
+    run_on_ranks(2, program)

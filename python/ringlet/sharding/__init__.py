@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ringlet.collectives.adapters.array_adapters import register_kind
 from ringlet.errors import GatherError, GatherWarning
-from ringlet.module_names import list_public
+from ringlet.module_names import list_public, load_on_use
 from ringlet.sharding.array_namespace import namespace
 from ringlet.sharding.creation import device_put, shard
+from ringlet.sharding.execution.determinism import deterministic
 from ringlet.sharding.execution.gather_fallback import strict
 from ringlet.sharding.explain import explain
 from ringlet.sharding.halo.conv import conv_general, conv_general_vjp
@@ -25,6 +28,9 @@ from ringlet.sharding.sharded_adapter import ShardedKind
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.sharding.visualize import Visualization, visualize
 
+if TYPE_CHECKING:
+    from ringlet.sharding import random
+
 __all__ = [
     "ConvDimensionNumbers",
     "GatherError",
@@ -42,6 +48,7 @@ __all__ = [
     "conv_general_vjp",
     "correlate",
     "correlate_vjp",
+    "deterministic",
     "device_put",
     "explain",
     "map_halo",
@@ -50,6 +57,7 @@ __all__ = [
     "max_pool_vjp",
     "mode",
     "namespace",
+    "random",
     "reduce_window",
     "reduce_window_vjp",
     "shard",
@@ -58,6 +66,8 @@ __all__ = [
     "visualize",
 ]
 
+# Most programs do not need numpy.random.
+__getattr__ = load_on_use(__name__, {"random": "random"})
 __dir__ = list_public(__name__)
 
 # Collectives, strategies, variables and checkpoints accept and return sharded arrays.

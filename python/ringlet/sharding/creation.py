@@ -83,7 +83,7 @@ def place(whole: Array, layout: Layout, group: DeviceGroup) -> ShardedArray:
             "sharded arrays require NumPy 2.0 or later, in which result dtypes do not depend on values, got "
             f"{np.__version__}: pip install 'numpy>=2'"
         )
-    if current_mode() == "shared" and not layout.is_partial and group.member is None:
+    if current_mode() != "copy" and not layout.is_partial and group.member is None:
         return ShardedArray._of_whole(whole, layout, group)
     boxes = layout.boxes(whole.shape)
     is_own = current_mode() == "copy"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
+from ringlet.sharding.memory_modes import planning
 from ringlet.sharding.report import Operation, Report, array_records
 from ringlet.sharding.resharding.collective_record import Collective
 
@@ -29,17 +30,43 @@ class _Recorder:
 _WATCH: ContextVar[_Recorder | None] = ContextVar("ringlet_sharding_watch", default=None)
 
 
-@contextmanager
-def explain() -> Iterator[Report]:
+@overload
+def explain() -> AbstractContextManager[Report]: ...
+
+
+@overload
+def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Report: ...
+
+
+def explain(function: Callable[..., Any] | None = None, /, *args: Any, **kwargs: Any) -> Any:
     """Record operations on sharded arrays: shardings, collectives, bytes sent and predicted time.
 
-    Applies to the block, and to replicas that ``strategy.run`` starts in it. Blocks may be nested; each records all
-    operations in it. The cost of a deferred result, such as a sum over devices, is recorded at its first use.
+    ``with explain() as report:`` applies to the block, and to replicas that ``strategy.run`` starts in it. Blocks may
+    be nested; each records all operations in it. The cost of a deferred result, such as a sum over devices, is recorded
+    at its first use.
 
-    Yields
-    ------
-    Report
+    ``explain(function, *args)`` plans the operations of a function before it runs, without computing or copying
+    values: arrays may be larger than the memory. In the function, the elements of sharded arrays are undefined (mostly
+    zero), so exchanges that depend on them, such as the selection by a mask or the sort of one long line, are counted
+    as for equal elements. The result is combined, as its first use would.
+
+    Parameters
+    ----------
+    function : callable, optional
+        Must not depend on the elements of sharded arrays, as the end of an iteration does.
+    *args, **kwargs
+        Its arguments. Sharded arrays in them, at any depth of lists, tuples and dictionaries, are only described to
+        `function`, and not changed; they must be on devices of one process.
+
+    Returns
+    -------
+    Report, or context manager that yields it
         Grows while the block runs; ``print`` it, or display it in a notebook.
+
+    Raises
+    ------
+    ShardingError
+        If an array for `function` is on devices of several processes.
 
     Examples
     --------
@@ -51,7 +78,32 @@ def explain() -> Iterator[Report]:
     >>> print(report)
     exp: float64[4,4] {devices=[2,1]<=[2]} -> float64[4,4] {devices=[2,1]<=[2]}
     1 operation, nothing sent
+
+    The bytes of a sum of a million million elements, before it is computed:
+
+    >>> large = shard(np.broadcast_to(1.0, (10**6, 10**6)), Sharding.tiled((2, 1)))
+    >>> print(explain(lambda x: x.sum(axis=0), large).nbytes)
+    16000000
     """
+    if function is None:
+        return _recording()
+    return _planned(function, args, kwargs)
+
+
+def _planned(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Report:
+    from ringlet.sharding.resharding.reshard import described, materialized
+    from ringlet.sharding.sharded_array import ShardedArray
+
+    with planning(), _recording() as report:
+        result = function(*described(args), **described(kwargs))
+        for each in result if isinstance(result, (tuple, list)) else (result,):
+            if isinstance(each, ShardedArray):
+                materialized(each)
+    return report
+
+
+@contextmanager
+def _recording() -> Iterator[Report]:
     report, outer = Report(), _WATCH.get()
     reports = (report,) if outer is None else (*outer.reports, report)
     token = _WATCH.set(_Recorder(reports, is_inside=False))
@@ -59,6 +111,11 @@ def explain() -> Iterator[Report]:
         yield report
     finally:
         _WATCH.reset(token)
+
+
+def is_recording() -> bool:
+    """Return whether a report is open."""
+    return _WATCH.get() is not None
 
 
 def record_operation(

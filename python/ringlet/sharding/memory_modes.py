@@ -9,12 +9,28 @@ from typing import Literal
 
 Mode = Literal["shared", "copy"]
 
-_MODE: ContextVar[Mode] = ContextVar("ringlet_sharding_mode", default="shared")
+# In the mode "plan", arrays share memory and have one element in memory, and no values are computed or copied.
+_MODE: ContextVar[Literal["shared", "copy", "plan"]] = ContextVar("ringlet_sharding_mode", default="shared")
 
 
-def current_mode() -> Mode:
+def current_mode() -> Literal["shared", "copy", "plan"]:
     """Return the mode in which new arrays are made."""
     return _MODE.get()
+
+
+def is_planning() -> bool:
+    """Return whether operations are only planned."""
+    return _MODE.get() == "plan"
+
+
+@contextmanager
+def planning() -> Iterator[None]:
+    """Plan the operations inside the block: their values are undefined."""
+    before = _MODE.set("plan")
+    try:
+        yield
+    finally:
+        _MODE.reset(before)
 
 
 @contextmanager

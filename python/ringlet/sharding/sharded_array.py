@@ -279,16 +279,12 @@ class ShardedArray(ArrayMethods, Conversions):
     # NumPy's protocols
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from ringlet.sharding.ops.ufuncs import call
-
-        return call(ufunc, method, inputs, kwargs)
+        return _ufunc_call()(ufunc, method, inputs, kwargs)
 
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        from ringlet.sharding.execution.array_function_table import dispatch
-
-        return dispatch(self, function, types, args, kwargs)
+        return _dispatch()(self, function, types, args, kwargs)
 
     def __getitem__(self, key: Any) -> Any:
         from ringlet.sharding.ops.indexing import get_item
@@ -299,3 +295,17 @@ class ShardedArray(ArrayMethods, Conversions):
         from ringlet.sharding.ops.indexing import set_item
 
         set_item(self, key, value)
+
+
+@functools.cache
+def _ufunc_call() -> Callable[..., Any]:
+    from ringlet.sharding.ops.ufuncs import call
+
+    return call
+
+
+@functools.cache
+def _dispatch() -> Callable[..., Any]:
+    from ringlet.sharding.execution.array_function_table import dispatch
+
+    return dispatch

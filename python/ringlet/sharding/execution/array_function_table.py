@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ringlet.sharding.creation import place
+from ringlet.sharding.execution.cached_calls import EXACT, STACKED, cached
 from ringlet.sharding.execution.gather_fallback import record_gather
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.layout import Layout
@@ -29,6 +30,7 @@ _HOMES = """halo.correlate ops.axis_functions ops.composed ops.diagonals ops.joi
 
 _TABLE: dict[Callable[..., Any], Callable[..., Any]] = {}
 
+_KINDS = frozenset((ShardedArray, np.ndarray))
 # Creation functions; with a sharded `like`, NumPy dispatches them under their own or another name.
 _NAMES = """arange array asanyarray asarray ascontiguousarray asfortranarray empty eye frombuffer fromfile fromfunction
     fromiter fromstring full genfromtxt identity loadtxt ones require tri zeros"""
@@ -92,12 +94,29 @@ def dispatch(
     kwargs: dict[str, Any],
 ) -> Any:
     """Run a NumPy function with a ShardedArray among its arguments: tile by tile, or on gathered arrays."""
-    if not all(issubclass(kind, (ShardedArray, np.ndarray)) for kind in types):
+    kinds = {*types} - _KINDS
+    if not all(issubclass(kind, (ShardedArray, np.ndarray)) for kind in kinds):
         return NotImplemented
-    name = f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
+
+    def work() -> Any:
+        return _run(array, function, kinds, args, kwargs)
+
+    if function in EXACT:
+        return cached(function, args, work, kwargs=kwargs, exact=function)
+    return cached(function, args, work, kwargs=kwargs) if function in STACKED else work()
+
+
+def _run(
+    array: ShardedArray,
+    function: Callable[..., Any],
+    kinds: Iterable[type],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    name = _name_of(function)
     if name in _CREATORS:
         return _created(array, function, args, kwargs)
-    implementation = None if has_subclass(types) else implementations().get(function)
+    implementation = None if has_subclass(kinds) else implementations().get(function)
     operands = (*args, *kwargs.values())
 
     def work() -> Any:
@@ -109,6 +128,11 @@ def dispatch(
         return result
 
     return recorded_as_one(name, (args, tuple(kwargs.values())), work)
+
+
+@functools.cache
+def _name_of(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
 
 
 def _created(like: ShardedArray, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

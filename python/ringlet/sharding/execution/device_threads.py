@@ -18,6 +18,7 @@ from queue import SimpleQueue
 from ringlet.devices import visible_cores
 from ringlet.devices.blas_threads import blas_limiter
 from ringlet.errors.thread_location import location
+from ringlet.sharding.memory_modes import is_planning
 
 # Waking helpers and waiting for them takes about 40 us, the time of simple arithmetic on half of these bytes.
 INLINE_BYTES = 4 << 20
@@ -46,6 +47,8 @@ def in_threads(
     work: Callable[[int], None], numbers: Sequence[int], bytes_each: int, *, is_alone: bool = False, note: str = ""
 ) -> None:
     """Run work that is not divided by device, as :func:`on_devices` does; `note` and the number are added to errors."""
+    if is_planning():
+        return
     limiter, run = blas_limiter(), object()
     try:
         if not is_alone:

@@ -38,10 +38,32 @@ def elementwise_factors(
     Sums of 16-bit floats are combined first because they may overflow before their terms cancel.
     """
     together, others = _LINEAR.get(ufunc, ((), "factors"))
-    if dtype.kind not in "iufc" or dtype == np.float16:
+    if not _is_linear(dtype):
         together = ()
     together = tuple(s for s in together if all(getattr(operands[n], "dtype", None) == dtype for n in s))
     return FactorMap(labels, result, linear=together, others=others, is_elementwise=True)
+
+
+def _is_linear(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind in "iuc" or (dtype.kind == "f" and dtype.itemsize > 2)
+
+
+def may_keep_parts(ufunc: np.ufunc, operands: Sequence[Any], partial: frozenset[int]) -> bool:
+    """Return whether a result may be partial, as far as layouts determine it."""
+    together, others = _LINEAR.get(ufunc, ((), "factors"))
+
+    def is_everywhere(x: Any) -> bool:
+        return others == "terms" or not isinstance(x, ShardedArray) or x._layout.is_replicated
+
+    return any(s <= partial and all(is_everywhere(x) for n, x in enumerate(operands) if n not in s) for s in together)
+
+
+def keeps_parts(ufunc: np.ufunc, operands: Sequence[Any], place: int, dtype: np.dtype[Any]) -> bool:
+    """Return whether each part of the only partial operand gives a part of the result, by factors or divisors."""
+    together, others = _LINEAR.get(ufunc, ((), "factors"))
+    if others == "terms" or frozenset({place}) not in together or not _is_linear(dtype):
+        return False
+    return operands[place]._dtype == dtype and all(_allows(x, others) for n, x in enumerate(operands) if n != place)
 
 
 def checked_linear(factor_map: FactorMap, operands: Sequence[Any]) -> FactorMap:
@@ -70,7 +92,9 @@ def _allows(x: Any, others: Others) -> bool:
     if isinstance(x, ShardedArray):
         if not x._layout.is_replicated:
             return False
-        x = x._tile(x._group.local_devices[0])
+        x = x._tile(x._group.local_devices[0]) if x._whole is None else x._whole
+    if not np.shape(x):
+        return bool(np.isfinite(x)) and (others == "factors" or bool(x))
     return bool(np.isfinite(x).all() and (others == "factors" or np.all(x)))
 
 
@@ -101,5 +125,7 @@ def origin_of(ufunc: np.ufunc, operands: Sequence[Any]) -> Origin | None:
 def _kept_as_it_is(x: Any) -> Any:
     if isinstance(x, ShardedArray):
         x = x if x._settled is None else x._settled
+        if x._is_number():
+            return x  # read-only
         return x._derive(lambda buffer: buffer, x._layout)
     return x.copy() if isinstance(x, np.ndarray) else x

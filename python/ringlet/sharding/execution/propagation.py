@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ringlet.collectives import Op
 from ringlet.sharding.layout.factors import Factor, FactorMap, Labels
-from ringlet.sharding.layout.layout import WHOLE, Box, Cut, Layout, Shape, coarser, covers, divisors, joint
+from ringlet.sharding.layout.layout import WHOLE, Box, Cut, Layout, Shape, coarser, covers, divisors, joint, shared
 from ringlet.sharding.resharding.transfers import moved_bytes
 
 Assignment = dict[Factor, Cut]
@@ -119,7 +119,8 @@ def plan(
         result_shape = tuple(1 if label is None else sizes[label] for label in factor_map.result)
     request = _Request(factor_map, shapes, itemsizes, layouts, result_shape, result_itemsize, combine)
     chosen = _on_one_device(request) or min(_choices(request), key=lambda choice: choice[0])
-    (nbytes, *_), operand_layouts, result_layout = chosen
+    (nbytes, *_), layouts_used, result_layout = chosen
+    operand_layouts, result_layout = tuple(map(shared, layouts_used)), shared(result_layout)
     return Plan(
         operand_layouts,
         result_layout,

@@ -9,6 +9,7 @@ import numpy as np
 
 from ringlet.collectives import Op
 from ringlet.sharding.creation import replicated_with
+from ringlet.sharding.execution.cached_calls import StackedCall, stacked
 from ringlet.sharding.execution.device_threads import INLINE_BYTES, on_devices
 from ringlet.sharding.execution.linearity import checked_linear
 from ringlet.sharding.execution.propagation import Plan, TileBoxes, plan
@@ -183,18 +184,20 @@ def _at_once(kernel: Kernel, prepared: Prepared, effort: float) -> ShardedArray 
         return None
     _, chosen, dtype, group, combine = prepared
     layout, shape = chosen.result_layout, chosen.result_shape
-    count = layout.parts.count
-    whole = fresh(shape if count == 1 else (count, *shape), dtype)
-    *tiles, out = [x.reshape(s.shape).transpose(s.order) for x, s in zip((*arrays, whole), stacks, strict=True)]
+    shape = shape if layout.parts.count == 1 else (layout.parts.count, *shape)
+    devices, is_alone = chosen.first_devices[:1], group.num_devices == 1
 
-    def fill(device: int) -> None:
-        kernel(tiles, out, chosen.places[device])
+    def run(arrays: Sequence[Array]) -> Array:
+        whole = fresh(shape, dtype)
+        *tiles, out = [x.reshape(s.shape).transpose(s.order) for x, s in zip((*arrays, whole), stacks, strict=True)]
 
-    on_devices(fill, chosen.first_devices[:1], 0, is_alone=group.num_devices == 1)
-    if count == 1:
-        return ShardedArray._of_whole(whole, layout, group)
-    parts = [*whole]
-    return ShardedArray._build([parts[part] for part in layout.parts.tile], layout, group, combine)
+        def fill(device: int) -> None:
+            kernel(tiles, out, chosen.places[device])
+
+        on_devices(fill, devices, 0, is_alone=is_alone)
+        return whole
+
+    return stacked(StackedCall(run, layout, combine), arrays, group)
 
 
 def _computing_devices(buffers: Sequence[Array | None], chosen: Plan) -> tuple[int, ...]:

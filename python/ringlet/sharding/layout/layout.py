@@ -51,6 +51,8 @@ class Layout:
         # all processes.
         only = -1 if self.only is None else self.only
         object.__setattr__(self, "_hash", hash((self.num_devices, self.cuts, self.parts, only)))
+        is_whole = self.only is None and self.parts.count == 1 and all(cut.count == 1 for cut in self.cuts)
+        object.__setattr__(self, "_is_replicated", is_whole)
 
     def __hash__(self) -> int:
         return self._hash  # type: ignore[attr-defined, no-any-return]
@@ -78,7 +80,7 @@ class Layout:
     @property
     def is_replicated(self) -> bool:
         """Return whether each device has the whole array with combined values."""
-        return self.only is None and self.parts.count == 1 and all(cut.count == 1 for cut in self.cuts)
+        return self._is_replicated  # type: ignore[attr-defined, no-any-return]
 
     @property
     def holders(self) -> Sequence[int]:
@@ -95,17 +97,33 @@ class Layout:
 
     def without_parts(self) -> Layout:
         """Return the layout with the same tiles and combined values."""
-        return self if self.parts.count == 1 else replace(self, parts=WHOLE)
+        return self if self.parts.count == 1 else _without_parts(self)
 
     def with_cuts(self, cuts: Sequence[Cut]) -> Layout:
         """Return the layout with other cuts on the same devices, with the same parts."""
-        return replace(self, cuts=tuple(cuts))
+        return _with_cuts(self, tuple(cuts))
 
 
 def tile_bounds(size: int, count: int) -> tuple[tuple[int, int], ...]:
     """Return the bounds of tiles: all of equal length, rounded up, but the last ones may be shorter or empty."""
     length = -(-size // count)
     return tuple((min(i * length, size), min((i + 1) * length, size)) for i in range(count))
+
+
+@lru_cache(maxsize=4096)
+def shared(layout: Layout) -> Layout:
+    """Return one object for equal layouts: comparing it to itself, as look-ups of plans do, takes no time."""
+    return layout
+
+
+@lru_cache(maxsize=4096)
+def _without_parts(layout: Layout) -> Layout:
+    return shared(replace(layout, parts=WHOLE))
+
+
+@lru_cache(maxsize=4096)
+def _with_cuts(layout: Layout, cuts: tuple[Cut, ...]) -> Layout:
+    return shared(replace(layout, cuts=cuts))
 
 
 @lru_cache(maxsize=4096)

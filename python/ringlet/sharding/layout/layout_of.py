@@ -10,7 +10,7 @@ import numpy as np
 from ringlet.collectives.argument_parsing import shortened
 from ringlet.errors import PartitionError, ShardingError
 from ringlet.sharding.layout.device_group import DeviceGroup
-from ringlet.sharding.layout.layout import WHOLE, Cut, Layout
+from ringlet.sharding.layout.layout import WHOLE, Cut, Layout, shared
 from ringlet.sharding.layout.mesh import NamedSharding
 from ringlet.sharding.layout.sharding import Sharding
 from ringlet.sharding.layout.tile_assignment import Subgroup
@@ -19,7 +19,7 @@ from ringlet.sharding.layout.tile_assignment import Subgroup
 def layout_of(sharding: Sharding | NamedSharding, ndim: int, num_devices: int | None = None) -> Layout:
     """Return the layout of a sharding; `num_devices` is required if the sharding does not record it."""
     found = _for_ndim(sharding, ndim)
-    return _layout(found, ndim, _count(found, num_devices))
+    return shared(_layout(found, ndim, _count(found, num_devices)))
 
 
 def group_of(sharding: Sharding | NamedSharding, num_devices: int | None = None) -> DeviceGroup:

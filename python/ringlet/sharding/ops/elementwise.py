@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from ringlet.collectives.argument_parsing import shortened
 from ringlet.sharding.execution.linearity import elementwise_factors, is_known, origin_of
 from ringlet.sharding.execution.propagation import TileBoxes
 from ringlet.sharding.execution.tile_execution import allocate, apply, compute, prepare, tile_of, write_out
-from ringlet.sharding.execution.ufunc_table import implements_ufunc
+from ringlet.sharding.execution.ufunc_table import implements_ufunc, is_cached
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.device_group import common_group
 from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
@@ -43,19 +44,32 @@ def broadcast_shape(shapes: Sequence[Shape]) -> tuple[int, ...]:
 
 
 def result_dtypes(
-    ufunc: np.ufunc, operands: Sequence[Any], options: dict[str, Any], outs: Sequence[Any] = ()
+    ufunc: Any, operands: Sequence[Any], options: dict[str, Any], outs: Sequence[Any] = ()
 ) -> list[np.dtype[Any]]:
     """Return the dtypes of a ufunc's results, by calling it with arrays without elements, or raise NumPy's error.
 
     A Python number is represented by its type, since its value has no effect; `outs` has None for results without
     `out`.
     """
+    if not options and not outs and isinstance(ufunc, np.ufunc) and is_cached(ufunc):
+        return [*_dtypes(ufunc, tuple(operands))]
+    return _found_dtypes(ufunc, operands, options, outs)
+
+
+def _found_dtypes(
+    ufunc: np.ufunc, operands: Sequence[Any], options: dict[str, Any], outs: Sequence[Any]
+) -> list[np.dtype[Any]]:
     empties = [np.empty(0, it) if isinstance(it, np.dtype) else it(1) for it in operands]
     if outs:
         options = {**options, "out": tuple(None if it is None else np.empty(0, it) for it in outs)}
     with np.errstate(all="ignore"):  # with numbers alone, the call computes values and may warn
         results = ufunc(*empties, **options)
     return [result.dtype for result in (results if ufunc.nout > 1 else (results,))]
+
+
+@lru_cache(maxsize=1024)
+def _dtypes(ufunc: np.ufunc, operands: tuple[Any, ...]) -> tuple[np.dtype[Any], ...]:
+    return (*_found_dtypes(ufunc, operands, {}, ()),)
 
 
 def effort_of(ufunc: np.ufunc) -> int:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ringlet.sharding.execution.array_function_table import gathered
+from ringlet.sharding.execution.device_threads import INLINE_BYTES
 from ringlet.sharding.execution.shape_inference import shape_probe
-from ringlet.sharding.explain import recorded_as_one
+from ringlet.sharding.explain import is_recording, recorded_as_one
 from ringlet.sharding.layout.device_group import common_group
 from ringlet.sharding.layout.layout import WHOLE, Layout, Shape
 from ringlet.sharding.ops.scatter import assign_at
@@ -84,7 +86,8 @@ def set_item(x: ShardedArray, key: Any, value: Any) -> None:
     """
     basic = None if _is_field(x, key) else _basic(x.shape, key)
     if basic is not None:
-        recorded_as_one("assign", (x, value), lambda: _assign(x, basic, value))
+        if not _assigned_at_once(x, basic, key, value):
+            recorded_as_one("assign", (x, value), lambda: _assign(x, basic, value))
     elif _is_mask(x, key) and _is_uniform(value, x.ndim - key.ndim):
         mask = key.reshape(key.shape + (1,) * (x.ndim - key.ndim))
         value = value if hasattr(value, "dtype") else np.asarray(value, x.dtype)  # may raise for read-only arrays
@@ -283,6 +286,22 @@ def _assign(x: ShardedArray, basic: _Basic, value: Any) -> None:
     places = [None if buffer is None else views[id(buffer)] for buffer in buffers]
     fill(x._group, places, target, [region_views(value, piece, len(places))], copies)
     record_copies("assign", value, x, copies)
+
+
+def _assigned_at_once(x: ShardedArray, basic: _Basic, key: Any, value: Any) -> bool:
+    """Assign in one call if devices share the memory of both arrays; return whether this was possible."""
+    if type(value) is ShardedArray:
+        if value._whole is None or value._group != x._group:
+            return False
+    elif type(value) not in (np.ndarray, float, int, bool, complex):
+        return False
+    if x._whole is None or x._group.member is not None or is_recording():
+        return False
+    if math.prod(basic.shape) * x.dtype.itemsize > INLINE_BYTES:
+        return False
+    x._writable_buffers()  # must precede reading the value, which may read this memory
+    x._whole[key] = value._whole if type(value) is ShardedArray else value
+    return True
 
 
 def _as_value(value: Any, dtype: np.dtype[Any], basic: _Basic) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ringlet.sharding.execution.array_function_table import gathered, implements
+from ringlet.sharding.execution.cached_calls import cached
 from ringlet.sharding.execution.device_threads import on_devices
 from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.execution.tile_execution import apply
@@ -29,7 +30,12 @@ def astype(  # noqa: PLR0917  # NumPy's
     # Partial values stay partial only if the dtype is unchanged: rounding twice differs from rounding once.
     linear = (frozenset({0}),) if target == x.dtype else ()
     same = FactorMap((labels,), labels, linear=linear, linear_ops=EVERY_OP)
-    made: ShardedArray = apply("astype", same, _cast, [x], target)
+    made: ShardedArray = cached(
+        ("astype", target),
+        (x,),
+        lambda: apply("astype", same, _cast, [x], target),
+        exact=lambda array: array.astype(target),
+    )
     return made
 
 

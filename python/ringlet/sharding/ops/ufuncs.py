@@ -15,17 +15,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ringlet.collectives import Op
 from ringlet.sharding.execution.array_function_table import gathered, has_subclass
+from ringlet.sharding.execution.cached_calls import of_parts
 from ringlet.sharding.execution.device_threads import INLINE_BYTES, in_threads
+from ringlet.sharding.execution.linearity import is_known, keeps_parts, may_keep_parts, origin_of
 from ringlet.sharding.execution.propagation import plan
 from ringlet.sharding.execution.ufunc_table import handler_of, is_cached
-from ringlet.sharding.explain import record_operation
+from ringlet.sharding.explain import is_recording, record_operation
 from ringlet.sharding.layout.device_group import DeviceGroup, common_group
 from ringlet.sharding.layout.factors import FactorMap, broadcast_factors
 from ringlet.sharding.layout.layout import Box, Layout, Shape, tile_bounds
 from ringlet.sharding.memory_modes import current_mode
 from ringlet.sharding.ops.elementwise import NEEDS_OWN_MEMORY, broadcast_shape, effort_of, result_dtypes
 from ringlet.sharding.resharding.device_buffers import fresh
+from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain
 
@@ -93,25 +97,22 @@ class _Plan(NamedTuple):
     boxes: tuple[tuple[Box, ...], ...]
 
 
-# Key of an operand in plans: layout (None for a plain array), shape, dtype; the type of a Python number.
-_Kind = tuple["Layout | None", "tuple[int, ...]", "np.dtype[Any]"] | type
-
-
 def _fast_path(ufunc: np.ufunc, inputs: tuple[Any, ...], target: Any = None) -> ShardedArray | None:
     """Compute an elementwise call without transfers, into a target if given; None for all other calls."""
     if target is not None:
         if type(target) is not ShardedArray or ufunc in NEEDS_OWN_MEMORY or target._layout.is_partial:
             return None
         target._writable_buffers()  # must precede reading the operands, which may read the target's memory
-    kinds = [_kind_of(value) for value in inputs]
-    sharded = [value for value in inputs if type(value) is ShardedArray]
-    if None in kinds or not sharded:
-        return None
-    group = sharded[0]._group if len(sharded) == 1 else common_group(ufunc.__name__, sharded)
+    found = _operands(inputs)
+    if found is None:
+        return _with_parts(ufunc, inputs, target)
+    kinds, arrays, sharded = found
+    group = sharded[0]._group
+    if any(x._group is not group for x in sharded[1:]):
+        group = common_group(ufunc.__name__, sharded)
     chosen = (_planned if is_cached(ufunc) else _planned.__wrapped__)(ufunc, *kinds)
     if chosen is None or group.member is not None or current_mode() != "shared":
         return None
-    arrays = [value._whole if type(value) is ShardedArray else value for value in inputs]
     is_little = chosen.bytes_per_slab * len(chosen.boxes) <= INLINE_BYTES
     if target is None:
         result = ShardedArray._of_whole(fresh(chosen.shape, chosen.dtype), chosen.layout, group)
@@ -127,13 +128,65 @@ def _fast_path(ufunc: np.ufunc, inputs: tuple[Any, ...], target: Any = None) -> 
     return result
 
 
-def _kind_of(value: Any) -> _Kind | None:
-    kind = type(value)
-    if kind is ShardedArray:
-        return None if value._buffers is not None else (value._layout, value._shape, value._dtype)
-    if kind in _NUMBERS:
-        return kind
-    return (None, value.shape, value.dtype) if kind is np.ndarray or isinstance(value, np.generic) else None
+def _operands(inputs: tuple[Any, ...]) -> tuple[list[Any], list[Any], list[ShardedArray]] | None:
+    """Return kinds, arrays and numbers, and the sharded arrays; None if memory is not shared or a type is unknown."""
+    kinds: list[Any] = []
+    arrays: list[Any] = []
+    sharded: list[ShardedArray] = []
+    for value in inputs:
+        kind = type(value)
+        if kind is ShardedArray:
+            if value._whole is None:
+                return None
+            sharded.append(value)
+            arrays.append(value._whole)
+            kinds.append((value._layout, value._shape, value._dtype))
+            continue
+        if kind in _NUMBERS:
+            kinds.append(kind)
+        elif kind is np.ndarray or isinstance(value, np.generic):
+            kinds.append((None, value.shape, value.dtype))
+        else:
+            return None
+        arrays.append(value)
+    return (kinds, arrays, sharded) if sharded else None
+
+
+def _with_parts(ufunc: np.ufunc, inputs: tuple[Any, ...], target: Any) -> ShardedArray | None:
+    """Compute a call with partial operands that are combined already, or numbers; None for all other calls."""
+    if is_recording() or not any(type(value) is ShardedArray and value._layout.is_partial for value in inputs):
+        return None
+    inputs = tuple([_settled(value) for value in inputs])
+    partial = [n for n, value in enumerate(inputs) if not is_known(value)]
+    if any(inputs[n]._shape or inputs[n]._group.member for n in partial):
+        return None
+    if may_keep_parts(ufunc, inputs, frozenset(partial)):
+        return None if target is not None or len(partial) > 1 else _part_by_part(ufunc, inputs, partial[0])
+    inputs = tuple([materialized(value) if n in partial else value for n, value in enumerate(inputs)])
+    return _fast_path(ufunc, inputs, target)
+
+
+def _settled(value: Any) -> Any:
+    return value._settled if type(value) is ShardedArray and value._settled is not None else value
+
+
+def _part_by_part(ufunc: np.ufunc, inputs: tuple[Any, ...], place: int) -> ShardedArray | None:
+    """Multiply or divide a partial number; None if the result is not partial, or for other operations."""
+    x = inputs[place]
+    numbers: list[Any] = [value._whole if type(value) is ShardedArray else value for value in inputs]
+    kinds = [type(value) if type(value) in _NUMBERS else getattr(value, "dtype", None) for value in inputs]
+    is_one = all(kind is not None and not np.ndim(number) for kind, number in zip(kinds, numbers, strict=True))
+    if x._combine is not Op.SUM or current_mode() != "shared" or not is_one:
+        return None
+    (dtype,) = result_dtypes(ufunc, kinds, {})
+    if not keeps_parts(ufunc, inputs, place, dtype):
+        return None
+    whole, parts = fresh((x._layout.parts.count,), dtype), dict(zip(x._layout.parts.tile, x._buffers, strict=True))
+    for part, buffer in parts.items():
+        ufunc(*numbers[:place], buffer, *numbers[place + 1 :], out=whole[part, ...])
+    made = of_parts(whole, x._layout, x._group, Op.SUM)
+    made._origin = origin_of(ufunc, inputs)
+    return made
 
 
 def _takes(target: ShardedArray, chosen: _Plan, group: DeviceGroup) -> bool:
@@ -186,7 +239,10 @@ def _slabs(shape: Shape, shapes: Sequence[Shape], count: int) -> tuple[tuple[Box
 
 @lru_cache(maxsize=4096)
 def _planned(ufunc: np.ufunc, *kinds: Any) -> _Plan | None:
-    """Return the plan for kinds of operands; None if the fast path does not apply."""
+    """Return the plan for kinds of operands; None if the fast path does not apply.
+
+    A kind is the layout (None for a plain array), shape and dtype, or the type of a Python number.
+    """
     if ufunc.signature is not None or ufunc.nout != 1 or (ufunc in NEEDS_OWN_MEMORY and ufunc is not np.negative):
         return None
     shapes = tuple(() if isinstance(kind, type) else kind[1] for kind in kinds)

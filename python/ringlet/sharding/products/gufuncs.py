@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ringlet.sharding.execution.array_function_table import implements
+from ringlet.sharding.execution.cached_calls import cached
 from ringlet.sharding.execution.shape_inference import shape_probe
 from ringlet.sharding.execution.ufunc_table import implements_ufunc
 from ringlet.sharding.layout.factors import Labels
@@ -27,22 +28,34 @@ _CORES: dict[str, tuple[Labels, Labels, Labels]] = {
 
 def generalized(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Run a generalized ufunc; calls with ``keepdims`` run on gathered arrays."""
-    if kwargs.get("keepdims"):
-        return NotImplemented
+    if kwargs:
+        return NotImplemented if kwargs.get("keepdims") else _generalized(ufunc, inputs, kwargs)
+    return cached(ufunc, tuple(inputs), lambda: _generalized(ufunc, inputs, kwargs))
+
+
+def _generalized(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     options = {name: value for name, value in kwargs.items() if name not in ("out", "order", "subok", "keepdims")}
     operands = [operand(x) for x in inputs]
     rule = _rule.__wrapped__ if "axes" in options else _rule  # a list is not hashable
     dtypes = tuple([x.dtype for x in operands])
     labels, dtype = rule(ufunc, tuple([x.shape for x in operands]), dtypes, **options)
     out = kwargs.get("out", (None,))[0]
+    ndim = len(labels[-1])
+    is_row, is_column = (ufunc is np.matmul and len(given) == 1 for given in labels[:2])
 
     def kernel(tiles: list[Any], target: Any, _: Any) -> None:
+        if target.ndim > ndim:  # a stack, in which vectors are matrices of one row or column
+            if is_column:
+                tiles, target = [tiles[0], tiles[1][..., None]], target[..., None]
+            if is_row:
+                tiles, target = [tiles[0][..., None, :], tiles[1]], target[..., None, :]
         ufunc(*map(packed, tiles), out=target, **options)
 
     # einsum's kernel multiplies integers faster, but does not conjugate.
     if dtype.kind in "iu":
         return contract(ufunc.__name__, operands, labels, dtype, out=out)
-    repeated = {x.ndim - len(core) for x, core in zip(operands, _CORES[ufunc.__name__], strict=False)}
+    ndims = (len(labels[0]) + is_row, len(labels[1]) + is_column)
+    repeated = {each - len(core) for each, core in zip(ndims, _CORES[ufunc.__name__], strict=False)}
     takes_stacks = not options and len(repeated) == 1 and min(repeated) >= 0 and dtypes == (dtype, dtype)
     return contract(ufunc.__name__, operands, labels, dtype, out=out, kernel=kernel, takes_stacks=takes_stacks)
 

@@ -89,10 +89,17 @@ def vdot(a: Any, b: Any, /) -> Any:
     labels = tuple(range(a.ndim))
     dtype = dtype_of(np.vdot, (a.dtype, b.dtype), (1, 1))
 
-    def kernel(tiles: list[Any], target: Any, _: Any) -> None:
-        target[...] = np.vdot(*tiles)
+    ndim = len(labels)
 
-    return contract("vdot", [a, b], (labels, labels, ()), dtype, kernel=kernel)
+    def kernel(tiles: list[Any], target: Any, _: Any) -> None:
+        if tiles[0].ndim == ndim:
+            target[...] = np.vdot(*tiles)
+        else:  # a stack of tiles
+            lines = [tile.reshape(*tile.shape[: tile.ndim - ndim], -1) for tile in tiles]
+            np.vecdot(lines[0], lines[1], out=target)
+
+    takes_stacks = dtype.kind == "f" and a.dtype == b.dtype
+    return contract("vdot", [a, b], (labels, labels, ()), dtype, kernel=kernel, takes_stacks=takes_stacks)
 
 
 @implements(np.outer)

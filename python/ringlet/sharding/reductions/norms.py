@@ -102,12 +102,13 @@ class _Norms:
         """Reduce the non-negative values that a function returns for each element."""
         reduction = Reduction.of("norm", materialized(self.x), axes, self.keepdims)
         op, least = _COMBINED[ufunc]
+        ndim, lasts = self.x.ndim, tuple(axis - self.x.ndim for axis in axes)
 
         def reducer(tile: Array, _: Array | None, result: Array, __: TileBoxes) -> None:
-            tile = function(tile)
+            tile = function(tile) if tile.ndim == ndim else np.ascontiguousarray(function(tile))
             if ufunc is np.add:
-                sum_tile(tile, axes, result, keepdims=self.keepdims)
+                sum_tile(tile, lasts, result, ndim=ndim, keepdims=self.keepdims)
             else:
-                ufunc.reduce(tile, axes, self.dtype, out=result, keepdims=self.keepdims, initial=least)
+                ufunc.reduce(tile, lasts, self.dtype, out=result, keepdims=self.keepdims, initial=least)
 
-        return reduction.combined(reducer, self.dtype, op)
+        return reduction.combined(reducer, self.dtype, op, takes_stacks=True)

@@ -55,15 +55,18 @@ def without_nan(tile: Array, number: float | None) -> Array:
     return np.where(np.isnan(tile), tile.dtype.type(number), tile)
 
 
-def sum_tile(tile: Array, axes: tuple[int, ...], out: Array, **more: Any) -> None:
+def sum_tile(tile: Array, axes: tuple[int, ...], out: Array, *, ndim: int | None = None, **more: Any) -> None:
     """Sum the elements of a tile, as ``np.add.reduce`` does for a whole array.
 
     NumPy sums contiguous elements pairwise and then accumulates such sums in sequence, which loses precision for the
-    many short rows of a tile. This function adds the sums of rows pairwise too.
+    many short rows of a tile. This function adds the sums of rows pairwise too. If `tile` is a stack of tiles of `ndim`
+    dimensions, in C order, `axes` count from the last; each has the bits that it has alone.
     """
     adds_rows = len(axes) > 1 and axes[-1] in (-1, tile.ndim - 1) and out.dtype.kind in "fc" and "where" not in more
-    if adds_rows and not (tile.flags.c_contiguous or tile.flags.f_contiguous):
-        tile = np.add.reduce(tile, axes[-1], out.dtype, keepdims=True)
+    one = tile if ndim in (None, tile.ndim) else tile[(0,) * (tile.ndim - ndim)]
+    if adds_rows and not (one.flags.c_contiguous or one.flags.f_contiguous):
+        rows = None if one is tile else np.empty((*tile.shape[:-1], 1), out.dtype)
+        tile = np.add.reduce(tile, axes[-1], out.dtype, rows, keepdims=True)
     np.add.reduce(tile, axes, loop_dtype(out.dtype), out, **more)
 
 
@@ -114,7 +117,7 @@ class Reduction:
             return recorded_as_one(
                 self.name, self.x, lambda: self._joined(self.x.ndim - 1, reducer, dtype, op, takes_stacks)
             )
-        return self._apply(reducer, dtype, out, op)
+        return self._apply(reducer, dtype, out, op, takes_stacks and self._may_stack(np.dtype(dtype)))
 
     def undivided(self, reducer: Reducer, dtype: Any, out: Any = None) -> Any:
         """Reduce with all of the reduced dimensions on each device."""
@@ -183,6 +186,12 @@ class Reduction:
         if self.mask is not None or not x.ndim or x.ndim - 1 in self.axes or x._whole is None:
             return False
         return _has_columns(x.shape[-1], x._layout.cuts[-1].count) and self._is_exact_by_rows(dtype)
+
+    def _may_stack(self, dtype: np.dtype[Any]) -> bool:
+        """Return whether tiles reduced in one call have the bits of each alone; not if their rows are one element."""
+        x = self.x
+        is_wide = x.ndim > 0 and x.shape[-1] > x._layout.cuts[-1].count
+        return self.mask is None and x._whole is not None and is_wide and self._is_exact_by_rows(dtype)
 
     def _joined(self, axis: int, reducer: Reducer, dtype: Any, op: Op | None, takes_stacks: bool = False) -> Any:
         """Reduce with a kept dimension undivided if memory is shared, which is much faster than narrow tiles."""

@@ -12,12 +12,15 @@ import numpy as np
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.array_function_table import implements
+from ringlet.sharding.execution.cached_calls import cached
+from ringlet.sharding.execution.determinism import ignores_tiling
 from ringlet.sharding.execution.propagation import TileBoxes
 from ringlet.sharding.execution.shape_inference import Small, loop_dtype, probe_array, small
 from ringlet.sharding.execution.tile_execution import write_out
 from ringlet.sharding.execution.ufunc_table import implements_ufunc, is_cached
 from ringlet.sharding.explain import recorded_as_one
 from ringlet.sharding.layout.layout import Array
+from ringlet.sharding.reductions.exact_sums import exact_sum, is_supported
 from ringlet.sharding.reductions.reduction_execution import Axes, Reduction, mask_of, sum_tile, without_nan
 from ringlet.sharding.resharding.partial_combine import identity
 from ringlet.sharding.resharding.reshard import materialized
@@ -72,6 +75,42 @@ def reduce(  # noqa: PLR0917  # as NumPy has them
     dtype = None if dtype is None else np.dtype(dtype)
     if dtype is not None and dtype.hasobject:
         return NotImplemented
+    if ufunc is np.add and ignores_tiling() and is_supported(x, dtype):
+        return _summed_exactly(x, dtype, out, (axis, keepdims, initial, where, instead_of_nan))
+    arguments = (x, axis, dtype, out, keepdims, initial, where)
+
+    def work() -> Any:
+        return _checked(ufunc, *arguments, name or f"{ufunc.__name__}.reduce", instead_of_nan)
+
+    if out is not None or initial is not _NO_VALUE or where is not True or not is_cached(ufunc):
+        return work()
+    return cached(("reduce", ufunc, dtype, instead_of_nan), (x, axis, keepdims), work)
+
+
+def _summed_exactly(x: Any, dtype: np.dtype[Any] | None, out: Any, options: tuple[Any, ...]) -> Any:
+    axis, keepdims, initial, where, instead_of_nan = options
+    model = np.add.reduce(probe_array(small(x)), axis, dtype, where=True)  # raises NumPy's error
+    x = x if instead_of_nan is None else np.where(np.isnan(x), x.dtype.type(0), x)
+    x = x if where is True or where is np._NoValue else np.where(where, x, x.dtype.type(0))
+    reduction = Reduction.of("sum", x, axis, keepdims)
+    total = recorded_as_one("sum", x, lambda: exact_sum(x, reduction.axes, reduction.keepdims))
+    total = total if initial is _NO_VALUE or initial is None else total + initial
+    total = total.astype(np.asarray(model).dtype, copy=False)
+    return total if out is None else write_out(out, total)
+
+
+def _checked(  # noqa: PLR0917
+    ufunc: np.ufunc,
+    x: ShardedArray,
+    axis: Axes,
+    dtype: np.dtype[Any] | None,
+    out: Any,
+    keepdims: Any,
+    initial: Any,
+    where: Any,
+    name: str,
+    instead_of_nan: float | None,
+) -> Any:
     mask = mask_of(where)
     begins = () if initial is _NO_VALUE else (None if initial is None else 0,)
     result_dtype = (_result_dtype if is_cached(ufunc) else _result_dtype.__wrapped__)(
@@ -84,10 +123,11 @@ def reduce(  # noqa: PLR0917  # as NumPy has them
     if dtype is not None and ufunc not in LOGICAL and not np.can_cast(x.dtype, result_dtype, "same_kind"):
         # Elements are converted before the reduction: the sum of halves as integers is 0.
         known = x if instead_of_nan is None else np.where(np.isnan(x), x.dtype.type(instead_of_nan), x)
-        x = known.astype(result_dtype)
-    reduction = Reduction.of(name or f"{ufunc.__name__}.reduce", x, axis, keepdims, where)
+        x = known.astype(result_dtype)  # type: ignore[assignment]  # dispatched
+    reduction = Reduction.of(name, x, axis, keepdims, where)
     axes = tuple([axis - x.ndim for axis in reduction.axes])
-    tile_reduction = _TileReduction(ufunc, axes, _NO_VALUE if initial is None else initial, instead_of_nan)
+    begin = _NO_VALUE if initial is None else initial
+    tile_reduction = _TileReduction(ufunc, axes, x.ndim, begin, instead_of_nan)
     if out is None or out.dtype == result_dtype:
         return _reduced(reduction, tile_reduction, result_dtype, out)
     return write_out(out, _reduced(reduction, tile_reduction, result_dtype, None).astype(out.dtype))
@@ -118,10 +158,11 @@ def _result_dtype(
 
 @dataclass(frozen=True)
 class _TileReduction:
-    """Tile reduction; axes are counted from the last."""
+    """Reduction of a tile of `ndim` dimensions, or of a stack of such tiles; axes are counted from the last."""
 
     ufunc: np.ufunc
     axes: tuple[int, ...]
+    ndim: int
     initial: Any
     instead_of_nan: float | None
 
@@ -141,7 +182,7 @@ class _TileReduction:
             out.fill(identity(Op.MIN if ufunc is np.minimum else Op.MAX, out.dtype))
             return
         if ufunc is np.add:
-            sum_tile(tile, axes, out, keepdims=keepdims, **more)
+            sum_tile(tile, axes, out, ndim=self.ndim, keepdims=keepdims, **more)
             return
         axis = axes[0] if len(axes) == 1 else axes  # np.subtract and others reduce along one axis only
         dtype = None if ufunc in LOGICAL else loop_dtype(out.dtype)
@@ -149,9 +190,11 @@ class _TileReduction:
 
 
 def _reduced(reduction: Reduction, tile_reduction: _TileReduction, dtype: np.dtype[Any], out: Any) -> Any:
+    keepdims = reduction.keepdims  # cached calls keep `once`, which must not keep the array
+
     def once(tile: Array, mask: Array | None, result: Array, where: TileBoxes) -> None:
         begins = tile_reduction.repeats or where.part == 0
-        tile_reduction.reduce(tile, mask, result, begins=begins, keepdims=reduction.keepdims)
+        tile_reduction.reduce(tile, mask, result, begins=begins, keepdims=keepdims)
 
     def first(tile: Array, mask: Array | None, pieces: Array, _: TileBoxes) -> None:
         tile_reduction.reduce(tile, mask, pieces, begins=tile_reduction.repeats)

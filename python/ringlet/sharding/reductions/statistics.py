@@ -11,6 +11,8 @@ import numpy as np
 
 from ringlet.collectives import Op
 from ringlet.sharding.execution.array_function_table import implements
+from ringlet.sharding.execution.cached_calls import cached
+from ringlet.sharding.execution.determinism import ignores_tiling
 from ringlet.sharding.execution.propagation import TileBoxes
 from ringlet.sharding.execution.shape_inference import loop_dtype, probe_array, shape_probe, small
 from ringlet.sharding.explain import recorded_as_one
@@ -115,10 +117,21 @@ def _mean(
 ) -> Any:
     if not isinstance(a, ShardedArray) or not _computes(a, dtype):
         return NotImplemented
+
+    def work() -> Any:
+        return _checked_mean(a, (axis, dtype, out, keepdims, where))
+
+    if out is not None or where is not True or a.dtype.kind not in "fc" or not a.size:
+        return work()
+    return cached(("mean", None if dtype is None else np.dtype(dtype)), (a, axis, keepdims), work)
+
+
+def _checked_mean(a: Any, options: tuple[Any, ...]) -> Any:
+    axis, dtype, out, keepdims, where = options
     result_dtype, work_dtype = _modelled(np.mean, a, out, where, axis=axis, dtype=dtype), _work_dtype(a, dtype)
     reduction = Reduction.of("mean", a, axis, keepdims, where)
     # Sums of integers are exact: dividing the total, not the sum of each tile, gives the exact mean 1 of ones.
-    if reduction.mask is not None or out is not None or a.dtype.kind in "biu":
+    if reduction.mask is not None or out is not None or a.dtype.kind in "biu" or ignores_tiling():
         known = True if reduction.mask is None else np.broadcast_to(reduction.mask, a.shape)
         count = reduction.count if known is True else np.sum(known, axis, np.intp, keepdims=keepdims)
         total = np.sum(a, axis, work_dtype, out, keepdims, where=known)
@@ -127,13 +140,15 @@ def _mean(
     if reduction.count == 0:
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=2)
 
+    ndim, axes, count, keeps = a.ndim, tuple(d - a.ndim for d in reduction.axes), reduction.count, reduction.keepdims
+
     def reducer(tile: Array, _: Array | None, result: Array, __: TileBoxes) -> None:
         total = np.empty(result.shape, work_dtype)
-        sum_tile(tile, reduction.axes, total, keepdims=reduction.keepdims)
-        np.true_divide(total, reduction.count, out=result, casting="unsafe")
+        sum_tile(tile, axes, total, ndim=ndim, keepdims=keeps)
+        np.true_divide(total, count, out=result, casting="unsafe")
 
     def work() -> Any:
-        return reduction.by_rows(np.add, work_dtype).combined(reducer, result_dtype, Op.SUM)
+        return reduction.by_rows(np.add, work_dtype).combined(reducer, result_dtype, Op.SUM, takes_stacks=True)
 
     return recorded_as_one("mean", a, work)
 

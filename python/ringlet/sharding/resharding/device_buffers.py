@@ -13,7 +13,7 @@ import numpy as np
 from ringlet import _core
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import Array, Layout, Shape
-from ringlet.sharding.memory_modes import current_mode
+from ringlet.sharding.memory_modes import current_mode, is_planning
 from ringlet.sharding.sharded_array import ShardedArray
 
 # Fill fresh memory with unlikely values, so that tests detect reads of elements that were never received.
@@ -37,6 +37,8 @@ def fresh_like(array: Array, shape: Sequence[int] | None = None) -> Array:
 
 def fresh(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     """Return uninitialized writable memory in C order."""
+    if is_planning():
+        return np.lib.stride_tricks.as_strided(np.zeros(1, dtype), shape, (0,) * len(shape))
     is_pooled = math.prod(shape) * dtype.itemsize >= _POOLED_BYTES and not dtype.hasobject
     array = _core.allocate(shape, dtype)[0] if is_pooled else np.empty(shape, dtype)
     return _poisoned(array) if POISONED.get() else array
@@ -55,7 +57,7 @@ def _poisoned(array: Array) -> Array:
 
 def empty(shape: Shape, dtype: np.dtype[Any], layout: Layout, group: DeviceGroup) -> ShardedArray:
     """Return an uninitialized array in memory according to mode and group, whose tiles the caller fills."""
-    if layout.parts.count == 1 and group.member is None and current_mode() == "shared":
+    if layout.parts.count == 1 and group.member is None and current_mode() != "copy":
         return ShardedArray._of_whole(fresh(shape, dtype), layout, group)
     return ShardedArray._build(buffers_for(layout, group, lambda _: fresh(shape, dtype)), layout, group)
 
@@ -88,6 +90,8 @@ def filling_devices(x: ShardedArray) -> tuple[int, ...]:
 
 def copies(x: ShardedArray) -> list[Array | None]:
     """Return copies of an array's buffers, shared between the same devices."""
+    if is_planning():
+        return [x._buffer(device) for device in range(x._group.num_devices)]
     boxes = x._layout.boxes(x.shape)
     made: dict[int, Array] = {}
     buffers: list[Array | None] = []
@@ -98,6 +102,9 @@ def copies(x: ShardedArray) -> list[Array | None]:
             continue
         if id(buffer) not in made:
             made[id(buffer)] = np.empty_like(buffer)
-        made[id(buffer)][boxes[device]] = buffer[boxes[device]]
+            if x._buffers is None:  # tiles cover the array
+                np.copyto(made[id(buffer)], buffer)
+        if x._buffers is not None:
+            made[id(buffer)][boxes[device]] = buffer[boxes[device]]
         buffers.append(made[id(buffer)])
     return buffers

@@ -9,6 +9,7 @@ import numpy as np
 
 from ringlet.collectives import Op, all_reduce_buffers
 from ringlet.sharding.layout.layout import Array
+from ringlet.sharding.memory_modes import is_planning
 
 _UFUNCS: dict[Op, np.ufunc] = {
     Op.SUM: np.add,
@@ -26,7 +27,7 @@ def combine(parts: Sequence[Array], op: Op, out: Array) -> None:
 
     16-bit floats are combined as float32 and rounded once.
     """
-    if out.size == 0:
+    if out.size == 0 or is_planning():
         return
     if _is_supported(out.dtype, op):
         all_reduce_buffers(parts, op, out=out)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ringlet.errors import ShardingError
-from ringlet.sharding.explain import record_operation, recorded_as_one, recording_suspended
+from ringlet.sharding.explain import is_recording, record_operation, recorded_as_one, recording_suspended
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import Array, Layout
 from ringlet.sharding.layout.layout_of import group_of, layout_of
+from ringlet.sharding.memory_modes import is_planning
 from ringlet.sharding.resharding.collective_record import Collective, Message
 from ringlet.sharding.resharding.device_buffers import buffers_for, empty, fresh, fresh_like
 from ringlet.sharding.resharding.partial_combine import combine, identity
@@ -79,6 +80,21 @@ def materialized(x: ShardedArray) -> ShardedArray:
     if not x._layout.is_partial:
         return x
     return x._settled if x._settled is not None else redistribute(x, x._layout.without_parts())
+
+
+def described(value: Any) -> Any:
+    """Return a value with each sharded array replaced by one of the same kind without values, for planning."""
+    if isinstance(value, ShardedArray):
+        if value._group.member is not None:
+            raise ShardingError(
+                "only arrays on devices of one process can be planned: make the mesh without member=, and shard "
+                "np.broadcast_to(0.0, shape)"
+            )
+        buffers = buffers_for(value._layout, value._group, lambda _: fresh(value.shape, value.dtype))
+        return ShardedArray._build(buffers, value._layout, value._group, value._combine)
+    if isinstance(value, dict):
+        return {key: described(each) for key, each in value.items()}
+    return type(value)(map(described, value)) if type(value) in (list, tuple) else value
 
 
 def _plan(x: ShardedArray, layout: Layout) -> ReshardPlan:
@@ -150,7 +166,7 @@ def receive_buffers(x: ShardedArray, layout: Layout) -> list[Array | None]:
 def _combined(x: ShardedArray, layout: Layout) -> ShardedArray:
     result = empty(x.shape, x.dtype, layout, x._group)
     if result._whole is not None and x._has_one_buffer_per_part:
-        collectives = _collectives(x, layout)
+        collectives = _collectives(x, layout) if is_recording() else ()
         of_part = dict(zip(x._layout.parts.tile, x._buffers or (), strict=True))
         combine([of_part[part] for part in range(len(of_part))], x._combine, result._whole)  # type: ignore[misc]
     else:
@@ -182,7 +198,7 @@ def _in_parts(x: ShardedArray, layout: Layout) -> ShardedArray:
     result._combine = x._combine
     for device, box in enumerate(layout.boxes(x.shape)):
         target, buffer = result._buffer(device), buffers[device]
-        if target is not None and buffer is not None:
+        if target is not None and buffer is not None and not is_planning():
             is_first = layout.parts.tile_of(device) == 0
             target[box] = buffer[box] if is_first else identity(x._combine, x.dtype)
     if collectives:

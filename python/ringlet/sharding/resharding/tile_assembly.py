@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ringlet.sharding.execution.device_threads import on_devices
-from ringlet.sharding.explain import record_operation
+from ringlet.sharding.explain import is_recording, record_operation
 from ringlet.sharding.layout.device_group import DeviceGroup, common_group
 from ringlet.sharding.layout.layout import Array, Box, Layout
 from ringlet.sharding.resharding.collective_record import Collective, Message
@@ -48,6 +48,8 @@ def select_ranges(name: str, x: ShardedArray, ranges: tuple[IndexRange, ...], la
 
     The elements are views if devices share memory.
     """
+    if x._whole is not None and x._group.member is None and not is_recording():
+        return x._derive(lambda buffer: range_view(buffer, ranges), layout)
     spec = ArraySpec(tuple(index_range.length for index_range in ranges), x.dtype, layout)
     regions = (Region(0, (0,) * x.ndim, ranges),)
     copies = plan_regions(regions, (x._layout,), (x.shape,), spec)

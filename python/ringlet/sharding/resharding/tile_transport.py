@@ -11,6 +11,7 @@ import numpy as np
 from ringlet.errors import ShardingError
 from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import Array, Box
+from ringlet.sharding.memory_modes import is_planning
 from ringlet.sharding.resharding.collective_record import Message
 
 Spaces = Sequence[Array | None]
@@ -86,6 +87,8 @@ def deliver(group: DeviceGroup, messages: Sequence[Message], sources: Spaces, ta
     Collective call: all processes of the group must pass the same messages in the same order; no message reads elements
     that another writes. Arrays have the whole array's shape; messages between devices that share an array copy nothing.
     """
+    if is_planning():
+        return
     for message, values in zip(messages, received(group, messages, sources), strict=True):
         taker = targets[message.target]
         if values is not None and taker is not None and sources[message.source] is not taker:
