@@ -28,8 +28,8 @@ def load_on_use(module: str, homes: Mapping[str, str], advice: Mapping[str, str]
     def get(name: str) -> object:
         if name not in homes:
             remedy = f": {advice[name]}" if name in advice else ""
-            if not name.startswith("_"):
-                importlib.import_module("ringlet.errors")  # shortens the traceback
+            if "errors" in homes and not name.startswith("_"):
+                importlib.import_module(f".{homes['errors']}", module)  # shortens the traceback
             raise AttributeError(
                 f"module {module!r} has no attribute {name!r}{remedy}", name=name, obj=sys.modules[module]
             )

@@ -63,6 +63,11 @@ def test_workers_are_told_their_place_and_their_arguments(job):
 LINE_SECONDS = "print(os.environ['RINGLET_PROGRESS_SECONDS'])"
 
 
+@pytest.mark.job("print(os.environ['RINGLET_TIMEOUT_SECONDS'])", "-n", 1, "--timeout", 7)
+def test_calls_wait_as_long_as_the_option_says(job):
+    assert job.lines == ["[w0] 7.0"]
+
+
 @pytest.mark.job(LINE_SECONDS, "-n", 1)
 def test_loops_are_told_to_write_a_line_each_30_seconds_where_there_is_no_terminal(job):
     assert job.lines == ["[w0] 30"]

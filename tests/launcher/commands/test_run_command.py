@@ -37,6 +37,7 @@ def script(tmp_path, monkeypatch):
         ("-n 2 --replicas 0 train.py", "--replicas must be an integer of at least 1, got '0'"),
         ("-n 2 --grace-seconds inf train.py", "--grace-seconds must be a number of at least 0, got 'inf'"),
         ("-n 2 --grace-seconds soon train.py", "--grace-seconds must be a number of at least 0, got 'soon'"),
+        ("-n 2 --timeout -1 train.py", "--timeout must be a number of at least 0, got '-1'"),
         ("-n 2 --restarts -1 train.py", "--restarts must be an integer of at least 0, got '-1'"),
         ("-n 2 --restarts often train.py", "--restarts must be an integer of at least 0, got 'often'"),
         ("-n 2 --no-restart 3,x train.py", "--no-restart must be an integer of at least 1, got 'x'"),

@@ -72,6 +72,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="seconds between the signal that stops workers and SIGKILL (%(default)s)",
     )
     parser.add_argument(
+        "--timeout",
+        metavar="S",
+        help="seconds that calls wait for other workers, 0 for no limit (RINGLET_TIMEOUT_SECONDS, or 600)",
+    )
+    parser.add_argument(
         "--all-tracebacks",
         action="store_true",
         help="show the tracebacks of all failed workers; that of the first failure is still the last one",
@@ -97,12 +102,14 @@ def execute(options: argparse.Namespace) -> int:
     """Run the script; return the exit status."""
     words = options.program[1:] if options.program[:1] == ["--"] else options.program
     hosts = _hosts(options)
+    if options.timeout is not None:
+        os.environ["RINGLET_TIMEOUT_SECONDS"] = str(_seconds("--timeout", options.timeout))
     num_workers = sum(hosts.values()) or _number_of_workers(options.workers, words)
     job = Job(
         command=(module_command if options.is_module else script_command)(words, num_workers),
         num_workers=num_workers,
         replicas=None if options.replicas is None else whole_number("--replicas", options.replicas),
-        grace_seconds=_seconds(options.grace_seconds),
+        grace_seconds=_seconds("--grace-seconds", options.grace_seconds),
         shows_all_tracebacks=options.all_tracebacks,
         log_folder=options.log_dir,
         recorder_signal=_recorder_signal(os.environ.get("RINGLET_RECORDER_SIGNAL")),
@@ -175,13 +182,13 @@ def _number_of_workers(text: str | None, words: list[str]) -> int:
     )
 
 
-def _seconds(text: str) -> float:
+def _seconds(option: str, text: str) -> float:
     try:
         seconds = float(text)
     except ValueError:
         seconds = math.nan
     if not 0 <= seconds < math.inf:
-        raise CommandError(f"--grace-seconds must be a number of at least 0, got {text!r}")
+        raise CommandError(f"{option} must be a number of at least 0, got {text!r}")
     return seconds
 
 
