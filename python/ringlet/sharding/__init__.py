@@ -30,6 +30,7 @@ from ringlet.sharding.visualize import Visualization, visualize
 
 if TYPE_CHECKING:
     from ringlet.sharding import random
+    from ringlet.sharding.formats.jax_layouts import from_jax, to_jax
 
 __all__ = [
     "ConvDimensionNumbers",
@@ -51,6 +52,7 @@ __all__ = [
     "deterministic",
     "device_put",
     "explain",
+    "from_jax",
     "map_halo",
     "map_halo_vjp",
     "max_pool",
@@ -63,11 +65,14 @@ __all__ = [
     "shard",
     "strict",
     "tile_views",
+    "to_jax",
     "visualize",
 ]
 
-# Most programs do not need numpy.random.
-__getattr__ = load_on_use(__name__, {"random": "random"})
+# Most programs need neither numpy.random nor JAX.
+__getattr__ = load_on_use(
+    __name__, {"random": "random", "from_jax": "formats.jax_layouts", "to_jax": "formats.jax_layouts"}
+)
 __dir__ = list_public(__name__)
 
 # Collectives, strategies, variables and checkpoints accept and return sharded arrays.

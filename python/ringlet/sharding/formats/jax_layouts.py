@@ -1,0 +1,116 @@
+"""Conversion of JAX's arrays on several devices to sharded arrays, and back."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ringlet.errors import ShardingError
+from ringlet.sharding.creation import shard
+from ringlet.sharding.layout.axis_names import spec_of
+from ringlet.sharding.layout.mesh import Mesh
+from ringlet.sharding.layout.sharding import Sharding
+from ringlet.sharding.sharded_array import ShardedArray
+
+
+def from_jax(array: Any) -> ShardedArray:
+    """Return a JAX array as a sharded array in the same layout.
+
+    Parameters
+    ----------
+    array : jax.Array
+        With a ``NamedSharding``, whose devices become the logical devices in the order of its mesh, or on one device.
+        All its shards are in this process.
+
+    Returns
+    -------
+    ShardedArray
+        On a :class:`Mesh` with the same axes. Read-only: JAX keeps the memory, which is that of the array if one device
+        holds all of it, else a copy.
+
+    Raises
+    ------
+    ShardingError
+        If the sharding is of another kind, or shards are in other processes.
+
+    Examples
+    --------
+    >>> import jax  # doctest: +SKIP
+    >>> from_jax(jax.numpy.arange(3)).tolist()  # doctest: +SKIP
+    [0, 1, 2]
+    """
+    sharding = array.sharding
+    if not array.is_fully_addressable:
+        raise ShardingError(f"{sharding} has shards in other processes: pass each process's array.addressable_data(0)")
+    if len(sharding.device_set) == 1:
+        return shard(np.asarray(array), Sharding.replicated(1))
+    if type(sharding).__name__ != "NamedSharding":
+        raise ShardingError(
+            f"from_jax was given an array with the sharding {sharding}: expected a NamedSharding. Move it first, "
+            "jax.device_put(array, jax.sharding.NamedSharding(mesh, spec))"
+        )
+    return shard(np.asarray(array), Mesh(dict(sharding.mesh.shape)).sharding(*sharding.spec))
+
+
+def to_jax(x: ShardedArray, devices: Sequence[Any] | None = None) -> Any:
+    """Return a sharded array as a JAX array in the same layout.
+
+    Parameters
+    ----------
+    x : ShardedArray
+        On devices of this process. Parts are combined.
+    devices : sequence of jax.Device, optional
+        Device for each logical device; the first of ``jax.devices()`` by default.
+
+    Returns
+    -------
+    jax.Array
+        With a ``NamedSharding`` over a mesh with the axes of `x`, or with the axes ``"d0"``, ``"d1"``, … if `x` was not
+        made with a mesh. Tiles are passed to ``jax.device_put``, which copies them, except contiguous ones at addresses
+        that are multiples of 64: later writes to `x` are then visible in the result. Floats of 64 bits become shorter
+        unless ``jax_enable_x64`` is set.
+
+    Raises
+    ------
+    ShardingError
+        If there are fewer devices than logical devices, or `x` is on devices of several processes.
+
+    Examples
+    --------
+    >>> to_jax(shard(np.arange(4), Mesh({"x": 2}).sharding("x"))).sharding.spec  # doctest: +SKIP
+    PartitionSpec('x',)
+    """
+    jax: Any = importlib.import_module("jax")
+    number = x._group.num_devices
+    given = [*(jax.devices() if devices is None else devices)][:number]
+    if len(given) < number or x._group.member is not None:
+        raise ShardingError(
+            f"{x._group} were to become devices of JAX, of which there are {len(given)} in this process: set "
+            f"XLA_FLAGS=--xla_force_host_platform_device_count={number} before JAX starts, or pass devices="
+        )
+    x = x._materialized()
+    sharding = x.sharding
+    if sharding.kind == "maximal":
+        (device,) = sharding.tile_assignment_devices
+        return jax.device_put(x.shards[0], given[device])
+    mesh, spec, grid = _axes(x, sharding)
+    named = jax.sharding.NamedSharding(
+        jax.sharding.Mesh(np.array(given, object)[grid], mesh), jax.sharding.PartitionSpec(*spec)
+    )
+    tiles = [jax.device_put(tile, device) for tile, device in zip(x.shards, given, strict=True)]
+    return jax.make_array_from_single_device_arrays(x.shape, named, tiles)
+
+
+def _axes(x: ShardedArray, sharding: Sharding) -> tuple[tuple[str, ...], list[Any], Any]:
+    """Return the names of axes, the entry of each dimension, and the grid of logical devices."""
+    mesh = x._group.mesh
+    spec = None if mesh is None else spec_of(x._layout, mesh)
+    if mesh is not None and spec is not None:
+        return mesh.axis_names, [axes or None for axes in spec.entries], mesh.devices
+    if sharding.kind == "replicated":
+        return ("d0",), [], np.arange(x._group.num_devices)
+    names = tuple(f"d{axis}" for axis in range(len(sharding.tile_assignment_dimensions)))
+    return names, list(names[: x.ndim]), sharding.tile_assignment
