@@ -9,7 +9,7 @@
 namespace ringlet::bindings {
 
 // Before a call, with the interpreter lock: the innermost frame of this thread outside of Ringlet is the place of the
-// operations that the flight recorder notes from now on. Takes some 10 ns; at each place, the first call takes more.
+// operations that the flight recorder notes from now on. Takes some 20 ns; at each place, the first call takes more.
 void note_place();
 
 // `describe` returns the text of the place that calls it. Frames of files whose names begin with one of `own_files` are
