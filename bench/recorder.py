@@ -46,6 +46,13 @@ def time_one_rank(calls: int, repeats: int) -> list[float]:
     return block_seconds(Group(1).member(0).plan_all_reduce(values, out=values), calls, repeats)
 
 
+def time_a_method(calls: int, repeats: int) -> list[float]:
+    """Seconds of the same by a method, through whose frames the recorder finds the line of the program."""
+    values = np.ones(2, np.float32)
+    member = Group(1).member(0)
+    return block_seconds(lambda: member.all_reduce(values, out=values), calls, repeats)
+
+
 def time_two_processes(calls: int, repeats: int) -> list[float]:
     """Seconds of an all-reduce of 64 KiB between two processes."""
     values = np.ones(16384, np.float32)
@@ -55,6 +62,7 @@ def time_two_processes(calls: int, repeats: int) -> list[float]:
 
 QUESTIONS = {
     "8 B, 1 rank": (time_one_rank, 1, 500),
+    "8 B, 1 rank, method": (time_a_method, 1, 500),
     "64 KiB, 2 processes": (time_two_processes, 2, 100),
 }
 

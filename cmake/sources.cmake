@@ -45,6 +45,7 @@ set(RINGLET_CORE_SOURCES
   cpp/ringlet/collectives/call/bytes.cpp
   cpp/ringlet/collectives/call/call.cpp
   cpp/ringlet/collectives/call/overlap.cpp
+  cpp/ringlet/collectives/call/late_ranks.cpp
   cpp/ringlet/collectives/call/recording.cpp
   cpp/ringlet/collectives/call/results.cpp
   cpp/ringlet/collectives/call/round.cpp

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "arguments.hpp"
+#include "call_place.hpp"
 #include "interpreter.hpp"
 #include "members.hpp"
 #include "registers.hpp"
@@ -231,6 +232,7 @@ auto in_use(Result (*call)(HeldMember&, Args...)) {
 template <class Result, class... Args>
 auto in_turn(Result (*call)(HeldMember&, Args...)) {
   return [call](HeldMember& member, Args... args) -> Result {
+    note_place();
     member.wait_for_turn();
     const HeldMember::Use use(member);
     return call(member, std::forward<Args>(args)...);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "arguments.hpp"
+#include "call_place.hpp"
 #include "interpreter.hpp"
 #include "members.hpp"
 #include "plan.hpp"
@@ -36,6 +37,7 @@ class MemberPlan final : public Plan {
   }
 
   py::object run() override {
+    note_place();
     member_.wait_for_turn();
     const HeldMember::Use use(member_);
     arguments_.check_memory();

@@ -3,12 +3,14 @@
 #include <cxxabi.h>
 #include <unistd.h>
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "call_place.hpp"
 #include "registers.hpp"
 
 namespace py = pybind11;
@@ -102,11 +104,13 @@ class PythonReports final : public collectives::ThreadReports {
 void register_thread_reports(py::module_& m) {
   m.def(
       "set_thread_reports",
-      [](py::function call_site, py::function stacks, py::function log, int stack_signal) {
+      [](py::function call_site, py::function stacks, py::function log, int stack_signal, py::function place,
+         std::vector<std::string> own_files) {
+        set_places(std::move(place), std::move(own_files));
         collectives::set_thread_reports(
             *new PythonReports(std::move(call_site), std::move(stacks), std::move(log), stack_signal));  // never freed
       },
-      "call_site"_a, "stacks"_a, "log"_a, "stack_signal"_a);
+      "call_site"_a, "stacks"_a, "log"_a, "stack_signal"_a, "place"_a, "own_files"_a);
 }
 
 }  // namespace ringlet::bindings

@@ -151,5 +151,7 @@ def set_thread_reports(
     stacks: Callable[[list[tuple[int, int, bool]]], list[str]],
     log: Callable[[str], object],
     stack_signal: int,
+    place: Callable[[], str],
+    own_files: list[str],
 ) -> None: ...
 def is_stopped(pid: int) -> bool: ...

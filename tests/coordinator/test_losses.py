@@ -132,9 +132,10 @@ def test_a_function_that_runs_long_is_named_with_the_lines_that_it_executes(spri
             time.sleep(3)
 
         coordinator.schedule(load_batch)
-        named, described = records_of(caplog, 2)
         coordinator.join()
-        assert re.fullmatch(r".*task:0.* has run .*load_batch for \d s", named)
+        named, described = records_of(caplog, 2)
+        place = r"while the main thread is in test_a_function_\w+ \(\S*test_losses.py:\d+\)"
+        assert re.fullmatch(rf".*task:0.* has run .*load_batch for \d s, {place}", named)
         assert re.search(r"task:0.*:\n    \S+:\d+ in load_batch", described)
         assert len(caplog.records) == 2
 
@@ -148,7 +149,7 @@ def test_a_worker_that_is_stopped_is_named_as_stopped(spring, monkeypatch, caplo
         named = records_of(caplog, 1)[0]
         os.kill(stopped, signal.SIGCONT)
         assert value.fetch() == stopped
-        assert named.endswith(", and is stopped, by a signal or a debugger")
+        assert ", and is stopped, by a signal or a debugger, while the main thread is in " in named
 
 
 def test_a_function_that_runs_longer_than_an_answer_may_take_is_left_alone(spring, monkeypatch):

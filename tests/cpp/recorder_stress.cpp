@@ -72,7 +72,7 @@ void readers_see_whole_records(std::size_t calls) {
 std::uint64_t recorded() {
   void* const memory = mmap(nullptr, record::kBytes, PROT_READ, MAP_SHARED, record::descriptor(), 0);
   check(memory != MAP_FAILED, "the memory can be mapped");
-  const auto* const rings = reinterpret_cast<const RingMemory*>(static_cast<std::byte*>(memory) + record::kPage);
+  const auto* const rings = reinterpret_cast<const RingMemory*>(static_cast<std::byte*>(memory) + record::kRingsOffset);
   std::uint64_t count = 0;
   for (std::size_t ring = 0; ring < record::kMostRings; ++ring) count += rings[ring].totals[1].count.value();
   munmap(memory, record::kBytes);
@@ -115,6 +115,24 @@ void threads_without_a_ring_are_not_recorded() {
   check(recorded() - before == 2 * rings_left, "only these record");
 }
 
+// Numbers of places are used once, also by the child of a fork; the newest are kept.
+void places_are_known_by_their_numbers() {
+  const std::uint64_t first = record::add_place("in step (train.py:8)");
+  std::uint64_t last = first;
+  for (std::size_t i = 1; i < record::kNumPlaces; ++i) last = record::add_place(std::string(1000, 'x'));
+  check(record::has_place(first) && record::has_place(last), "as many places are kept as there is room for");
+  check(record::add_place("") == last + 1 && !record::has_place(first), "a further one replaces the oldest");
+  const pid_t child = fork();
+  if (child == 0) {
+    bool is_right = record::add_place("") == 0 && !record::has_place(last);
+    record::open(memfd_create("child", MFD_ALLOW_SEALING));
+    is_right = is_right && !record::has_place(last) && record::add_place("") > last + 1;
+    _exit(is_right ? 0 : 1);
+  }
+  int status = 0;
+  check(waitpid(child, &status, 0) == child && status == 0, "a child does not use the places of its parent");
+}
+
 void a_child_records_in_memory_of_its_own() {
   check(call(), "the parent records");
   const std::uint64_t before = recorded();
@@ -141,5 +159,6 @@ int main(int argc, char** argv) {
   record::open(memfd_create("recorder", MFD_ALLOW_SEALING));
   rings_pass_from_thread_to_thread(calls / 500);
   a_child_records_in_memory_of_its_own();
+  places_are_known_by_their_numbers();
   threads_without_a_ring_are_not_recorded();
 }

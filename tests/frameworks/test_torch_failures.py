@@ -44,31 +44,50 @@ def lost(rank, size, where):
     return str(error), time.monotonic() - started, [getattr(error, name, None) for name in ("rank", "host", "pid")]
 
 
-def late(rank, size):
-    """Rank 1 comes late to a call of a new group; return the warnings of this rank."""
+def late(rank, size, how):
+    """Rank 1 comes late to a call of a new group, until this is reported; return the warnings of this rank."""
     import logging
 
+    released = []
+    signal.signal(signal.SIGUSR1, lambda *_: released.append(True))
+    pids = [torch.tensor([0]) for _ in range(size)]
+    dist.all_gather(pids, torch.tensor([os.getpid()]))
     records = []
+
+    def emit(record):
+        records.append(record.getMessage())
+        os.kill(int(pids[1]), signal.SIGCONT if how == "stop" else signal.SIGUSR1)
+
     handler = logging.Handler()
-    handler.emit = lambda record: records.append(record.getMessage())
+    handler.emit = emit
     logging.getLogger("ringlet.observe.stall_reports").addHandler(handler)
     os.environ["RINGLET_STALL_SECONDS"] = "0.5"
     group = dist.new_group()
 
     def load_batch():
-        time.sleep(4)
+        while not released:
+            time.sleep(0.01)
 
-    if rank == 1:
+    if rank == 1 and how == "stop":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    elif rank == 1:
         load_batch()
     dist.all_reduce(torch.ones(3), group=group)
     return records
 
 
-def test_a_late_rank_is_reported_with_the_lines_of_all_ranks():
-    (text,) = [text for records in run_ranks(late, 3) for text in records]
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ("sleep", "in load_batch: time.sleep(0.01)"),
+        ("stop", "rank 1: stopped, by a signal or a debugger"),
+    ],
+)
+def test_a_late_rank_is_reported_with_the_lines_of_all_ranks(how, expected):
+    (text,) = [text for records in run_ranks(late, 3, how) for text in records]
     missing, waiting = text.split("waiting in this call")
     assert "has waited 0.5 s for rank 1 (pid " in missing
-    assert "in load_batch: time.sleep(4)" in missing
+    assert expected in missing
     assert "dist.all_reduce(torch.ones(3), group=group)" in waiting
 
 

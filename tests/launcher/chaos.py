@@ -180,21 +180,21 @@ RAISED = "ringlet run: worker {victim} of {size} exited with status 1"
 ALL_ENDED = "all {size} workers have ended"
 TABLE = {
     "kill": Event(137, lambda each: each.send(signal.SIGKILL), says=KILLED),
-    "kill two": Event(137, lambda each: each.send(signal.SIGKILL), says=KILLED, victims=2),
-    "kill stopped": Event(137, _kill_stopped, says=KILLED),
-    "kill beside a stopped launcher": Event(137, _kill_beside_a_stopped_launcher, says=KILLED),
     "kill launcher": Event(-9, _signal(signal.SIGKILL), may_be_early=True),
-    "kill launcher beside stopped": Event(-9, _then(_stop, _signal(signal.SIGKILL))),
-    "kill all": Event(-9, _kill_all),
     "SIGTERM": Event(143, _signal(signal.SIGTERM), says=f"SIGTERM: {ALL_ENDED}", may_be_early=True),
     "SIGHUP": Event(129, _signal(signal.SIGHUP), says=f"SIGHUP: {ALL_ENDED}", may_be_early=True),
     "SIGINT": Event(130, _signal(signal.SIGINT), says=f"Ctrl-C: {ALL_ENDED}", may_be_early=True),
+    "raise": Event(1, way="raise", says=RAISED),
+    "pause": Event(0, lambda each: each.pause([each.pids[victim] for victim in each.victims]), seconds=1.0),
+    "kill two": Event(137, lambda each: each.send(signal.SIGKILL), says=KILLED, victims=2),
+    "kill stopped": Event(137, _kill_stopped, says=KILLED),
+    "kill beside a stopped launcher": Event(137, _kill_beside_a_stopped_launcher, says=KILLED),
+    "kill launcher beside stopped": Event(-9, _then(_stop, _signal(signal.SIGKILL))),
+    "kill all": Event(-9, _kill_all),
     "SIGINT twice": Event(130, _signal(signal.SIGINT, signal.SIGINT), says=f"Ctrl-C: {ALL_ENDED}"),
     "SIGTERM beside stopped": Event(143, _then(_stop, _signal(signal.SIGTERM)), says=f"SIGTERM: {ALL_ENDED}"),
-    "pause": Event(0, lambda each: each.pause([each.pids[victim] for victim in each.victims]), seconds=1.0),
-    "pause launcher": Event(0, lambda each: each.pause([each.job.popen.pid]), seconds=1.0),
     "stall": Event(1, _stop, says="(pid {pid}, stopped", timeout_seconds=STALL_SECONDS),
-    "raise": Event(1, way="raise", says=RAISED),
+    "pause launcher": Event(0, lambda each: each.pause([each.job.popen.pid]), seconds=1.0),
     "raise and hang": Event(1, way="raise and hang", says=RAISED),
     "exit": Event(7, way="exit", says="ringlet run: worker {victim} of {size} exited with status 7"),
     "exit at once": Event(8, way="exit at once", says="ringlet run: worker {victim} of {size} exited with status 8"),
@@ -266,7 +266,10 @@ def _wrong(each: Round, event: Event, is_early: bool) -> list[str]:
         wrong.append("not all are done, in silence")
     if event.way.startswith("raise") and f"[w{each.victims[0]}] ValueError: chaos" not in job.errors:
         wrong.append("does not show the traceback of the first failure")
-    if text.count("Traceback") > 1 and not ("raise" in event.way and "During handling" in text):
+    may_be_several = "raise" in event.way and "During handling" in text
+    # NumPy makes an error of its own of a Ctrl-C while it loads.
+    may_be_several = may_be_several or (is_early and "Importing the numpy C-extensions failed" in text)
+    if text.count("Traceback") > 1 and not may_be_several:
         wrong.append("shows several tracebacks")
     if "wrong" in job.out.decode():
         wrong.append("a wrong value was returned")

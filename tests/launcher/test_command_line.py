@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 import re
+import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -67,6 +70,20 @@ def test_a_wrong_word_is_answered_in_one_line_with_status_2(arguments, said, cap
     assert (status, out) == (2, "")
     assert said in err
     assert err.count("\n") == 1
+
+
+def test_ctrl_c_waits_until_a_command_is_loaded(monkeypatch):
+    loaded = []
+
+    def load(name):
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        time.sleep(0)  # where Python would raise it
+        loaded.append(name)
+
+    monkeypatch.setattr("importlib.import_module", load)
+    with pytest.raises(KeyboardInterrupt):
+        main(["doctor"])
+    assert loaded == ["ringlet.launcher.commands.doctor_command"]
 
 
 def test_the_package_runs_as_a_module():

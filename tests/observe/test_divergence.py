@@ -12,7 +12,7 @@ RECEIVE = ("broadcast(None, root=0)", (3, 0))
 SEND = ("broadcast(float32[3], root=0)", (3, 7))
 
 
-def process(rank, *calls, group="a", began=0.0):
+def process(rank, *calls, group="a", began=0.0, place=""):
     """A process of one rank that has made these calls; None leaves a number out."""
     operations = [
         Operation(
@@ -28,6 +28,7 @@ def process(rank, *calls, group="a", began=0.0):
             arrived=None,
             ended=None,
             outcome="in progress",
+            place=place,
         )
         for number, call in enumerate(calls, 1)
         if call is not None
@@ -52,6 +53,14 @@ def test_the_first_call_that_differs_is_named_with_the_ranks():
         "all_reduce(SUM, float32[3])"
     )
     assert (found.sequence, found.group) == (2, "a")
+
+
+def test_places_are_shown_where_they_are_known():
+    ranks = [process(0, REDUCE, place="in step (a.py:1)"), process(1, GATHER, place="in main (a.py:9)")]
+    assert str(first_divergence(ranks)).endswith(
+        "rank 0 made all_reduce(SUM, float32[3]) in step (a.py:1), rank 1 made all_gather(float32[3], axis=0) in main "
+        "(a.py:9)"
+    )
 
 
 def test_without_a_majority_all_are_named():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -75,6 +76,30 @@ def test_each_rank_records_its_calls_with_arguments_and_times():
         for op in operations:
             assert op.began <= op.arrived <= op.ended
             assert (op.num_ranks, op.outcome) == (2, "returned")
+
+
+def test_each_call_has_its_line_of_the_program():
+    def step(member):
+        member.barrier()
+        for _ in range(2):
+            member.all_reduce(np.ones(1))
+            member.barrier()
+        member.all_reduce_async(np.ones(1)).wait()
+
+    line = step.__code__.co_firstlineno
+    for operations in on_ranks(2, step):
+        found = [re.fullmatch(r"in step \(\S*test_recorder.py:(\d+)\)", op.place) for op in operations[:5]]
+        assert [int(match[1]) - line for match in found] == [1, 3, 4, 3, 4]
+        assert operations[5].place == "", "a thread of Ringlet made the call"
+
+
+def test_more_places_than_are_kept_are_replaced_by_new_ones():
+    member = Group(1).member(0)
+    for number in range(300):
+        exec(compile("member.barrier()", f"<cell {number}>", "exec"), {"member": member})
+    lines = [op.place for ops in read_self().threads for op in ops if "<cell " in op.place]
+    assert lines == [f"in <module> (<cell {number}>:1)" for number in range(300 - len(lines), 300)]
+    assert 200 < len(lines) <= 256
 
 
 def test_a_failed_call_has_raised():
@@ -226,6 +251,9 @@ def test_a_reader_of_rings_returns_each_call_once_and_those_in_progress():
 # --- damaged files ---------------------------------------------------------------------------------------------------
 
 
+FIRST_RECORD = 4096 + 65536 + 4096  # after the header, the places and the head of the ring
+
+
 @pytest.fixture(scope="module")
 def data():
     """The contents of a recorder with one ring."""
@@ -247,10 +275,11 @@ def test_a_file_that_is_cut_anywhere_is_an_error_that_names_it(data):
     [
         # offset, byte, words of the error
         (0, b"X", "not a recorder file"),
-        (8, b"\2", "has version 2 of the recorder's format, but this installation reads version 1"),
+        (8, b"\1", "has version 1 of the recorder's format, but this installation reads version 2"),
+        (13, b"\1", "the sizes in its header do not match"),
         (17, b"\1", "the sizes in its header do not match"),
         (57, b"\2", "the sizes in its header do not match"),
-        (8192 + 24, b"\x63", "contains an operation that does not exist"),
+        (FIRST_RECORD + 24, b"\x63", "contains an operation that does not exist"),
     ],
 )
 def test_a_damaged_file_is_an_error_that_says_what_is_wrong(data, offset, value, expected):
@@ -261,7 +290,7 @@ def test_a_damaged_file_is_an_error_that_says_what_is_wrong(data, offset, value,
 
 def test_a_half_written_record_is_left_out_and_counted(data):
     torn = bytearray(data)
-    torn[8192] |= 1  # word 0 of the first record
+    torn[FIRST_RECORD] |= 1  # its word 0
     whole, partial = read_process(data, "f"), read_process(bytes(torn), "f")
     assert partial.num_half_written == whole.num_half_written + 1
     assert sum(map(len, partial.threads)) == sum(map(len, whole.threads)) - 1

@@ -43,8 +43,9 @@ def alone(monkeypatch):
     others = dict.fromkeys(frames()) | {thread.ident: thread for thread in threading.enumerate()}
 
     def own_frames():
-        # Identifiers of ended threads are used again. Threads that `threading` does not know do not end.
-        left = {ident for ident, thread in others.items() if thread is None or thread.is_alive()}
+        # Identifiers of ended threads are used again, also those of threads that `threading` did not know.
+        known = {thread.ident for thread in threading.enumerate()}
+        left = {i for i, thread in others.items() if (i not in known if thread is None else thread.is_alive())}
         return {thread: frame for thread, frame in frames().items() if thread not in left}
 
     monkeypatch.setattr("sys._current_frames", own_frames)

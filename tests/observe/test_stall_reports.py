@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -105,16 +107,42 @@ def test_nothing_is_reported_before_the_time(monkeypatch, caplog, seconds):
     assert reports(caplog) == []
 
 
-def test_a_stall_ends_in_the_error_of_the_time_out(monkeypatch, caplog):
-    monkeypatch.setenv("RINGLET_STALL_SECONDS", "0.1")
-    group = Group(2, timeout_seconds=0.6)
-    began = time.monotonic()
-    with pytest.raises(DeadlineExceededError, match=r"waited 0\.6 s for rank 1"):
-        group.member(0).barrier()
-    assert time.monotonic() - began < 30
-    (text,) = reports(caplog)
-    assert "barrier(), call 1 of rank 0, has waited 0.1 s for rank 1 (after 0 calls)." in text
-    assert text.endswith("The call fails after 0.6 s (RINGLET_TIMEOUT_SECONDS).")
+ERROR = """\
+barrier(), call 2 of rank R, waited 0.6 s for rank 1 (after 1 call).
+After WAIT, the ranks executed:
+  rank 1:
+    FILE:N in step: released.wait(60)
+    FILE:N in run: results[member.rank] = program(member)
+  rank 0, waiting in this call:
+    FILE:N in step: member.barrier()
+    FILE:N in run: results[member.rank] = program(member)
+Allow more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS."""
+
+
+@pytest.mark.parametrize("seconds", ["0.1", "5", "0"])
+def test_the_error_of_a_time_out_has_what_the_report_had_even_if_none_was_made(monkeypatch, caplog, seconds):
+    monkeypatch.setenv("RINGLET_STALL_SECONDS", seconds)
+    released, errors = threading.Event(), []
+
+    def step(member):
+        member.barrier()
+        if member.rank == 1:
+            released.wait(60)
+            return
+        try:
+            member.barrier()
+        except DeadlineExceededError as error:
+            errors.append(str(error))
+        finally:
+            released.set()
+
+    threads_of(step, num_ranks=2, timeout_seconds=0.6)
+    assert normalised(errors[0]) == ERROR.replace("WAIT", "0.1 s" if seconds == "0.1" else "0.6 s")
+    texts = reports(caplog)
+    assert len(texts) == (seconds == "0.1")
+    for text in texts:
+        assert "barrier(), call 2 of rank 0, has waited 0.1 s for rank 1 (after 1 call)." in text
+        assert text.endswith("The call fails after 0.6 s (RINGLET_TIMEOUT_SECONDS).")
 
 
 def test_a_replica_is_described_before_its_first_call(monkeypatch, caplog):
@@ -242,6 +270,92 @@ def test_a_stopped_process_is_named_as_stopped(tmp_path):
     assert "  rank 1: stopped, by a signal or a debugger\n" in text
     assert "  ranks 0, 2, waiting in this call:\n" in text
     assert "DeadlineExceededError: all_reduce(SUM, float64[3]), call 5 of rank" in text
+
+
+def run_program(tmp_path, program, num_ranks, **environment):
+    """Run a program as the ranks of a job in a folder of its own; return what it printed as errors."""
+    (tmp_path / "train.py").write_text(program, encoding="utf-8")
+    command = [sys.executable, "-m", "ringlet", "run", "-n", str(num_ranks), "train.py"]
+    variables = {**os.environ, **environment}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=120, check=False
+    )
+    return re.sub(r"(?m)^\[w\d\] ", "", done.stderr)
+
+
+# Rank 1 is in a handler of a signal, rank 2 in what precedes a fork, rank 3 in the hands of a debugger.
+ELSEWHERE = """
+import ctypes, os, signal, time
+import ringlet
+
+member = ringlet.collectives.init_process_group()
+member.barrier()
+if member.rank == 1:
+    signal.signal(signal.SIGUSR1, lambda *_: time.sleep(1.2))
+    os.kill(os.getpid(), signal.SIGUSR1)
+elif member.rank == 2:
+    os.register_at_fork(before=lambda: time.sleep(1.2))
+    if not os.fork():
+        os._exit(0)
+elif member.rank == 3:
+    libc, parent = ctypes.CDLL(None), os.getpid()
+    libc.prctl(0x59616D61, ctypes.c_long(-1))  # PR_SET_PTRACER: any process
+    if not (child := os.fork()):
+        PTRACE_ATTACH, PTRACE_DETACH = 16, 17
+        assert libc.ptrace(PTRACE_ATTACH, parent, None, None) == 0
+        os.waitpid(parent, 0)
+        time.sleep(1.2)
+        libc.ptrace(PTRACE_DETACH, parent, None, None)
+        os._exit(0)
+    time.sleep(0.3)
+    os.waitpid(child, 0)
+member.barrier()
+"""
+
+
+def test_ranks_in_a_signal_handler_in_a_fork_and_under_a_debugger_are_described(tmp_path):
+    text = run_program(tmp_path, ELSEWHERE, 4, RINGLET_STALL_SECONDS="0.4")
+    assert text.count("has waited 0.4 s for rank 1 (pid ") == 1, text
+    assert re.search(r"  rank 1:\n    train.py:8 in <lambda>: .*\n    train.py:9 in <module>: os.kill", text), text
+    assert re.search(r"  rank 2:\n    train.py:11 in <lambda>: .*\n    train.py:12 in <module>: if not", text), text
+    assert "  rank 3: stopped, by a signal or a debugger\n  rank 0, waiting in this call:\n" in text, text
+
+
+CRASHES = """
+import faulthandler, os, resource
+import numpy as np
+import ringlet
+
+member = ringlet.collectives.init_process_group()
+if member.rank == 1:
+    resource.setrlimit(resource.RLIMIT_CORE, 2 * resource.getrlimit(resource.RLIMIT_CORE)[1:])
+    memory = np.ones(20_000_000)
+member.barrier()
+if member.rank == 1:
+    faulthandler.disable()  # its output would delay the dump
+    os.abort()
+member.barrier()
+"""
+
+
+def writes_core_files():
+    pattern = Path("/proc/sys/kernel/core_pattern")
+    is_file = pattern.exists() and not pattern.read_text(encoding="utf-8").startswith(("|", "/"))
+    return is_file and resource.getrlimit(resource.RLIMIT_CORE)[1] != 0
+
+
+@pytest.mark.skipif(not writes_core_files(), reason="core dumps go elsewhere, or are not allowed")
+def test_a_rank_that_dumps_core_is_named_as_crashed(tmp_path):
+    texts = []
+    for _ in range(5):  # the report may come after the dump, if the machine is busy
+        texts.append(run_program(tmp_path, CRASHES, 3, RINGLET_STALL_SECONDS="0.03"))
+        for file in tmp_path.glob("core*"):
+            file.unlink()
+        assert "WorkerLostError: rank 1 (pid " in texts[-1]
+        if "  rank 1: has crashed, and dumps core\n  ranks 0, 2, waiting in this call:\n" in texts[-1]:
+            break
+    else:
+        pytest.fail("\n".join(texts))
 
 
 @pytest.mark.parametrize("text", ["9", "11", "1000", "-3", "soon"])

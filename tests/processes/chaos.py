@@ -3,15 +3,18 @@
 Every round is one job: ranks, arrays, calls and the disturbance are drawn from its seed. A job that is only paused must
 return right values. Where ranks are killed, or stopped for longer than the time-out, the others must raise an error
 that names one of them; they free their arrays, take the memory again and fill it; stopped ranks are then continued, and
-must raise, end, and leave every byte of the reused memory as it was. Nothing may be left behind.
+must raise, end, and leave every byte of the reused memory as it was. Nothing may be left behind. A rank that is
+stopped, hangs or is slow must be named in a report with what it executes; a slow one is not an error.
 """
 
 from __future__ import annotations
 
+import logging
 import mmap
 import os
 import random
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -32,8 +35,16 @@ Array = np.ndarray[Any, Any]
 
 # Longer than this, an answer counts as a hang, however busy the machine is.
 PATIENCE_SECONDS = 120.0
-STALL_SECONDS = 2.0  # the time-out of jobs in which a rank stays stopped
-EVENTS = ["kill", "kill two", "pause", "stall", "stall two", "kill stopped", "kill beside stopped"]
+STALL_SECONDS = 1.5  # the time-out of jobs in which a rank stays stopped, or hangs
+REPORT_SECONDS = 0.4  # until a stall is reported there
+# What a report has of the rank that the others wait for, and of what it executes.
+REPORTS = {
+    "stall": ("(pid {pid}, stopped", ": stopped, by a signal or a debugger\n"),
+    "stall two": ("(pid {pid}, stopped", ": stopped, by a signal or a debugger\n"),
+    "hang": ("(pid {pid}, after ", " in _hang: lock.acquire(timeout=0.05)\n"),
+    "slow": ("(pid {pid}, after ", " in _be_slow: time.sleep(3 * REPORT_SECONDS)\n"),
+}
+EVENTS = [*REPORTS, "kill", "kill two", "pause", "kill stopped", "kill beside stopped"]
 DTYPES = ["int8", "uint16", "int32", "float16", "float32", "float64", "complex64", ml_dtypes.bfloat16]
 OPERATIONS = ["all_reduce", "all_reduce", "many", "broadcast", "all_gather", "gather", "reduce_scatter"]
 OPERATIONS += ["all_to_all", "permute", "scan", "reduce", "plan", "barrier"]
@@ -76,14 +87,14 @@ class Plan:
 
     @property
     def stops(self) -> list[int]:
-        """The ranks that are stopped, and continued once the others have raised."""
-        if "stall" in self.event:
+        """The ranks that are stopped or hang, and go on once the others have raised."""
+        if "stall" in self.event or self.event == "hang":
             return self.victims
         return self.victims[:1] if "beside" in self.event else []
 
     @property
     def timeout_seconds(self) -> float:
-        return STALL_SECONDS if "stall" in self.event else 2 * PATIENCE_SECONDS
+        return STALL_SECONDS if self.event in REPORTS and self.stops else 2 * PATIENCE_SECONDS
 
     @property
     def kills(self) -> list[int]:
@@ -217,11 +228,16 @@ def reused_memory(plan: Plan) -> Iterator[Array]:
 
 def body_of(plan: Plan, program: type[Program], phase: mmap.mmap) -> Callable[[int, Callable[[Any], None]], None]:
     def body(rank: int, tell: Callable[[Any], None]) -> None:
+        reports = _collect_reports() if plan.event in REPORTS else []
         calls = program(plan, rank)
         tell("joined")
         step = 0
         try:
-            while step % 8 or not calls.is_over(phase[0] == 1):
+            while True:
+                if rank in plan.victims and step == plan.calls and plan.event in LINGERS:
+                    LINGERS[plan.event](phase)
+                if step % 8 == 0 and calls.is_over(phase[0] == 1):
+                    break
                 if not calls.make(step):
                     tell(["wrong", step])
                     return
@@ -229,6 +245,7 @@ def body_of(plan: Plan, program: type[Program], phase: mmap.mmap) -> Callable[[i
                 if rank == 0:
                     phase[1] = min(step, 255)
             tell(["done", step])
+            tell(reports)
             return
         except (WorkerLostError, DeadlineExceededError, CollectiveAborted) as error:
             lost = getattr(error, "rank", -1) // calls.replicas
@@ -251,8 +268,34 @@ def body_of(plan: Plan, program: type[Program], phase: mmap.mmap) -> Callable[[i
         while phase[0] != 2 and time.monotonic() < end:
             time.sleep(0.001)
         tell(["changed", sum(int((x != PATTERN).sum()) for x in reused)])
+        tell(reports)
 
     return body
+
+
+def _hang(phase: mmap.mmap) -> None:
+    lock = threading.Lock()
+    lock.acquire()
+    while phase[0] == 0:  # for ever, but for the end of the test
+        lock.acquire(timeout=0.05)
+
+
+def _be_slow(phase: mmap.mmap) -> None:
+    time.sleep(3 * REPORT_SECONDS)
+
+
+LINGERS = {"hang": _hang, "slow": _be_slow}
+
+
+def _collect_reports() -> list[str]:
+    """Return a list to which the stall reports of this process are added."""
+    os.environ["RINGLET_STALL_SECONDS"] = str(REPORT_SECONDS)
+    texts: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: texts.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("ringlet.observe.stall_reports")
+    logger.handlers, logger.propagate = [handler], False
+    return texts
 
 
 def run_round(seed: int, event: str, folder: Path) -> list[str]:
@@ -293,16 +336,16 @@ def _disturb(plan: Plan, job: Job, phase: mmap.mmap) -> list[str] | None:
     if joined != ["joined"] * plan.num_ranks:
         return [f"did not join: {joined}"]
     _await_calls(plan, phase)
-    if plan.event == "pause":
-        chance = random.Random(plan.seed)
-        for _ in range(10):
-            for number in (signal.SIGSTOP, signal.SIGCONT):
-                job.kill(plan.victims[0], number)
-                time.sleep(chance.uniform(0, 0.02))
+    if plan.event in ("pause", "slow"):
+        _pause(plan, job)
         phase[0] = 1
         answers = [told(rank) for rank in everyone]
-        return [] if all(a[0] == "done" and a == answers[0] for a in answers if a) and answers[0] else [f"{answers}"]
-    for rank in plan.stops + (plan.kills if plan.event == "kill stopped" else []):
+        if not all(answer and answer[0] == "done" and answer == answers[0] for answer in answers):
+            return [f"{answers}"]
+        return _unreported(plan, job.pids, [told(rank) for rank in everyone])
+    for rank in plan.stops if plan.event != "hang" else []:
+        job.kill(rank, signal.SIGSTOP)
+    for rank in plan.kills if plan.event == "kill stopped" else []:
         job.kill(rank, signal.SIGSTOP)
     time.sleep(plan.pause / 4)
     for rank in plan.kills:
@@ -311,6 +354,7 @@ def _disturb(plan: Plan, job: Job, phase: mmap.mmap) -> list[str] | None:
     if plan.event == "raise" and (text := _refused(plan, job.pids, plan.victims[0], told(plan.victims[0]))):
         return [text]
     wrong = [text for rank in survivors if (text := _refused(plan, job.pids, rank, told(rank)))]
+    phase[0] = 3  # a rank that hangs goes on
     for rank in plan.stops:
         job.kill(rank, signal.SIGCONT)
     wrong += [text for rank in plan.stops if (text := _refused(plan, job.pids, rank, told(rank)))]
@@ -319,7 +363,28 @@ def _disturb(plan: Plan, job: Job, phase: mmap.mmap) -> list[str] | None:
         changed = [told(rank) for rank in survivors]
         if changed != [["changed", 0]] * len(survivors):
             wrong.append(f"bytes of reused memory: {changed}")
+        wrong += _unreported(plan, job.pids, [told(rank) for rank in survivors])
     return wrong
+
+
+def _pause(plan: Plan, job: Job) -> None:
+    """Stop and continue a rank several times, unless it is slow by itself."""
+    chance = random.Random(plan.seed)
+    for _ in range(10 if plan.event == "pause" else 0):
+        for number in (signal.SIGSTOP, signal.SIGCONT):
+            job.kill(plan.victims[0], number)
+            time.sleep(chance.uniform(0, 0.02))
+
+
+def _unreported(plan: Plan, pids: list[int], reports: list[list[str]]) -> list[str]:
+    """Return whether no rank has reported a victim, with what all ranks execute."""
+    if plan.event not in REPORTS:
+        return []
+    texts = [text for each in reports for text in each]
+    expected = [[words.format(pid=pids[victim]) for words in REPORTS[plan.event]] for victim in plan.victims]
+    expected = [[*words, ", waiting in this call:\n"] for words in expected]
+    is_reported = any(all(word in text for word in words) for text in texts for words in expected)
+    return [] if is_reported else [f"no report has {expected}: {texts}"]
 
 
 def _await_calls(plan: Plan, phase: mmap.mmap) -> None:
@@ -346,8 +411,9 @@ def _refused(plan: Plan, pids: list[int], rank: int, answer: Any) -> str:
         right = kind == "WorkerLostError" and lost in plan.kills and pid == pids[lost] and "SIGKILL" in text
     else:
         # Ranks of a part have numbers of their own there: the pid tells them apart.
+        words = REPORTS[plan.event]
         right = kind == "DeadlineExceededError" and any(
-            f"(pid {pids[victim]}, stopped" in text for victim in plan.stops
+            words[0].format(pid=pids[victim]) in text and words[1] in text for victim in plan.stops
         )
     right = right and "the next call" not in text
     # A rank that was stopped may raise what its own clock says, or what the others have left.

@@ -8,6 +8,7 @@ process keeps are compared again later, also when their group and the process th
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 import json
 import os
@@ -358,6 +359,20 @@ class Team:
         return found
 
 
+def only_if(condition: Callable[[Any], Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Leave a step out. A precondition must not differ when Hypothesis draws the same again; these depend on time."""
+
+    def decorate(step: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(step)
+        def make(self: Machine, **drawn: Any) -> None:
+            if condition(self):
+                step(self, **drawn)
+
+        return make
+
+    return decorate
+
+
 class Machine(RuleBasedStateMachine):
     """The steps, and what they have to lead to."""
 
@@ -450,8 +465,8 @@ class Machine(RuleBasedStateMachine):
     def join_first(self, order: list[int], size: int) -> None:
         self.join(order, size, False)
 
-    @precondition(has_teams)
     @rule(number=NUMBER, calls=st.lists(Call.draw(), min_size=1, max_size=4))
+    @only_if(has_teams)
     def call(self, number: int, calls: list[Call]) -> None:
         team = self.team(number)
         callers = team.callers
@@ -460,8 +475,8 @@ class Machine(RuleBasedStateMachine):
         for call in calls:
             self.finish(team, call, callers)
 
-    @precondition(lambda self: self.teams_to_fail())
     @rule(number=NUMBER)
+    @only_if(lambda self: self.teams_to_fail())
     def call_until_a_failure_has_spread(self, number: int) -> None:
         team = self.teams_to_fail()[number % len(self.teams_to_fail())]
         end = time.monotonic() + PATIENCE_SECONDS / 4
@@ -470,8 +485,8 @@ class Machine(RuleBasedStateMachine):
                 raise HangError(f"a group that has failed does not fail its parts: {[*Worker.sent]}")
             self.finish(team, BARRIER, self.make(team, BARRIER))
 
-    @precondition(has_teams)
     @rule(number=NUMBER, call=Call.draw(), odd=ODD, mistake=st.sampled_from([*MISTAKES]))
+    @only_if(has_teams)
     def call_with_a_mistake(self, number: int, call: Call, odd: int, mistake: str) -> None:
         team = self.team(number)
         worker = team.callers[odd % len(team.callers)]
@@ -480,8 +495,8 @@ class Machine(RuleBasedStateMachine):
             cause = Cause(("CollectiveMismatchError",), f"rank {team.workers.index(worker)}: ")
             self.finish(team, call, callers, [cause] if callers == team.workers and team.cause is None else [])
 
-    @precondition(has_teams)
     @rule(number=NUMBER, odd=ODD)
+    @only_if(has_teams)
     def call_in_vain(self, number: int, odd: int) -> None:
         """Pass arguments that are invalid on one rank, or call after closing: nothing changes for the others."""
         team = self.team(number)
@@ -494,8 +509,8 @@ class Machine(RuleBasedStateMachine):
             worker.send(*order)
             assert (answer := worker.answer())[0] == kind, answer
 
-    @precondition(has_teams)
     @rule(number=NUMBER, colors=st.tuples(*[st.sampled_from([0, 0, 1, None])] * WORKERS), keys=ORDER)
+    @only_if(has_teams)
     def split(self, number: int, colors: tuple[int | None, ...], keys: list[int]) -> None:
         team = self.team(number)
         new, callers = 1000 * next(self.numbers), team.callers
@@ -511,8 +526,8 @@ class Machine(RuleBasedStateMachine):
             team.parts += [part for part in parts if part.workers]
             self.teams += [part for part in parts if part.workers]
 
-    @precondition(has_teams)
     @rule(number=NUMBER, odd=ODD)
+    @only_if(has_teams)
     def close(self, number: int, odd: int) -> None:
         team = self.team(number)
         worker = team.callers[odd % len(team.callers)]
@@ -524,8 +539,8 @@ class Machine(RuleBasedStateMachine):
     def kill(self, number: int) -> None:
         self.pool.kill(self.pool.workers[number])
 
-    @precondition(has_teams)
     @rule(number=NUMBER, call=Call.draw(), odd=ODD, pause=st.floats(0, 0.003), is_stopped=st.booleans())
+    @only_if(has_teams)
     def kill_in_a_call(self, number: int, call: Call, odd: int, pause: float, is_stopped: bool) -> None:
         team = self.team(number)
         callers = self.make(team, call)
@@ -536,8 +551,8 @@ class Machine(RuleBasedStateMachine):
         self.pool.kill(victim)
         self.finish(team, call, team.callers, may_complete=True)
 
-    @precondition(has_teams)
     @rule(number=NUMBER, call=Call.draw(), odd=ODD, pause=st.floats(0, 0.01))
+    @only_if(has_teams)
     def pause_in_a_call(self, number: int, call: Call, odd: int, pause: float) -> None:
         team = self.team(number)
         callers = self.make(team, call)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import settings
 
@@ -9,7 +11,8 @@ from tests.processes.harness import Processes
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = 3 * settings.default.max_examples
+EXAMPLES = 50_000 if "RINGLET_CI_NIGHTLY" in os.environ else 3 * settings.default.max_examples
+MOST_AT_ONCE = 1000  # Hypothesis remembers all of a run
 STEPS = 12
 
 DRIVER = """
@@ -19,7 +22,8 @@ from tests.processes.state_machine import run
 found = None
 with contextlib.redirect_stdout(sys.stderr):  # what Hypothesis prints
     try:
-        run(int(sys.argv[1]), int(sys.argv[2]))
+        for _ in range(int(sys.argv[2])):
+            run(int(sys.argv[1]), int(sys.argv[3]))
     except BaseException:
         found = traceback.format_exc()
 tell(found)
@@ -29,5 +33,6 @@ tell(found)
 @pytest.mark.timeout(600 + 2 * EXAMPLES)
 def test_processes_do_what_the_model_says():
     with Processes() as processes:
-        found = processes.start(DRIVER, EXAMPLES, STEPS).told(600 + 2 * EXAMPLES)
+        at_once = min(EXAMPLES, MOST_AT_ONCE)
+        found = processes.start(DRIVER, at_once, EXAMPLES // at_once, STEPS).told(600 + 2 * EXAMPLES)
     assert found is None, found

@@ -7,6 +7,9 @@
 #include <sys/syscall.h>
 #endif
 
+#include <algorithm>
+#include <array>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -26,6 +29,8 @@ std::uint64_t thread_id() {
   return 0;
 #endif
 }
+
+sync::SoleCounter newest_place;  // numbers of places go on in the child of a fork
 
 // Never destroyed: threads may outlive static objects.
 class Recorder {
@@ -47,7 +52,7 @@ class Recorder {
     const std::scoped_lock lock(mutex_);
     try {
       if (free_.empty() && rings_.size() < kMostRings) {
-        free_.push_back(&rings_.emplace_back(segment_, kPage + rings_.size() * sizeof(RingMemory)));
+        free_.push_back(&rings_.emplace_back(segment_, kRingsOffset + rings_.size() * sizeof(RingMemory)));
         counter(kNumRingsOffset).set(rings_.size());
       }
     } catch (const std::exception&) {
@@ -63,6 +68,18 @@ class Recorder {
     const std::scoped_lock lock(mutex_);
     free_.push_back(ring);
   }
+  void add_place(std::uint64_t number, std::string_view text) {
+    const std::size_t offset = kPage + number % kNumPlaces * sizeof(Place);
+    segment_.reserve(offset / kPage * kPage, kPage);
+    std::array<std::uint64_t, kPlaceBytes / sizeof(std::uint64_t)> words{};
+    std::memcpy(words.data(), text.data(), std::min(text.size(), kPlaceBytes - 1));
+    reinterpret_cast<Place*>(segment_.data() + offset)->write(number, words);
+  }
+  // Places of the parent of a fork have smaller numbers.
+  bool has_place(std::uint64_t number) const noexcept {
+    const std::uint64_t newest = newest_place.value();
+    return number > first_place_ && number <= newest && newest - number < kNumPlaces;
+  }
   sync::SoleCounter& counter(std::size_t offset) const noexcept {
     return *reinterpret_cast<sync::SoleCounter*>(segment_.data() + offset);
   }
@@ -72,6 +89,7 @@ class Recorder {
   std::mutex mutex_;
   std::vector<Ring> rings_;
   std::vector<Ring*> free_;
+  std::uint64_t first_place_ = newest_place.value();
 };
 
 sync::Flag is_claimed;
@@ -87,6 +105,7 @@ struct Lease {
 };
 thread_local Lease lease;
 thread_local constinit Ring* own_ring = nullptr;  // of the lease, at less cost
+thread_local constinit std::uint64_t own_place = 0;
 
 Ring* acquire_ring() noexcept {
   Recorder* const recorder = current.get(0);
@@ -119,9 +138,31 @@ int descriptor() noexcept {
   return recorder == nullptr ? -1 : recorder->descriptor();
 }
 
+std::uint64_t add_place(std::string_view text) noexcept {
+  Recorder* const recorder = current.get(0);
+  if (recorder == nullptr) return 0;
+  std::uint64_t number = newest_place.value() + 1;
+  if (number << kPlaceBit == 0) ++number;
+  try {
+    recorder->add_place(number, text);
+  } catch (const std::exception&) {
+    return 0;
+  }
+  newest_place.set(number);
+  return number;
+}
+
+bool has_place(std::uint64_t number) noexcept {
+  const Recorder* const recorder = current.get(0);
+  return recorder != nullptr && recorder->has_place(number);
+}
+
+void set_place(std::uint64_t number) noexcept { own_place = number; }
+
 std::uint64_t begin(Operation& operation) noexcept {
   Ring* const ring = own_ring != nullptr ? own_ring : acquire_ring();
   if (ring == nullptr) return 0;
+  operation.bytes |= own_place << kPlaceBit;
   operation.began = now();
   return ring->begin(operation);
 }

@@ -7,13 +7,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "ringlet/record/ring.hpp"
 
 namespace ringlet::record {
 
 inline constexpr std::size_t kMostRings = 256;  // operations of more threads at a time are not recorded
-inline constexpr std::size_t kBytes = kPage + kMostRings * sizeof(RingMemory);
+inline constexpr std::size_t kRingsOffset = kPage + kNumPlaces * sizeof(Place);  // the places follow the header
+inline constexpr std::size_t kBytes = kRingsOffset + kMostRings * sizeof(RingMemory);
 // In the header: how many rings have been used, which are the first; how often a strategy has run.
 inline constexpr std::size_t kNumRingsOffset = 56;
 inline constexpr std::size_t kNumRunsOffset = 64;
@@ -24,6 +26,13 @@ bool claim_opening() noexcept;
 // by another process, or memory is missing.
 void open(int fd);
 int descriptor() noexcept;  // -1 if it is not open
+
+// Stores a place, instead of the oldest if there are too many, and returns its number; 0 if it cannot be stored. Not
+// for several threads at once.
+std::uint64_t add_place(std::string_view text) noexcept;
+bool has_place(std::uint64_t number) noexcept;  // whether it is still stored
+// The place of operations that this thread begins from now on; 0 for none.
+void set_place(std::uint64_t number) noexcept;
 
 // Records an operation of this thread, whose time of begin it sets; returns its number, 0 if it is not recorded.
 std::uint64_t begin(Operation& operation) noexcept;

@@ -56,7 +56,7 @@ void Ring::end(std::uint64_t number, bool has_returned) noexcept {
   Totals& totals = memory().totals[Operation::kind_of(what) % kMostKinds];
   if ((Operation::flags_of(what) & Operation::kContinues) == 0) {
     totals.count.add(1);
-    totals.bytes.add(written.own(kBytesWord));
+    totals.bytes.add(written.own(kBytesWord) & ((std::uint64_t{1} << kPlaceBit) - 1));
   }
   totals.nanoseconds.add(ended - began);
   totals.waiting_nanoseconds.add((arrived == 0 ? ended : arrived) - began);

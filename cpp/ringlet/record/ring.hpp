@@ -18,6 +18,12 @@ inline constexpr std::size_t kMostDims = 6;
 inline constexpr std::uint64_t kNone = 0xFF;       // of a field of 8 bits that the operation does not have
 inline constexpr std::uint64_t kNoPlace = 0xFFFF;  // the same for 16 bits
 
+// A place in the program, as text that ends with a zero: records of operations have its number, of which they keep the
+// lowest 16 bits.
+using Place = sync::GuardedRecord<32>;
+inline constexpr std::size_t kNumPlaces = 256;
+inline constexpr std::size_t kPlaceBytes = sizeof(Place) - sizeof(std::uint64_t);
+
 // What is known when an operation begins. Numbers stand for names: see open(). The words of several fields are composed
 // by shifts, because a word that was just written in parts takes longer to load.
 struct Operation {
@@ -29,7 +35,7 @@ struct Operation {
   std::uint64_t what = 0;   // from bit 0: kind, op, algorithm, dtype and ndim of the first array, flags (8 bits each);
                             // from bit 48: number of arrays
   std::uint64_t where = 0;  // 16 bits each: rank, number of ranks, root, axis
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0;  // bits 0 to 47; begin() adds the place
   std::array<std::int64_t, kMostDims> shape{};  // the first dimensions
   std::uint64_t fingerprints = 0;               // 32 bits each: of the call, of its buffers
   std::int64_t began = 0;                       // nanoseconds of CLOCK_MONOTONIC, like all times here
@@ -47,6 +53,7 @@ inline constexpr std::size_t kBytesWord = 5;
 inline constexpr std::size_t kBeganWord = 13;
 inline constexpr std::size_t kEndedWord = 14;
 inline constexpr std::size_t kArrivedWord = 15;
+inline constexpr unsigned kPlaceBit = 48;  // of kBytesWord: where the number of the place begins
 inline constexpr std::uint64_t kRaisedBit = std::uint64_t{1} << 63;
 static_assert(sizeof(Record) == 128 && sizeof(Operation) == sizeof(Record) - 3 * sizeof(std::uint64_t));
 

@@ -18,6 +18,7 @@ from ringlet.coordinator.protocol import Batch, Command, Item, Reply, items_of
 from ringlet.coordinator.remote_value import RemoteFailure, RemoteValue, RemoteValueStatus
 from ringlet.coordinator.worker_resource import Resource
 from ringlet.ipc import Channel, ChannelClosed
+from ringlet.observe.stacks import call_site
 
 _log = logging.getLogger(__name__)
 
@@ -160,6 +161,9 @@ class WorkerConnection:
         self._is_reported = True
         running = next(iter(self.in_flight.values()))
         state = ", and is stopped, by a signal or a debugger" if is_stopped else ""
+        # This is a thread of Ringlet: the main thread is the one that waits.
+        place = call_site()
+        state += f", {place}" if place else ""
         _log.warning("%s has run %s for %.0f s%s", self.name, running.function.name, now - self.replied_at, state)
         self._batch.add(Command.DESCRIBE)
 

@@ -225,13 +225,13 @@ class SharedMemoryFullError(OSError):
 
 
 class DeadlineExceededError(TimeoutError):
-    """A wait reached its deadline; the message names the missing ranks and how to allow more time.
+    """A wait reached its deadline; the message names the missing ranks, and shows what every rank executed.
 
     Notes
     -----
     Usual causes: a rank that still reads data or compiles, one that is stopped (SIGSTOP, a debugger), or two groups
-    that wait for each other. ``ringlet inspect`` shows the last call of each rank; the stacks of waiting ranks are
-    printed before the deadline.
+    that wait for each other. ``ringlet inspect`` shows the last calls of each rank; a warning with the same stacks is
+    logged after ``RINGLET_STALL_SECONDS``, if that is before the deadline.
 
     Examples
     --------
@@ -239,5 +239,10 @@ class DeadlineExceededError(TimeoutError):
     >>> ringlet.collectives.Group(2, timeout_seconds=0.01).member(0).barrier("epoch 3")
     Traceback (most recent call last):
     ringlet.errors.DeadlineExceededError: barrier('epoch 3'), call 1 of rank 0, waited 0.01 s for rank 1
-    (after 0 calls). Find out what they do, or allow more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS.
+    (after 0 calls).
+    After 0.01 s, the ranks executed:
+      rank 1: idle
+      rank 0, waiting in this call:
+        ...
+    Allow more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS.
     """

@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import io
 import os
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
@@ -54,7 +55,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not given or given[0] not in _COMMANDS:
         return _without_command(given)
     file, summary = _COMMANDS[given[0]]
-    module = importlib.import_module(f"{__package__}.commands.{file}")
+    # Extension modules that Ctrl-C interrupts while they load raise other errors.
+    signals = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        module = importlib.import_module(f"{__package__}.commands.{file}")
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, signals)
     parser = _Parser(
         prog=f"ringlet {given[0]}",
         description=summary[:1].upper() + summary[1:] + ".",

@@ -12,22 +12,26 @@ _MOST_CALLS = 4
 
 @dataclass(frozen=True)
 class Divergence:
-    """A call that ranks of one group made with different arguments, and the ranks that made each."""
+    """A call that ranks of one group made with different arguments, and for each the ranks, and a place of one."""
 
     group: str
     sequence: int
-    calls: list[tuple[str, list[int]]]
+    calls: list[tuple[str, list[int], str]]
 
     def __str__(self) -> str:
-        (common, most), *others = sorted(self.calls, key=lambda call: -len(call[1]))
-        has_majority = all(len(ranks) < len(most) for _, ranks in others)
+        common, *others = sorted(self.calls, key=lambda call: -len(call[1]))
+        has_majority = all(len(ranks) < len(common[1]) for _, ranks, _ in others)
         named = sorted(others if has_majority else self.calls, key=lambda call: call[1])
-        words = [f"{rank_ranges(ranks)} made {text}" for text, ranks in named[:_MOST_CALLS]]
+        words = [f"{rank_ranges(call[1])} made {_with_place(*call)}" for call in named[:_MOST_CALLS]]
         words += [f"{len(named) - _MOST_CALLS} more calls differ"] if len(named) > _MOST_CALLS else []
-        words += [f"the others {common}"] if has_majority else []
-        is_hidden = len({text for text, _ in self.calls}) == 1
+        words += [f"the others {_with_place(*common)}"] if has_majority else []
+        is_hidden = len({text for text, _, _ in self.calls}) == 1
         cause = " (the difference is in arguments that are not recorded, such as names and pairs)" if is_hidden else ""
         return f"the ranks' calls differ first at call {self.sequence}: {', '.join(words)}{cause}"
+
+
+def _with_place(text: str, _ranks: list[int], place: str) -> str:
+    return f"{text} {place}".rstrip()
 
 
 def calls_by_group(processes: Iterable[Process]) -> dict[str, dict[int, dict[int, Operation]]]:
@@ -54,7 +58,8 @@ def first_divergence(processes: Iterable[Process]) -> Divergence | None:
     same: dict[tuple[str, tuple[int, int]], list[int]] = {}
     for rank, operation in sorted(ranks.items()):
         same.setdefault((operation.text, operation.fingerprints), []).append(rank)
-    return Divergence(group, sequence, [(text, members) for (text, _), members in same.items()])
+    calls = [(text, members, ranks[members[0]].place) for (text, _), members in same.items()]
+    return Divergence(group, sequence, calls)
 
 
 def _match(operations: list[Operation]) -> bool:

@@ -16,12 +16,15 @@ from typing import NamedTuple
 from ringlet.errors import DataLossError
 
 NAME = "ringlet-recorder"  # of the memory, as in the links of /proc/PID/fd
-_VERSION = 1
+_VERSION = 2
 _MAGIC = b"RNGLTREC"
 _HEADER = struct.Struct("=8s6I2Qq 2Q64s64s824s3072s")
 _RING = struct.Struct("=2Q")
 _TOTALS = struct.Struct("=4Q")
 _RECORD = struct.Struct("=3Q6B5HQ6q2I3Q")
+_PLACE = struct.Struct("=Q248s")
+_PLACES_BYTES = 256 * _PLACE.size
+_PLACE_BIT = 48  # of the bytes of a record: where the lowest bits of the number of its place begin
 _RING_HEADER_BYTES, _NUM_RECORDS, _MOST_RINGS, _MOST_DIMS = 4096, 1024, 256, 6
 _NO_NAME, _NO_PLACE = 0xFF, 0xFFFF
 _RAISED = 1 << 63
@@ -45,6 +48,8 @@ class Operation:
     arrived: float | None
     ended: float | None
     outcome: str
+    place: str = ""
+    """Where the program made it, as ``in step (train.py:88)``; empty if unknown."""
 
     @property
     def kind(self) -> str:
@@ -100,7 +105,7 @@ class Process:
 def header(pid: int, start_ticks: int, names: str) -> bytes:
     """Return the header of a memory whose rings are unused."""
     ring_bytes = _RING_HEADER_BYTES + _NUM_RECORDS * _RECORD.size
-    sizes = (_VERSION, _HEADER.size, ring_bytes, _RING_HEADER_BYTES, _NUM_RECORDS, _MOST_RINGS)
+    sizes = (_VERSION, _HEADER.size + _PLACES_BYTES, ring_bytes, _RING_HEADER_BYTES, _NUM_RECORDS, _MOST_RINGS)
     texts = (os.environ.get("RINGLET_JOB_ID", ""), os.uname().nodename, " ".join(sys.orig_argv), names)
     fields = [text.encode(errors="replace")[:size] for text, size in zip(texts, (63, 63, 823, 3071), strict=True)]
     return _HEADER.pack(_MAGIC, *sizes, pid, start_ticks, time.time_ns() - time.monotonic_ns(), 0, 0, *fields)
@@ -119,10 +124,13 @@ def copy_memory(descriptor: int, source: str) -> bytes:
         if copy == before:
             return copy
     changed = bytearray(copy)
-    for ring in range(head.num_rings if size == head.size else 0):
-        first = _HEADER.size + ring * head.ring_bytes + head.ring_header_bytes
-        for at in range(first, first + head.num_records * _RECORD.size, _RECORD.size):
-            changed[at] |= before[at : at + _RECORD.size] != copy[at : at + _RECORD.size]
+    records = [range(_HEADER.size, head.rings_offset, _PLACE.size)]
+    for ring in range(head.num_rings):
+        first = head.rings_offset + ring * head.ring_bytes + head.ring_header_bytes
+        records.append(range(first, first + head.num_records * _RECORD.size, _RECORD.size))
+    for each in records if size == head.size else ():
+        for at in each:
+            changed[at] |= before[at : at + each.step] != copy[at : at + each.step]
     return bytes(changed)
 
 
@@ -131,11 +139,11 @@ def read_process(data: bytes, source: str, *, totals_only: bool = False) -> Proc
     head = _Header.of(data, source)
     if len(data) < head.size:
         raise _truncated(source, len(data), head.size)
-    tables = head.tables
+    tables, places = head.tables, _places(data[_HEADER.size : head.rings_offset])
     threads, num_half_written = [], 0
     sums: dict[str, list[int]] = {}
     try:
-        for begin in range(_HEADER.size, head.size, head.ring_bytes):
+        for begin in range(head.rings_offset, head.size, head.ring_bytes):
             for index, kind in enumerate(tables[0]):
                 numbers = _TOTALS.unpack_from(data, begin + _RING.size + index * _TOTALS.size)
                 sums[kind] = [sum(pair) for pair in zip(sums.get(kind, (0, 0, 0, 0)), numbers, strict=True)]
@@ -143,7 +151,7 @@ def read_process(data: bytes, source: str, *, totals_only: bool = False) -> Proc
                 ring = data[begin + head.ring_header_bytes : begin + head.ring_bytes]
                 records = sorted(record for record in _RECORD.iter_unpack(ring) if record[0])
                 num_half_written += sum(record[0] % 2 for record in records)
-                threads.append([_operation(record, tables) for record in records if record[0] % 2 == 0])
+                threads.append([_operation(record, tables, places) for record in records if record[0] % 2 == 0])
     except (IndexError, ValueError, struct.error) as error:
         raise DataLossError(f"{source} is damaged: it contains an operation that does not exist", source) from error
     return Process(
@@ -184,10 +192,10 @@ class RingReader:
     def read_new(self) -> Iterator[NewOperations]:
         """Return what each ring has received since the last call."""
         head = _Header.of(os.pread(self._descriptor, _HEADER.size, 0), self._source)
-        tables = head.tables
+        tables, places = head.tables, None
         self._done += [0] * (head.num_rings - len(self._done))
         for ring, done in enumerate(self._done):
-            begin = _HEADER.size + ring * head.ring_bytes
+            begin = head.rings_offset + ring * head.ring_bytes
             last, thread = self._ring(begin)
             if last == done:
                 continue
@@ -205,8 +213,10 @@ class RingReader:
             )
             # A record is intact if the one that replaces it had not been begun after it was read.
             oldest = self._ring(begin)[0] + 2 - head.num_records
+            if places is None:  # those of records were stored before them
+                places = _places(os.pread(self._descriptor, head.rings_offset - _HEADER.size, _HEADER.size))
             found = [
-                _operation(record, tables)
+                _operation(record, tables, places)
                 for number, record in enumerate(_RECORD.iter_unpack(data), first)
                 if record[0] == number << 1 and number >= oldest
             ]
@@ -226,6 +236,7 @@ class RingReader:
 
 
 class _Header(NamedTuple):
+    rings_offset: int
     ring_bytes: int
     ring_header_bytes: int
     num_records: int
@@ -242,7 +253,7 @@ class _Header(NamedTuple):
 
     @property
     def size(self) -> int:
-        return _HEADER.size + self.num_rings * self.ring_bytes
+        return self.rings_offset + self.num_rings * self.ring_bytes
 
     @property
     def tables(self) -> list[list[str]]:
@@ -254,22 +265,31 @@ class _Header(NamedTuple):
             raise DataLossError(f"{source} is not a recorder file: it does not begin with {_MAGIC.decode()}", source)
         if len(data) < _HEADER.size:
             raise _truncated(source, len(data), _HEADER.size)
-        _, version, _, *numbers = _HEADER.unpack_from(data)
+        _, version, *numbers = _HEADER.unpack_from(data)
         if version != _VERSION:
             raise DataLossError(
                 f"{source} has version {version} of the recorder's format, but this installation reads version "
                 f"{_VERSION}: use the version of ringlet that wrote it",
                 source,
             )
-        texts = [text.split(b"\0", 1)[0].decode(errors="replace") for text in numbers[9:]]
-        head = _Header(*numbers[:9], *texts)
+        texts = [text.split(b"\0", 1)[0].decode(errors="replace") for text in numbers[10:]]
+        head = _Header(*numbers[:10], *texts)
         records_bytes = head.num_records * _RECORD.size
-        if head.num_rings > head.most_rings or head.ring_bytes != head.ring_header_bytes + records_bytes:
+        sizes = (head.rings_offset, head.ring_bytes)
+        expected = (_HEADER.size + _PLACES_BYTES, head.ring_header_bytes + records_bytes)
+        if head.num_rings > head.most_rings or sizes != expected:
             raise DataLossError(f"{source} is damaged: the sizes in its header do not match", source)
         return head
 
 
-def _operation(record: tuple[int, ...], tables: list[list[str]]) -> Operation:
+def _places(data: bytes) -> dict[int, str]:
+    """Return the texts of places by the number that records have."""
+    words = list(_PLACE.iter_unpack(data[: len(data) // _PLACE.size * _PLACE.size]))
+    texts = {word >> 1 & 0xFFFF: text for word, text in words if word and word % 2 == 0}
+    return {number: text.split(b"\0", 1)[0].decode(errors="replace") for number, text in texts.items()}
+
+
+def _operation(record: tuple[int, ...], tables: list[list[str]], places: dict[int, str]) -> Operation:
     group, sequence, kind, op, algorithm, dtype, ndim, flags, num_arrays, rank, num_ranks, root, axis = record[1:14]
     began, ended, arrived = record[23:]
     kinds, ops, algorithms, dtypes = tables
@@ -288,13 +308,14 @@ def _operation(record: tuple[int, ...], tables: list[list[str]]) -> Operation:
         rank=rank,
         num_ranks=num_ranks,
         text=f"{kinds[kind]}({', '.join(words)})" + (", continued" if flags & _CONTINUES else ""),
-        bytes=record[14],
+        bytes=record[14] & ((1 << _PLACE_BIT) - 1),
         has_buffers=bool(flags & _HAS_BUFFERS),
         fingerprints=(record[21], record[22]),
         began=began / 1e9,
         arrived=arrived / 1e9 if arrived else None,
         ended=(ended & ~_RAISED) / 1e9 if ended else None,
         outcome="in progress" if not ended else "raised" if ended & _RAISED else "returned",
+        place=places.get(record[14] >> _PLACE_BIT, ""),
     )
 
 

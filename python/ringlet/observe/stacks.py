@@ -10,24 +10,31 @@ from collections.abc import Iterable, Sequence
 from types import FrameType
 
 _PACKAGE = __file__.rpartition("observe")[0]
+OWN_FILES = (_PACKAGE, threading.__file__)  # the beginnings of the names of files whose frames are not the program's
 _STANDARD_LIBRARY = (os.__file__.removesuffix("os.py"), "<frozen ")
 _INSTALLED = f"{_STANDARD_LIBRARY[0]}site-packages"
 _MOST_FRAMES = 8
 _MOST_THREADS = 4
 
 
-def call_site() -> str:
+def place() -> str:
     """Return the place of the innermost frame of this thread outside Ringlet, as ``in step (train.py:88)``.
 
-    In a thread of Ringlet, which makes calls for others, the place of the main thread.
+    Empty in a thread of Ringlet, which makes calls for others.
     """
-    frames, state = _frames(sys._getframe()), ""
-    if not frames:
-        frames = _frames(sys._current_frames().get(threading.main_thread().ident or 0))
-        state = "while the main thread is "
-    if not frames:
-        return ""
-    return f"{state}in {frames[0].f_code.co_name} ({_file(frames[0])}:{frames[0].f_lineno})"
+    return _place(_frames(sys._getframe()))
+
+
+def call_site() -> str:
+    """Return the place of this thread; in a thread of Ringlet, that of the main thread."""
+    if own := place():
+        return own
+    main = _place(_frames(sys._current_frames().get(threading.main_thread().ident or 0)))
+    return main and f"while the main thread is {main}"
+
+
+def _place(frames: list[FrameType]) -> str:
+    return f"in {frames[0].f_code.co_name} ({_file(frames[0])}:{frames[0].f_lineno})" if frames else ""
 
 
 def rank_stacks(ranks: Sequence[tuple[int, int, bool]]) -> list[str]:
@@ -77,7 +84,7 @@ def _frames(frame: FrameType | None) -> list[FrameType]:
     found, is_of_program = [], False
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith((_PACKAGE, threading.__file__)):
+        if not name.startswith(OWN_FILES):
             found.append(frame)
             is_of_program |= not name.startswith(_STANDARD_LIBRARY) or name.startswith(_INSTALLED)
         frame = frame.f_back

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ringlet.launcher.command_line import main
+from ringlet.launcher.commands import inspect_command
 from ringlet.launcher.commands.inspect_command import missing_ranks
-from ringlet.observe.recorder import header
-from ringlet.observe.recorder_memory import new_memory
-from tests.launcher.commands.test_top_command import CALL
+from tests.launcher.commands.test_top_command import CALL, snapshot
 from tests.launcher.test_recorder_files import DIVERGES, GROUP, WAITS
 from tests.processes.harness import eventually
 
@@ -60,28 +61,11 @@ def test_a_running_job_is_shown_by_the_pid_of_any_process_or_its_id(launcher, ca
             [str(rank), pid] for rank, pid in enumerate(sorted_pids(job))
         ]
         assert lines[3].split(maxsplit=2)[2].startswith("idle for ")
-        assert lines[3].endswith(" after call 3, all_reduce(SUM, float32[3])")
+        assert re.search(r" after call 3, all_reduce\(SUM, float32\[3\]\), in <module> \(\S*script.py:\d+\)$", lines[3])
         assert lines[8].split()[:3] == ["3", "all", "returned"]
         assert lines[9].split()[:4] == ["4", "0,", "2", "in"]
     os.kill(job.popen.pid, signal.SIGKILL)
     assert job.leaves_nothing()
-
-
-def test_a_job_of_another_version_does_not_hide_this_one(launcher, capsys):
-    job = launcher.start(GROUP + "print(os.getpid(), os.environ['RINGLET_JOB_ID'])" + WAITS, "-n", 2)
-    job.wait_for_lines(3)
-    job_id = next(line.split()[2] for line in job.lines if "ready" not in line)
-    other, _ = new_memory()
-    try:
-        data = header(os.getpid(), 1, "")
-        os.write(other, data[:8] + b"\7" + data[9:])
-        assert main(["inspect", job_id]) == 0
-        assert main(["inspect", str(os.getpid())]) == 2
-    finally:
-        os.close(other)
-    shown = capsys.readouterr()
-    assert shown.out.startswith(f"2 processes of job {job_id} on ")
-    assert "has version 7 of the recorder's format" in shown.err
 
 
 def sorted_pids(job):
@@ -90,14 +74,75 @@ def sorted_pids(job):
     return [line.split()[1] for line in lines]
 
 
+REPORT = """\
+3 processes of job 8f0c on vm: python train.py
+rank  pid         state
+0     7           for 1.5 s in call 6, barrier(), in step (train.py:9), waits for ranks 1, 2
+1     7           idle for 2 s after call 5, all_reduce(SUM, float32[3]), which raised an error, in step (train.py:7)
+2     8 (exited)  idle for 500 ms after call 5, all_gather(float32[3], axis=0)
+                  2 records were being written and are left out
+-     9           has made no call
+
+group ffffffff, ranks 0 to 2
+call  ranks  outcome      time    waiting  last to call  operation                       place
+5     0      returned     1 s     500 ms   rank 2        all_reduce(SUM, float32[3])     in step (train.py:7)
+5     1      raised       1 s              rank 2        all_reduce(SUM, float32[3])     in step (train.py:7)
+5     2      returned     500 ms           rank 2        all_gather(float32[3], axis=0)
+6     0      in progress                                 barrier()                       in step (train.py:9)
+the ranks' calls differ first at call 5: rank 2 made all_gather(float32[3], axis=0), the others \
+all_reduce(SUM, float32[3]) in step (train.py:7)
+"""
+
+
+def test_the_whole_report(monkeypatch, capsys):
+    reduced = replace(
+        CALL, group=16 * "f", sequence=5, text="all_reduce(SUM, float32[3])", began=98.0, ended=99.0,
+        arrived=98.5, outcome="returned", place="in step (train.py:7)", has_buffers=True,
+    )  # fmt: skip
+    raised = replace(reduced, rank=1, outcome="raised", arrived=None)
+    gathered = replace(
+        reduced, rank=2, text="all_gather(float32[3], axis=0)", fingerprints=(2, 1), began=99.0, ended=99.5, place="",
+        arrived=None,
+    )  # fmt: skip
+    waits = replace(CALL, group=reduced.group, began=99.5, place="in step (train.py:9)")
+    first = snapshot(7, [], 101, (0, 0, 0))
+    first.process.threads[:] = [[reduced, waits], [raised]]
+    last = snapshot(8, [gathered], 100, (0, 0, 0))
+    shots = [first, replace(last, process=replace(last.process, num_half_written=2), has_exited=True)]
+    shots.append(snapshot(9, [], 101, (0, 0, 0)))
+    monkeypatch.setattr(inspect_command, "read_subject", lambda subject: shots)
+    assert main(["inspect", "7"]) == 1
+    assert capsys.readouterr().out == REPORT
+
+
+# A program that holds a recorder of another version until its input ends.
+_HOLDS = """
+import os, sys
+os.write(os.memfd_create("ringlet-recorder"), b"RNGLTREC" + bytes([7]) + bytes(4087))
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_strangers_recorder_of_another_version_does_not_matter(launcher, capsys):
+    with subprocess.Popen([sys.executable, "-c", _HOLDS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as stranger:
+        assert stranger.stdout.readline() == b"ready\n"
+        job = launcher.start(GROUP + WAITS, "-n", 2)
+        job.wait_for_lines(1)
+        assert main(["inspect", str(job.popen.pid)]) == 0
+        assert main(["inspect", str(stranger.pid)]) == 2
+        assert "has version 7 of the recorder's format" in capsys.readouterr().err
+        stranger.communicate()
+
+
 def test_a_divergence_is_named_and_sets_the_exit_status(launcher, tmp_path, capsys):
     launcher.run(GROUP + DIVERGES, "-n", 4, "--log-dir", "logs")
     folder = tmp_path / "logs"
     assert main(["inspect", str(folder)]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-1] == (
-        "the ranks' calls differ first at call 4: rank 2 made all_gather(float32[3], axis=0), the others "
-        "all_reduce(SUM, float32[3])"
+    assert re.sub(r"\(\S*script.py:\d+\)", "(PLACE)", lines[-1]) == (
+        "the ranks' calls differ first at call 4: rank 2 made all_gather(float32[3], axis=0) in <module> (PLACE), "
+        "the others all_reduce(SUM, float32[3]) in <module> (PLACE)"
     )
     assert main(["inspect", *map(str, sorted(folder.iterdir())), "--json"]) == 1
     found = json.loads(capsys.readouterr().out)

@@ -67,6 +67,17 @@ def test_a_failing_abort_does_not_hide_the_exception(shown):
     assert groups[1].reasons == ["raised LookupError: the end"]
 
 
+def test_a_second_ctrl_c_does_not_hide_the_first(shown, monkeypatch):
+    def interrupted(reason):
+        raise KeyboardInterrupt
+
+    group = Group()
+    monkeypatch.setattr(group, "abort", interrupted)
+    abort_on_crash(group)
+    sys.excepthook(KeyboardInterrupt, KeyboardInterrupt(), None)
+    assert len(shown) == 1
+
+
 def test_an_exception_can_be_broadcast_without_the_hook(shown):
     group = Group()
     abort_on_crash(group)

@@ -5,24 +5,19 @@
 #include <functional>
 #include <new>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "ringlet/collectives/group/message_text.hpp"
 #include "ringlet/collectives/group/thread_reports.hpp"
-#include "ringlet/collectives/transport/world.hpp"
 #include "ringlet/core/error.hpp"
 #include "ringlet/record/recorder.hpp"
 #include "ringlet/sync/process/fork.hpp"
 #include "ringlet/sync/process/placement.hpp"
-#include "ringlet/sync/process/process.hpp"
 
 namespace ringlet::collectives {
 
 namespace {
-
-constexpr std::string_view kStopped = ", stopped";
 
 std::string place_in_series(std::uint32_t series, std::uint64_t sequence) {
   if (series == 0) return ", outside of a series";
@@ -262,9 +257,7 @@ void Round::give_up(bool timed_out) {
     interruption_.rethrow();
   }
   if (timed_out) {
-    group_.fail(Group::Cause::kDeadline,
-                name_of_call() + " waited " + seconds_text(group_.options_.timeout) + " for " + missing_ranks() +
-                    ". Find out what they do, or allow more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS.");
+    fail_late();
   } else if (saw_departed_) {
     group_.fail(Group::Cause::kMismatch, name_of_call() +
                                              " waits for ranks that make no more calls: " + missing_ranks() +
@@ -348,72 +341,6 @@ void Round::refuse(const std::string& problem) {
   raise_interruption();
   group_.fail(Group::Cause::kArgument, problem);
   group_.raise_failure();
-}
-
-// The ranks that keep a call from ending, for messages: stopped ones, if there are any.
-std::string Round::late_ranks() const {
-  std::string stopped;
-  for (int rank = 0; rank < num_ranks(); ++rank) {
-    const std::string process = process_text(rank);
-    if (!process.ends_with(kStopped)) continue;
-    stopped += (stopped.empty() ? "rank " : ", rank ") + std::to_string(rank) + " (" + process + ")";
-  }
-  return (stopped.empty() ? "other ranks" : stopped) + " to finish their part of it";
-}
-
-void Round::fail_late_work() {
-  group_.fail(Group::Cause::kDeadline, name_of_call() + " waited " + seconds_text(group_.options_.timeout) + " for " +
-                                           late_ranks() + ". Find out what they do, or " +
-                                           "allow more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS.");
-}
-
-// Never raises: a report that cannot be made must not end the call.
-void Round::report_stall() noexcept {
-  try {
-    Control& control = **group_.control_;
-    if (interruption_.has_come() || is_hopeless() || !control.stalled.claim(sequence_)) return;
-    std::vector<bool> is_missing;
-    for (const RankBoard& board : group_.control_->boards()) {
-      is_missing.push_back(!board.slots[set_].has_arrived(sequence_));
-    }
-    const bool is_in_work = std::ranges::none_of(is_missing, std::identity());
-    group_.report_stall(name_of_call() + " has waited " + seconds_text(group_.options_.stall) + " for " +
-                            (is_in_work ? late_ranks() : missing_ranks()) + ".",
-                        is_missing);
-  } catch (const std::exception&) {
-  }
-}
-
-// Between processes, the pid of a rank in another process, and whether it is stopped; else an empty text.
-std::string Round::process_text(int rank) const {
-  if (group_.world_ == nullptr || group_.is_here(rank)) return {};
-  const int pid = group_.world_->pid_of(process_of(rank));
-  return "pid " + std::to_string(pid) + (sync::is_stopped(pid) ? std::string(kStopped) : "");
-}
-
-std::string Round::name_of_call() const {
-  return state_->sets[set_].call.describe() + ", call " + std::to_string(sequence_) + " of rank " +
-         std::to_string(rank_) + ",";
-}
-
-std::string Round::missing_ranks() const {
-  constexpr int kMostShown = 16;
-  std::string text;
-  int num_missing = 0;
-  for (int rank = 0; rank < num_ranks(); ++rank) {
-    const RankBoard& board = group_.control_->board(rank);
-    if (board.slots[set_].has_arrived(sequence_) || ++num_missing > kMostShown) continue;
-    const std::uint64_t made = std::max(board.slots[0].sequence(), board.slots[1].sequence());
-    text += (text.empty() ? "rank " : ", rank ") + std::to_string(rank) + " (";
-    if (board.has_departed.is_set()) {
-      text += board.departure.get() + " ";
-    } else if (const std::string process = process_text(rank); !process.empty()) {
-      text += process + ", ";
-    }
-    text += "after " + std::to_string(made) + (made == 1 ? " call)" : " calls)");
-  }
-  if (num_missing > kMostShown) text += " and " + std::to_string(num_missing - kMostShown) + " more";
-  return text.empty() ? "ranks that have arrived since" : text;
 }
 
 }  // namespace ringlet::collectives

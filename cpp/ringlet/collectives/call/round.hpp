@@ -191,6 +191,7 @@ class Round {
   [[noreturn]] void give_up(bool timed_out);
   std::string name_of_call() const;
   std::string missing_ranks() const;
+  std::string unfinished_ranks() const;
   std::string late_ranks() const;
   std::string process_text(int rank) const;
   RankBoard& own_board() const noexcept { return group_.control_->board(rank_); }
@@ -293,7 +294,7 @@ class Round {
     if (interruption_.has_come()) {
       fail_interrupted();
     } else if (!in_time) {
-      fail_late_work();
+      fail_late();
     }
     wait_for_leavers(is_ready);  // other ranks may still complete the call
     if (!is_ready()) raise_after_leaving();
@@ -304,8 +305,10 @@ class Round {
   void raise_interruption();
   void fail_interrupted();
   void fail_without_memory() noexcept;
-  void fail_late_work();
+  void fail_late();
   void report_stall() noexcept;
+  std::string describe_ranks(sync::Clock::duration waited);
+  std::string describe_late() noexcept;
 
   // Prevents a rank from reusing its memory while another rank still works on it. Does not wait for stopped ranks,
   // because a stop may be indefinite.

@@ -69,7 +69,9 @@ struct alignas(sync::kCacheLine) Control {
   sync::Flag has_leavers;  // a rank intends to leave a call: see Gate
   sync::Flag has_departures;
   sync::FailureWord failure;
-  sync::ClaimedSequence stalled;  // the last call of which a stall was reported
+  sync::ClaimedSequence stalled;   // the last call that a rank reports as stalled
+  sync::SequenceNumber described;  // the last call of which `stacks` is written: by the rank that has claimed `stalled`
+  FixedText<3056> stacks;          // what all ranks executed
 };
 static_assert(std::is_trivially_destructible_v<Control> && std::is_trivially_destructible_v<RankBoard>);
 

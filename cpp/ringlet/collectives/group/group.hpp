@@ -64,7 +64,9 @@ class Group {
   void abort(std::string_view reason);
   std::optional<std::string> failure() const;
   // Logs a text about a wait, and what every rank executes.
-  void report_stall(const std::string& waiting, const std::vector<bool>& is_missing);
+  void report_stall(const std::string& waiting, const std::vector<bool>& is_missing) {
+    log_stall(waiting + describe_ranks(is_missing));
+  }
 
  private:
   friend class Member;
@@ -110,6 +112,8 @@ class Group {
   std::vector<RankThread> threads_here() const;
   void answer(const std::vector<std::string>& stacks) noexcept;  // between processes: to a request
   std::vector<std::string> all_stacks();
+  std::string describe_ranks(const std::vector<bool>& is_missing);  // what they execute, one line or more for each
+  void log_stall(std::string text);
 
   // Between processes: keeps memory that other ranks may still read or write until they no longer access it.
   void retire() noexcept;

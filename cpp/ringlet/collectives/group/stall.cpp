@@ -128,6 +128,15 @@ std::vector<std::string> Group::all_stacks() {
     if (number == 0 || !sync::send_signal(process == here ? getpid() : world_->pid_of(process), number)) return;
     put(process, std::vector<std::string>(states_.size(), std::string(kSilent) + std::string(kPrinted)));
   };
+  // For a process that cannot answer.
+  const auto put_state = [&](int process) {
+    const int pid = world_->pid_of(process);
+    const std::string_view state = sync::is_stopped(pid)        ? ": stopped, by a signal or a debugger"
+                                   : sync::is_dumping_core(pid) ? ": has crashed, and dumps core"
+                                                                : "";
+    if (!state.empty()) put(process, std::vector<std::string>(states_.size(), std::string(state)));
+    return !state.empty();
+  };
   if (reports != nullptr) {
     const auto own = answer_of([threads = threads_here()] { return reports->stacks(threads); }, end);
     if (own.has_value()) {
@@ -140,25 +149,22 @@ std::vector<std::string> Group::all_stacks() {
     if (process == here || !has_ranks_of(process)) continue;
     const StackNote& note = control_->stacks(process);
     const auto has_answered = [&] { return note.answers.has_reached(before[static_cast<std::size_t>(process)] + 1); };
-    if (sync::is_stopped(world_->pid_of(process))) {
-      put(process, std::vector<std::string>(states_.size(), ": stopped, by a signal or a debugger"));
-      continue;
-    }
+    if (put_state(process)) continue;
     sync::wait_until((*control_)->event, patience_, end - sync::Clock::now(), nullptr,
                      [&] { return has_answered() || has_failed(); });
     if (has_failed()) return stacks;  // nothing is reported
     if (has_answered()) {
       put(process, parts_of(note.texts.get()));
-    } else if (!world_->is_gone(process)) {
+    } else if (!put_state(process) && !world_->is_gone(process)) {
       signal(process, static_cast<int>(note.signal.value()));
     }
   }
   return stacks;
 }
 
-void Group::report_stall(const std::string& waiting, const std::vector<bool>& is_missing) {
+std::string Group::describe_ranks(const std::vector<bool>& is_missing) {
   const std::vector<std::string> stacks = all_stacks();
-  std::string text = waiting;
+  std::string text;
   std::size_t shown = 0;
   int left_out = 0;
   for (const bool missing : {true, false}) {
@@ -179,6 +185,10 @@ void Group::report_stall(const std::string& waiting, const std::vector<bool>& is
     }
   }
   if (left_out > 0) text += "\n  and " + std::to_string(left_out) + " more ranks";
+  return text;
+}
+
+void Group::log_stall(std::string text) {
   if (has_failed()) return;
   text += "\nThis is reported once for each call, after RINGLET_STALL_SECONDS. The call ";
   text +=

@@ -237,6 +237,10 @@ bool is_stopped(int pid) {
   return stat && (stat->state == 'T' || stat->state == 't');
 }
 
+bool is_dumping_core(int pid) {
+  return read_file("/proc/" + std::to_string(pid) + "/status").find("\nCoreDumping:\t1") != std::string::npos;
+}
+
 #else
 
 Pidfd::Pidfd(int fd, int pid) : descriptor_(fd), pid_(pid) {}
@@ -247,6 +251,7 @@ LivingProcess::LivingProcess(int pid) : pid_(pid) {}
 bool LivingProcess::has_ended() const { return false; }
 std::uint64_t pid_namespace() noexcept { return 0; }
 bool is_stopped(int) { return false; }
+bool is_dumping_core(int) { return false; }
 
 #endif
 

@@ -69,5 +69,7 @@ bool send_signal(int pid, int signal) noexcept;
 
 // Return whether a process is stopped by SIGSTOP or a debugger: it does nothing until it is continued.
 bool is_stopped(int pid);
+// Whether the system writes the core dump of a process that has crashed.
+bool is_dumping_core(int pid);
 
 }  // namespace ringlet::sync

@@ -23,7 +23,7 @@ _CHECK = re.compile(r"barrier\((['\"])(.*?)\1\)(?=[,;]| waited| waits| has | was
 _NUMBER = re.compile(r"(\(their call number |, call )\d+")
 _COUNT = re.compile(r" after \d+ calls?(?=\))")
 _MISMATCH = ("the ranks did not make the same call", " waits for ranks that make no more calls")
-_LATE = "allow more with timeout_seconds="
+_LATE = "more with timeout_seconds="
 _RESTART = "Every rank of this group raises this: start the job again, from its last checkpoint if it has one."
 
 

@@ -28,6 +28,7 @@ Processes are not stopped or attached to. The exit status is 1 if ranks of one
 group have made different calls with the same number, 2 if nothing can be read,
 else 0.
 """
+_COLUMNS = ("call", "ranks", "outcome", "time", "waiting", "last to call", "operation", "place")
 _MOST_PID_DIGITS = 8
 _SUFFIX = ".recorder"
 
@@ -179,13 +180,13 @@ def _process_lines(snapshots: list[Snapshot]) -> Iterator[str]:
 
 
 def _state(last: Operation, shot: Snapshot, ranks: dict[int, Operation], oldest: float) -> str:
-    call = f"call {last.sequence}, {last.text}"
+    call, place = f"call {last.sequence}, {last.text}", f", {last.place}" if last.place else ""
     if last.ended is not None:
         verb = ", which raised an error" if last.outcome == "raised" else ""
-        return f"idle for {format_seconds(shot.at - last.ended)} after {call}{verb}"
+        return f"idle for {format_seconds(shot.at - last.ended)} after {call}{verb}{place}"
     missing = missing_ranks(last, ranks, oldest)
     waits = f", waits for {rank_ranges(missing)}" if missing else ""
-    return f"for {format_seconds(shot.at - last.began)} in {call}{waits}"
+    return f"for {format_seconds(shot.at - last.began)} in {call}{place}{waits}"
 
 
 def missing_ranks(call: Operation, ranks: Iterable[int], oldest: float) -> list[int]:
@@ -206,7 +207,7 @@ def _call_lines(snapshots: list[Snapshot], last: int) -> Iterator[str]:
             continue
         yield ""
         yield f"group {group[:8]}, {rank_ranges(list(range(next(iter(calls[max(calls)].values())).num_ranks)))}"
-        rows: list[tuple[str, ...]] = [("call", "ranks", "outcome", "time", "waiting", "last to call", "operation")]
+        rows: list[tuple[str, ...]] = [_COLUMNS]
         for sequence in sorted(calls)[-last:]:
             rows += _rows_of(sequence, calls[sequence])
         yield from aligned(rows)
@@ -230,6 +231,7 @@ def _rows_of(sequence: int, ranks: dict[int, Operation]) -> Iterator[tuple[str, 
             format_seconds(max(waits)) if waits else "",
             f"rank {latest.rank}" if len(ranks) > 1 else "",
             text,
+            "; ".join(dict.fromkeys(operation.place for operation in operations)),
         )
 
 

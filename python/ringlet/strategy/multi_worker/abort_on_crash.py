@@ -38,7 +38,8 @@ def abort_on_crash(group: Abortable) -> None:
 def broadcast_crash(error: BaseException) -> None:
     """Abort all groups now; for programs that handle their last exception themselves."""
     for group in list(_abortables):
-        with contextlib.suppress(Exception):  # an error here must not hide the exception that ends the process
+        # An error here, or a second Ctrl-C, must not hide the exception that ends the process.
+        with contextlib.suppress(Exception, KeyboardInterrupt):
             group.abort(describe_crash(error))
 
 
