@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 KILLS = int(os.environ.get("RINGLET_KILLS", "100"))
 # So many jobs of each kind for 100 kills: those that take longer are fewer. Those of torch are in tests/frameworks.
-JOBS = {"processes": 30, "strategies": 10, "launcher": 7, "launch": 4, "coordinator": 5, "saves": 11, "resumes": 14}
+JOBS = {"processes": 30, "strategies": 10, "launcher": 7, "launch": 4, "coordinator": 5, "saves": 11, "resumes": 18}
 # What the nightly run does 100 times each (reliability A8); a change's run has tests of each in tests/launcher, too.
 ENDINGS = [
     *[("launcher", event) for event in ("raise", "SIGINT", "SIGTERM", "SIGHUP")],
