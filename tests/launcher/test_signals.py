@@ -91,10 +91,12 @@ import threading
 import ringlet
 strategy = ringlet.MultiWorkerMirroredStrategy()
 def step():
+    replica = ringlet.get_replica_context()
+    replica.all_reduce("SUM", 1.0)  # all workers have joined
     if threading.current_thread() is not threading.main_thread():
         print("asleep")
         time.sleep(300)
-    ringlet.get_replica_context().all_reduce("SUM", 1.0)
+    replica.all_reduce("SUM", 1.0)
 strategy.run(step)
 """
 

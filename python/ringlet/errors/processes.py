@@ -241,7 +241,7 @@ class DeadlineExceededError(TimeoutError):
     ringlet.errors.DeadlineExceededError: barrier('epoch 3'), call 1 of rank 0, waited 0.01 s for rank 1
     (after 0 calls).
     After 0.01 s, the ranks executed:
-      rank 1: idle
+      rank 1: ...
       rank 0, waiting in this call:
         ...
     Allow more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS.
