@@ -68,12 +68,12 @@ PROGRAMS: dict[str, tuple[tuple[int, ...], Callable[..., Any]]] = {
 
 
 def title_of_small(name: str, variant: str) -> str:
-    """Give the name under which the times of a question are kept."""
+    """Return the name under which the times of a question are stored."""
     return f"{name}, {variant}"
 
 
 def small_questions(name: str) -> Iterator[Question]:
-    """Give a function or a program, tiled and untiled."""
+    """Return the calls of a function or a program, tiled and untiled."""
     places, function = (FUNCTIONS | PROGRAMS)[name]
     arrays = [_inputs(int(name.rsplit(maxsplit=1)[-1]))[place] for place in places]
     sharded = [sharding.shard(array.copy(), Mesh(AXES).sharding("x", "y")) for array in arrays]
