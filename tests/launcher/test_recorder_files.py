@@ -11,7 +11,7 @@ import pytest
 import ringlet
 from ringlet.launcher.recorder_files import RecorderFiles
 from ringlet.observe.recorder import read_process
-from tests.processes.harness import descriptors_of, eventually
+from tests.processes.harness import PATIENCE_SECONDS, descriptors_of, eventually
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the recorder needs memfd_create")
 
@@ -47,7 +47,7 @@ def read_folder(folder):
 
 
 def test_the_last_calls_of_a_killed_rank_can_be_read(launcher, tmp_path):
-    job = launcher.run(GROUP + KILLED, "-n", 4, "--log-dir", "logs/first")
+    job = launcher.run(GROUP + KILLED, "-n", 4, "--log-dir", "logs/first", "--grace-seconds", PATIENCE_SECONDS)
     assert job.status == 128 + signal.SIGKILL
     assert "ringlet run: wrote 4 flight recorders to logs/first: ringlet inspect logs/first shows them" in job.errors
     assert not any("calls differ" in line for line in job.errors)
@@ -63,7 +63,7 @@ def test_the_last_calls_of_a_killed_rank_can_be_read(launcher, tmp_path):
 
 
 def test_a_divergence_is_one_line(launcher, tmp_path):
-    job = launcher.run(GROUP + DIVERGES, "-n", 4)
+    job = launcher.run(GROUP + DIVERGES, "-n", 4, "--grace-seconds", PATIENCE_SECONDS)
     lines = [line for line in job.errors if "calls differ" in line]
     assert [re.sub(r"\(\S*script.py:\d+\)", "(PLACE)", line) for line in lines] == [
         "ringlet run: the ranks' calls differ first at call 4: rank 2 made all_gather(float32[3], axis=0) "

@@ -36,7 +36,7 @@ def on_ranks(num_ranks, step):
         thread.join()
     recorded = [op for ops in read_self().threads for op in ops]
     newest = max(recorded, key=lambda op: op.began).group
-    found = [op for op in recorded if op.group == newest]
+    found = sorted((op for op in recorded if op.group == newest), key=lambda op: op.began)
     return [[op for op in found if op.rank == rank] for rank in range(num_ranks)]
 
 
