@@ -267,8 +267,9 @@ def _wrong(each: Round, event: Event, is_early: bool) -> list[str]:
     if event.way.startswith("raise") and f"[w{each.victims[0]}] ValueError: chaos" not in job.errors:
         wrong.append("does not show the traceback of the first failure")
     may_be_several = "raise" in event.way and "During handling" in text
-    # NumPy makes an error of its own of a Ctrl-C while it loads.
-    may_be_several = may_be_several or (is_early and "Importing the numpy C-extensions failed" in text)
+    # While modules load, NumPy and, before 3.12, Python make an error of their own of a Ctrl-C.
+    loading = ("Importing the numpy C-extensions failed", "Error calling __set_name__")
+    may_be_several = may_be_several or (is_early and any(words in text for words in loading))
     if text.count("Traceback") > 1 and not may_be_several:
         wrong.append("shows several tracebacks")
     if "wrong" in job.out.decode():

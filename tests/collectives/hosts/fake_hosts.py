@@ -97,10 +97,15 @@ class FakeTransport:
         return posted
 
     def prepare_send(self, data: Any, to: int, tag: int) -> Prepared:
-        return Prepared(self.network, lambda: self.send(data, to, tag))
+        return self._prepared(to, lambda: self.send(data, to, tag))
 
     def prepare_receive(self, into: Any, source: int, tag: int) -> Prepared:
-        return Prepared(self.network, lambda: self.receive(into, source, tag))
+        return self._prepared(source, lambda: self.receive(into, source, tag))
+
+    def _prepared(self, peer: int, begin: Callable[[], Posted]) -> Prepared:
+        if peer in self.network.lost:
+            raise PeerFailed("lost")
+        return Prepared(self.network, begin)
 
     def poll(self, tag: int) -> tuple[int, bytes] | None:
         with self.network.lock:

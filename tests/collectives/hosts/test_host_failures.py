@@ -121,16 +121,23 @@ def test_a_call_for_ranks_that_have_closed_is_a_mismatch(left):
     )
 
 
-def test_a_lost_process_is_named_on_all_ranks():
+@pytest.mark.parametrize("is_known_before", [True, False])
+def test_a_lost_process_is_named_on_all_ranks(is_known_before):
     network = Network(2)
+    is_lost = threading.Event()
     alive = []  # a process that is killed does not free its members
 
     def step(member):
         alive.append(member)
         member.barrier("begin")
         if member.rank >= 2:
+            if not is_known_before:
+                time.sleep(0.05)  # the others wait in their call
             network.lost.add(1)
+            is_lost.set()
             return None
+        if is_known_before:
+            is_lost.wait(10)
         return member.all_reduce(np.ones(3))
 
     found = run_on_hosts([2, 2], step, network=network)

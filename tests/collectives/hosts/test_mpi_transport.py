@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from ringlet.cluster.environment import VARIABLES
 from ringlet.collectives import init_process_group
-from ringlet.collectives.hosts.mpi_transport import mpi_transport
+from ringlet.collectives.hosts.mpi_transport import MpiTransport, PeerFailed, mpi_transport
 from ringlet.errors import FailedPreconditionError
 
 TWO_HOSTS = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}
@@ -35,3 +37,25 @@ def test_mpi_is_not_imported_on_one_host(environ):
         "assert 'mpi4py' not in sys.modules and 'ringlet.collectives.hosts' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], env=environ, check=True, timeout=60)
+
+
+@pytest.mark.parametrize("call", ["send", "receive", "prepare_send", "prepare_receive"])
+def test_an_error_of_mpi_is_a_failed_peer(call, monkeypatch):
+    monkeypatch.setattr("multiprocessing.util.Finalize", lambda *arguments, **options: None)
+
+    class Communicator:
+        rank, size = 0, 2
+
+        def __getattr__(self, name):
+            def fails(*arguments):
+                raise RuntimeError(f"{name}: process failed")
+
+            return fails
+
+    communicator = Communicator()
+    communicator.Dup, communicator.Set_errhandler = lambda: communicator, lambda handler: None
+    communicator.Get_attr = lambda key: 32767
+    names = SimpleNamespace(COMM_WORLD=communicator, Exception=RuntimeError, ERRORS_RETURN=0, BYTE=0, TAG_UB=0)
+    transport = MpiTransport(names)
+    with pytest.raises(PeerFailed, match="process failed"):
+        getattr(transport, call)(np.zeros(8, np.uint8), 1, 0)

@@ -23,6 +23,7 @@ from ringlet.collectives.hosts.host_calls import (
 )
 from ringlet.collectives.hosts.host_group import HostGroup
 from ringlet.collectives.hosts.host_link import PARTIAL, RESULT, Exchange, HostLink
+from ringlet.collectives.hosts.mpi_transport import PeerFailed
 from ringlet.collectives.op import Op
 from ringlet.errors import InvalidArgumentError
 
@@ -163,7 +164,11 @@ class HostReductions(HostCalls):
         is_usable = partial_dtype(dtype) == dtype and is_description(text)
         exchange = None
         if is_usable and self._is_leader:
-            exchange = self._link.exchange_of(description(text), array.size, dtype, HEAD_BYTES + self._inline_bytes)
+            capacity = HEAD_BYTES + self._inline_bytes
+            try:
+                exchange = self._link.exchange_of(description(text), array.size, dtype, capacity)
+            except PeerFailed:
+                is_usable = False  # the first message of the call fails, too, where the other ranks are notified
         return _Small(text, op, as_result(dtype, op), exchange, is_usable)
 
     def _run_small(self, small: _Small, array: Array, out: Array) -> None:

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections import defaultdict, deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -68,10 +69,10 @@ class Transport(Protocol):
         """Start receiving a message, which may be shorter than `into`."""
 
     def prepare_send(self, data: Bytes, to: int, tag: int) -> PreparedRequest:
-        """Prepare a send."""
+        """Prepare a send; raise PeerFailed if MPI knows that the process has failed."""
 
     def prepare_receive(self, into: Bytes, source: int, tag: int) -> PreparedRequest:
-        """Prepare a receive."""
+        """Prepare a receive; raise PeerFailed if MPI knows that the process has failed."""
 
     def poll(self, tag: int) -> tuple[int, bytes] | None:
         """Return the source and the bytes of a message from any process, if one has arrived."""
@@ -122,25 +123,25 @@ class MpiTransport:
 
     def send(self, data: Bytes, to: int, tag: int) -> Request:
         """Start sending bytes."""
-        try:
-            return _MpiRequest(self._mpi, self._comm.Isend([data, self._byte], to, tag))
-        except self._mpi.Exception as error:
-            raise PeerFailed(str(error)) from None
+        return self._request(self._comm.Isend, data, to, tag)
 
     def receive(self, into: Bytes, source: int, tag: int) -> Request:
         """Start receiving bytes."""
-        try:
-            return _MpiRequest(self._mpi, self._comm.Irecv([into, self._byte], source, tag))
-        except self._mpi.Exception as error:
-            raise PeerFailed(str(error)) from None
+        return self._request(self._comm.Irecv, into, source, tag)
 
     def prepare_send(self, data: Bytes, to: int, tag: int) -> PreparedRequest:
         """Prepare a send."""
-        return _MpiRequest(self._mpi, self._comm.Send_init([data, self._byte], to, tag))
+        return self._request(self._comm.Send_init, data, to, tag)
 
     def prepare_receive(self, into: Bytes, source: int, tag: int) -> PreparedRequest:
         """Prepare a receive."""
-        return _MpiRequest(self._mpi, self._comm.Recv_init([into, self._byte], source, tag))
+        return self._request(self._comm.Recv_init, into, source, tag)
+
+    def _request(self, create: Callable[..., Any], data: Bytes, peer: int, tag: int) -> _MpiRequest:
+        try:
+            return _MpiRequest(self._mpi, create([data, self._byte], peer, tag))
+        except self._mpi.Exception as error:
+            raise PeerFailed(str(error)) from None
 
     def poll(self, tag: int) -> tuple[int, bytes] | None:
         """Return a message from any process, if one has arrived."""
