@@ -33,6 +33,16 @@ with init_process_group(timeout_seconds=30) as member:
     ]
     assert np.array_equal(found[-1], np.cumsum(square, 0))
     found += member.all_reduce_many([rows, rows[0], np.ones(4, np.int8)])
+    # Messages and groups of some ranks, within a host and across hosts.
+    parts = [member.split(rank // 2), member.split(rank % 2), member.split(None if rank == 1 else 0), member]
+    for part in [part for part in parts if part is not None]:
+        found.append(part.all_reduce(rows))
+        for x in (np.full(3, rank), np.full(700_000, rank)):
+            works = [part.send_async(x, other, tag=other) for other in range(part.num_ranks)]
+            received = [part.recv_async(other, tag=part.rank) for other in range(part.num_ranks)]
+            found += [work.wait() for work in received]
+            for work in works:
+                work.wait()
 
 digest = hashlib.sha256()
 for each in found:

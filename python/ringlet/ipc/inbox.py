@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import Any
 from weakref import WeakValueDictionary
 
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
@@ -69,7 +70,7 @@ class Inbox:
         self._peers: Mapping[int, Inbox] = {}
         self._changed = threading.Condition()
         self._waiting: list[Receive] = []
-        self._stored: list[tuple[int, int, str, bytes]] = []
+        self._stored: list[tuple[int, int, str, Any]] = []  # source, tag, description, content
         self._connected: Mapping[int, object] = {}  # sources of other processes
         self._ended: set[int] = set()
         self._refused: Exception | None = None  # the error of receives after `abort` or `close`
@@ -175,7 +176,7 @@ class Inbox:
                 self._store(wanted, source, text, data)
         return True
 
-    def _store(self, wanted: Receive, source: int, text: str, data: bytes | memoryview) -> None:
+    def _store(self, wanted: Receive, source: int, text: str, data: Any) -> None:
         if (place := wanted.place(text, self.numbers[source])) is not None:
             place[:] = data
         wanted.finish(source)

@@ -76,6 +76,7 @@ class FakeTransport:
         self.largest_tag = 32767  # the least that MPI guarantees
         self.num_groups, self.kept, self.lock = 0, defaultdict(deque), threading.Lock()
         self.gave_up = False
+        self.hub = None
 
     def send(self, data: Any, to: int, tag: int) -> Posted:
         if to in self.network.lost:

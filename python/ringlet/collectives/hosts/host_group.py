@@ -69,11 +69,19 @@ def hosts_of(processes: Sequence[tuple[Sequence[int], ProcessIdentity]]) -> list
 class HostGroup:
     """A group over several hosts, with the interface of the core's groups.
 
-    `local` is the group of the ranks of this host. `identities` has the process of each rank of the whole group.
+    `local` is the group of the ranks of this host. `identities` has the process of each rank of the whole group, and
+    `processes` its number in the MPI job.
     """
 
     def __init__(
-        self, local: _core.Group, hosts: Sequence[Host], host: int, identities: Sequence[ProcessIdentity], epoch: int
+        self,
+        local: _core.Group,
+        hosts: Sequence[Host],
+        host: int,
+        identities: Sequence[ProcessIdentity],
+        processes: Sequence[int],
+        *,
+        epoch: int,
     ) -> None:
         self.local = local
         self.hosts = hosts
@@ -83,7 +91,8 @@ class HostGroup:
         self.report: Callable[[bytes], None] = lambda data: None  # of a failure, to the leaders of the other hosts
         self.left: dict[int, tuple[int, str]] = {}  # host: the number of its calls, and why it makes no more
         self.call = (0, "")  # number and description of the leader's call in progress
-        self._identities = identities
+        self.identities = identities
+        self.processes = processes
         self._first: Exception | None = None
         self._lock = threading.Lock()
 
@@ -166,12 +175,22 @@ class HostGroup:
                 f"{WHOLE}another process of the job was lost, and MPI does not report a rank of this group: it was "
                 f"killed, or the network failed. {_RESTART}"
             )
-        first = self._identities[min(ranks)]
+        first = self.identities[min(ranks)]
         reason = "was lost: it was killed, or its host or the network to it failed"
         names = ", ".join(f"rank {rank}" for rank in sorted(ranks)[1:9])
         others = f", as well as {names}" if names else ""
         text = f"{WHOLE}rank {min(ranks)} ({first}) {reason}{others}. {_RESTART}"
         return WorkerLostError(text, min(ranks), first.host, first.pid, reason)
+
+    def lost_target(self, rank: int, how: str) -> WorkerLostError:
+        """Return the error about a message from or to a rank that has left or ended."""
+        process = self.identities[rank]
+        text = f"rank {rank} ({process}) {how}: the message of this rank cannot be delivered. Start the job again."
+        return WorkerLostError(text, rank, process.host, process.pid, how)
+
+    def failure_of(self, text: str) -> Exception:
+        """Return the error for the text of a failure, with ranks of the whole group."""
+        return self._typed(text if text.startswith(WHOLE) else WHOLE + text)
 
     def _translated(self, error: Exception, number: int) -> Exception:
         """Return an error with ranks numbered in the whole group; the core numbers them within this host."""
@@ -198,7 +217,7 @@ class HostGroup:
         """Return the error for a cause that another rank has reported."""
         is_whole = text.startswith(WHOLE)
         text = text[1:] if is_whole else self._renumbered(text, 0)
-        for rank, process in enumerate(self._identities):
+        for rank, process in enumerate(self.identities):
             begin, _, reason = text.partition(f" ({process}) ")
             if reason and re.fullmatch(r"ranks? [\d, toandmre]+", begin):
                 return WorkerLostError(text, rank, process.host, process.pid, re.split(r"[.;]", reason)[0])

@@ -6,11 +6,9 @@ back.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import importlib.metadata
 import json
-import multiprocessing.util
 import platform
 import secrets
 import sys
@@ -22,13 +20,13 @@ from typing import Any, cast
 import numpy as np
 
 from ringlet.collectives.hosts.host_group import HostGroup, hosts_of
-from ringlet.collectives.hosts.host_link import NUM_KINDS, HostLink
-from ringlet.collectives.hosts.host_member import HostMember
+from ringlet.collectives.hosts.host_link import HostLink
+from ringlet.collectives.hosts.host_member import EPOCH_BITS, HostMember, leave_at_exit, linked, new_tag
+from ringlet.collectives.hosts.host_messages import HostInbox, HostInboxes, hub_of
 from ringlet.collectives.hosts.mpi_transport import PeerFailed, Request, Transport
 from ringlet.collectives.member import Member
 from ringlet.errors import DeadlineExceededError, FailedPreconditionError, WorkerLostError
 from ringlet.ipc.deadline import Deadline
-from ringlet.ipc.inbox import Inbox
 from ringlet.rendezvous.connected_group import ConnectedGroup
 from ringlet.rendezvous.job_key import Job, ranks_text
 from ringlet.rendezvous.process_identity import ProcessIdentity
@@ -56,7 +54,9 @@ def join(
     processes = sorted(processes or range(transport.size))
     identity = identity or ProcessIdentity.of_this_process()
     of_program = transport.sockets()
-    answer = _introduce(transport, processes, job, _introduction(job, ranks, identity), deadline)
+    hub = hub_of(transport)
+    inboxes = {rank: HostInbox(hub) for rank in sorted(ranks)}
+    answer = _introduce(transport, processes, job, _introduction(job, inboxes, identity), deadline)
     transport.watch_connections(of_program)  # those between the first process and the others
     records = answer["processes"]
     identities = [ProcessIdentity.from_record(record["process"]) for record in records]
@@ -65,95 +65,51 @@ def join(
     own = hosts[host]
     local_job = Job(f"{job.name} host {host} {answer['epoch']}", job.job_id, own.end - own.begin)
     local = join_locally(local_job, [rank - own.begin for rank in ranks], max(deadline.left(seconds), _LAST_SECONDS))
-    of_rank = {rank: identities[process] for process, record in enumerate(records) for rank in record["ranks"]}
-    group = HostGroup(local.group, hosts, host, [of_rank[rank] for rank in sorted(of_rank)], answer["epoch"])
-    link = HostLink(
-        transport,
-        [processes[each.leader] for each in hosts],
-        host,
-        epoch=answer["epoch"],
-        tag=answer["tag"],
-        seconds=seconds,
-        check=group.check,
-        lost=lambda failed: group.lost(
-            [min(record["ranks"]) for process, record in zip(processes, records, strict=True) if process in failed]
-        ),
-        on_notice=group.read_notice,
-        names=[str(each) for each in hosts],
+    found = sorted(
+        (rank, label, index)
+        for index, record in enumerate(records)
+        for rank, label in zip(record["ranks"], record["labels"], strict=True)
     )
-    group.report = link.report_failure
-    share = _HostShare(group, link, local, seconds)
+    group = HostGroup(
+        local.group,
+        hosts,
+        host,
+        [identities[index] for _, _, index in found],
+        [processes[index] for _, _, index in found],
+        epoch=answer["epoch"],
+    )
+    link = linked(transport, group, answer["tag"], seconds)
+    addresses = [(processes[index], label) for _, label, index in found]
+    mailboxes = HostInboxes(hub, group, inboxes, addresses, seconds=seconds, numbers=range(len(found)))
+    share = _HostShare(group, link, local)
     weakref.finalize(share, link.leave, "freed its member").atexit = False
     cores = [HostMember(local.group.member(rank - own.begin), group, link) for rank in ranks]
-    _leave_at_exit(cores)
-    return [Member(cast(Any, core), share, share) for core in cores]
-
-
-_live: weakref.WeakSet[HostMember] = weakref.WeakSet()
-
-
-def _leave_at_exit(cores: Sequence[HostMember]) -> None:
-    """Make members leave when this process ends, so that other ranks do not wait for them."""
-    if not _live:
-        multiprocessing.util.Finalize(None, _leave_all, exitpriority=-1)
-    _live.update(cores)
-
-
-def _leave_all() -> None:
-    error = getattr(sys, "last_value", None)
-    reason = "ended without closing its group" if error is None else f"raised {type(error).__name__}: {error}"
-    for core in list(_live):
-        with contextlib.suppress(FailedPreconditionError):  # of a closed member
-            core.depart(reason)
+    leave_at_exit(cores)
+    return [Member(cast(Any, core), mailboxes, share) for core in cores]
 
 
 class _HostShare:
-    """Resources that the members of one process share, and their inboxes."""
+    """Resources that the members of one process share."""
 
-    def __init__(self, group: HostGroup, link: HostLink, local: Any, seconds: float) -> None:
-        self.group = group
-        self.seconds = seconds
+    def __init__(self, group: HostGroup, link: HostLink, local: Any) -> None:
         self.connected: ConnectedGroup | None = local.connected
+        self._group = group
         self._link = link  # freed with this object
         self._local = local
-        self._begin = group.hosts[group.host].begin
 
     def abort(self, reason: str) -> None:
         """Make all ranks raise `CollectiveAborted`."""
-        self.group.abort(reason)
-
-    def __call__(self, rank: int) -> Inbox:
-        """Raise an error: `send` and `recv` are not supported between hosts."""
-        raise NotImplementedError(
-            "send and recv are not available for a group over several hosts in this version: use all_to_all or "
-            "collective_permute, or start all ranks on one host."
-        )
-
-    def failure(self, text: str) -> Exception:
-        """Return the error about the failure of the group."""
-        return self.group.first or Exception(text)
-
-    def close(self, rank: int, seconds: float = 0) -> list[str]:
-        """Close the inbox of a rank; return the names of its unfinished operations."""
-        unfinished: list[str] = self._local.close_inbox(rank - self._begin, seconds)
-        return unfinished
-
-    def open_part(self) -> Inbox:
-        """Return an inbox for a rank of a subgroup."""
-        return Inbox()
-
-    def join_part(self, inbox: Inbox, rank: int, ranks: Sequence[int], labels: Sequence[int]) -> Any:
-        """Raise an error."""
-        return self(rank)
+        self._group.abort(reason)
 
 
 # --- introductions ----------------------------------------------------------------------------------------------------
 
 
-def _introduction(job: Job, ranks: Sequence[int], identity: ProcessIdentity) -> dict[str, Any]:
+def _introduction(job: Job, inboxes: Mapping[int, HostInbox], identity: ProcessIdentity) -> dict[str, Any]:
     return {
         "group": json.dumps([job.name, job.job_id]),
-        "ranks": sorted(ranks),
+        "ranks": list(inboxes),
+        "labels": [inbox.label for inbox in inboxes.values()],
         "num_ranks": job.num_ranks,
         "versions": f"ringlet {importlib.metadata.version('ringlet')}, Python {platform.python_version()}, NumPy "
         f"{np.__version__}, {sys.byteorder} endian",
@@ -231,11 +187,11 @@ def _answer(
         _check(transport, processes, job, records, deadline)
     except (DeadlineExceededError, FailedPreconditionError, WorkerLostError) as error:
         return {"error": str(error), "kind": type(error).__name__}
-    # Every process has a range of tags for the groups of which it is the first.
-    transport.num_groups += 1
-    most = max((transport.largest_tag // NUM_KINDS - 1) // transport.size, 1)
-    tag = 1 + transport.rank * most + transport.num_groups % most
-    return {"processes": [records[process] for process in processes], "epoch": secrets.randbits(56), "tag": tag}
+    return {
+        "processes": [records[process] for process in processes],
+        "epoch": secrets.randbits(EPOCH_BITS),
+        "tag": new_tag(transport),
+    }
 
 
 def _check(

@@ -110,7 +110,8 @@ class HostLink:
 
     `leaders` has the number of each host's leader among the processes of the transport; `tag` distinguishes groups.
     `check` is called periodically during a wait, and raises if the group has failed. `lost` returns the error for
-    failed processes. `on_notice` is called with each notice from another host.
+    failed processes. `on_notice` is called with each notice from another host. `is_leader` is False for a rank of the
+    leader's process that is not the leader.
     """
 
     def __init__(
@@ -126,15 +127,16 @@ class HostLink:
         lost: Callable[[Sequence[int]], Exception],
         on_notice: Callable[[int, bytes], None],
         names: Sequence[str],
+        is_leader: bool = True,
     ) -> None:
-        self._transport = transport
+        self.transport = transport
         self._leaders = leaders
         self.host = host
         self.num_hosts = len(leaders)
         self.others = [other for other in range(len(leaders)) if other != host]
         self._epoch = epoch
         self._tag = tag * NUM_KINDS
-        self._seconds = seconds
+        self.seconds = seconds
         self._stall_seconds = stall_seconds()
         self._check = check
         self._lost = lost
@@ -149,7 +151,7 @@ class HostLink:
         self._numbers_from: dict[tuple[int, int], int] = {}
         self._of_program: set[int] = set()  # the sockets of the program when the first call began
         self.number = 0  # of the call in progress
-        self._is_open = transport.rank == leaders[host]
+        self._is_open = is_leader and transport.rank == leaders[host]
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
@@ -168,7 +170,7 @@ class HostLink:
     def begin(self, number: int) -> None:
         """Begin a call; its messages are numbered for each kind."""
         if number == _FIRST_CALL:  # which connects the leaders
-            self._of_program = self._transport.sockets()
+            self._of_program = self.transport.sockets()
         self.number = number
         self._numbers_to.clear()
         self._numbers_from.clear()
@@ -179,7 +181,7 @@ class HostLink:
         self._stamp(frame, kind, index, size)
         data, tag = frame.memory[: _STAMP_BYTES + size], self._tag + kind
         try:
-            requests = [self._transport.send(data, self._leaders[host], tag) for host in hosts]
+            requests = [self.transport.send(data, self._leaders[host], tag) for host in hosts]
         except PeerFailed:
             self._raise_lost()
         self._sent.append((requests, frame))
@@ -190,7 +192,7 @@ class HostLink:
         frame = self.frame(capacity)
         frame.erase_stamp()
         try:
-            request = self._transport.receive(frame.memory, self._leaders[host], self._tag + kind)
+            request = self.transport.receive(frame.memory, self._leaders[host], self._tag + kind)
         except PeerFailed:
             self._raise_lost()
         message = Incoming(host, kind, index, frame, request, size)
@@ -199,11 +201,11 @@ class HostLink:
 
     def prepare_send(self, host: int, kind: int, frame: Frame, size: int) -> PreparedRequest:
         """Prepare to send a frame to a host many times."""
-        return self._transport.prepare_send(frame.memory[: _STAMP_BYTES + size], self._leaders[host], self._tag + kind)
+        return self.transport.prepare_send(frame.memory[: _STAMP_BYTES + size], self._leaders[host], self._tag + kind)
 
     def prepare_receive(self, host: int, kind: int, frame: Frame) -> PreparedRequest:
         """Prepare to receive a message from a host many times."""
-        return self._transport.prepare_receive(frame.memory, self._leaders[host], self._tag + kind)
+        return self.transport.prepare_receive(frame.memory, self._leaders[host], self._tag + kind)
 
     def _stamp(self, frame: Frame, kind: int, index: int, size: int) -> None:
         _STAMP.pack_into(frame.bytes, 0, _MAGIC, self._epoch, self.number, self.host, kind, index, size)
@@ -245,11 +247,11 @@ class HostLink:
             self._wait_for([(request, self.host) for requests, _ in self._sent for request in requests])
             self._release_sent()
         if self.number == _FIRST_CALL:
-            self._transport.watch_connections(self._of_program)
+            self.transport.watch_connections(self._of_program)
 
     def report_failure(self, data: bytes) -> None:
         """Notify the other hosts of a failure, after which MPI is not finalized."""
-        self._transport.give_up()
+        self.transport.give_up()
         self.notify(data)
 
     def abandon(self) -> None:
@@ -281,7 +283,7 @@ class HostLink:
         message = np.frombuffer(stamp + data, np.uint8)
         for host in self.others:
             try:
-                request = self._transport.send(message, self._leaders[host], self._tag + NOTICE)
+                request = self.transport.send(message, self._leaders[host], self._tag + NOTICE)
                 for _ in range(_SPINS):
                     if request.test() is not None:
                         break
@@ -300,9 +302,14 @@ class HostLink:
                     request.free()
             self._exchanges = []
 
+    def read_own_notices(self) -> None:
+        """The same as `read_notices` in the process of the leader, which receives them; elsewhere no effect."""
+        if self._is_open:
+            self.read_notices()
+
     def read_notices(self) -> None:
         """Pass the notices that have arrived to `on_notice`."""
-        while (found := self._transport.poll(self._tag + NOTICE)) is not None:
+        while (found := self.transport.poll(self._tag + NOTICE)) is not None:
             data = found[1]
             if len(data) < _STAMP.size:
                 continue
@@ -335,9 +342,9 @@ class HostLink:
                         if now - began > self._stall_seconds and not is_reported:
                             is_reported = True
                             _log.warning("%s; it continues", self._waiting_text(requests, self._stall_seconds))
-                        if now - began > self._seconds + EXTRA_SECONDS:
+                        if now - began > self.seconds + EXTRA_SECONDS:
                             raise DeadlineExceededError(
-                                f"{WHOLE}{self._waiting_text(requests, self._seconds)}. Find out what they do and "
+                                f"{WHOLE}{self._waiting_text(requests, self.seconds)}. Find out what they do and "
                                 "whether the network between the hosts works, or allow more with timeout_seconds= or "
                                 "RINGLET_TIMEOUT_SECONDS."
                             )
@@ -347,7 +354,7 @@ class HostLink:
     def _check_group(self) -> None:
         self.read_notices()
         self._check()
-        if self._transport.failed():
+        if self.transport.failed():
             self._raise_lost()
 
     def _raise_lost(self) -> NoReturn:
@@ -357,7 +364,7 @@ class HostLink:
             self.read_notices()
             self._check()
             time.sleep(_LONG_PAUSE_SECONDS)
-        raise self._lost(self._transport.failed())
+        raise self._lost(self.transport.failed())
 
     def _waiting_text(self, requests: Sequence[tuple[Request, int]], seconds: float) -> str:
         hosts = sorted({host for request, host in requests if request.test() is None})

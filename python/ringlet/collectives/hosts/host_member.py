@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+import contextlib
+import multiprocessing.util
+import secrets
+import sys
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ringlet import _core
 from ringlet.collectives.hosts.host_calls import Array, check_plain, checked_outputs, text_of
+from ringlet.collectives.hosts.host_group import HostGroup, hosts_of
+from ringlet.collectives.hosts.host_link import NUM_KINDS, HostLink
 from ringlet.collectives.hosts.host_movement import HostMovement
 from ringlet.collectives.hosts.host_reductions import HostReductions, partial_dtype
+from ringlet.collectives.hosts.mpi_transport import Transport
 from ringlet.collectives.op import Op
+from ringlet.errors import FailedPreconditionError, InvalidArgumentError
+
+EPOCH_BITS = 56
 
 
 class HostMember(HostReductions, HostMovement):
@@ -34,13 +46,112 @@ class HostMember(HostReductions, HostMovement):
             place[...] = total
         return result
 
-    def split(self, color: int | None, key: int, label: int) -> NoReturn:
-        """Raise an error."""
-        raise _unsupported("split")
+    def split(self, color: int | None, key: int, label: int) -> tuple[Any, list[int], list[int]] | None:
+        """Partition the ranks; return the member of the new group, its ranks in this group, and their labels."""
+        group, transport = self.group, self._link.transport
+        mine = [color is not None, color or 0, key, label, secrets.randbits(EPOCH_BITS), new_tag(transport)]
+        row = np.array([mine], np.int64)
+        rows = self._call("split()", lambda text: self._gather_blocks(text, row, None, 0), ends_together=True)
+        part = self._local.split(color, key, label)
+        if part is None:
+            return None
+        chosen = [rank for rank in range(self.num_ranks) if rows[rank, 0] and rows[rank, 1] == color]
+        chosen.sort(key=lambda rank: (rows[rank, 2], rank))
+        labels = rows[chosen, 3].tolist()
+        identities = [group.identities[rank] for rank in chosen]
+        try:
+            hosts = hosts_of([([number], identity) for number, identity in enumerate(identities)])
+        except ValueError as error:
+            raise InvalidArgumentError(
+                f"the new group has the ranks {chosen}, in this order: {error}, and those of a host must be "
+                "consecutive. Pass keys that keep the ranks of each host together, or no keys."
+            ) from None
+        if len(hosts) == 1:
+            return part[0], chosen, labels
+        host = next(number for number, each in enumerate(hosts) if each.begin <= chosen.index(self.rank) < each.end)
+        processes = [group.processes[rank] for rank in chosen]
+        epoch, tag = rows[chosen[0], 4:].tolist()
+        new = HostGroup(part[0].group, hosts, host, identities, processes, epoch=epoch)
+        parent = self._link
+
+        def check() -> None:
+            parent.read_own_notices()
+            if (failure := group.failure) is not None:
+                new.abort(failure)
+
+        link = linked(transport, new, tag, self._link.seconds, check, is_leader=part[0].rank == 0)
+        core = type(self)(part[0], new, link)
+        weakref.finalize(core, link.leave, "freed its member").atexit = False
+        leave_at_exit([core])
+        return core, chosen, labels
+
+    def stop_messages(self) -> None:
+        """Stop the messages of this process, before MPI ends."""
+        if (hub := self._link.transport.hub) is not None:
+            hub.stop()
 
     def rejoin(self) -> NoReturn:
         """Raise an error."""
         raise _unsupported("rejoin")
+
+
+def linked(
+    transport: Transport,
+    group: HostGroup,
+    tag: int,
+    seconds: float,
+    check: Callable[[], None] = lambda: None,
+    *,
+    is_leader: bool = True,
+) -> HostLink:
+    """Return the link of a process to the other hosts of a group; `check` is called during waits."""
+
+    def check_all() -> None:
+        check()
+        group.check()
+
+    link = HostLink(
+        transport,
+        [group.processes[each.begin] for each in group.hosts],
+        group.host,
+        epoch=group.epoch,
+        tag=tag,
+        seconds=seconds,
+        check=check_all,
+        lost=lambda failed: group.lost([rank for rank, process in enumerate(group.processes) if process in failed]),
+        on_notice=group.read_notice,
+        names=[str(each) for each in group.hosts],
+        is_leader=is_leader,
+    )
+    group.report = link.report_failure
+    return link
+
+
+def new_tag(transport: Transport) -> int:
+    """Return a tag for a group whose first rank is in this process; each process has a range of tags."""
+    with transport.lock:
+        transport.num_groups += 1
+        most = max((transport.largest_tag // NUM_KINDS - 1) // transport.size, 1)
+        return 1 + transport.rank * most + transport.num_groups % most
+
+
+_live: weakref.WeakSet[HostMember] = weakref.WeakSet()
+
+
+def leave_at_exit(cores: Sequence[HostMember]) -> None:
+    """Make members leave when this process ends, so that other ranks do not wait for them."""
+    if not _live:
+        multiprocessing.util.Finalize(None, _leave_all, exitpriority=-1)
+    _live.update(cores)
+
+
+def _leave_all() -> None:
+    error = getattr(sys, "last_value", None)
+    reason = "ended without closing its group" if error is None else f"raised {type(error).__name__}: {error}"
+    for core in list(_live):
+        with contextlib.suppress(FailedPreconditionError):  # of a closed member
+            core.depart(reason)
+        core.stop_messages()
 
 
 def _unsupported(name: str) -> NotImplementedError:

@@ -17,12 +17,15 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ringlet.cluster.environment import Placement
 from ringlet.errors import FailedPreconditionError, WorkerLostError
+
+if TYPE_CHECKING:
+    from ringlet.collectives.hosts.host_messages import MessageHub
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -61,6 +64,7 @@ class Transport(Protocol):
     num_groups: int  # groups that this process has created
     kept: dict[tuple[int, str], deque[tuple[int, Any]]]  # by tag and group: received messages that no call has taken
     lock: threading.Lock
+    hub: MessageHub | None  # of the messages from rank to rank
 
     def send(self, data: Bytes, to: int, tag: int) -> Request:
         """Start sending bytes, which must not change until the request is complete."""
@@ -117,6 +121,7 @@ class MpiTransport:
         self.num_groups = 0
         self.kept: dict[tuple[int, str], deque[tuple[int, Any]]] = defaultdict(deque)
         self.lock = threading.Lock()
+        self.hub: MessageHub | None = None
         self._has_failed = False
         # Runs after the exit handlers of asynchronous calls and of groups.
         multiprocessing.util.Finalize(None, self._finalize, exitpriority=-2)
