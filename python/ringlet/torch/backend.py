@@ -56,9 +56,8 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
             raise found from found.__cause__
         self._operations = self._member._operations()
         self._operations.as_error = self._as_error
-        self._inbox = None if ranks.place is not None else self._member._inboxes(rank)  # messages stay in a host
-        if self._inbox is not None:
-            self._inbox.numbers = self._global_ranks
+        self._inbox = self._member._inboxes(rank)
+        self._inbox.numbers = self._global_ranks
         self._pid: int | None = os.getpid()  # None after shutdown
         self._key = ranks.key  # unique: the store may outlive the group
         self._barriers = 0
@@ -153,16 +152,10 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
     def _abort(self, reason: str) -> None:
         if self._size > 1:
             self._member._core.group.abort(f"rank {self._rank} {reason}")
-        if self._inbox is not None:
-            self._inbox.abort(DistBackendError(f"rank {self._global_ranks[self._rank]} {reason}: start the job again."))
+        self._inbox.abort(DistBackendError(f"rank {self._global_ranks[self._rank]} {reason}: start the job again."))
 
     def _messages(self, call: str) -> Inbox:
         self._check_usable(call)
-        if self._inbox is None:
-            raise DistBackendError(
-                f"{call} is not available between hosts in this version: use all_to_all, or a group with the backend "
-                'gloo for messages, torch.distributed.new_group(backend="gloo").'
-            )
         return self._inbox
 
     def _check_usable(self, call: str) -> None:
