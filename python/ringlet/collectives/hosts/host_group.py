@@ -107,6 +107,11 @@ class HostGroup:
         """Make all ranks raise `CollectiveAborted` with this reason, unless the group has already failed."""
         self._adopt(CollectiveAborted(reason))
 
+    def fail_with(self, other: HostGroup) -> None:
+        """Fail with the first cause of another group if that has failed."""
+        if other.failure is not None and other.first is not None:
+            self._adopt(other.first)
+
     def report_stall(self, waiting: str, rank: int) -> None:
         """Log the message `waiting` about a rank that waits, and what the ranks of this host execute."""
         self.local.report_stall(waiting, rank - self.hosts[self.host].begin)

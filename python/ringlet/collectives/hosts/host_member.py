@@ -76,8 +76,7 @@ class HostMember(HostReductions, HostMovement):
 
         def check() -> None:
             parent.read_own_notices()
-            if (failure := group.failure) is not None:
-                new.abort(failure)
+            new.fail_with(group)
 
         link = linked(transport, new, tag, self._link.seconds, check, is_leader=part[0].rank == 0)
         core = type(self)(part[0], new, link)
