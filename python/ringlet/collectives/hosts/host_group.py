@@ -70,7 +70,7 @@ class HostGroup:
     """A group over several hosts, with the interface of the core's groups.
 
     `local` is the group of the ranks of this host. `identities` has the process of each rank of the whole group, and
-    `processes` its number in the MPI job.
+    `processes` its number in the MPI job. A group that was split from `whole` fails with it.
     """
 
     def __init__(
@@ -82,12 +82,14 @@ class HostGroup:
         processes: Sequence[int],
         *,
         epoch: int,
+        whole: HostGroup | None = None,
     ) -> None:
         self.local = local
         self.hosts = hosts
         self.host = host
         self.num_ranks = hosts[-1].end
         self.epoch = epoch
+        self._whole = whole
         self.report: Callable[[bytes], None] = lambda data: None  # of a failure, to the leaders of the other hosts
         self.left: dict[int, tuple[int, str]] = {}  # host: the number of its calls, and why it makes no more
         self.call = (0, "")  # number and description of the leader's call in progress
@@ -99,18 +101,16 @@ class HostGroup:
     @property
     def failure(self) -> str | None:
         """The first cause of failure; None if the group has not failed."""
-        if self._first is None and self.local.failure is not None:
-            self._adopt(self._typed(self.local.failure))
+        if self._first is None:
+            if self._whole is not None and self._whole.failure is not None:
+                self._adopt(CollectiveAborted(self._whole.failure))
+            elif self.local.failure is not None:
+                self._adopt(self._typed(self.local.failure))
         return None if self._first is None else str(self._first)
 
     def abort(self, reason: str) -> None:
         """Make all ranks raise `CollectiveAborted` with this reason, unless the group has already failed."""
         self._adopt(CollectiveAborted(reason))
-
-    def fail_with(self, other: HostGroup) -> None:
-        """Fail with the first cause of another group if that has failed."""
-        if other.failure is not None and other.first is not None:
-            self._adopt(other.first)
 
     def report_stall(self, waiting: str, rank: int) -> None:
         """Log the message `waiting` about a rank that waits, and what the ranks of this host execute."""
@@ -137,6 +137,8 @@ class HostGroup:
         return self._adopt(self._translated(error, number))
 
     def _adopt(self, error: Exception) -> Exception:
+        if self._whole is not None and self._whole.failure is not None:  # the cause, with ranks of the whole group
+            error = self._whole.first or error
         with self._lock:
             is_first = self._first is None
             if is_first:

@@ -71,14 +71,9 @@ class HostMember(HostReductions, HostMovement):
         host = next(number for number, each in enumerate(hosts) if each.begin <= chosen.index(self.rank) < each.end)
         processes = [group.processes[rank] for rank in chosen]
         epoch, tag = rows[chosen[0], 4:].tolist()
-        new = HostGroup(part[0].group, hosts, host, identities, processes, epoch=epoch)
-        parent = self._link
-
-        def check() -> None:
-            parent.read_own_notices()
-            new.fail_with(group)
-
-        link = linked(transport, new, tag, self._link.seconds, check, is_leader=part[0].rank == 0)
+        new = HostGroup(part[0].group, hosts, host, identities, processes, epoch=epoch, whole=group)
+        notices = self._link.read_own_notices
+        link = linked(transport, new, tag, self._link.seconds, notices, is_leader=part[0].rank == 0)
         core = type(self)(part[0], new, link)
         weakref.finalize(core, link.leave, "freed its member").atexit = False
         leave_at_exit([core])
