@@ -49,11 +49,11 @@ class ConnectedGroup:
 
     index: int
     peers: list[Peer]
-    token: bytes = field(repr=False)  # a secret that only the members have
+    token: bytes = field(repr=False)  # a secret that only the members know
     late_arrivals: LateArrivals | None = field(default=None)
 
     def release(self) -> None:
-        """Close the peers, and release the name soon; safe in finalizers."""
+        """Close the peers, and release the name without waiting for it; safe in finalizers."""
         for peer in self.peers:
             peer.close()
         if self.late_arrivals is not None:

@@ -1,4 +1,4 @@
-"""Check that processes, known by records of a store, can form a group: one user, one host, the same namespaces."""
+"""Check that processes, described by records, can form a group: they need the same user, host and namespaces."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ringlet.rendezvous.process_identity import ProcessIdentity
 
 
 def own_record() -> dict[str, Any]:
-    """Return the record of the calling process, for JSON."""
+    """Return the record of the calling process, which can be encoded as JSON."""
     return {"process": ProcessIdentity.of_this_process().as_record(), "user": os.geteuid()}
 
 
