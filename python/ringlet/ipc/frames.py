@@ -28,7 +28,7 @@ _MOST_HEADER_BYTES = 1 << 30
 
 
 class BadFrame(ValueError):
-    """The received data is invalid; the text is a predicate, to which the peer's name is the subject."""
+    """The received data is invalid; the text is a predicate whose subject is the peer, such as "has sent ..."."""
 
 
 @dataclass(frozen=True)

@@ -167,7 +167,7 @@ def pack_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
 
 
 def pack_result(has_returned: bool, value: Any) -> list[Any]:
-    """Pickle a worker's result or failure without copying arrays; return a parcel, whose parts are to be written."""
+    """Pickle a worker's result or failure without copying arrays; return a parcel: parts to be written in order."""
     try:
         header, buffers = _pack((has_returned, value))
     except Exception as error:

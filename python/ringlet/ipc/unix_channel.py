@@ -74,7 +74,7 @@ class LocalChannel:
 
     @property
     def leads_to_this_process(self) -> bool:
-        """Whether this process, or its parent before a fork, created the connection."""
+        """Whether the peer is this process, as reported by the kernel."""
         return credentials(self._connection)[0] == os.getpid()
 
     def fileno(self) -> int:

@@ -28,7 +28,7 @@ def signal_name(number: int) -> str:
 
 
 def ending_text(status: int) -> str:
-    """Return a predicate for a ``Popen.returncode``, negative for signals."""
+    """Return text such as "exited with status 1" for a ``Popen.returncode``, which is negative for signals."""
     return f"exited with status {status}" if status >= 0 else f"was killed by {signal_name(-status)} (signal {-status})"
 
 

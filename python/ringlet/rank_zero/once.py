@@ -108,7 +108,7 @@ class _Cell:
 
 
 class _Once:
-    """Context manager that runs the body on the first process of a machine, with True, before the others."""
+    """Context manager that runs the body on the first process of a machine before the others; returns True there."""
 
     def __init__(self, name: str, timeout_seconds: float | None) -> None:
         self._title, self._seconds = _titled(name), timeout_seconds

@@ -116,7 +116,7 @@ class _LineBar:
             is_inner = self._open[-1] is self and len(self._open) > 1
             self._open.remove(self)
             if is_inner:
-                self._draw("")  # the outer loop continues in this line
+                self._draw("")  # the outer loop continues on this line
             else:
                 self._draw(progress_text(self._description, self._total, count, seconds) + "\n")
 

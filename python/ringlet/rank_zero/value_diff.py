@@ -23,7 +23,7 @@ class Difference:
     """A leaf that is not equal on all replicas: `ranks` differ from the majority.
 
     `index` is the index of the first differing element of an array, or None if it was not determined, for example
-    because shapes differ. `values` holds what each rank has: that element, a text, a shape and dtype, or a digest.
+    because shapes differ. `values` holds what each rank has: that element, a string, a shape and dtype, or a digest.
     """
 
     path: str

@@ -32,7 +32,7 @@ class Peer:
             self.pidfd = -1
 
     def take(self) -> tuple[int, int]:
-        """Return the descriptors of connection and pidfd, which the caller closes."""
+        """Return the descriptors of the connection and the process, which the caller closes."""
         connection = -1 if self.connection is None else self.connection.detach()
         pidfd = self.pidfd
         self.connection, self.pidfd = None, -1

@@ -108,7 +108,7 @@ class RendezvousHost:
         return None
 
     def _receive_departure(self, waiting: WaitingProcess) -> None:
-        """Receive the only message that a waiting process sends: it leaves, and may connect again."""
+        """Receive "leaving", the only message that a waiting process sends; the process may connect again."""
         try:
             received = receive(waiting.connection)
         except (OSError, Unreadable):

@@ -44,7 +44,7 @@ class LateArrivals:
             raise
 
     def stop(self) -> None:
-        """Make the thread release the name, without waiting or locking: safe in finalizers; no-op in forked children."""
+        """Make the thread release the name, without waiting or locking: safe in finalizers, no-op in a forked child."""
         if self._pid != os.getpid():
             return
         try:
