@@ -23,10 +23,10 @@ from ringlet.sharding.memory_modes import is_planning
 # Waking helpers and waiting for them takes about 40 us, the time of simple arithmetic on half of these bytes.
 INLINE_BYTES = 4 << 20
 
-# Number of replicas for the BLAS thread limiter that limits each to one BLAS thread.
+# Number of replicas for which the BLAS thread limiter allows one BLAS thread each.
 _ALL_CORES = 1 << 30
 
-# How long Ctrl-C waits for threads before a line on standard error says what they run.
+# After Ctrl-C, time to wait for threads before printing what they run to standard error.
 _SILENT_SECONDS = 0.1
 
 
