@@ -21,7 +21,7 @@ def become(launcher: int, group: int, cores: list[int], command: list[str]) -> N
     `cores`, or on any core if that is empty.
     """
     # The order matters: getppid() detects an earlier exit of the launcher; at a later exit, the reaper kills the group,
-    # which this process has then joined.
+    # which includes this process.
     try:
         os.setpgid(0, group)
     except OSError:  # the group has ended, so the launcher has exited or stopped the workers

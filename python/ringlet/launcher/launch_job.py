@@ -127,7 +127,10 @@ class LaunchJob:
         try:
             return result.value()
         except Exception as error:
-            raise Unsendable(f"cannot read the result of {self._named(result.worker)}: {error}") from error
+            raise Unsendable(
+                f"cannot read the result of {self._named(result.worker)}: {error}. Return a value that this process "
+                "can unpickle"
+            ) from error
 
     def _lost(self, index: int) -> WorkerLostError:
         worker = self._workers[index]

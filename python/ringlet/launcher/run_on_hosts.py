@@ -37,7 +37,7 @@ _NOISE = re.compile(rb"^.*(?:plm:ssh: Warning|PRTE ERROR: Not found in file|NBC_
 # Variables of this process that ranks on other hosts receive.
 _PASSED = re.compile(r"RINGLET_|PYTHON|OMP_NUM_THREADS|OPENBLAS_|MKL_|BLIS_")
 _REPLACED = ("TF_CONFIG", "RINGLET_RANK", "RINGLET_NUM_RANKS")
-# Maximum time from the exit of this host's ranks to that of all others, which is also enough after a failure.
+# Time limit for ranks of other hosts to exit after those of this host; it is sufficient even after a failure.
 _FOLLOW_SECONDS = 5.0
 _LOOK_SECONDS = 0.5
 

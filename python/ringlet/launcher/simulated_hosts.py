@@ -118,7 +118,8 @@ def _ip(*arguments: str) -> None:
     ended = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
     if ended.returncode:
         raise CommandError(
-            f"--simulate-hosts cannot make network namespaces here: ip {' '.join(arguments)}: {ended.stderr.strip()}"
+            f"--simulate-hosts cannot create network namespaces: ip {' '.join(arguments)}: {ended.stderr.strip()}. Run "
+            "it where root may create them, or use -n for workers of this host"
         )
 
 

@@ -1,4 +1,4 @@
-"""Reductions of windows, and their gradients: of a tile, then of sharded arrays."""
+"""Reductions of windows and their gradients, for one tile and for sharded arrays."""
 
 from __future__ import annotations
 

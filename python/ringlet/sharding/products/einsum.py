@@ -1,4 +1,4 @@
-"""``np.einsum`` and ``np.linalg.multi_dot``: labels of the subscripts, the cheapest order of products, products of pairs."""
+"""``np.einsum`` and ``np.linalg.multi_dot``: subscript labels, the cheapest order, products of pairs."""
 
 from __future__ import annotations
 

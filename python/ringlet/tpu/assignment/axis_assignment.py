@@ -70,7 +70,7 @@ def _split_axes(physical_shape: Sequence[int], mesh_shape: Sequence[int]) -> Axi
         if best is None:
             raise NotImplementedError(
                 f"mesh_shape {tuple(mesh_shape)} does not divide {tuple(physical_shape)} chips: the remaining {left} "
-                f"has no factor {mesh_shape[logical]} for logical axis {logical}."
+                f"has no factor {mesh_shape[logical]} for logical axis {logical}. Choose lengths that divide the chips."
             )
         matrix[:, logical] = best
     return matrix

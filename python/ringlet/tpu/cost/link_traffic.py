@@ -124,7 +124,7 @@ class Network:
         weight: FloatArray | IntArray | None = None,
         order: Sequence[int] = (0, 1, 2),
     ) -> tuple[FloatArray, IntArray]:
-        """Route messages of `weight` each; return loads [axis, direction, chip] and the number of links of each path."""
+        """Route messages of `weight` each; return loads [axis, direction, chip] and each message's number of links."""
         loads = np.zeros((3, 2, self.num_chips))
         hops = np.zeros(len(source), np.int64)
         for start in range(0, len(source), _BLOCK):

@@ -16,7 +16,7 @@ from ringlet.tpu.topology.accelerator_type import AcceleratorType, shape_text
 from ringlet.tpu.topology.generation import ChipShape, Generation
 from ringlet.tpu.topology.topology_text import counted
 
-# Names of each value in order of precedence. Names in one line are synonyms.
+# Names of each value in order of precedence. Names on one line are synonyms.
 ACCELERATOR_TYPE = ("TPU_ACCELERATOR_TYPE", "ACCELERATOR_TYPE")
 TOPOLOGY = "TPU_TOPOLOGY"
 CHIPS_PER_PROCESS = ("TPU_CHIPS_PER_PROCESS_BOUNDS", "TPU_CHIPS_PER_HOST_BOUNDS")
