@@ -143,8 +143,8 @@ class _Job:
             where = "; ".join(dict.fromkeys(map(location, busy)))
             with contextlib.suppress(Exception):  # stderr may be closed
                 print(
-                    f"ringlet: interrupted; waiting for {len(busy)} of the threads that compute tiles, which write to "
-                    f"arrays of this call: {where}. A second Ctrl-C does not wait",
+                    f"ringlet: interrupted; waiting for {len(busy)} of the threads that compute tiles, which still "
+                    f"write to arrays of this call: {where}. Press Ctrl-C again to stop waiting",
                     file=sys.stderr,
                     flush=True,
                 )

@@ -187,7 +187,7 @@ def map_halo_vjp(
 
 
 class _View(NamedTuple):
-    """Halo of a part: `reaches` has the extent of affected outputs along each dimension, `depths` of their inputs."""
+    """Region around a part: `reaches` elements to the outputs that it affects, for gradients, then `depths` of halo."""
 
     shape: Shape
     depths: tuple[tuple[int, int], ...]
