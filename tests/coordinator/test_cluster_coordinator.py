@@ -292,7 +292,7 @@ def test_a_remote_value_is_no_argument(coordinator):
 
 
 def test_a_coordinator_is_not_sent_to_workers_with_what_refers_to_it(coordinator):
-    with pytest.raises(Unsendable, match=r"cannot send a ClusterCoordinator to workers: .* Return the next work"):
+    with pytest.raises(Unsendable, match=r"cannot send a ClusterCoordinator to workers: .* schedule the next call"):
         coordinator.schedule(lambda: coordinator.schedule(len))
 
 

@@ -69,7 +69,7 @@ def test_an_inbox_that_closes_ends_the_receives_of_others_and_its_own(boxes):
     assert any_source.result(0) == 2
     with pytest.raises(LostError, match="1"):
         send(boxes[0], [4], 1).result(0)
-    with pytest.raises(FailedPreconditionError, match="rank 1 has left the group: it sends no more"):
+    with pytest.raises(FailedPreconditionError, match="rank 1 has left the group: it can no longer send"):
         send(boxes[1], [4], 0).result(0)
 
 

@@ -86,7 +86,7 @@ def test_an_error_of_an_earlier_function_is_marked_as_such(coordinator):
     coordinator.schedule(lambda: 1 // 0)
     with pytest.raises(ZeroDivisionError) as caught:
         coordinator.join()
-    assert any("a function scheduled before, on /job:worker/task:" in note for note in caught.value.__notes__)
+    assert any("a function scheduled earlier, on /job:worker/task:" in note for note in caught.value.__notes__)
 
 
 def test_a_coordinator_and_its_datasets_have_a_repr(coordinator):

@@ -56,7 +56,7 @@ def test_the_version_is_printed(capsys):
         (["rnu"], "unknown command 'rnu'; did you mean 'run'?"),
         (["juggle"], "unknown command 'juggle'; the commands are run"),
         (["--loud"], "no command given"),
-        (["run", "-np", "3", "step.py"], "-np is -n here: ringlet run -n 4 script.py"),
+        (["run", "-np", "3", "step.py"], "-np is not an option: write -n, as in ringlet run -n 4 script.py"),
         (["run", "--np", "3", "step.py"], "unrecognized arguments: --np; did you mean -n? (see ringlet run --help)"),
         (
             ["run", "-n", "3", "--replica", "2", "step.py"],

@@ -155,7 +155,7 @@ def test_a_plan_describes_arrays_inside_of_arguments_and_leaves_others():
 def test_arrays_of_several_processes_are_not_planned():
     def program(member):
         x = shard(np.ones(4), Mesh({"x": 2}, member=member).sharding("x"))
-        with pytest.raises(ringlet.errors.ShardingError, match="make the mesh without member="):
+        with pytest.raises(ringlet.errors.ShardingError, match="Create the mesh without member="):
             explain(np.sum, x)
 
     run_on_ranks(2, program)

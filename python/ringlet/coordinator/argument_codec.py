@@ -55,13 +55,13 @@ class SentFunction:
 
 
 class Functions:
-    """Cache of scheduled functions that still exist, each pickled at its first scheduling."""
+    """Cache of the scheduled functions that still exist; each is pickled when it is first scheduled."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], tuple[Any, SentFunction]] = {}
 
     def __call__(self, function: Callable[..., Any]) -> SentFunction:
-        """Return the encoding of a function."""
+        """Return the cached encoding of a function; encode the function if necessary."""
         # Each access to a bound method creates a new object, so the key consists of its instance and function.
         method = getattr(function, "python_function", function)
         owner = method.__self__ if isinstance(method, types.MethodType) else function
@@ -71,7 +71,7 @@ class Functions:
             return known[1]
         name = str(getattr(function, "__qualname__", None) or repr(function))
         sent = SentFunction(pack_value(function), name, code_digest(function))
-        with contextlib.suppress(TypeError):  # without weak references: not cached, because the id may be reused
+        with contextlib.suppress(TypeError):  # without weak references: not cached, as the id may be reused
             self._known[key] = weakref.ref(owner, lambda _: self._known.pop(key, None)), sent
         return sent
 
@@ -112,7 +112,7 @@ def pack_arguments(args: Sequence[Any] | None, kwargs: Mapping[str, Any] | None,
         if isinstance(leaf, RemoteValue):
             raise ValueError(
                 "`tf.distribute.experimental.coordinator.RemoteValue` used as an input to scheduled function is not "
-                "yet supported. Pass value.fetch(), or let one function do both"
+                "yet supported. Pass value.fetch(), or do both steps in one function"
             )
     try:
         return pack_value(given)

@@ -21,9 +21,9 @@ class ClosureQueue:
     """A thread-safe queue of closures, at most `most_queued`.
 
     A closure is queued, then in flight on a worker, then finished, failed, cancelled, or queued again at its former
-    place. The first error is kept until `put`, `join` or `is_done` raises it: each waits for the closures in flight,
-    which workers cancel if possible, cancels the queued ones, and clears the error. The error of `end` is permanent.
-    `on_work` is called with the lock held when closures may be taken or recalled.
+    place. The first error is kept until `put`, `join` or `is_done` raises it. Before, they wait for the closures in
+    flight, which workers cancel if possible, and cancel the queued ones; then the error is cleared. The error of `end`
+    is permanent. `on_work` is called with the lock held when closures may be taken or recalled.
     """
 
     def __init__(self, on_work: Callable[[], None], most_queued: int = MOST_QUEUED) -> None:
@@ -80,7 +80,7 @@ class ClosureQueue:
     # --- for the dispatcher -------------------------------------------------------------------------------------------
 
     def take(self, is_wanted: Callable[[Closure], bool], most: int) -> list[Closure]:
-        """Take up to `most` closures, as long as the predicate accepts them; they are then in flight."""
+        """Take up to `most` closures, ending at the first that the predicate rejects; they are then in flight."""
         taken: list[Closure] = []
         with self._lock:
             while len(taken) < most and not self.is_cancelling and len(self):
@@ -117,7 +117,7 @@ class ClosureQueue:
                 self._land(1)
 
     def end(self, error: BaseException, error_of_closures: BaseException) -> None:
-        """Keep `error` permanently, fail queued closures with `error_of_closures`, and forget closures in flight."""
+        """Keep `error` permanently, fail queued closures with `error_of_closures`, and disregard those in flight."""
         with self._lock:
             # A copy, because the traceback of a raised exception would keep the coordinator alive.
             self._final = copy.copy(error)
@@ -168,7 +168,7 @@ class ClosureQueue:
             raise copy.copy(self._final)
         if isinstance(error, RemoteFailure):
             worker, error = error.worker, error.exception()
-            add_note(error, f"raised by a function scheduled before, on {worker}")
+            add_note(error, f"raised by a function scheduled earlier, on {worker}")
         raise error.with_traceback(None)
 
     def _cancel_queued(self, error: BaseException | None) -> None:

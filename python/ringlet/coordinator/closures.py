@@ -35,11 +35,11 @@ class Closure:
             output._settle(content)
 
     def fail(self, error: Any) -> None:
-        """Set the error."""
+        """Set the error of the RemoteValue, if it still exists."""
         output = self._output()
         if output is not None:
             output._settle(error=error)
 
     def cancel(self) -> None:
-        """Set a `CancelledError`."""
+        """Fail with a `CancelledError`."""
         self.fail(CancelledError(CANCELLED))

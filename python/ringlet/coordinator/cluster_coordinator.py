@@ -133,7 +133,7 @@ class ClusterCoordinator:
         Raises
         ------
         TypeError
-            If `fn` is not callable, or an object in it or in its arguments cannot be sent; names the object.
+            If `fn` is not callable, or an object in it or in its arguments, which the message names, cannot be sent.
         ValueError
             If a `RemoteValue` is among the arguments, as in TensorFlow.
         PSUnavailableError
@@ -141,8 +141,8 @@ class ClusterCoordinator:
         FailedPreconditionError
             After `shutdown`.
         Exception
-            The first error of an earlier function. It is raised once, after the running functions have ended; the
-            queued ones are cancelled.
+            The first error of an earlier function. It is raised once, after the running functions have ended; queued
+            functions are cancelled.
         """
         self._check_function(fn)
         output = RemoteValue._promised()
@@ -171,7 +171,7 @@ class ClusterCoordinator:
         return self._dispatcher.queue.is_done()
 
     def fetch(self, val: Any) -> Any:
-        """Wait for values.
+        """Wait for the values of scheduled functions.
 
         Parameters
         ----------
@@ -191,7 +191,7 @@ class ClusterCoordinator:
         return nest.map_structure(_fetched, val) if nest.is_nested(val) else _fetched(val)
 
     def create_per_worker_dataset(self, dataset_fn: Any) -> PerWorkerDataset:
-        """Create a whole dataset on each worker.
+        """Create a dataset on each worker; the elements are not divided among the workers.
 
         Parameters
         ----------
@@ -248,8 +248,8 @@ class ClusterCoordinator:
 
     def __reduce__(self) -> Any:
         raise Unsendable(
-            "cannot send a ClusterCoordinator to workers: functions there cannot schedule or fetch. Return the next "
-            "work from the function, and schedule it in the coordinator"
+            "cannot send a ClusterCoordinator to workers: functions there cannot schedule or fetch. Return from the "
+            "function, and schedule the next call in the coordinator"
         )
 
     def _check_function(self, fn: Any) -> None:
@@ -291,7 +291,7 @@ def _claim(tasks: Tasks, coordinator: ClusterCoordinator) -> None:
         gc.collect()  # the other coordinator may be unreachable already
     if _claimed.get(id(tasks)) is not None:
         raise FailedPreconditionError(
-            "the cluster of this resolver is used by another strategy with a coordinator: create another resolver, or "
+            "the cluster of this resolver is used by the coordinator of another strategy: create another resolver, or "
             "delete the other strategy"
         )
     _claimed[id(tasks)] = coordinator

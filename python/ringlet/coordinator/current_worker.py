@@ -17,12 +17,13 @@ def experimental_get_current_worker_index() -> int:
     Returns
     -------
     int
-        From 0. When a dataset function is first called on the coordinator, 0.
+        The index, from 0; also 0 when the coordinator itself calls a dataset function.
 
     Raises
     ------
     RuntimeError
-        Outside of scheduled functions, and in threads that a function starts, except for threads of a dataset.
+        Outside of scheduled functions and dataset functions, and in threads that they start, except for threads of a
+        dataset.
 
     Examples
     --------

@@ -36,7 +36,7 @@ _MOST_FAILED_STARTS = 5
 _LOOK_MILLISECONDS = 10  # polling interval while closures may be stuck behind another one
 _SLOW_LOOK_MILLISECONDS = 1000  # polling interval while closures run
 # Interval of heartbeat requests to a silent worker, and their minimum number before it counts as lost. Requests are
-# counted, because time also passes while this process and the worker are stopped together.
+# counted, because the clock also advances while this process and the worker are stopped together.
 _ASK_SECONDS = 30.0
 _LEAST_ASKS = 4
 _HANGUP = getattr(select, "POLLRDHUP", 0)  # POLLHUP is always reported
@@ -96,7 +96,7 @@ class Dispatcher:
         return self._queue
 
     def call_soon(self, call: Callable[[], object]) -> None:
-        """Schedule a call in the thread; if the thread has ended, run the call here."""
+        """Run a call in the dispatcher's thread, or in the calling thread if that has ended."""
         self._check_process()
         self._calls.append(call)
         if self._has_ended:
@@ -113,8 +113,8 @@ class Dispatcher:
     def leave(self, error: BaseException, timeout_seconds: float) -> None:
         """End the thread, which disconnects the workers; then another coordinator may use the cluster.
 
-        Takes no lock, because signal handlers and finalizers may call this method. After the time-out the thread ends
-        later.
+        Takes no lock, because signal handlers and finalizers may call this method. If the time-out expires, the thread
+        ends later.
         """
         if self._pid != os.getpid():
             return
@@ -129,7 +129,7 @@ class Dispatcher:
         if self._pid != os.getpid():
             raise FailedPreconditionError(
                 f"this coordinator belongs to process {self._pid}, the parent of this one (pid {os.getpid()}): use it "
-                "there"
+                "in the parent"
             )
 
     # --- the loop -----------------------------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ class Dispatcher:
         self._has_work = True
         if self._is_asleep:
             self._is_asleep = False
-            with contextlib.suppress(OSError):  # the pipe is full, so the thread wakes anyway, or closed
+            with contextlib.suppress(OSError):  # full: the thread wakes anyway; closed: the thread has ended
                 self._wake_writer.send(b".")
 
     def _drain(self) -> None:
@@ -233,7 +233,7 @@ class Dispatcher:
     # --- connecting and losing workers --------------------------------------------------------------------------------
 
     def _connect(self, connection: WorkerConnection, channel: Channel) -> None:
-        if connection.has_ended:  # ended while the process started
+        if connection.has_ended:  # `end` was called while the process started
             channel.close()
             return
         connection.connect(channel, self._strategy)
@@ -292,7 +292,7 @@ class Dispatcher:
             return False
         blame = WorkerLostError(
             f"{closure.function.name} was running on {closure.num_losses} workers when they exited, so it is not run "
-            f"again: check whether it ends its process. The last one: {error}",
+            f"again: check whether it ends its process. The last loss: {error}",
             error.rank,
             reason=error.reason,
         )

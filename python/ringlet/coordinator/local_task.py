@@ -10,7 +10,7 @@ import socket
 from ringlet.coordinator.task_main import serve
 from ringlet.ipc import LocalChannel
 
-# Each variable of a parameter server is an open file; this number bounds the system's tables.
+# Maximum number of open files; each variable of a parameter server is one.
 _MOST_FILES = 1 << 16
 
 

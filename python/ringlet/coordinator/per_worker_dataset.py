@@ -16,7 +16,7 @@ from ringlet.strategy.parameter_server.parameter_server_strategy import refusing
 
 
 class PerWorkerDataset:
-    """A whole dataset on each worker; created by ``ClusterCoordinator.create_per_worker_dataset``.
+    """A dataset on each worker; created by ``ClusterCoordinator.create_per_worker_dataset``.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class PerWorkerDataset:
         return self._create_resources(make, (self._dataset_fn,), name="create_per_worker_dataset")
 
     def _built_here(self) -> Any:
-        """Create the dataset once in the coordinator, to raise its errors early and for its spec."""
+        """Create the dataset once in the coordinator, to raise its errors early and to get its spec."""
         message = "Creating variables in `dataset_fn` is not allowed."
         with self._strategy.scope(), refusing_variables(message), as_worker(0):
             return _build(self._dataset_fn)

@@ -48,7 +48,7 @@ class PerWorkerValues:
     def _check(self, num_workers: int) -> None:
         """Raise an error if the cluster has a different number of workers.
 
-        Wait for values that are sent to the coordinator instead of staying on the workers.
+        Also wait for values that do not stay on the workers, because the dispatcher sends them.
         """
         if len(self._values) != num_workers:
             raise ValueError(
@@ -57,7 +57,7 @@ class PerWorkerValues:
             )
         for value in self._values:
             if not value._stays_there:
-                value.get()  # here, because the dispatcher's thread must not block or import
+                value.get()  # waits in this thread, because the dispatcher's thread must not block or import
 
     def __repr__(self) -> str:
         lines = ",\n".join(f"  {index}: {value!r}" for index, value in enumerate(self._values))

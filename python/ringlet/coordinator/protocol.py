@@ -29,7 +29,8 @@ from ringlet.ipc import Message
 from ringlet.ipc.channel import OpenFile
 from ringlet.ipc.pickle_codec import Unsendable
 
-# A message has at most 65536 buffers, 64 descriptors and 1 GiB besides the buffers; an item half of that.
+# A message has at most 65536 buffers, 64 descriptors and a header of 1 GiB. An item may use half of the buffers and of
+# the header, so that it fits in any batch that is not full.
 _MOST_BUFFERS = 32768
 _MOST_DESCRIPTORS = 48
 _MOST_PICKLED_BYTES = 1 << 29

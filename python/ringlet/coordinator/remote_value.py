@@ -75,7 +75,7 @@ class RemoteValue:
 
     @classmethod
     def _promised(cls) -> RemoteValue:
-        """Return a value that the dispatcher will settle."""
+        """Return a value that the dispatcher will set."""
         made = cls()
         made._is_promised = True
         return made
@@ -115,7 +115,7 @@ class RemoteValue:
         return self._value
 
     def _wait(self) -> None:
-        """Wait until the value is settled; raise its error."""
+        """Wait until the value is set; raise its error."""
         while self._status is RemoteValueStatus.NOT_READY:
             if not self._is_promised:
                 raise NotImplementedError(
@@ -131,7 +131,7 @@ class RemoteValue:
                 if self._event is None:
                     self._event = threading.Event()
                 event = self._event
-            if self._status is RemoteValueStatus.NOT_READY:  # otherwise the value was settled before the event existed
+            if self._status is RemoteValueStatus.NOT_READY:  # otherwise the value was set before the event existed
                 event.wait()
         if self._status is RemoteValueStatus.ABORTED:
             raise CancelledError(ABORTED) from _exception(self._error)
@@ -167,7 +167,7 @@ class RemoteValue:
 
 _lock = threading.Lock()
 _numbers = itertools.count()
-_first_number = 0  # of this process: values with lower numbers, created before a fork, are never settled here
+_first_number = 0  # of this process: values with lower numbers, created before a fork, are never set in this process
 
 
 def _begin_in_child() -> None:

@@ -122,13 +122,13 @@ class Server:
             self._thread.start()
 
     def join(self) -> None:
-        """Wait until the coordinator has ended, and until the time-out for later coordinators of the same process.
+        """Wait until the coordinator has ended; if it is in this process, wait until the time-out for another one.
 
         Raises
         ------
         FailedPreconditionError
-            If the server was not started, or its task is not served; if the coordinator refuses it, because the task
-            is registered already, or the versions differ.
+            If the server was not started, or its task is not served; or if the coordinator refuses the task, because it
+            is registered already or the versions differ.
         DeadlineExceededError
             If no coordinator has started.
         """
@@ -162,8 +162,8 @@ class Server:
 
 def _server_def(given: Any, job_name: str | None, task_index: int | None, protocol: str | None) -> ServerDef:
     if isinstance(given, ServerDef):
-        told: dict[str, Any] = {"job_name": job_name, "task_index": task_index, "protocol": protocol}
-        return dataclasses.replace(given, **{key: value for key, value in told.items() if value is not None})
+        changes: dict[str, Any] = {"job_name": job_name, "task_index": task_index, "protocol": protocol}
+        return dataclasses.replace(given, **{key: value for key, value in changes.items() if value is not None})
     if isinstance(given, ClusterResolver):
         job_name = given.task_type if job_name is None else job_name
         task_index = given.task_id if task_index is None else task_index

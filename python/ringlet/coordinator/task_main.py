@@ -11,7 +11,7 @@ from ringlet.values.variables.table_server import TableServer
 
 
 def serve(channel: Channel, task_type: str, task_id: int) -> None:
-    """Serve an authenticated coordinator as ``"worker"`` or ``"ps"`` until the channel closes; close it then.
+    """Serve an authenticated coordinator as ``"worker"`` or ``"ps"`` until the peer closes the channel; then close it.
 
     Threads of one process may serve several tasks.
     """

@@ -52,7 +52,7 @@ class Worker:
         self._pid = os.getpid()
         self._inbox: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
         self._lock = threading.Lock()  # guards the reports
-        self._waiting: dict[int, bool] = {}  # calls that were not begun; removing one claims it
+        self._waiting: dict[int, bool] = {}  # calls that have not begun; removing one claims it
         self._reports = Batch()
         self._reported_at = 0.0
         self._functions: dict[int, Callable[..., Any]] = {}
@@ -75,7 +75,7 @@ class Worker:
         }
 
     def run(self) -> None:
-        """Serve the coordinator until the channel closes; do not await a function in another thread."""
+        """Serve the coordinator until the channel closes, then wait a second at most for a running function."""
         mine, others = self._read, self._work
         if threading.current_thread() is threading.main_thread():
             mine, others = others, mine
@@ -87,7 +87,7 @@ class Worker:
         forget_tables(self._variables)
 
     def _work(self) -> None:
-        # Closing the channel ends the reader, and the coordinator detects it.
+        # When this thread ends, closing the channel ends the reader and informs the coordinator.
         self._thread_id = threading.get_ident()
         with (
             contextlib.closing(self._channel),
@@ -136,7 +136,7 @@ class Worker:
                 if not poll.poll(_LOOK_MILLISECONDS if is_busy else None):
                     self._send_reports()
         except Exception as error:
-            if not _tells_of_the_end(error):
+            if not _means_closed(error):
                 what = str(error) or type(error).__name__
                 _log.error("worker %d exits, because it cannot read its commands: %s", self._index, what)
         finally:
@@ -191,7 +191,7 @@ class Worker:
             self._report(Reply.RESULT, item.number, (time.perf_counter() - began, header), buffers)
 
     def _check_cancelled(self) -> None:
-        # Not set in dataset threads, which outlive the call that started them.
+        # Dataset threads outlive the call that started them, so it is not cancelled in them.
         if self._running in self._cancelled and threading.get_ident() == self._thread_id:
             raise CancelledError(CANCELLED)
 
@@ -219,7 +219,7 @@ class Worker:
             ) from error
 
     def _leave_child(self, error: BaseException) -> None:
-        """Raise an error if a child that a function has forked returns: only the parent is the worker."""
+        """Raise `error` in a child that a function has forked, because only the parent is the worker."""
         if os.getpid() != self._pid:
             raise error
 
@@ -336,7 +336,7 @@ class Worker:
 
 
 class _NotMade:
-    """Placeholder of a value that could not be created."""
+    """Placeholder for a value that could not be created."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
@@ -345,7 +345,7 @@ class _NotMade:
 _NEVER_MADE = _NotMade(FailedPreconditionError("it belongs to another worker or was released: create it again"))
 
 
-def _tells_of_the_end(error: Exception) -> bool:
+def _means_closed(error: Exception) -> bool:
     """Return whether an exception only means that the channel was closed."""
     is_unread = error.__cause__ is not None or getattr(error, "errno", None) == errno.EMFILE
     return isinstance(error, (ChannelClosed, ValueError, OSError)) and not is_unread

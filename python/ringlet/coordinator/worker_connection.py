@@ -22,8 +22,8 @@ from ringlet.observe.stacks import call_site
 
 _log = logging.getLogger(__name__)
 
-# Several short closures are sent at a time, as many as the worker is expected to run within this time, so that neither
-# side waits for each message.
+# Several short closures are sent at a time, as many as the worker is expected to run within this time, so that it does
+# not wait for the next message after each.
 _BATCH_SECONDS = 0.004
 _MOST_IN_FLIGHT = 256
 # Closures queued behind one that takes longer than expected are recalled after this time.
@@ -153,7 +153,7 @@ class WorkerConnection:
         return len(self.in_flight) > 1 and not self._is_recalled and now - self.replied_at > _STUCK_SECONDS
 
     def is_slow(self, now: float, limit: float) -> bool:
-        """Return whether a function has been running for longer than `limit`, which was not reported."""
+        """Return whether a function has been running for longer than `limit` and has not been reported."""
         return bool(self.in_flight) and not self._is_reported and now - self.replied_at > limit
 
     def report(self, now: float, is_stopped: bool) -> None:
@@ -161,7 +161,7 @@ class WorkerConnection:
         self._is_reported = True
         running = next(iter(self.in_flight.values()))
         state = ", and is stopped, by a signal or a debugger" if is_stopped else ""
-        # This is a thread of Ringlet: the main thread is the one that waits.
+        # In this thread, which is Ringlet's, call_site() describes the main thread, which probably waits.
         place = call_site()
         state += f", {place}" if place else ""
         _log.warning("%s has run %s for %.0f s%s", self.name, running.function.name, now - self.replied_at, state)
@@ -323,7 +323,7 @@ class WorkerConnection:
         if closure is not None:
             self._expected_seconds -= self._expected.pop(number, 0.0)
             if seconds is not None:
-                self._is_recalled = False  # only now, because closures sent earlier would also be recalled
+                self._is_recalled = False  # not earlier: closures sent before this reply would also be recalled
                 closure.function.took(seconds)
         return closure
 

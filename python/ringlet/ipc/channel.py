@@ -16,12 +16,12 @@ class _HasFile(Protocol):
     def fileno(self) -> int: ...
 
 
-# A file descriptor, or an object that owns one: a socket, a table.
+# A file descriptor, or an object that owns one, such as a socket.
 OpenFile: TypeAlias = "int | _HasFile"
 
 
 class ChannelClosed(ConnectionError):
-    """The channel is closed, either by the peer or after an invalid message, whose error is then the cause."""
+    """The channel is closed for the given `reason`; after an invalid message, the cause is its `BadFrame`."""
 
     def __init__(self, peer: str, reason: str) -> None:
         super().__init__(peer, reason)
@@ -35,7 +35,7 @@ class ChannelClosed(ConnectionError):
 class Message(NamedTuple):
     """One message, as sent by one call of :meth:`Channel.send`.
 
-    The receiver owns the buffers, writeable arrays of uint8, and closes the descriptors.
+    The receiver owns the buffers, which are writeable, and must close the descriptors.
     """
 
     header: bytes
@@ -61,8 +61,8 @@ class Channel(Protocol):
     def post(self, header: bytes, buffers: Sequence[Buffer] = (), descriptors: Sequence[OpenFile] = ()) -> bool:
         """Send a message without waiting; return whether all posted messages have been sent.
 
-        Later calls of `flush` send the rest. Until then buffers must not change, and descriptors given as int must stay
-        open; objects are kept alive.
+        Calls of `flush` send the rest. Until then, the buffers must not change, and descriptors passed as int must stay
+        open; objects that own descriptors are kept alive.
         """
 
     def flush(self) -> bool:
@@ -75,7 +75,7 @@ class Channel(Protocol):
         """Return the next message if all of it has arrived, else None."""
 
     def fileno(self) -> int:
-        """Return the descriptor to select: readable for `poll`, writable for `flush`."""
+        """Return the descriptor for ``select``: call `poll` when it is readable, `flush` when it is writable."""
 
     def close(self) -> None:
         """Close the connection, idempotently. Unsent posted messages are dropped."""

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Deadline:
-    """A time of ``time.monotonic``, with the time-out from which it was computed; infinity for no limit."""
+    """A time-out of `seconds`, which ends when ``time.monotonic()`` is `ends_at`; both are infinite for no limit."""
 
     seconds: float
     ends_at: float
 
     @classmethod
     def after(cls, seconds: float) -> Deadline:
-        """Return the deadline that is this number of seconds from now."""
+        """Return the deadline `seconds` from now."""
         return cls(seconds, time.monotonic() + seconds)
 
     def is_over(self) -> bool:
@@ -24,7 +24,7 @@ class Deadline:
         return time.monotonic() >= self.ends_at
 
     def left(self, most: float) -> float:
-        """Return the remaining seconds, clipped to 0 and `most`."""
+        """Return the remaining seconds, clipped to the range from 0 to `most`."""
         return min(max(self.ends_at - time.monotonic(), 0.0), most)
 
     def __str__(self) -> str:

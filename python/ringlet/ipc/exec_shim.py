@@ -1,7 +1,7 @@
-"""Exec shim: joins the workers' process group, ties the process to the launcher, and executes the program.
+"""Exec shim: joins the workers' process group, requests to be killed when the launcher exits, and runs the program.
 
-Run as a file, without site packages: ``python -I -S exec_shim.py LAUNCHER GROUP CORES COMMAND...``. Not a preexec_fn: a
-multi-threaded parent must not run Python between fork and exec.
+Run as a file, without site packages: ``python -I -S exec_shim.py LAUNCHER GROUP CORES COMMAND...``. It replaces a
+``preexec_fn``, because a multi-threaded parent must not run Python between fork and exec.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ _PR_SET_PDEATHSIG = 1
 
 
 def become(launcher: int, group: int, cores: list[int], command: list[str]) -> None:
-    """Join the process group of all workers and execute the program of one; does not return.
+    """Join the process group of all workers and execute a program; does not return.
 
-    `launcher` is the pid of the parent; the command has the full path of the program, which may only run on `cores`
-    unless that is empty.
+    `launcher` is the pid of the parent. The command starts with the full path of the program, which runs only on
+    `cores`, or on any core if that is empty.
     """
-    # In this order: an exit of the launcher before getppid() is detected here; after a later exit, the reaper kills the
-    # group, which this process has joined.
+    # The order matters: getppid() detects an earlier exit of the launcher; at a later exit, the reaper kills the group,
+    # which includes this process.
     try:
         os.setpgid(0, group)
     except OSError:  # the group has ended, so the launcher has exited or stopped the workers

@@ -1,6 +1,7 @@
 """Message framing: encoding and validation of the bytes before the buffers of a message.
 
-    head          magic, number, bytes of the header, buffers, descriptors, CRC of sizes and header, CRC of the head
+    head          magic, sequence number, size of the header, number of buffers, number of descriptors,
+                  CRC of sizes and header, CRC of the head
     sizes         8 bytes for each buffer
     header
     buffers       concatenated
@@ -27,7 +28,7 @@ _MOST_HEADER_BYTES = 1 << 30
 
 
 class BadFrame(ValueError):
-    """The received data is not a message; the text continues a sentence about the peer."""
+    """The received data is invalid; the text is a predicate whose subject is the peer, such as "has sent ..."."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def frame_start(number: int, header: bytes, sizes: Sequence[int], num_descriptor
 
 
 def read_sizes(head: Head, rest: memoryview, most_bytes: int) -> tuple[list[int], bytes]:
-    """Parse and validate the bytes between head and buffers; return the sizes of the buffers, and the header.
+    """Parse and validate the bytes between head and buffers; return the sizes of the buffers and the header.
 
     Raises BadFrame if the checksum fails, or if the buffers have more than `most_bytes` in total.
     """

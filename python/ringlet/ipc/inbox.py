@@ -19,7 +19,8 @@ Place = memoryview | Callable[[str], memoryview]
 class Receive:
     """A waiting receive; the result of its future is the source.
 
-    `into` is memory for a message described as `text`, or returns memory for a message of any description.
+    `into` is the memory for a message whose description equals `text`, or a function that returns memory for any
+    description.
     """
 
     into: Place
@@ -57,9 +58,9 @@ class Receive:
 
 
 class Inbox:
-    """The messages to one rank. It stores messages of the ranks that called `join` earlier.
+    """The messages to one rank. It stores messages that arrive before its own `join`.
 
-    `label` is a random number of 64 bits; see `inboxes_with`.
+    `label` is a random number of 64 bits, by which `inboxes_with` finds the inbox.
     """
 
     def __init__(self) -> None:
@@ -77,9 +78,9 @@ class Inbox:
         self._is_closing = self._is_closed = False
 
     def join(self, rank: int, num_ranks: int, lost: Callable[[int], Exception], peers: Mapping[int, Inbox]) -> None:
-        """Become the inbox of a rank; `peers` are the inboxes of the ranks of this process, with this one.
+        """Assign a rank to this inbox; `peers` are the inboxes of all ranks in this process, including this one.
 
-        `lost` returns the error about a rank that has left or ended. `numbers` names the ranks in other errors.
+        `lost` returns the error for a rank that has left or exited. Other errors name ranks by the attribute `numbers`.
         """
         self.rank, self.numbers = rank, list(range(num_ranks))
         self._lost_error = lost
@@ -90,7 +91,7 @@ class Inbox:
         done: Future[None] = Future()
         if self._is_closing:
             done.set_exception(
-                FailedPreconditionError(f"rank {self.numbers[self.rank]} has left the group: it sends no more.")
+                FailedPreconditionError(f"rank {self.numbers[self.rank]} has left the group: it can no longer send.")
             )
         elif target in self._peers and self._peers[target]._deliver(self.rank, data, text, tag):
             done.set_result(None)
@@ -99,7 +100,7 @@ class Inbox:
         return done
 
     def receive(self, into: Place, text: str, source: int | None, tag: int) -> Future[int]:
-        """Start receiving from one source, or from any; the result of the future is the source."""
+        """Start receiving from one source, or from any if it is None; the result of the future is the source."""
         wanted = Receive(into, text, source, tag)
         with self._changed:
             if self._refused is not None:
@@ -132,11 +133,11 @@ class Inbox:
             self._fail_hopeless()
 
     def close(self, seconds: float = 0) -> list[str]:
-        """Fail the pending receives, and return their names.
+        """Fail the pending receives, and return their descriptions.
 
         `seconds` is unused: messages between threads have already been sent.
         """
-        if self._pid != os.getpid():  # locks of the parent may never be released in this process
+        if self._pid != os.getpid():  # in a forked child, the parent's locks may never be released
             return []
         unfinished = self._end()
         self._leave_peers()
@@ -209,6 +210,6 @@ _inboxes: WeakValueDictionary[int, Inbox] = WeakValueDictionary()
 
 
 def inboxes_with(labels: Sequence[int]) -> dict[int, Inbox]:
-    """Return the inboxes of this process by the positions of their labels."""
+    """Return those inboxes of this process whose labels are given, by the positions of the labels."""
     found = ((rank, _inboxes.get(label)) for rank, label in enumerate(labels))
     return {rank: inbox for rank, inbox in found if inbox is not None}

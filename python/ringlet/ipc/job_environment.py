@@ -17,12 +17,12 @@ def new_job_id() -> str:
 
 
 def blas_threads(environment: Mapping[str, str], cores: int, ranks: int) -> dict[str, str]:
-    """Return the unset variables among those that divide the cores among the BLAS libraries of all ranks.
+    """Return the variables that limit the BLAS threads of each rank to its share of the cores, unless they are set.
 
-    ``RINGLET_BLAS_THREADS`` in the environment is the number of threads, 0 to set none.
+    ``RINGLET_BLAS_THREADS`` in the environment overrides the number of threads; with 0, no variable is returned.
     """
     asked = environment.get("RINGLET_BLAS_THREADS", "").strip()
-    # OpenMP's variable sets all. The worker itself reports an invalid number.
+    # OMP_NUM_THREADS, if set, already applies to all libraries. The worker reports an invalid RINGLET_BLAS_THREADS.
     if environment.get(_OPENMP) or (asked and (not asked.isdecimal() or int(asked) == 0)):
         return {}
     threads = asked or str(max(1, cores // ranks))

@@ -1,8 +1,8 @@
 """Mailbox: messages from rank to rank between processes of one machine, matched by source and tag.
 
-Each mailbox listens under an abstract name. The first message to a rank of another process makes a connection, in which
-one thread writes and another reads. A message waits in the socket until a receive takes it, unless it is small, or a
-receive of a later message from the same source waits: then it is stored.
+Each mailbox listens under an abstract name. The first message to a rank of another process opens a connection, which a
+thread of the receiving process reads. A message stays in the socket until a matching receive is called. It is stored
+instead if it is small, or if a receive of another message from the same source is waiting.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LAST_SECONDS = 1.0  # time to stop a thread whose write has failed
 class Mailbox(Inbox):
     """The inbox of one rank of a group that spans several processes.
 
-    Other processes connect to its `name`, a secret of the group, which is the label by default.
+    Other processes connect to its `name`, which only the group knows; the default is the label.
     """
 
     def __init__(self, name: str | None = None) -> None:
@@ -52,8 +52,8 @@ class Mailbox(Inbox):
     def connect(self, names: Sequence[str], pidfds: Callable[[], dict[int, int]]) -> None:
         """Set the names of the mailboxes of all ranks, after `join`.
 
-        `pidfds` returns a pidfd for each rank of another process that runs, -1 if it has no pidfd; the first send or
-        receive calls it. The pidfds are closed with the mailbox and then replaced with -1.
+        `pidfds` returns a pidfd for each rank of another running process, or -1 if the system has no pidfds; the first
+        send or receive calls it. `close` closes the pidfds and replaces them with -1.
         """
         self._names, self._open_pidfds = names, pidfds
 
@@ -81,7 +81,7 @@ class Mailbox(Inbox):
         return super().receive(into, text, source, tag)
 
     def close(self, seconds: float = 0) -> list[str]:
-        """Wait up to `seconds` until all messages are sent, and fail the other operations; return their names."""
+        """Wait up to `seconds` until all messages are sent, then fail the pending operations; return descriptions."""
         if self._is_closed or self._pid != os.getpid():
             return []
         deadline = time.monotonic() + seconds
@@ -106,7 +106,7 @@ class Mailbox(Inbox):
             os.close(self._wake_writer)
         for rank, fd in (self._pidfds or {}).items():
             if fd >= 0:
-                (self._pidfds or {})[rank] = -1  # before another file gets the descriptor's number
+                (self._pidfds or {})[rank] = -1  # before close(), after which another file may get this number
                 os.close(fd)
         return unfinished
 
@@ -125,7 +125,7 @@ class Mailbox(Inbox):
                     connection.sendall(_HELLO.pack(self.rank))
 
     def _open(self) -> None:
-        """Start watching the other processes, unless this was done before."""
+        """Start the thread that watches the other processes, unless it has been started."""
         if self._watcher is None:
             self._pidfds = self._open_pidfds()
             self._wake_reader, self._wake_writer = os.pipe()
@@ -209,7 +209,7 @@ class Mailbox(Inbox):
             self._fail_hopeless()
 
     def _taker(self, source: int, tag: int, size: int) -> Receive | None:
-        """Wait for the receive of a message; None if it must be stored."""
+        """Wait for the receive that matches a message; return None if the message must be stored."""
         with self._changed:
             while not self._is_closed:
                 if (wanted := self._matching(source, tag)) is not None:
@@ -301,7 +301,7 @@ class _Sender:
 
 
 def _unsent_error() -> Exception:
-    return FailedPreconditionError("this rank left the group before the message was sent: wait() for it first.")
+    return FailedPreconditionError("this rank left the group before the message was sent: wait() for the send first.")
 
 
 def _address(name: str) -> str:
@@ -313,7 +313,7 @@ def _socket() -> socket.socket:
 
 
 def _interrupt(connection: socket.socket) -> None:
-    """Wake the thread that reads or writes."""
+    """Shut down a connection, which wakes the thread that reads or writes it."""
     with contextlib.suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
 
@@ -327,7 +327,7 @@ def _after(parts: list[memoryview], sent: int) -> list[memoryview]:
 
 
 def _read_exactly(connection: socket.socket, size: int) -> bytes:
-    """Return `size` bytes; no bytes at the end of the stream."""
+    """Return `size` bytes, or none if the stream ends earlier."""
     data = bytearray(size)
     return bytes(data) if _fill(connection, memoryview(data)) else b""
 

@@ -20,8 +20,8 @@ from ringlet.errors.documented_names import shown_as
 from ringlet.ipc.pickle_diagnostics import culprit, named
 
 _PROTOCOL = 5
-# Before the pickle: number of array buffers, number of out-of-band pickle buffers after them; then the writeability of
-# each of the latter.
+# Before the pickle: number of array buffers; number of other out-of-band buffers, which follow them; and for each of
+# the others one byte, 1 if it is writeable.
 _HEAD = struct.Struct("<II")
 # A parcel: size of the header, number of buffers; size of each buffer; the header; the buffers.
 _PARCEL = struct.Struct("<QQ")
@@ -42,7 +42,7 @@ class Unsendable(TypeError):
 
 
 def pack(value: Any, refer: Callable[[Any], Any] | None = None) -> tuple[bytes, list[Any]]:
-    """Encode a value as a message: a header, and the memory of its arrays.
+    """Encode a value as a header and the buffers of its arrays.
 
     Arrays anywhere in it, including in objects and in the closures of functions, become buffers, without a copy if
     contiguous; they must not change until they are sent. `refer` is called with each object that is not of a builtin
@@ -90,7 +90,7 @@ def _packer_class(base: Any) -> Any:
             self.arrays: list[Any] = []
             self.others: list[pickle.PickleBuffer] = []
             self._refer = refer
-            # Not imported: workers start faster without NumPy, and until it is imported there are no arrays.
+            # NumPy is not imported here: workers start faster without it, and before it is imported no arrays exist.
             self._array_type = getattr(sys.modules.get("numpy"), "ndarray", None)
             # Each array is sent once, even if it occurs several times; it is kept alive, so that its id is not reused.
             self._known: dict[int, tuple[Any, Any]] = {}
@@ -110,7 +110,7 @@ def _packer_class(base: Any) -> Any:
         def _token_of(self, array: Any) -> Any:
             is_fortran = array.flags.f_contiguous and not array.flags.c_contiguous
             self.arrays.append(_bytes_of(array.T if is_fortran else array))
-            # Kind "V" may be another library's type or have fields, which its string omits.
+            # A dtype of kind "V" may have fields or belong to another library; dtype.str omits both.
             dtype = array.dtype if array.dtype.kind == "V" else array.dtype.str
             return _ARRAY, len(self.arrays) - 1, dtype, array.shape, is_fortran, array.flags.writeable
 
@@ -158,7 +158,7 @@ def _array_of(buffer: Any, dtype: Any, shape: tuple[int, ...], is_fortran: bool,
 
 
 def pack_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
-    """Pickle a call."""
+    """Pickle a call; raise Unsendable with the name of the part that cannot be pickled."""
     call = (function, args, kwargs)
     try:
         return dumps(call)
@@ -167,7 +167,7 @@ def pack_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
 
 
 def pack_result(has_returned: bool, value: Any) -> list[Any]:
-    """Pickle a worker's result or failure without copying the memory of arrays; return a parcel to write in order."""
+    """Pickle a worker's result or failure without copying arrays; return a parcel: parts to be written in order."""
     try:
         header, buffers = _pack((has_returned, value))
     except Exception as error:
@@ -229,7 +229,7 @@ class ParcelReader:
 
 
 def _new_buffer(size: int) -> memoryview:
-    # A bytearray would be zero-filled first. Imported here: only the parent reads parcels.
+    # Not a bytearray, which would be zero-filled. NumPy is imported here because only the parent reads parcels.
     import numpy as np
 
     return np.empty(size, np.uint8).data
@@ -243,7 +243,7 @@ class _PlainPickler(pickle.Pickler):
 
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, (types.FunctionType, type)) and value.__module__ == "__main__":
-            raise pickle.PicklingError(f"{named(value)} is defined in __main__, which workers do not have")
+            raise pickle.PicklingError(f"{named(value)} is defined in __main__, which workers cannot import")
         return NotImplemented
 
 

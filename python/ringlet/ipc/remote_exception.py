@@ -13,7 +13,7 @@ from ringlet.ipc.pickle_codec import dumps
 
 
 class WorkerTraceback(Exception):
-    """The cause of an exception that was raised in a worker: its traceback there, as text."""
+    """Cause of an exception that was raised in a worker; its text is the traceback in the worker."""
 
     def __str__(self) -> str:
         return f"\n{self.args[0]}"
@@ -23,8 +23,8 @@ class WorkerTraceback(Exception):
 class Failure:
     """An exception that a function has raised in a worker.
 
-    `pickled` is empty if it cannot be pickled; `text` is its printed traceback; `at` is the ``time.monotonic()`` at
-    which it was caught, to order failures.
+    `pickled` is empty if the exception cannot be pickled; `text` is its traceback; `at` is the ``time.monotonic()`` at
+    which it was caught, by which failures are ordered.
     """
 
     pickled: bytes
@@ -37,7 +37,7 @@ class Failure:
 def failure_of(error: BaseException, files: Collection[str] = ()) -> Failure:
     """Return a description of an exception that can be sent to another process.
 
-    Outermost frames of `files`, which call users' functions, are cut from the traceback.
+    The traceback starts at the first frame outside of `files`, which hold the functions that call the user's function.
     """
     at = time.monotonic()
     trace = error.__traceback__

@@ -15,7 +15,7 @@ _MOST_READ = 1 << 16
 
 
 class UncaughtReports:
-    """The pipe on which all workers of a job report: they inherit `writer`."""
+    """The pipe on which the workers of a job report uncaught exceptions. They inherit `writer`."""
 
     def __init__(self) -> None:
         self._reader, self.writer = os.pipe()
@@ -23,7 +23,7 @@ class UncaughtReports:
             os.set_blocking(end, False)
 
     def fileno(self) -> int:
-        """Return the descriptor that can be read once there is a report."""
+        """Return the descriptor, which is readable once a report has arrived."""
         return self._reader
 
     def environment(self) -> dict[str, str]:
@@ -45,7 +45,7 @@ class UncaughtReports:
 
 
 def report_uncaught(place: str) -> None:
-    """Report an exception that ends this process, before it is printed, over the pipe that `place` identifies."""
+    """Install a hook that reports an uncaught exception, before it is printed, on the pipe that `place` identifies."""
     previous, pid = sys.excepthook, os.getpid()
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -57,7 +57,7 @@ def report_uncaught(place: str) -> None:
 
 
 def _report(place: str) -> None:
-    # Programs that do not inherit the descriptor inherit the variable: the number may be another file there.
+    # A program may inherit the variable but not the descriptor, and use its number for another file.
     with contextlib.suppress(OSError, ValueError):
         descriptor, device, inode = map(int, place.split(":"))
         status = os.fstat(descriptor)

@@ -39,8 +39,8 @@ _GONE = "has closed its connection"
 class LocalChannel:
     """A connection to one process of this machine; implements `Channel`.
 
-    The other end of the stream socket, which it closes, belongs to another `LocalChannel`. `send` waits
-    `timeout_seconds` for a peer that does not read.
+    It owns `connection`, a stream socket whose other end belongs to another `LocalChannel`. `send` waits up to
+    `timeout_seconds` for the peer to read.
     """
 
     def __init__(self, connection: socket.socket, peer: str, timeout_seconds: float = math.inf) -> None:
@@ -58,7 +58,7 @@ class LocalChannel:
 
     @classmethod
     def pair(cls, one: str, other: str) -> tuple[LocalChannel, LocalChannel]:
-        """Return two connected channels: that of the process named `one`, then that of the process named `other`."""
+        """Return two connected channels, the first for the process named `one`, the second for that named `other`."""
         ends = pair(socket.SOCK_STREAM)
         return cls(ends[0], other), cls(ends[1], one)
 
@@ -74,7 +74,7 @@ class LocalChannel:
 
     @property
     def leads_to_this_process(self) -> bool:
-        """Whether this process, or its parent before a fork, created the connection."""
+        """Whether the peer is this process, as reported by the kernel."""
         return credentials(self._connection)[0] == os.getpid()
 
     def fileno(self) -> int:
@@ -176,7 +176,7 @@ class LocalChannel:
         return outgoing
 
     def _flush(self) -> None:
-        outbox = self._outbox  # if a signal handler closes the channel, self._outbox is replaced
+        outbox = self._outbox  # a signal handler that closes the channel replaces self._outbox
         while outbox:
             try:
                 outbox[0].write(self._connection)
@@ -222,7 +222,7 @@ class LocalChannel:
         return self._gone()
 
     def _fail_locked(self, reason: str) -> ChannelClosed:
-        """Close everything; the first reason is kept."""
+        """Close the connection and all descriptors; keep the first reason."""
         if self._closed is None:
             self._closed = reason
             with contextlib.suppress(OSError):
@@ -238,7 +238,7 @@ class LocalChannel:
 
 
 class _Outgoing:
-    """The unsent rest of a message; `parts` are not empty."""
+    """The unsent rest of a message; no element of `parts` is empty."""
 
     def __init__(self, parts: list[bytes | memoryview], descriptors: Sequence[OpenFile]) -> None:
         self.parts = parts
@@ -270,7 +270,7 @@ def _reason(error: OSError) -> str:
 # Header, buffers, number of descriptors.
 Frame = tuple[bytes, list[npt.NDArray[np.uint8]], int]
 
-# Parts of at least this size are received in place; smaller ones are received together.
+# Parts of at least this size are received directly into their memory; smaller ones are received together, and copied.
 _IN_PLACE_BYTES = 16384
 _INBOX_BYTES = 65536
 
@@ -291,7 +291,7 @@ class FrameReader:
         self._is_in_place = False
 
     def room(self) -> memoryview:
-        """Return the memory for the next bytes, at least one."""
+        """Return the memory for the next bytes; it is not empty."""
         self._is_in_place = len(self._want) >= _IN_PLACE_BYTES
         return self._want if self._is_in_place else self._inbox
 

@@ -11,7 +11,7 @@ import struct
 import weakref
 from collections.abc import Iterable
 
-MSG_CMSG_CLOEXEC = 0x40000000  # not defined in Python's socket module on every system
+MSG_CMSG_CLOEXEC = 0x40000000  # socket.MSG_CMSG_CLOEXEC does not exist on every system
 _SO_PEERPIDFD = 77  # asm-generic/socket.h of Linux 6.5
 _DESCRIPTOR_BYTES = array.array("i").itemsize
 

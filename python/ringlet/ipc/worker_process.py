@@ -28,7 +28,7 @@ def signal_name(number: int) -> str:
 
 
 def ending_text(status: int) -> str:
-    """Return a predicate for a ``Popen.returncode``, negative for signals."""
+    """Return text such as "exited with status 1" for a ``Popen.returncode``, which is negative for signals."""
     return f"exited with status {status}" if status >= 0 else f"was killed by {signal_name(-status)} (signal {-status})"
 
 
@@ -102,9 +102,9 @@ class WorkerProcessGroup:
     def start(
         self, command: Sequence[str], environment: Mapping[str, str], *, cores: Sequence[int] = (), **streams: Any
     ) -> subprocess.Popen[bytes]:
-        """Start a program, given with its full path, in the group; `streams` are arguments of ``subprocess.Popen``.
+        """Start a program in the group; `streams` are arguments of ``subprocess.Popen``.
 
-        It may only run on `cores`, unless they are empty.
+        The command starts with the program's full path. It runs only on `cores`, or on any core if that is empty.
         """
         through = [sys.executable, *_BARE, str(Path(exec_shim.__file__)), str(os.getpid()), str(self.group)]
         bound = ",".join(map(str, cores))

@@ -1,7 +1,7 @@
 """The command ``ringlet``: a table of sub-commands, one file each in the folder ``commands``.
 
 The file of a sub-command has two functions: ``add_arguments(parser)`` and ``execute(options)``, which returns the exit
-status, or raises `CommandError` for errors of the user. Only the file of the given command is loaded.
+status, or raises `CommandError` for a mistake of the user. Only the file of the given command is loaded.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _COMMANDS = {
 
 
 class CommandError(Exception):
-    """An error of the user in a command line; the text names the error and its correction in one line."""
+    """An invalid command line; the text names the mistake and its correction in one line."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not given or given[0] not in _COMMANDS:
         return _without_command(given)
     file, summary = _COMMANDS[given[0]]
-    # Extension modules that Ctrl-C interrupts while they load raise other errors.
+    # Ctrl-C is deferred: extension modules that it interrupts while they load raise other errors.
     signals = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         module = importlib.import_module(f"{__package__}.commands.{file}")

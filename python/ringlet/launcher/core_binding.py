@@ -18,14 +18,14 @@ _NODES = "/sys/devices/system/node"
 def cores_of_workers(bind: str, num_workers: int, replicas: int | None, option: str) -> list[list[int]]:
     """Return the hardware threads that each worker may use; an empty list for each if they are not bound.
 
-    `option` is the name by which the caller knows `bind`, for errors.
+    `option` is the name of `bind` in errors.
     """
     if bind not in BINDINGS:
         raise InvalidArgumentError(f"{option} must be {', '.join(BINDINGS[:-1])} or {BINDINGS[-1]}, got {bind!r}")
     if bind == "none":
         return [[] for _ in range(num_workers)]
     if not hasattr(os, "sched_setaffinity"):
-        raise InvalidArgumentError(f"{option} {bind}: this system cannot bind processes to cores. Use none")
+        raise InvalidArgumentError(f"{option} {bind}: this system cannot bind processes to cores. Use {option} none")
     allowed = os.sched_getaffinity(0)
     nodes = nodes_of(allowed, read_file)
     if bind == "numa":
@@ -35,13 +35,13 @@ def cores_of_workers(bind: str, num_workers: int, replicas: int | None, option: 
     if min(len(cores), usable.count) < needed:
         raise InvalidArgumentError(
             f"{option} core: {num_workers} workers need {needed} cores, one for each replica, and this job has "
-            f"{min(len(cores), usable.count)} ({usable.reason}). Start fewer, or use none"
+            f"{min(len(cores), usable.count)} ({usable.reason}). Start fewer workers, or use {option} none"
         )
     return divided(cores, num_workers)
 
 
 def divided(units: Sequence[Sequence[int]], num_workers: int) -> list[list[int]]:
-    """Return the threads of the units of each worker: equal shares of adjacent units, or one that several share."""
+    """Return the threads of each worker: those of an equal share of adjacent units, or of a unit that workers share."""
     shares = []
     for worker in range(num_workers):
         first, end = (len(units) * number // num_workers for number in (worker, worker + 1))
@@ -50,13 +50,13 @@ def divided(units: Sequence[Sequence[int]], num_workers: int) -> list[list[int]]
 
 
 def cores_of(threads: Collection[int], read: ReadFile) -> list[list[int]]:
-    """Return hardware threads by core; each on its own where the system does not report them."""
+    """Group hardware threads by core; without a report from the system, each thread is a core."""
     cores = {tuple(sorted(set(_numbers(read(_CPU.format(thread)))) & set(threads)) or [thread]) for thread in threads}
     return [list(core) for core in sorted(cores)]
 
 
 def nodes_of(threads: Collection[int], read: ReadFile) -> list[list[int]]:
-    """Return hardware threads by NUMA node; as one node where the system does not report them."""
+    """Group hardware threads by NUMA node; without a report from the system, all form one node."""
     online = _numbers(read(f"{_NODES}/online"))
     nodes = [sorted(set(_numbers(read(f"{_NODES}/node{node}/cpulist"))) & set(threads)) for node in online]
     rest = sorted(set(threads).difference(*nodes))

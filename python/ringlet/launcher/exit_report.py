@@ -13,7 +13,7 @@ from ringlet.launcher.traceback_buffer import exception_line, first_exception_li
 
 # Errors that ringlet raises because another worker has failed.
 _FOLLOWING = re.compile(r"(?:\w+\.)*(?:CollectiveAborted|WorkerLostError)\b")
-# Errors that name a process which has ended, or a rank that makes no more calls; a rank has its worker's number.
+# Errors that name a process that has exited, or a rank that makes no more calls; rank and worker numbers are equal.
 _LOST = re.compile(r"\(pid (\d+) on [^)]*\) (?:exited with status 0|closed its connection|ended)")
 _CLOSED = re.compile(
     r"CollectiveMismatchError: .* waits for ranks that make no more calls: .*\brank (\d+) \(closed its group "
@@ -27,10 +27,10 @@ _MOST_GROUPS = 4
 class Ending:
     """The exit of one worker.
 
-    `status` is the ``Popen.returncode``; `at` the time of its reported exception, else of the beginning of its last
-    traceback, or of its exit; `asked_at` the time at which it was sent SIGTERM or SIGKILL; `words` its last traceback,
-    empty if it printed none or continued for long afterwards; `has_raised` whether it has reported an uncaught
-    exception.
+    `status` is the ``Popen.returncode``; `at` is the time of its reported exception, otherwise of the start of its last
+    traceback, otherwise of its exit; `asked_at` is the time at which it was sent SIGTERM or SIGKILL; `words` is its
+    last traceback, empty if it printed none or continued for long afterwards; `has_raised` is whether it has reported
+    an uncaught exception.
     """
 
     worker: int
@@ -54,7 +54,7 @@ class Ending:
 
     @property
     def is_own(self) -> bool:
-        """Whether the worker failed by itself, not because of a signal of the launcher."""
+        """Whether the worker failed by itself, and not because of a signal from the launcher."""
         if self.status == 0 or self.asked_at is None:
             return self.status != 0
         # A handler of that signal may exit with a status, without a traceback.
@@ -80,7 +80,7 @@ def first_failure(endings: Sequence[Ending]) -> Ending | None:
 def job_status(endings: Sequence[Ending], received: int | None) -> int:
     """Return the exit status of the job: the status of the worker that failed first.
 
-    If a signal stopped the launcher before: 128 + `received`, unless all workers exited with status 0.
+    If a signal stopped the launcher before, return 128 + `received`, unless all workers exited with status 0.
     """
     first = first_failure(endings)
     if first is None:
@@ -102,7 +102,7 @@ def summary(endings: Sequence[Ending], received: int | None, num_workers: int) -
         return [line]
     left = _left_early(first, endings)
     if left is not None:
-        line = f"worker {left.worker} of {num_workers} {ending_text(0)} while others waited for a call of it"
+        line = f"worker {left.worker} of {num_workers} {ending_text(0)} while others waited for its next call"
         hint = "all workers make the same calls: look for a loop that it leaves early, or a call that it skips"
         return [line + _others(first, endings), hint, *_folded(first, endings, do_follow=True)]
     lines = [f"worker {first.worker} of {num_workers} {ending_text(first.own_status)}{_others(first, endings)}"]
@@ -111,7 +111,7 @@ def summary(endings: Sequence[Ending], received: int | None, num_workers: int) -
 
 
 def _left_early(first: Ending, endings: Sequence[Ending]) -> Ending | None:
-    """Return the worker whose regular exit caused the first failure, or None."""
+    """Return the worker whose exit with status 0 caused the first failure, or None."""
     error = first_exception_line(first.words or first.last_line)
     lost, closed = _LOST.search(error), _CLOSED.search(error)
     for ending in endings:
@@ -151,14 +151,14 @@ def _hint(first: Ending) -> str:
 
 def _folded(first: Ending, endings: Sequence[Ending], do_follow: bool = False) -> list[str]:
     """Return the errors of the other workers that failed by themselves, grouped by equal text."""
-    said: dict[tuple[bool, str], list[int]] = {}
+    groups: dict[tuple[bool, str], list[int]] = {}
     for ending in endings:
         if ending is not first and ending.is_own:
             error = ending.error or ending_text(ending.status)
-            insort(said.setdefault((do_follow or ending.follows, error), []), ending.worker)
+            insort(groups.setdefault((do_follow or ending.follows, error), []), ending.worker)
     lines = [
         f"{workers_text(workers)} failed {'because of it' if follows else 'too'}: {error[:_LONGEST_QUOTE]}"
-        for (follows, error), workers in said.items()
+        for (follows, error), workers in groups.items()
     ]
     more = len(lines) - _MOST_GROUPS
     return lines if more <= 0 else [*lines[:_MOST_GROUPS], f"and {more} others; --all-tracebacks shows them"]

@@ -27,9 +27,9 @@ def launch(
     """Run a function on several worker processes of this machine, and return their results.
 
     For notebooks and tests; scripts are run by ``ringlet run``. Every worker is a new interpreter with ``TF_CONFIG``
-    and ``RINGLET_JOB_ID`` for a ``MultiWorkerMirroredStrategy`` in `fn`, and an equal share of the cores for BLAS.
-    Workers' output appears here, in whole lines that begin with ``[w0]``, ``[w1]``, and so on; their standard input is
-    empty.
+    and ``RINGLET_JOB_ID`` for a ``MultiWorkerMirroredStrategy`` in `fn`, and an equal share of the cores for BLAS. This
+    process prints the workers' output, in whole lines that begin with ``[w0]``, ``[w1]``, and so on; their standard
+    input is empty.
 
     Parameters
     ----------
@@ -58,18 +58,18 @@ def launch(
     Raises
     ------
     WorkerLostError
-        If the process of a worker ended before `fn` had returned.
+        If the process of a worker exited before `fn` had returned.
     DeadlineExceededError
-        After `timeout_seconds`; names the workers that had not returned.
+        After `timeout_seconds`; the message names the workers that had not returned.
     TypeError
-        If `fn`, its arguments or a result cannot be pickled; names it.
+        If `fn`, its arguments or a result cannot be pickled; the message names the object.
     InvalidArgumentError
-        If a number is out of its range, or `bind` is not possible here.
+        If another argument is invalid, or this machine does not support `bind`.
     Exception
         The exception of `fn` in the worker that failed first. A note names the worker, and the cause shows its
         traceback.
 
-        In each of these cases, and after Ctrl-C, all workers have ended when the exception arrives.
+        In each of these cases, and after Ctrl-C, all workers have exited when the exception is raised.
 
     Examples
     --------

@@ -39,8 +39,8 @@ _LONGEST_TURN_SECONDS = 1.0
 class LaunchJob:
     """The workers of one launch.
 
-    The constructor starts them with the environment `variables`; each worker makes the pickled call `call`, on its
-    entry in `cores`, or on all cores if that is empty.
+    The constructor starts them with the environment `variables`. Each worker makes the pickled call `call`, on the
+    cores in its entry of `cores`, or on all cores if `cores` is empty.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class LaunchJob:
         self._recorders = RecorderFiles(num_workers, variables)
         self._divergence: str | None = None
         with contextlib.ExitStack() as on_error, tempfile.TemporaryFile() as file:
-            # All workers read one unnamed file: pipes would have to be filled while the workers start.
+            # All workers read one unnamed file. Pipes would have to be filled while the workers start.
             file.write(pickle.dumps((sys.argv, call)))
             file.flush()
             self._process_group = WorkerProcessGroup()
@@ -127,7 +127,10 @@ class LaunchJob:
         try:
             return result.value()
         except Exception as error:
-            raise Unsendable(f"cannot read the result of {self._named(result.worker)}: {error}") from error
+            raise Unsendable(
+                f"cannot read the result of {self._named(result.worker)}: {error}. Return a value that this process "
+                "can unpickle"
+            ) from error
 
     def _lost(self, index: int) -> WorkerLostError:
         worker = self._workers[index]
@@ -135,7 +138,7 @@ class LaunchJob:
         pid, host, reason = worker.process.pid, socket.gethostname(), ending_text(worker.status)
         return WorkerLostError(
             f"{self._named(index)} (pid {pid} on {host}) {reason} before its function had returned. All workers were "
-            "stopped; see the output of this one above.",
+            "stopped: see its output above.",
             index,
             host,
             pid,
@@ -158,8 +161,8 @@ class LaunchJob:
         late = workers_text([result.worker for result in self._results if not result.is_complete])
         return (
             f"{late} of {len(self._workers)} had not returned after {deadline}; all workers were stopped. Allow "
-            "more with timeout_seconds=; to learn which worker the others wait for, pass "
-            'environment={"RINGLET_TIMEOUT_SECONDS": "5"}, after which their calls name it'
+            "more time with timeout_seconds=; if workers wait for each other, pass "
+            'environment={"RINGLET_TIMEOUT_SECONDS": "5"}: their calls then raise an error that names the missing one'
         )
 
     # --- starting and stopping ----------------------------------------------------------------------------------------
@@ -194,7 +197,7 @@ class LaunchJob:
 
     def _new_output(self, stream: str) -> Callable[[int, int], OutputChannel]:
         def write(lines: bytes) -> None:
-            # By name and as text: notebooks and tests replace sys.stdout.
+            # Looked up for each write, and written as text, because notebooks and tests replace sys.stdout.
             into = getattr(sys, stream)
             if lines and into is not None:
                 encoding = getattr(into, "encoding", None) or "utf-8"
@@ -218,7 +221,7 @@ class LaunchJob:
         return worker.index in self._failed
 
     def _note_results(self) -> None:
-        """Process the results of running workers."""
+        """End the job soon after the first failure, or after the results of all workers have arrived."""
         complete = [result for result in self._results if result.is_complete]
         for result in complete:
             failure = result.failure

@@ -14,8 +14,8 @@ class NonblockingWriter:
     """Writes to a descriptor in a separate thread, in the order of the calls; does not close it.
 
     A stopped terminal or pager blocks only this thread, not the supervisor of the processes. The descriptor stays in
-    blocking mode, which other programs share. `backlog` bytes are not yet written. After an `error` such as EPIPE or
-    ENOSPC all later data is dropped.
+    blocking mode, because other programs share its mode. `backlog` is the number of bytes not yet written. After an
+    `error` such as EPIPE or ENOSPC, all later data is dropped.
     """
 
     def __init__(self, descriptor: int) -> None:

@@ -70,7 +70,7 @@ class LineSplitter:
 
 
 def prefixed(lines: bytes, prefix: bytes) -> bytes:
-    """Insert a prefix before each of some whole lines."""
+    """Insert a prefix before each line; `lines` are whole lines."""
     return prefix + lines[:-1].replace(b"\n", b"\n" + prefix) + b"\n" if lines else b""
 
 
@@ -97,8 +97,8 @@ def colored_prefix(worker: int) -> bytes:
 class OutputChannel:
     """Reads one stream of a worker, and writes its whole lines with a prefix; `close` closes the descriptor.
 
-    `words` is given for standard error. While a line is incomplete, the progress bar in it is shown every
-    `state_seconds`.
+    `words` holds back tracebacks, for standard error only. While a line is incomplete, the progress bar in it is shown
+    every `state_seconds`.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class OutputChannel:
         return bool(data)
 
     def worker_ended(self, now: float) -> None:
-        """Write the worker's last, incomplete line."""
+        """Write the worker's last line if it is incomplete."""
         self._show(self._lines.end(), now)
         self._state_due = None
         self._has_worker_ended = True

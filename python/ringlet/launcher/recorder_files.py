@@ -43,7 +43,7 @@ class RecorderFiles:
         return None if found is None else str(found)
 
     def save(self, folder: str) -> int:
-        """Write a file for each worker that has made a group; return their number."""
+        """Write a file for each worker that has created a group; return the number of files."""
         Path(folder).mkdir(parents=True, exist_ok=True)
         copies = self._copies()
         for index, data in copies.items():
@@ -58,7 +58,7 @@ class RecorderFiles:
     def _copies(self) -> dict[int, bytes]:
         copies = {}
         for index, descriptor in enumerate(self._descriptors):
-            with contextlib.suppress(DataLossError):  # empty: a worker without a group, or killed as it made the first
+            with contextlib.suppress(DataLossError):  # the worker has created no group, or was killed as it did
                 copies[index] = copy_memory(descriptor, f"worker {index}")
         return copies
 

@@ -27,17 +27,17 @@ from ringlet.launcher.supervisor import Supervisor
 from ringlet.launcher.worker_environment import unused_port
 from ringlet.rendezvous.process_identity import start_ticks
 
-# Reports of lost processes; a component that can return wrong data after a failure is left out; ranks that wait leave
-# the core to others.
+# Options of mpiexec: lost processes are reported, a component that can return wrong data after a failure is excluded,
+# and waiting ranks yield their core.
 _FLAGS = ("--with-ft", "ulfm", "--map-by", "slot", "--bind-to", "none", "--output", "tag")
 _SETTINGS = {"coll": "^han", "mpi_yield_when_idle": "1"}
-# How mpiexec marks a line of a rank, and lines of its own that say nothing to users.
+# The mark by which mpiexec begins a rank's line, and lines of mpiexec itself that do not help users.
 _TAG = re.compile(rb"^\[(?:[^\]\n]*@)?\d+,(\d+)\]<std(?:out|err|diag)>: ?", re.MULTILINE)
 _NOISE = re.compile(rb"^.*(?:plm:ssh: Warning|PRTE ERROR: Not found in file|NBC_Progress: an error).*\n", re.MULTILINE)
 # Variables of this process that ranks on other hosts receive.
 _PASSED = re.compile(r"RINGLET_|PYTHON|OMP_NUM_THREADS|OPENBLAS_|MKL_|BLIS_")
 _REPLACED = ("TF_CONFIG", "RINGLET_RANK", "RINGLET_NUM_RANKS")
-# Time for the other hosts to end after the ranks of this host. They also end within it after a failure.
+# Time limit for ranks of other hosts to exit after those of this host; it is sufficient even after a failure.
 _FOLLOW_SECONDS = 5.0
 _LOOK_SECONDS = 0.5
 
@@ -161,7 +161,7 @@ class _RanksHere:
         self._ended_at: float | None = None
 
     def have_ended(self, mpiexec: int, seconds: float) -> bool:
-        """Return whether this host had ranks, and all of them ended more than `seconds` ago."""
+        """Return whether this host had ranks, and all of them exited more than `seconds` ago."""
         found = [pid for pid in _children(mpiexec) if b"OMPI_COMM_WORLD_RANK=" in _environment(pid)]
         self._seen.update((pid, start_ticks(pid)) for pid in found if pid not in self._seen)
         if found or not self._seen:
@@ -200,5 +200,5 @@ def _relay(writer: NonblockingWriter, lines: bytes) -> None:
 
 
 def _shown(lines: bytes) -> bytes:
-    """Return lines of mpiexec with the prefixes of workers, without the noise."""
+    """Return lines of mpiexec with the prefixes of workers, without its irrelevant warnings."""
     return _TAG.sub(rb"[w\1] ", _NOISE.sub(b"", lines))

@@ -39,10 +39,10 @@ class Job:
     """A job of `ringlet run`.
 
     Without `replicas`, the script sets their number. `grace_seconds` is the time that workers have to exit after a
-    signal, or after one of them has raised an uncaught exception. `log_folder` is for the workers' flight recorders,
-    which `recorder_signal` requests. `attempt` counts the starts of the job, from 1. `hosts` are the numbers of workers
-    on several hosts, which MPI starts; `simulates_hosts` if they are network namespaces of this one. `cores` are those
-    that each worker may use, empty for all.
+    signal, or after one of them has raised an uncaught exception. The flight recorders are written to `log_folder` when
+    the job fails or `recorder_signal` arrives. `attempt` counts the starts of the job, from 1. `hosts` maps hosts to
+    numbers of workers, which MPI starts; with `simulates_hosts`, the hosts are network namespaces of this one. `cores`
+    are those that each worker may use, empty for all.
     """
 
     command: list[str]
@@ -60,7 +60,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of a job: its exit status, the reason in a line, and whether a signal had stopped the launcher."""
+    """The end of a job: its exit status, the reason in one line, and whether a signal had stopped the launcher."""
 
     status: int
     reason: str
@@ -137,19 +137,19 @@ class _Run:
                 break
 
     def update(self, signals: Signals, supervisor: Supervisor) -> None:
-        """Record the signal that ends the job, unless a worker failed before, and the reported exceptions."""
+        """Record reported exceptions, and the signal that ends the job unless a worker failed before it."""
         self._note_raised()
         if self._raised:
             supervisor.ask_to_end_after(max(self._job.grace_seconds, _TRACEBACK_SECONDS))
         if self._out.error is not None and signals.received is None:
-            # The reader has exited (`| head`), or the disk is full: treated like SIGPIPE of a single program.
+            # The reader has exited (`| head`), or the disk is full: end the job as SIGPIPE ends a single program.
             signals.received = signal.SIGPIPE
             supervisor.ask_to_end(signal.SIGTERM)
         if first_failure(self._endings) is None:
             self._received = signals.received
 
     def save_recorders(self, folder: str) -> None:
-        """Write the flight recorders of all workers, which are not involved."""
+        """Write the flight recorders of all workers, without interrupting the workers."""
         try:
             count = self.recorders.save(folder)
             text = f"wrote {count} flight recorders to {folder}: ringlet inspect {folder} shows them"
@@ -246,7 +246,7 @@ class _Run:
         return writer
 
     def _note_raised(self) -> None:
-        """Read the reports of uncaught exceptions, whose tracebacks are therefore final and not just logged."""
+        """Read the reports of uncaught exceptions, and mark their tracebacks as final."""
         for pid, at in self.reports.read().items():
             if pid in self._indices:
                 index = self._indices[pid]

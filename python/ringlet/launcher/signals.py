@@ -17,7 +17,7 @@ _PASSED_ON = (signal.SIGUSR1, signal.SIGUSR2)
 
 
 class Signals:
-    """Records signals while entered, and forwards them to the workers between two steps of their supervisor.
+    """Context manager that records signals, and forwards them to the workers between two steps of their supervisor.
 
     Handlers only record the signal, which is processed at a safe point; `received` is the first terminating signal. A
     signal in `actions` is not forwarded: its function is called instead. Signals that were ignored when the launcher
@@ -52,7 +52,7 @@ class Signals:
             os.close(end)
 
     def fileno(self) -> int:
-        """Return a descriptor that is readable after a signal."""
+        """Return the descriptor, which is readable after a signal."""
         return self._pipe[0]
 
     @property
@@ -93,7 +93,7 @@ class Signals:
 
 
 class Terminal:
-    """Saves the settings of the terminal, and restores them, because a killed worker may have changed them."""
+    """Saves and restores the settings of the terminal, which a killed worker may have changed."""
 
     def __init__(self) -> None:
         self._descriptor: int | None = None

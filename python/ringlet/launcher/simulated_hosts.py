@@ -20,7 +20,7 @@ _NETWORK = "198.51.100"  # reserved for documentation
 _MOST_HOSTS = 64
 _END_SECONDS = 5.0
 
-# Stands for ssh: agent [options] ADDRESS COMMAND...
+# Replaces ssh: agent [options] ADDRESS COMMAND...
 _AGENT = """#!/bin/sh
 while :; do case "$1" in -l|-p|-o|-i) shift 2;; -*) shift;; *) break;; esac; done
 name={prefix}${{1##*.}}; shift
@@ -33,11 +33,11 @@ _ENTER = (
 
 
 def simulated_addresses(text: str) -> dict[str, int]:
-    """Return the addresses of the hosts of ``2x4``, two hosts with four workers each, with their numbers of workers."""
+    """Return the number of workers of each host by its address; ``2x4`` is two hosts with four workers each."""
     found = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", text)
     if found is None or int(found[1]) > _MOST_HOSTS:
         raise CommandError(
-            f"--simulate-hosts is {text!r}: expected at most {_MOST_HOSTS} hosts x workers of each, such as 2x4"
+            f"--simulate-hosts is {text!r}: expected HOSTSxWORKERS, such as 2x4, with at most {_MOST_HOSTS} hosts"
         )
     return {f"{_NETWORK}.{number}": int(found[2]) for number in range(1, int(found[1]) + 1)}
 
@@ -45,8 +45,8 @@ def simulated_addresses(text: str) -> dict[str, int]:
 class SimulatedHosts:
     """Hosts on one network; use `simulated_hosts`.
 
-    `names` and `addresses` are theirs, `folder` is for temporary files, and `environment` has the variables with which
-    mpiexec starts processes on them.
+    `names` and `addresses` are those of the hosts, `folder` is for temporary files, and `environment` has the variables
+    with which mpiexec starts processes on them.
     """
 
     def __init__(self, count: int, folder: Path) -> None:
@@ -66,7 +66,7 @@ class SimulatedHosts:
         }
 
     def start(self) -> None:
-        """Make the namespaces, and connect them by a bridge in one more."""
+        """Create the namespaces, and connect them by a bridge in an additional namespace."""
         for name in (self._switch, *self.names):
             _ip("netns", "add", name)
         _ip("-n", self._switch, "link", "add", "bridge", "type", "bridge")
@@ -91,14 +91,14 @@ class SimulatedHosts:
 
 @contextlib.contextmanager
 def simulated_hosts(count: int) -> Iterator[SimulatedHosts]:
-    """Make hosts, and remove them with all of their processes and files."""
+    """Create hosts; on exit, remove them with all of their processes and files."""
     if os.geteuid() != 0 or shutil.which("ip") is None or shutil.which("unshare") is None:
         raise CommandError(
             "--simulate-hosts requires root and the programs ip (iproute2) and unshare (util-linux), which make "
             "network namespaces: install them and run the command as root, or use -n for workers of this host"
         )
     _remove_stale()
-    folder = Path(tempfile.mkdtemp(prefix="rl"))  # a short name: MPI makes sockets in it
+    folder = Path(tempfile.mkdtemp(prefix="rl"))  # a short name, because paths of sockets are limited
     hosts = SimulatedHosts(count, folder)
     try:
         hosts.start()
@@ -118,7 +118,8 @@ def _ip(*arguments: str) -> None:
     ended = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
     if ended.returncode:
         raise CommandError(
-            f"--simulate-hosts cannot make network namespaces here: ip {' '.join(arguments)}: {ended.stderr.strip()}"
+            f"--simulate-hosts cannot create network namespaces: ip {' '.join(arguments)}: {ended.stderr.strip()}. Run "
+            "it where root may create them, or use -n for workers of this host"
         )
 
 
@@ -133,7 +134,7 @@ def _remove(name: str) -> None:
 
 
 def _remove_stale() -> None:
-    """Remove the hosts of a process that was killed before it could."""
+    """Remove the hosts that processes did not remove because they were killed."""
     listed = subprocess.run(["ip", "netns"], capture_output=True, text=True, check=False).stdout
     for name, pid in re.findall(r"^(rl(\d+)h\d+)\b", listed, re.MULTILINE):
         if not Path(f"/proc/{pid}").exists():

@@ -25,14 +25,14 @@ _FOLLOW_SECONDS = 0.3
 _REST_SECONDS = 0.3
 # Polling interval on systems without pidfds.
 _LOOK_SECONDS = 0.02
-# Reads from a stream after its worker's exit: more than any pipe holds; bounded, because children may continue to
-# write.
+# Maximum number of reads from a stream after its worker's exit: enough for a full pipe; bounded, because children may
+# continue to write.
 _LAST_READINGS = 64
 _LONGEST_TURN_SECONDS = 1.0
 
 
 class Supervisor:
-    """Supervises the workers of one job; closes its workers and channels. `add` adds more.
+    """Supervises the workers of one job; owns its workers and channels.
 
     Workers may run for `grace_seconds` after a terminating signal. `has_failed` takes an exited worker and returns
     whether to stop the others. While `is_held_up` returns True, reading pauses, as back-pressure on the workers.
@@ -70,7 +70,7 @@ class Supervisor:
     # --- requests between two steps -----------------------------------------------------------------------------------
 
     def watch(self, descriptor: int) -> None:
-        """End a step when the descriptor is readable; reading it is left to the caller."""
+        """End a step when the descriptor is readable; the caller reads it."""
         self._selector.register(descriptor, selectors.EVENT_READ)
 
     def add(self, workers: Sequence[Worker], channels: Sequence[Channel]) -> None:
@@ -95,7 +95,7 @@ class Supervisor:
     def ask_to_end(self, number: int) -> None:
         """Send all workers a terminating signal, and kill them after the grace period.
 
-        Their children do not receive it: workers stop them themselves, and tracebacks are not mixed.
+        Their children do not receive it, so that workers can stop them and tracebacks are not mixed.
         """
         now = time.monotonic()
         for worker in self._living:
@@ -129,15 +129,15 @@ class Supervisor:
         return bool(self._living) or (bool(self._channels) and time.monotonic() < self._rest_ends_at)
 
     def turn(self, longest_seconds: float = _LONGEST_TURN_SECONDS) -> None:
-        """Wait for an event, for a second at most, and process it."""
+        """Wait for an event for up to `longest_seconds`, and process it."""
         if self._is_held_up() != self._was_held_up:
             self._was_held_up = not self._was_held_up
             change = self._selector.unregister if self._was_held_up else self.watch
             change(_fileno_of(self._streams))
         seconds = min(longest_seconds, self._seconds_to_wait())
         ready = [key.fd for key, _ in self._selector.select(seconds)]
-        # Exits before output, in the order of `ready`, which is their order of occurrence: if this process was delayed,
-        # a worker that failed because of another one may also have exited.
+        # Exits are processed before output, in the order of `ready`, which is their order of occurrence: if this
+        # process was delayed, workers that failed because of the first failure may also have exited.
         ended = [self._pidfds[descriptor] for descriptor in ready if descriptor in self._pidfds]
         self._note_ends(ended if self._can_see_ends else self._living)
         if _fileno_of(self._streams) in ready:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 
-# Longest time between a final traceback and the exit of the interpreter. A traceback that is only logged is shown with
-# this delay.
+# Longest time from a final traceback to the exit of the interpreter; a traceback that is only logged is shown after it.
 HOLD_SECONDS = 2.0
 _MOST_BYTES = 1 << 20
 
-# First line of an uncaught exception, of an exception group, of a syntax error in a script, of a crash.
+# First line of an uncaught exception, an exception group, a syntax error in a script, or a crash.
 _BEGINNING = re.compile(
     rb"^(?:(?:  \+ Exception Group )?Traceback \(most recent call last\):|  File \"|Fatal Python error: )", re.MULTILINE
 )
@@ -26,8 +25,8 @@ _TRACEBACK = re.compile(r"^Traceback \(most recent call last\):$", re.MULTILINE)
 class TracebackBuffer:
     """Forwards the lines of a standard error stream, except a traceback that may be the final one.
 
-    Lines are held back for `hold_seconds`, or until the exit of the worker if `is_final`: it has reported an uncaught
-    exception. `text` contains the held lines, and `began` is the arrival time of the first; None without held lines.
+    Lines are held back for `hold_seconds`, or until the worker exits if `is_final`, which is set after it has reported
+    an uncaught exception. `text` contains the held lines, and `began` is the arrival time of the first, or None.
     """
 
     def __init__(self, hold_seconds: float = HOLD_SECONDS) -> None:
@@ -75,7 +74,7 @@ def exception_line(traceback: str) -> str:
 
 
 def first_exception_line(traceback: str) -> str:
-    r"""Return the line that names the first exception in the chain of the last one, which may be the same.
+    r"""Return the line that names the first exception in the chain that ends with the last one.
 
     Examples
     --------

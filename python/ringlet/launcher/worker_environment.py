@@ -32,7 +32,7 @@ def worker_environment(index: int, num_workers: int, job_id: str, replicas: int 
 
 
 def unused_port() -> int:
-    """Return a TCP port of this machine that no process uses at the moment."""
+    """Return a TCP port of this machine that is currently unused."""
     with socket.socket() as trial:
         trial.bind(("127.0.0.1", 0))
         return int(trial.getsockname()[1])

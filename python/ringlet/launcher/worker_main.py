@@ -32,7 +32,7 @@ def main(call: int, result: int) -> None:
         raise
     except BaseException as error:
         parcel = pack_result(False, failure_of(error, {__file__}))
-        with contextlib.suppress(Exception):  # such as the hooks with which strategies abort other workers
+        with contextlib.suppress(Exception):  # a strategy may have installed a hook that aborts other workers
             sys.excepthook(type(error), error, error.__traceback__)
         send(result, parcel)
         sys.exit(1)

@@ -12,15 +12,15 @@ from ringlet.errors import CollectiveMismatchError, DeadlineExceededError, Worke
 from ringlet.rank_zero.process_role import process_role
 from ringlet.strategy.multi_worker.ambient_worker_group import current_workers
 
-# Each call has its own group, so that a failed call affects no other; all processes number the calls equally.
+# Each call creates its own group, so that a failed call affects no other; all processes number the calls alike.
 _calls = itertools.count()
 
 
 def join_group(title: str, indices: Sequence[int], timeout_seconds: float | None = None) -> Any:
-    """Return this process's member of a group of processes, all of which make this call.
+    """Create a group of the processes that make this call, and return the member of this process.
 
-    `title` is the name of the call in messages. `indices` are the indices of the processes in rank order, equal on all
-    processes.
+    `title` is the name of the call in messages. `indices` are the indices of the processes in rank order; they must be
+    equal on all processes.
     """
     role, workers = process_role(), current_workers()
     job = role.job if workers is None else workers.job

@@ -19,7 +19,7 @@ _MOST_SHOWN = 8
 def all_equal(value: Any, name: str = "the value") -> Literal[True]:
     """Check that all replicas hold equal values, for example weights that must not diverge.
 
-    All replicas make this call inside ``strategy.run``, or all processes outside of it; there, the components of
+    Inside ``strategy.run``, all replicas make this call. Outside of it, all processes do, and the components of
     distributed values and variables are also compared. Without a strategy, ``TF_CONFIG`` or ``RINGLET_RANK`` defines
     the processes.
 
@@ -83,7 +83,7 @@ def _components(value: Any) -> list[Any]:
 
 
 def _component(number: int, leaf: Any) -> Any:
-    """Return one component, including a variable's, although replicas otherwise use variables as a whole."""
+    """Return one component of a distributed value or variable; return any other leaf unchanged."""
     return leaf.values[number] if isinstance(leaf, DistributedValues) else leaf
 
 

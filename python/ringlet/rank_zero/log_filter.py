@@ -65,7 +65,7 @@ class ChiefLogFilter(logging.Filter):
 
 
 def _replica_suffix(local: int) -> str:
-    """Return the suffix for a replica in the name of its process; empty for a single replica."""
+    """Return the text, such as ``/r5``, that follows the process's name; empty for a single replica."""
     mode: Any = context.current()
     extended = mode.strategy.extended
     return f"/r{extended._first_replica + local}" if extended._num_local_replicas > 1 else ""

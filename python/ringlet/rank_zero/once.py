@@ -21,7 +21,7 @@ from ringlet.rank_zero.process_role import local_replica, process_role
 
 T = TypeVar("T")
 
-# Nesting depth of each thread. A nested call involves no other processes, because they do not make it.
+# Nesting depth in each thread. Other processes do not make a nested call, so it must not wait for them.
 _inside = threading.local()
 
 
@@ -39,14 +39,14 @@ def once_per_host(
     """Run work such as a download on one process of each machine, while the others wait.
 
     All processes make this call, and all replicas if one does. The strategy, ``TF_CONFIG`` or ``RINGLET_RANK`` defines
-    the processes; the first one on each machine does the work. A single process does the work without waiting, and so
-    does a call inside such work.
+    the processes; the first one on each machine does the work. A call in a single process, or inside such work, does
+    not wait for others.
 
     Parameters
     ----------
     function : callable, optional
-        Called without arguments on one process; the others receive its return value: None, numbers, text, bytes,
-        paths, and lists, tuples and dictionaries of these. Without it, a context manager is returned.
+        Called without arguments on one process. The others receive its return value, which may consist of None,
+        numbers, text, bytes, paths, lists, tuples and dictionaries. If omitted, a context manager is returned.
     name : str
         Name of the work in messages; equal on all processes.
     timeout_seconds : float, optional
@@ -64,9 +64,9 @@ def once_per_host(
     Exception
         On the process that did the work, the exception of the function.
     CollectiveAborted
-        On the others, immediately, with the text of that exception.
+        On the other processes, immediately, with the text of that exception.
     WorkerLostError
-        If a process ended during the call.
+        If a process exited during the call.
     CollectiveMismatchError
         On all processes, if the names differ, or one of them calls ``checks.all_equal``.
     DeadlineExceededError
@@ -108,7 +108,7 @@ class _Cell:
 
 
 class _Once:
-    """The processes of one machine, as a context manager: returns True on the first process; the others wait."""
+    """Context manager that runs the body on the first process of a machine before the others; returns True there."""
 
     def __init__(self, name: str, timeout_seconds: float | None) -> None:
         self._title, self._seconds = _titled(name), timeout_seconds
@@ -166,7 +166,7 @@ def _described(error: BaseException) -> str:
 
 
 class _OnceInReplica:
-    """The context manager inside replicas: the first replica of a process enters for its process, the others wait."""
+    """The context manager inside replicas: the first replica of a process enters `_Once`, and the others wait."""
 
     def __init__(self, once: _Once) -> None:
         self._once, self._is_first = once, False

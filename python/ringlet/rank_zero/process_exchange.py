@@ -1,4 +1,4 @@
-"""Exchange of data between all replicas or all processes: in replicas, in a strategy, or without one."""
+"""Exchange of data between all processes, inside or outside of replicas, with or without a strategy."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ringlet.strategy.multi_worker.ambient_worker_group import current_workers
 R = TypeVar("R")
 T = TypeVar("T")
 
-# Takes the rows of this process, and returns the rows of all processes, in their order.
+# Takes the rows of this process, and returns the rows of all processes in the order of the processes.
 Exchange = Callable[[list[bytes]], list[bytes]]
 
 
 def call_with_exchange(title: str, items: list[T], function: Callable[[Exchange, list[T]], R]) -> R:
-    """Call a function that exchanges rows between all processes: once per process, even inside replicas.
+    """Call a function that exchanges rows between all processes, once per process, even inside replicas.
 
     `items` are the items of this replica, or of this process; the function receives the exchange and the items of all
     replicas of this process, and its result is returned on each of them. All processes call the exchange the same

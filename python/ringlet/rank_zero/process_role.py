@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 class ProcessRole:
     """The role of a process among the `count` processes with the same task; the `index` of the chief is 0.
 
-    `task` is the task type, such as ``"worker"``, which includes the chief. `job` is a string that identifies the job;
-    it is empty for a strategy's workers, for which the strategy has a string of its own. `host_indices` are the
-    processes known to be on this machine, and `local_rank` the position of this process among all processes of the
-    machine.
+    `task` is the task type; a chief has the type ``"worker"``. `job` is a string that identifies the job; it is empty
+    for a strategy's workers, which use the strategy's own string. `host_indices` are the processes known to be on this
+    machine, and `local_rank` is the position of this process among all processes of the machine.
     """
 
     index: int = 0
@@ -171,7 +170,7 @@ def process_role() -> ProcessRole:
 
     index, begin, end = workers.worker_index, 0, workers.num_workers
     if (place := hosts_placement(os.environ)) is not None and place.size == workers.num_workers:
-        begin = index - place.local_rank  # the workers of a host follow each other
+        begin = index - place.local_rank  # the workers of a host have consecutive indices
         end = begin + place.local_size
     here = tuple(range(begin, end))
     return ProcessRole(index, workers.num_workers, workers.is_chief, host_indices=here, local_rank=index - begin)
@@ -181,7 +180,7 @@ def role_in_environment(environ: Mapping[str, str]) -> ProcessRole:
     """Return the role that environment variables define."""
     from ringlet.cluster.environment import DECIDING, placement  # imported on first use
 
-    if not any(name in environ for name in DECIDING):  # fast, because it is computed for every log record
+    if not any(name in environ for name in DECIDING):  # fast path: a role is computed for every log record
         return ProcessRole()
     return _role_of(placement(environ))
 

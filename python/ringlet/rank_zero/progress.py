@@ -43,16 +43,16 @@ def progress(
     total : int, optional
         Number of elements; the default is the ``len`` or `cardinality` of the iterable.
     line_seconds : float, optional
-        In a file or pipe, the interval of lines, in addition to one at the end, for logs of long jobs. The default is
-        ``RINGLET_PROGRESS_SECONDS``, which ``ringlet run`` sets for its workers and which applies only to loops that
-        take longer; without it, nothing is written.
+        Interval of the lines that are written to a file or pipe; one more line is written at the end. The default is
+        ``RINGLET_PROGRESS_SECONDS``, which ``ringlet run`` sets for its workers; under this default, loops that take
+        less time write nothing. If neither is set, nothing is written.
     file : file, optional
         The default is ``sys.stderr``.
 
     Returns
     -------
     generator
-        Yields the elements. The bar ends when the generator is exhausted or closed, or the loop is left.
+        Yields the elements. The bar ends when the generator is exhausted or closed.
 
     Raises
     ------
@@ -62,9 +62,10 @@ def progress(
     Notes
     -----
     The bar is drawn by the library rich if it is installed (``pip install 'ringlet[viz]'``), else as a line that is
-    rewritten. With rich, each nested loop has a bar; without, the innermost one has the line. Processes and replicas
-    other than the chief only iterate, without overhead. The chief reads the clock once per element, and redraws at most
-    ten times a second, between elements only: the time shown does not advance while an element is computed.
+    rewritten. With rich, each nested loop has its own bar; without rich, only the innermost loop is shown. Processes
+    and replicas other than the chief only iterate, without overhead. The chief reads the clock once per element, and
+    redraws at most ten times a second, between elements only: the time shown does not advance while an element is
+    computed.
 
     Examples
     --------

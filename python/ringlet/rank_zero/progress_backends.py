@@ -24,7 +24,7 @@ Bar: TypeAlias = "_LogBar | _LineBar | _RichBar"
 
 
 def open_bar(target: Any, description: str, total: int | None, style: Style) -> Bar:
-    """Return the best available bar for a file; `total` is None if the number of elements is not known."""
+    """Return the best available bar for a file; `total` is None if the number of elements is unknown."""
     if style is not Style.REDRAW:
         return _LogBar(target, description, total, style is Style.LINES)
     try:
@@ -45,7 +45,7 @@ def is_tty(file: Any) -> bool:
     """Return whether a file is a terminal."""
     try:
         return bool(file.isatty())
-    except (AttributeError, ValueError):  # the object is not a file, or closed
+    except (AttributeError, ValueError):  # the object is not a file, or is closed
         return False
 
 
@@ -116,7 +116,7 @@ class _LineBar:
             is_inner = self._open[-1] is self and len(self._open) > 1
             self._open.remove(self)
             if is_inner:
-                self._draw("")  # the outer loop continues in this line
+                self._draw("")  # the outer loop continues on this line
             else:
                 self._draw(progress_text(self._description, self._total, count, seconds) + "\n")
 
@@ -130,7 +130,7 @@ class _LineBar:
 class _RichBar:
     """A bar of rich; all open bars of a file are in one display."""
 
-    _displays: dict[int, tuple[Any, list[_RichBar]]] = {}  # noqa: RUF012  # of the program, by file
+    _displays: dict[int, tuple[Any, list[_RichBar]]] = {}  # noqa: RUF012  # all open bars, by file
     _lock = threading.RLock()
 
     def __init__(self, target: Any, description: str, total: int | None) -> None:
@@ -173,8 +173,8 @@ def _new_display(target: Any) -> Any:
     )
     # rich detects a notebook only if the console is not given a file.
     console = Console(stderr=True) if target is sys.stderr else Console(file=target)
-    # On a terminal, output of the program is redirected above the bar; output to a file is not. Refreshed without a
-    # thread, which would contend with the replicas for the interpreter.
+    # On a terminal, the program's output is redirected above the bar; output to a file is not. A refresh thread would
+    # contend with the replicas for the GIL.
     return rich_progress.Progress(
         *columns,
         console=console,
@@ -186,7 +186,7 @@ def _new_display(target: Any) -> Any:
 
 @atexit.register
 def _stop_all() -> None:
-    """Restore the cursor: the bar of a loop that raised may be open until the program ends."""
+    """Restore the cursor: the bar of a loop that raised an error may stay open until the program ends."""
     for display, _ in _RichBar._displays.values():
         with suppress(OSError, ValueError):  # the file was closed
             display.stop()

@@ -13,7 +13,7 @@ import numpy as np
 from ringlet.rank_zero.process_exchange import Exchange
 from ringlet.rank_zero.value_digest import ValueDigest
 
-# Number of differing leaves whose first differing element is searched.
+# Maximum number of leaves in which the first differing element is searched for.
 _MOST_LOCATED = 8
 _ABSENT = ""
 
@@ -22,8 +22,8 @@ _ABSENT = ""
 class Difference:
     """A leaf that is not equal on all replicas: `ranks` differ from the majority.
 
-    `index` is the index of the first element that differs, None if shapes or types differ; `values` holds the value of
-    each rank at that place.
+    `index` is the index of the first differing element of an array, or None if it was not determined, for example
+    because shapes differ. `values` holds what each rank has: that element, a string, a shape and dtype, or a digest.
     """
 
     path: str

@@ -23,12 +23,12 @@ _DIGEST_BYTES = 16
 # Maximum number of pieces of a large array. Only pieces that differ are exchanged.
 _MOST_PIECES = 1024
 _FEWEST_ELEMENTS = 1024
-# Size of the blocks that are hashed while in the cache.
+# Size of the blocks that are prepared and hashed one at a time, so that they stay in the cache.
 _BLOCK_ELEMENTS = 1 << 18
 
 
 class Leaf:
-    """One leaf at an index expression: an array, or a value compared as text; other values raise TypeError."""
+    """One leaf: an array, or a value compared as text; others raise TypeError. `path` is an index expression."""
 
     def __init__(self, path: str, value: Any) -> None:
         self.path = path
@@ -93,7 +93,7 @@ class Leaf:
         return [hashlib.blake2b(self.piece(number), digest_size=8).hexdigest() for number in range(count)]
 
     def first_difference(self, number: int, pieces: list[bytes]) -> tuple[tuple[int, ...], list[Any]]:
-        """Return the index of the first element at which pieces with a number differ, and the value of each."""
+        """Return the index of the first element that differs between replicas in one piece, and its values."""
         assert self.array is not None
         dtype = self.array.dtype
         rows = [np.frombuffer(each, np.uint8).reshape(-1, dtype.itemsize) for each in pieces]
@@ -105,7 +105,7 @@ class Leaf:
 
     @property
     def shown(self) -> str:
-        """The content of a text leaf for messages, abbreviated but unambiguous; arrays are shown by element."""
+        """The content of a text leaf for messages, abbreviated but unambiguous."""
         if len(self._text) <= 80:
             return self._text
         return f"{self._text[:50]}... of {len(self._text):,} characters, digest {self.digest()[:8]}"
@@ -127,8 +127,8 @@ def _bytes_of(block: Array) -> Array:
 class ValueDigest:
     """The leaves of a replica's structure by path, and their digests.
 
-    `table` has path, form and digest of each leaf, `digest` is the digest of the table, independent of the order of
-    dictionaries, and `error` the reason why the value cannot be compared.
+    `table` has the path, form and digest of each leaf, `digest` is the digest of the table, independent of the order of
+    dictionaries, and `error` is the reason why the value cannot be compared, or None.
     """
 
     def __init__(self, structure: Any) -> None:

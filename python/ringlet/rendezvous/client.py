@@ -1,4 +1,4 @@
-"""Rendezvous client: used by every process that does not drive rank 0."""
+"""Rendezvous client: used by every process that is not the host."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ringlet.rendezvous.rendezvous_errors import how_it_left, lost, missing_text
 
 
 class RendezvousClient:
-    """One process's attempts to join its group, until the deadline."""
+    """Attempts of one process to join its group before the deadline."""
 
     def __init__(self, job: Job, handshake: Handshake, address: str, deadline: Deadline) -> None:
         self._job = job
@@ -31,9 +31,9 @@ class RendezvousClient:
         self._notes: list[str] = []
 
     def attempt(self) -> ConnectedGroup | None:
-        """Join the group; return None, for another attempt, if no process listens or the host has left.
+        """Join the group; return None if no host listens or the host has left, so that the caller can retry.
 
-        Raises the errors of :meth:`RendezvousHost.wait_for_all` in every process that waits.
+        If the rendezvous fails, raises the error that :meth:`RendezvousHost.wait_for_all` raises in the host.
         """
         self._arrived = set()
         connection = new_socket()
@@ -75,9 +75,8 @@ class RendezvousClient:
         host = _core.Pidfd(open_pidfd(connection), credentials(connection)[0])
         peers: dict[int, Peer] = {}
         try:
-            with contextlib.suppress(
-                BrokenPipeError, ConnectionResetError
-            ):  # the next read returns the reason of the refusal
+            # If the host has refused the connection, the next read returns the reason.
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 send(connection, self._handshake.as_message())
             return self._follow(connection, host, peers)
         except (DeadlineExceededError, WorkerLostError, FailedPreconditionError):
@@ -93,7 +92,7 @@ class RendezvousClient:
                 peer.close()
 
     def _follow(self, connection: socket.socket, host: _core.Pidfd, peers: dict[int, Peer]) -> ConnectedGroup | None:
-        """Process the host's messages until the group is connected (return it) or the attempt has failed."""
+        """Process the host's messages; return the group once it is connected, or None if the attempt has failed."""
         index, size, token = 0, 0, b""
         while True:
             message, descriptors = self._next(connection, host)
@@ -114,10 +113,10 @@ class RendezvousClient:
                 return None
 
     def _next(self, connection: socket.socket, host: _core.Pidfd) -> tuple[Message, list[int]]:
-        """Return the next message; if the connection has closed, a message that describes this."""
+        """Return the next message; if the connection has closed, a message of kind "lost" or "no_reply"."""
         while True:
             try:
-                # In slices, because a socket does not accept an infinite time-out.
+                # Waits at most 60 s at a time, because a socket does not accept an infinite time-out.
                 connection.settimeout(max(self._deadline.left(60.0), 0.001))
                 received = receive(connection)
             except TimeoutError:

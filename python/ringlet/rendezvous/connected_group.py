@@ -32,7 +32,7 @@ class Peer:
             self.pidfd = -1
 
     def take(self) -> tuple[int, int]:
-        """Return the descriptors of connection and pidfd, which the caller closes."""
+        """Return the descriptors of the connection and the process, which the caller closes."""
         connection = -1 if self.connection is None else self.connection.detach()
         pidfd = self.pidfd
         self.connection, self.pidfd = None, -1
@@ -49,11 +49,11 @@ class ConnectedGroup:
 
     index: int
     peers: list[Peer]
-    token: bytes = field(repr=False)  # a secret that only the members have
+    token: bytes = field(repr=False)  # a secret that only the members know
     late_arrivals: LateArrivals | None = field(default=None)
 
     def release(self) -> None:
-        """Close the peers, and release the name soon; safe in finalizers."""
+        """Close the peers, and release the name without waiting for it; safe in finalizers."""
         for peer in self.peers:
             peer.close()
         if self.late_arrivals is not None:

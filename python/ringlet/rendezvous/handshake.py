@@ -18,8 +18,8 @@ _PROTOCOL = 1  # version of the rendezvous protocol and of the shared memory lay
 class Handshake:
     """One process and its view of the job.
 
-    `version` has the version of ringlet and the number of the protocol, `ranks` are the ranks that the process drives,
-    in ascending order, and `nonce` is a new random text for each rendezvous.
+    `version` contains the versions of ringlet and of the protocol, `ranks` are the ranks that the process drives, in
+    ascending order, and `nonce` is a new random string for each rendezvous.
     """
 
     version: str
@@ -66,7 +66,7 @@ class Handshake:
         return cls(version, num_ranks, tuple(ranks), nonce, identity)
 
     def rejection_of(self, other: Handshake, other_pid: int, job: Job) -> str | None:
-        """Return the reason why another process cannot join the group that this process hosts, or None.
+        """Return why another process cannot join the group that this process hosts; None if it can.
 
         `other_pid` is the pid reported by the kernel: 0 for a process of an unrelated PID namespace.
         """
@@ -95,7 +95,7 @@ class Handshake:
 
 
 def held_by(taken: Iterable[int], holder: ProcessIdentity, job: Job) -> str:
-    """Return the message that names the process that holds the requested ranks."""
+    """Return the reason for refusing ranks that another process holds."""
     if holder.has_ended():
         return (
             f"{job.names_of(taken)} was held by {holder}, which has exited, so its group has failed: end its remaining "

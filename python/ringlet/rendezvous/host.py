@@ -21,7 +21,7 @@ from ringlet.rendezvous.rendezvous_errors import missing_text
 
 
 class RendezvousHost:
-    """The host of one rendezvous; closes the listener."""
+    """The host of one rendezvous; owns the listener."""
 
     def __init__(self, job: Job, ours: Handshake, listener: socket.socket) -> None:
         self._job = job
@@ -75,7 +75,7 @@ class RendezvousHost:
     def _arrived(self) -> set[int]:
         """Return the ranks that the message about a time-out does not list as missing.
 
-        Ranks that gave up waiting count as arrived, unless they are the only ones that are missing.
+        Ranks that have left count as arrived, unless no other rank is missing.
         """
         came = self._present() | self._left
         return came if len(came) < self._job.num_ranks else self._present()
@@ -101,14 +101,14 @@ class RendezvousHost:
             if holder.identity.is_same_process(handshake.identity):
                 return (
                     f"{self._job.names_of(handshake.ranks)} ({handshake.identity}) is in the same process as "
-                    f"{self._job.names_of(holder.ranks)}: call once in each process, with ranks= of all that it drives."
+                    f"{self._job.names_of(holder.ranks)}: call once in each process, with all of its ranks in ranks=."
                 )
             if taken := sorted({*holder.ranks} & {*handshake.ranks}):
                 return held_by(taken, holder.identity, self._job)
         return None
 
     def _receive_departure(self, waiting: WaitingProcess) -> None:
-        """Receive a departure, the only message that a waiting process sends; it may connect again."""
+        """Receive "leaving", the only message that a waiting process sends; the process may connect again."""
         try:
             received = receive(waiting.connection)
         except (OSError, Unreadable):
@@ -128,7 +128,7 @@ class RendezvousHost:
     def _send_present(self) -> None:
         message = {"kind": "waiting", "came": sorted(self._arrived())}
         for waiting in self._waiting:
-            with contextlib.suppress(OSError):  # an exit is reported as a separate event
+            with contextlib.suppress(OSError):  # `poll` reports a process that has exited
                 send(waiting.connection, message)
 
     # --- completion and failure ---------------------------------------------------------------------------------------

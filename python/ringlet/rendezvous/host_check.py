@@ -1,4 +1,4 @@
-"""Check that processes, known by records of a store, can form a group: one user, one host, the same namespaces."""
+"""Check that processes, described by records, can form a group: they need the same user, host and namespaces."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ringlet.rendezvous.process_identity import ProcessIdentity
 
 
 def own_record() -> dict[str, Any]:
-    """Return the record of the calling process, for JSON."""
+    """Return the record of the calling process, which can be encoded as JSON."""
     return {"process": ProcessIdentity.of_this_process().as_record(), "user": os.geteuid()}
 
 
 def different_places(records: list[dict[str, Any]]) -> str:
-    """Name the hosts, namespaces or users of the ranks, if they differ; otherwise return an empty string."""
+    """Return a list of the ranks on each host or of each user, if these differ; otherwise an empty string."""
     identities = [ProcessIdentity.from_record(each["process"]) for each in records]
     return _different(
         identities, lambda process: (process.boot_id, process.network_namespace, process.pid_namespace), _place

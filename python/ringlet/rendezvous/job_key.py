@@ -9,17 +9,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-MOST_PROCESSES = 1000  # limits of a group: the capacity of the core's tables
+MOST_PROCESSES = 1000  # in one group: the capacity of the core's tables
 
 
 def ranks_text(ranks: Iterable[int]) -> str:
-    """Return ranks as text, such as "ranks 0, 1 and 2"."""
+    """Return text such as "ranks 0, 1 and 2"."""
     names = [str(rank) for rank in sorted(ranks)]
     return f"rank{'' if len(names) == 1 else 's'} {listed(names)}"
 
 
 def listed(names: list[str]) -> str:
-    """Join names with commas and "and"; of a long list, only the first six."""
+    """Join names with commas and "and"; of more than eight names, list only the first six."""
     if len(names) == 1:
         return names[0]
     if len(names) > 8:
@@ -31,7 +31,7 @@ def listed(names: list[str]) -> str:
 class Job:
     """A job, as configured in one of its processes. Only processes with equal `name` and `job_id` connect.
 
-    `name` is the program's name of the group, `job_id` the launcher's name of the job (``RINGLET_JOB_ID``); `num_ranks`
+    `name` is the name that the program gives to the group, `job_id` is the value of ``RINGLET_JOB_ID``, and `num_ranks`
     must be equal in all processes.
     """
 
@@ -40,16 +40,16 @@ class Job:
     num_ranks: int
 
     KEEP_APART: ClassVar[str] = "set RINGLET_JOB_ID, or name=, to a different value for each job"
-    """Advice of messages about two jobs with the same address."""
+    """The remedy in messages about two jobs with the same address."""
 
     @property
     def taken(self) -> str:
-        """Text of messages about a rank that another process holds."""
+        """Cause and remedy in messages about a rank that another process holds."""
         return f"another job of this name is running; {self.KEEP_APART}"
 
     @property
     def start_alike(self) -> str:
-        """The advice in messages about processes that did not connect."""
+        """The remedy in messages about processes that did not connect."""
         return "Start each rank once, as one user, with the same name=, num_ranks= and RINGLET_JOB_ID"
 
     def names_of(self, ranks: Iterable[int]) -> str:
@@ -58,7 +58,7 @@ class Job:
 
     def address(self, uid: int | None = None) -> str:
         """Return the address of the abstract socket of one user's job; by default this user."""
-        # The size is left out: processes with different sizes connect, and receive an error that names both.
+        # Without num_ranks: processes with different values connect, and receive an error that names both.
         canonical = json.dumps([self.name, self.job_id])
         digest = hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
         return f"\0ringlet-{os.geteuid() if uid is None else uid}-{digest}"

@@ -12,12 +12,12 @@ from ringlet.rendezvous.job_key import Job
 from ringlet.rendezvous.listener import ConnectedProcess, Listener, refuse
 from ringlet.rendezvous.process_identity import ProcessIdentity
 
-# Maximum wait for the end of the thread; the caller may hold a lock that the thread needs.
+# Maximum wait for the thread to end. It is limited because the caller may hold a lock that the thread needs.
 _LONGEST_WAIT_SECONDS = 1.0
 
 
 class LateArrivals:
-    """Holds the name of a complete group, with a thread that sleeps until a process connects."""
+    """Holds the name of a complete group; a thread refuses processes that connect."""
 
     def __init__(
         self,
@@ -31,9 +31,8 @@ class LateArrivals:
         self._members = list(members)
         self._job = job
         self._stop_pipe = os.pipe()  # a byte in it stops the thread, which closes it
-        self._stop_token = [
-            self._stop_pipe[1]
-        ]  # popped before writing, which is atomic: a finalizer may interrupt any code
+        # Popped before writing: `pop` is atomic, and a finalizer may interrupt any code.
+        self._stop_token = [self._stop_pipe[1]]
         self._has_ended = threading.Event()
         self._pid = os.getpid()
         listener.watch(self._stop_pipe[0])
@@ -45,7 +44,7 @@ class LateArrivals:
             raise
 
     def stop(self) -> None:
-        """Release the name soon, without waiting or locking: safe in finalizers. No effect in a forked child."""
+        """Make the thread release the name, without waiting or locking: safe in finalizers, no-op in a forked child."""
         if self._pid != os.getpid():
             return
         try:
@@ -62,7 +61,7 @@ class LateArrivals:
             self._thread.join(_LONGEST_WAIT_SECONDS)
 
     def close(self) -> None:
-        """Release the name and wait for it."""
+        """Release the name, and wait until it is released."""
         self.stop()
         self.wait()
 
@@ -71,7 +70,7 @@ class LateArrivals:
             while True:
                 try:
                     clients, ready = self._listener.poll(3600.0)
-                except OSError:  # no descriptor is free: retry
+                except OSError:  # the limit of open files is reached: retry
                     time.sleep(0.1)
                     continue
                 for client in clients:
@@ -83,9 +82,8 @@ class LateArrivals:
             try:
                 self._stop_token.pop()
             except IndexError:
-                os.read(
-                    self._stop_pipe[0], 1
-                )  # stop() is writing: the descriptor must not be reused before that has ended
+                # stop() is writing: the descriptor must not be closed and reused before it has written.
+                os.read(self._stop_pipe[0], 1)
             self._close_stop_pipe()
             self._has_ended.set()
 

@@ -14,7 +14,7 @@ from ringlet.ipc.unix_sockets import close_in_children, credentials, no_descript
 from ringlet.rendezvous.handshake import Handshake
 from ringlet.rendezvous.messages import Unreadable, new_socket, receive, send
 
-# A client sends its handshake at once. A connection without one is dropped after this time, or to make room.
+# A client sends its handshake at once. A connection without one is dropped after this time, or if too many are pending.
 _HANDSHAKE_SECONDS = 0.8
 _MAX_PENDING = 64
 _BACKLOG = 128
@@ -39,7 +39,7 @@ def listen(address: str) -> socket.socket | None:
 class ConnectedProcess:
     """A process of this user that has sent a handshake, which is well-formed but untrusted.
 
-    The connection is non-blocking, and the kernel reports the pid.
+    The connection is non-blocking; the pid is the one that the kernel reports.
     """
 
     connection: socket.socket
@@ -48,9 +48,9 @@ class ConnectedProcess:
 
 
 class Listener:
-    """Accepts connections under the name of a job; `close` closes the socket. Not thread-safe.
+    """Accepts connections under the name of a job; owns the listening socket. Not thread-safe.
 
-    `version` is the version in this process's own handshakes.
+    `version` is the version in the handshakes of this process.
     """
 
     def __init__(self, listener: socket.socket, version: str) -> None:
@@ -72,7 +72,7 @@ class Listener:
         self._watched.remove(connection)
 
     def poll(self, seconds: float) -> tuple[list[ConnectedProcess], list[socket.socket | int]]:
-        """Wait for handshakes, or until a watched descriptor is readable; return both lists.
+        """Wait for a handshake or a readable watched descriptor; return the new processes and the descriptors.
 
         Raises OSError with ``EMFILE`` if this process has no descriptor left to accept a connection.
         """

@@ -31,7 +31,7 @@ class Unreadable(ValueError):
 
 
 def new_socket() -> socket.socket:
-    """Open a socket that preserves message boundaries and is closed by fork and exec."""
+    """Open a socket that preserves message boundaries; forked children and exec close it."""
     return close_in_children(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
 
 

@@ -23,14 +23,14 @@ from ringlet.rendezvous.rendezvous_errors import departure_reason, how_it_left, 
 
 @dataclass
 class WaitingProcess:
-    """A connected process that waits for the others, with a non-blocking connection."""
+    """A process that waits for the others to connect; its connection is non-blocking."""
 
     handshake: Handshake
     connection: socket.socket
     process: _core.Pidfd
 
     def lost(self, job: Job) -> WorkerLostError:
-        """Return the error for a process whose connection has closed."""
+        """Return the error for this process after its connection has closed."""
         reason = departure_reason(self.connection) or how_it_left(self.process)
         return lost(job, self.handshake.ranks[0], self.handshake.identity.pid, reason)
 
@@ -47,7 +47,7 @@ class PeerSockets:
     def make(self) -> ConnectedGroup:
         """Create a socket pair for each pair of processes, and send the ends.
 
-        Each end is sent before the next pair is created, so only few are open at a time. "go" follows after all ends.
+        Each end is sent before the next pair is created, so that few are open at a time. "go" follows the last end.
         """
         token = secrets.token_bytes(32)
         own_process = _core.Pidfd(_own_pidfd(), self.ours.identity.pid)

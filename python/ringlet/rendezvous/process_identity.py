@@ -14,8 +14,8 @@ from typing import Any
 class ProcessIdentity:
     """A process, distinct from a later one with the same pid.
 
-    `start_ticks` is its start time in clock ticks since boot; `boot_id` the kernel's random id of this boot, and the
-    namespaces are targets of links in ``/proc/self/ns``: empty where unavailable.
+    `start_ticks` is its start time in clock ticks since boot, `boot_id` is the kernel's random id of this boot, and the
+    namespaces are the targets of links in ``/proc/self/ns``. Unavailable values are 0 or empty.
     """
 
     pid: int

@@ -27,16 +27,16 @@ from ringlet.rendezvous.host import RendezvousHost
 from ringlet.rendezvous.job_key import Job
 from ringlet.rendezvous.listener import listen
 
-# Back-off: from the time that a host needs to start listening, to a delay that users do not notice.
+# Delays between attempts: a host starts to listen within about the first; users do not notice the longest.
 _FIRST_PAUSE_SECONDS = 0.001
 _LONGEST_PAUSE_SECONDS = 0.05
 
 
 def rendezvous(job: Job, ranks: Sequence[int], timeout_seconds: float) -> ConnectedGroup:
-    """Connect to all other processes of a job on this machine, within a time that may be infinite.
+    """Connect to all other processes of a job on this machine; the time-out may be infinite.
 
-    `ranks` are the ranks that this process drives, not all of the job's. The result must be closed with the group.
-    Raises the errors of `init_process_group`.
+    `ranks` are the ranks that this process drives. The caller closes the result. Raises the errors of
+    `init_process_group`.
     """
     address = job.address()
     handshake = Handshake.of_this_process(job, ranks)

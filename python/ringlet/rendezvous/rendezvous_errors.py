@@ -18,7 +18,7 @@ _END_SECONDS = 0.5
 
 
 def departure_reason(connection: socket.socket) -> str | None:
-    """Return the reason that a process sent before it left, or None."""
+    """Return the reason that a process sent before it left; None if it sent none."""
     # Read twice: a reset is reported once, before the unread data.
     for _ in range(2):
         with contextlib.suppress(OSError, Unreadable):
@@ -28,7 +28,7 @@ def departure_reason(connection: socket.socket) -> str | None:
 
 
 def how_it_left(process: _core.Pidfd) -> str:
-    """Return what happened to a process whose connection has closed."""
+    """Return a predicate that describes the end of a process whose connection has closed, such as "exited"."""
     if process.fileno() < 0:
         return "closed its connection"
     with selectors.DefaultSelector() as selector:

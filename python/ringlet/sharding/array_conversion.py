@@ -33,7 +33,7 @@ _ABSENT = {
 }
 
 
-# The text of a longer array omits elements.
+# The text of an array with more elements is abbreviated.
 _MOST_SHOWN = 24
 
 
@@ -188,7 +188,7 @@ class Conversions:
         return "cpu"
 
     def to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
-        """Return the array itself, for the device ``"cpu"``, or the array in a sharding."""
+        """Return the array itself if `device` is ``"cpu"``; if it is a sharding, return the array in that sharding."""
         if hasattr(device, "for_ndim") or hasattr(device, "tile_assignment_devices"):
             return self.reshard(device)
         np.empty(0).to_device(device, stream=stream)  # raises NumPy's error

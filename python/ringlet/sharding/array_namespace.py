@@ -62,8 +62,8 @@ def _argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: boo
 
 
 def _reshape(x: Any, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Any:
-    """Return an array with another shape, which may be written to; the write copies it."""
-    options = {} if copy is None else {"copy": copy}  # of NumPy 2.1
+    """Return an array with another shape, which may be written to: a write copies it first."""
+    options = {} if copy is None else {"copy": copy}  # NumPy 2.0 does not have `copy`
     made: Any = np.reshape(x, shape, **options)  # type: ignore[call-overload]
     return as_writable(made) if isinstance(made, ShardedArray) else made
 
@@ -93,7 +93,7 @@ def _frequencies(function: Callable[..., Any]) -> Callable[..., Any]:
     return update_wrapper(frequencies, function)
 
 
-# Functions of the standard that differ from NumPy's, by module; those of `fft` are made from NumPy's.
+# Functions of the standard that differ from NumPy's, by module; those of `fft` are derived from NumPy's.
 _OWN: Mapping[str, Mapping[str, Any]] = {
     "numpy": {"sort": _sort, "argsort": _argsort, "clip": _clip, "reshape": _reshape},
     "numpy.linalg": {"eig": _eig, "eigvals": _eigvals},
@@ -102,7 +102,7 @@ _FREQUENCIES = ("fftfreq", "rfftfreq")
 
 
 class Namespace:
-    """Functions of NumPy by the array API standard; those that create arrays place them on a mesh."""
+    """NumPy's functions as in the array API standard; those that create arrays place them on a mesh."""
 
     __array_api_version__ = _VERSIONS[-1]
 
@@ -118,7 +118,7 @@ class Namespace:
             self.linalg, self.fft = Namespace(mesh, np.linalg), Namespace(mesh, np.fft)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") and name != "__array_namespace_info__":  # also before __init__, as for copies
+        if name.startswith("_") and name != "__array_namespace_info__":  # copying calls this before __init__
             raise AttributeError(name)
         return getattr(self._module, name)
 

@@ -89,7 +89,7 @@ def place(whole: Array, layout: Layout, group: DeviceGroup) -> ShardedArray:
     is_own = current_mode() == "copy"
 
     def buffer(device: int) -> Array:
-        # Between processes in C order: the order in memory may differ.
+        # Between processes, buffers are in C order, because the memory order of `whole` may differ between processes.
         made = fresh(whole.shape, whole.dtype) if group.member else fresh_like(whole)
         part = layout.parts.tile_of(device)
         for other in (device,) if is_own else group.local_devices:

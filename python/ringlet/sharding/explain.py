@@ -53,7 +53,7 @@ def explain(function: Callable[..., Any] | None = None, /, *args: Any, **kwargs:
     Parameters
     ----------
     function : callable, optional
-        Must not depend on the elements of sharded arrays, as the end of an iteration does.
+        Must not depend on the elements of sharded arrays, as a test for convergence does.
     *args, **kwargs
         Its arguments. Sharded arrays in them, at any depth of lists, tuples and dictionaries, are only described to
         `function`, and not changed; they must be on devices of one process.

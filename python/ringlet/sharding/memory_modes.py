@@ -14,7 +14,7 @@ _MODE: ContextVar[Literal["shared", "copy", "plan"]] = ContextVar("ringlet_shard
 
 
 def current_mode() -> Literal["shared", "copy", "plan"]:
-    """Return the mode in which new arrays are made."""
+    """Return the mode that applies to new arrays."""
     return _MODE.get()
 
 
@@ -35,7 +35,7 @@ def planning() -> Iterator[None]:
 
 @contextmanager
 def mode(name: Mode) -> Iterator[None]:
-    """Set the memory in which arrays made inside the block keep the tiles of each device.
+    """Set whether devices share the memory of arrays that are created inside the block.
 
     Results are bit-identical in both modes. ``"copy"`` is for testing this, and for observing a program without shared
     memory.

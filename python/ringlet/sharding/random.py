@@ -26,7 +26,7 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 __all__ = ["Generator", "default_rng"]
 
-# Elements that one stream of Philox generates, consecutive in C order; a change changes all numbers.
+# Elements that one stream of Philox generates, consecutive in C order; another size changes all numbers.
 BLOCK = 1 << 14
 
 # Keys of permutations: 2**63 values, so that equal keys are improbable.
@@ -145,14 +145,14 @@ class Generator:
         return np.argsort(keys, kind="stable")  # type: ignore[return-value]  # dispatched
 
     def shuffle(self, x: ShardedArray, axis: int = 0) -> None:
-        """Reorder the parts of an array along `axis`, in place; as :meth:`permutation`."""
+        """Reorder the parts of an array along `axis` in place, like :meth:`permutation`."""
         x[...] = self.permutation(x, axis=axis)
 
     def _drawn(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], place: _Place) -> ShardedArray:
         shape, layout, group = place
         if group.member is not None and not self._is_seeded:
             raise ShardingError(
-                "each process would draw other numbers: on a mesh of several processes, pass a seed, default_rng(0)"
+                "each process would draw different numbers: on a mesh of several processes, pass a seed, default_rng(0)"
             )
         call, self._num_calls = self._num_calls, self._num_calls + 1
         key = np.random.SeedSequence(self._entropy, spawn_key=(call,)).generate_state(2, np.uint64)
@@ -197,7 +197,7 @@ class _Stream(NamedTuple):
         return self.draw(number, min(BLOCK, math.prod(self.shape) - number * BLOCK))
 
     def draw(self, number: int, count: int) -> Array:
-        """Return the first numbers of a block."""
+        """Return the first `count` numbers of a block."""
         generator = np.random.Generator(np.random.Philox(key=self.key, counter=np.array([0, 0, 0, number], np.uint64)))
         start = number * BLOCK
 

@@ -90,7 +90,7 @@ class Visualization:
         Parameters
         ----------
         width : int, default 640
-            Maximum width in pixels of tables beside each other.
+            Maximum width in pixels of a row of tables.
 
         Returns
         -------
@@ -108,7 +108,7 @@ class Visualization:
         return scene_to_svg(scene_of(self._table, width))
 
     def html(self, width: int = _WIDTH) -> str:
-        """Return the picture as one ``<figure>`` element, with the text version folded below.
+        """Return the picture as one ``<figure>`` element, with a collapsible text version below.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ def visualize(
     Raises
     ------
     TypeError
-        If `drawn` has another type, or `shape` is missing.
+        If `drawn` has a wrong type, or `shape` is missing.
     ShardingError, PartitionError
         If the sharding does not fit the shape, or does not define the position of values.
 

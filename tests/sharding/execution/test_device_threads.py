@@ -196,7 +196,7 @@ def test_ctrl_c_prints_what_other_threads_run_and_a_second_one_does_not_wait(fir
     helper.join(10)
     printed = capsys.readouterr().err
     assert "interrupted; waiting for 1 of the threads that compute tiles" in printed
-    assert printed.endswith(". A second Ctrl-C does not wait\n")
+    assert printed.endswith(". Press Ctrl-C again to stop waiting\n")
 
 
 def interrupted_at(place, work):

@@ -79,5 +79,5 @@ def test_a_slice_is_the_one_that_was_named(accelerator_type, environ, num_hosts,
 def test_unknown_slices_are_refused():
     with pytest.raises(ValueError, match="v4-9"):
         slice_topology("v4-9")
-    with pytest.raises(ValueError, match="3 hosts are not a slice of the default type v4: name"):
+    with pytest.raises(ValueError, match="no slice of the default generation v4 has 3 hosts: name"):
         slice_topology(None, {}, 3)

@@ -1,1 +1,1 @@
-"""The sub-commands of ``ringlet``, one file each, and the facts that two of them show."""
+"""The sub-commands of ``ringlet``, one file each, and the modules that they need."""

@@ -80,7 +80,7 @@ def _print(text: str) -> None:
 def _local_processes(environ: Mapping[str, str]) -> int:
     """Return the number of the job's processes on this machine.
 
-    If the variables that describe the job are wrong, which another check reports, return 1.
+    Return 1 if the variables that describe the job are invalid, which another check reports.
     """
     try:
         from ringlet.rank_zero.process_role import role_in_environment  # loads the core, which may fail

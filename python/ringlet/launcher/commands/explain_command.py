@@ -1,4 +1,4 @@
-"""``ringlet explain``: describe an error by its name, which is the last line of its traceback."""
+"""``ringlet explain``: describe an error by its name, the first word in the last line of its traceback."""
 
 from __future__ import annotations
 

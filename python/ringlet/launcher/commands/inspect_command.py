@@ -37,7 +37,8 @@ _SUFFIX = ".recorder"
 class Snapshot:
     """The state of a process at one time.
 
-    `at` is that time, as ``time.monotonic()`` of the process. `has_exited` tells whether it has exited since.
+    `at` is this time on the ``time.monotonic()`` clock of the process. `has_exited` is whether the process had exited
+    when it was read; None for a file.
     """
 
     process: Process
@@ -75,12 +76,12 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def read_subject(subject: str) -> Iterator[Snapshot]:
-    """Read the recorders that the user has named by a pid, a job, a file or a folder."""
+    """Read the recorders that a pid, a job, a file or a folder identifies."""
     path = Path(subject)
     if path.is_dir():
         files = sorted(path.glob("*" + _SUFFIX))
         if not files:
-            raise CommandError(f"{subject} contains no file *{_SUFFIX}")
+            raise CommandError(f"{subject} contains no file *{_SUFFIX}: ringlet run --log-dir writes them")
         yield from map(_read_file, files)
     elif path.exists():
         yield _read_file(path)
@@ -106,12 +107,15 @@ def _read_pid(pid: int) -> Iterator[Snapshot]:
     except FileNotFoundError as error:
         raise CommandError(f"no process has the pid {pid}") from error
     except PermissionError as error:
-        raise CommandError(f"process {pid} cannot be read: it belongs to another user, or is protected") from error
+        raise CommandError(
+            f"process {pid} cannot be read: it belongs to another user, or denies access. Run the command as its user "
+            "or as root"
+        ) from error
     found = list(_read_memories(own))
     if not found:
         raise CommandError(
-            f"process {pid} has no flight recorder: it has made no group of ranks yet, has RINGLET_RECORDER=0, or does "
-            "not use ringlet"
+            f"process {pid} has no flight recorder: it has made no group of ranks yet, was started with "
+            "RINGLET_RECORDER=0, or does not use ringlet"
         )
     jobs = {shot.process.job for shot in found} - {""}
     yield from found
@@ -121,13 +125,13 @@ def _read_pid(pid: int) -> Iterator[Snapshot]:
 
 def _memories() -> Iterator[str]:
     for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # another user's, or it has exited
+        with contextlib.suppress(OSError):  # the process belongs to another user, or has exited
             yield from _memories_of(int(folder.name))
 
 
 def _memories_of(pid: int) -> Iterator[str]:
     for link in Path(f"/proc/{pid}/fd").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+        with contextlib.suppress(FileNotFoundError):  # the descriptor has been closed meanwhile
             if str(link.readlink()).startswith(f"/memfd:{NAME}"):
                 yield str(link)
 
@@ -141,7 +145,7 @@ def _read_memories(paths: Iterable[str], job: str | None = None) -> Iterator[Sna
             continue
         try:
             inode = os.fstat(descriptor).st_ino
-            # Launcher and worker hold the same memory. It is empty before the first group of the worker.
+            # Launcher and worker share one memory, which is empty until the worker creates its first group.
             if inode in seen or os.pread(descriptor, 1, 0) in (b"", b"\0"):
                 continue
             seen.add(inode)
@@ -149,7 +153,7 @@ def _read_memories(paths: Iterable[str], job: str | None = None) -> Iterator[Sna
         except DataLossError:
             if job is None:
                 raise
-            continue  # of another job, which another version of ringlet runs
+            continue  # probably another job, which uses another version of ringlet
         finally:
             os.close(descriptor)
         if job is None or process.job == job:
@@ -169,7 +173,7 @@ def _process_lines(snapshots: list[Snapshot]) -> Iterator[str]:
         if not any(shot.process.threads):
             rows.append(("-", pid, "has made no call"))
         for thread in filter(None, shot.process.threads):
-            # A thread that drives ranks of a group and its subgroups is known by its rank in the largest.
+            # A thread may drive a rank of a group and ranks of its subgroups: the rank in the largest is shown.
             rank = max(thread, key=lambda operation: operation.num_ranks).rank
             made = calls[thread[-1].group][thread[-1].sequence]
             rows.append((str(rank), pid, _state(thread[-1], shot, made, oldest)))
@@ -190,9 +194,10 @@ def _state(last: Operation, shot: Snapshot, ranks: dict[int, Operation], oldest:
 
 
 def missing_ranks(call: Operation, ranks: Iterable[int], oldest: float) -> list[int]:
-    """Return the ranks for which a call in progress waits, given those that have made it.
+    """Return the ranks for which a call in progress waits; `ranks` have made the call.
 
-    None if the call began after `oldest`, the time to which the first snapshot belongs: a rank in it may have made it.
+    The list is empty if the call began after `oldest`, the time of the oldest snapshot: a rank that has made no such
+    call in its snapshot may have made it since.
     """
     if call.ended is not None or call.arrived is not None or call.began >= oldest:
         return []
@@ -214,7 +219,7 @@ def _call_lines(snapshots: list[Snapshot], last: int) -> Iterator[str]:
 
 
 def _rows_of(sequence: int, ranks: dict[int, Operation]) -> Iterator[tuple[str, ...]]:
-    """Return a row for each different call; equal ones share a row."""
+    """Yield a row for each set of equal calls."""
     same: dict[tuple[str, str], list[Operation]] = {}
     for _, operation in sorted(ranks.items()):
         same.setdefault((operation.text, operation.outcome), []).append(operation)
@@ -242,7 +247,7 @@ def headline(num_processes: int, job: str, host: str, command: str) -> str:
 
 
 def aligned(rows: list[tuple[str, ...]]) -> Iterator[str]:
-    """Return the lines of a table."""
+    """Yield the lines of a table with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

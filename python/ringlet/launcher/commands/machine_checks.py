@@ -1,4 +1,4 @@
-"""Checks of this machine and environment for `ringlet doctor`: one function a check, listed in `CHECKS`."""
+"""Checks of this machine and environment for `ringlet doctor`: one function each, listed in `CHECKS`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Status = Literal["ok", "note", "problem"]
 
 _GIB = 2**30
 _TOO_LITTLE_MEMORY_BYTES = 2**26
-# Descriptors of `ringlet run`, and for each worker; a worker itself needs fewer.
+# Descriptors that `ringlet run` needs in total and for each worker; a worker itself needs fewer.
 _LAUNCHER_FILES, _WORKER_FILES, _FEW_FILES = 15, 3, 256
-_OWN_THREADS = 4  # of a process of a job, beside the BLAS threads, which are as many as there are cores
+_OWN_THREADS = 4  # of each process of a job, in addition to its BLAS threads; a job has one BLAS thread per core
 _SHARED_BYTES = 1 << 21
 _LONGEST_VALUE = 60
 _SIZE_LIMITS = {"-v": resource.RLIMIT_AS, "-d": resource.RLIMIT_DATA, "-f": resource.RLIMIT_FSIZE}
 _FUTEX_WAKE, _FUTEX_CALLS = 1, {"x86_64": 202, "aarch64": 98}
-# Executed by a child: the rule for a child that reads its parent is the rule for two processes of a job.
+# Executed by a child: it may read its parent's memory if two processes of a job may read each other's.
 _READ_PARENT = """
 import ctypes, os, sys
 to = ctypes.create_string_buffer(8)
@@ -40,9 +40,9 @@ sys.exit(ctypes.CDLL(None).process_vm_readv(os.getppid(), local, 1, remote, 1, 0
 
 
 class Line(NamedTuple):
-    """The result of a check; `value` is the number behind `found`, if there is one.
+    """The result of a check; `value` is the number that `found` describes, if there is one.
 
-    A job runs with "ok" and "note", which costs speed or a feature, and stops with "problem".
+    With "note", jobs run slower or without a feature; with "problem", a job would stop.
     """
 
     status: Status
@@ -93,7 +93,7 @@ def _variables(facts: Facts) -> Line:
     from ringlet.observe.stall_reports import stall_seconds
     from ringlet.variable_names import NAMES, misspelt
 
-    # These raise for values that are not valid.
+    # These raise an error if a value is invalid.
     default_timeout_seconds(facts.environ)
     stall_seconds(facts.environ)
     BlasLimiter(facts.environ, 1, tuple, ())
@@ -284,7 +284,7 @@ def _finite(limit: int) -> float:
 
 
 def _chosen(file: Path) -> str:
-    """Return the setting in effect, which is the word in brackets."""
+    """Return the setting in effect, the word in brackets."""
     try:
         return file.read_text(encoding="ascii", errors="replace").partition("[")[2].partition("]")[0]
     except OSError:

@@ -120,7 +120,7 @@ def execute(options: argparse.Namespace) -> int:
     _check_size(job)
     restarts = whole_number("--restarts", options.restarts, 0)
     final = [whole_number("--no-restart", text) for text in options.no_restart.split(",") if text]
-    # TF_CONFIG is replaced for the workers.
+    # Without TF_CONFIG, which is replaced for the workers.
     place = placement({name: value for name, value in os.environ.items() if name != "TF_CONFIG"})
     if place.size > 1:
         print(
@@ -168,7 +168,7 @@ def _cores(options: argparse.Namespace, job: Job) -> list[list[int]]:
 
 def _number_of_workers(text: str | None, words: list[str]) -> int:
     if text == "p":
-        raise CommandError("-np is -n here: ringlet run -n 4 script.py")
+        raise CommandError("-np is not an option: write -n, as in ringlet run -n 4 script.py")
     if text is not None:
         return whole_number("-n", text)
     if any(word in ("-n", "--workers") or word.startswith("--workers=") for word in words):
@@ -222,7 +222,7 @@ def _start_failed(job: Job, error: OSError) -> str:
     return f"cannot start {job.num_workers} workers ({error.strerror or error}): {cure}"
 
 
-# The delay doubles with each failure, and begins anew after an attempt that lasted long.
+# The delay doubles after each failure, and is reset by an attempt that ran longer than _LONG_SECONDS.
 _FIRST_DELAY_SECONDS = 1.0
 _LONGEST_DELAY_SECONDS = 60.0
 _LONG_SECONDS = 600.0
@@ -299,7 +299,7 @@ def module_command(words: Sequence[str], num_workers: int = 4) -> list[str]:
     if not words:
         raise CommandError(f"no module given after -m. Write its name: ringlet run -n {num_workers} -m package.module")
     top = words[0].partition(".")[0]
-    # Only the top-level package, because finding a submodule would import the package here.
+    # Only the top-level package is searched for, because finding a submodule would import the package here.
     if words[0].endswith(".py") and Path(words[0]).exists():
         raise CommandError(f"{words[0]!r} is a script, not the name of a module. Leave out -m")
     if not all(part.isidentifier() for part in words[0].split(".")):

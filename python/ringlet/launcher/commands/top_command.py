@@ -124,10 +124,7 @@ def _ranks(shot: Snapshot) -> list[int]:
 
 
 def _sums(shot: Snapshot) -> tuple[float, ...]:
-    """Return the totals so far: strategy runs, calls, bytes, and seconds of waiting.
-
-    Calls in progress are included.
-    """
+    """Return the totals so far: strategy runs, calls, bytes, and seconds of waiting, including calls in progress."""
     totals, threads = shot.process.totals.values(), filter(None, shot.process.threads)
     current = sum(
         (shot.at if call.arrived is None else call.arrived) - call.began

@@ -39,7 +39,7 @@ are those of a model of the links, which docs/tpu.md describes.
 
 @dataclass(frozen=True)
 class Report:
-    """Result of the command: the cost of each collective alone, and of all together if there are several."""
+    """Result of the command: the cost of each collective alone, and of the step unless it is a single collective."""
 
     topology: Topology
     assignment: DeviceAssignment

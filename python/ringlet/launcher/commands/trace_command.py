@@ -31,7 +31,7 @@ status is 2 if nothing can be read, else 0.
 """
 
 
-# A process without events does not write to its file.
+# Longest time for which a running process is assumed not to write to its file, because it has no events.
 _LONGEST_GAP_SECONDS = 10
 
 
@@ -41,7 +41,7 @@ class _File(NamedTuple):
 
     @property
     def began(self) -> float:
-        """Time of the wall clock, in microseconds."""
+        """Wall-clock time at which the trace began, in microseconds."""
         return float(self.about["began"] + self.about["wall_minus_monotonic"])
 
 
@@ -92,7 +92,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _find(path: Path) -> list[_File]:
-    """Return a file, or the files of the newest job of a folder."""
+    """Return the trace in a file, or the traces of the newest job in a folder."""
     if not path.is_dir():
         return [_File(path, _about(path))]
     files = []
@@ -108,7 +108,7 @@ def _find(path: Path) -> list[_File]:
     for file in files:
         if file.about["job"] != job:
             continue
-        if not job and file.began > end:  # without a launcher, processes of one job are those that run at the same time
+        if not job and file.began > end:  # without a job id, processes that run at the same time form a job
             newest.clear()
         newest.append(file)
         end = max(end, file.path.stat().st_mtime_ns / 1e3 + _LONGEST_GAP_SECONDS * 1e6)
@@ -167,9 +167,9 @@ def _events(path: Path) -> Iterator[dict[str, Any] | None]:
 def _merge(files: list[_File], output: str | None) -> tuple[TraceSummary, int]:
     """Merge all files into `output`, with times on one clock.
 
-    Return the summary, and the number of files that have no end.
+    Return the summary, and the number of files without an end.
     """
-    # The processes of a host have the same monotonic clock; its distance to the wall clock is that of the first one.
+    # The processes of a host share a monotonic clock, whose offset to the wall clock is taken from the first process.
     offsets: dict[str, float] = {}
     for file in sorted(files, key=lambda file: file.began):
         offsets.setdefault(file.about["host"], file.about["wall_minus_monotonic"])

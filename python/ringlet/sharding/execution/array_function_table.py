@@ -69,7 +69,7 @@ def first_given(function: Callable[..., Any], implementation: Callable[..., Any]
     """Rename an implementation's first parameter as in the signature of a NumPy function."""
     try:
         name = next(iter(inspect.signature(function).parameters))
-    except ValueError:  # compiled functions have signatures since NumPy 2.4; `a` is putmask's
+    except ValueError:  # before NumPy 2.4, compiled functions have no signature; `a` is a parameter of putmask
         name = "a"
 
     def called(*args: Any, **kwargs: Any) -> Any:

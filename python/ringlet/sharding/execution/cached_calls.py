@@ -1,4 +1,4 @@
-"""Cached calls: small work in memory that devices share, by operation and kinds of its operands.
+"""Cached calls: small operations in memory that devices share, cached by operation and kinds of operands.
 
 The first call with operands of some kinds runs in full: it checks the arguments, plans and computes. If one call of
 NumPy or of a kernel has the same result, that call and the layout of the result are kept, and later calls with operands
@@ -24,10 +24,10 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 _NAMES = """argmax argmin broadcast_to clip concatenate expand_dims flip moveaxis nan_to_num pad ravel reshape roll
     round squeeze stack swapaxes tile transpose tril triu where"""
-# Functions that copy elements, or compute each from those at the same place or by comparisons: a call with the memory
-# of all tiles has the elements of calls with each tile.
+# Functions that copy or compare elements, or compute each from the elements at its place: one call with the memory of
+# all tiles returns the same elements as a call for each tile.
 EXACT = frozenset(getattr(np, name) for name in _NAMES.split())
-# Functions whose only numbers that are not operands, such as axes, are whole.
+# Functions whose numbers other than operands, such as axes, are integers.
 STACKED = frozenset((np.all, np.any, np.max, np.mean, np.min, np.prod, np.sum, np.vdot))
 
 _MOST_CALLS = 4096
@@ -140,7 +140,7 @@ def cached(
 
 
 def _stacked_call(arrays: Sequence[ShardedArray], result: Any, recorder: _Recorder) -> StackedCall | None:
-    """Return the recorded call if it is the only one, read the operands themselves, and made the result."""
+    """Return the recorded call if it is the only one, has `arrays` as operands, and returned `result`; else None."""
     if not isinstance(result, ShardedArray) or len(recorder.calls) != 1:
         return None
     ((call, operands, made),) = recorder.calls
@@ -155,7 +155,7 @@ def _stacked_call(arrays: Sequence[ShardedArray], result: Any, recorder: _Record
 def _whole_call(
     function: Callable[..., Any], arrays: Sequence[ShardedArray], args: Any, kwargs: Any, result: Any
 ) -> _WholeCall | None:
-    """Return a call with whole arrays, if it has the same elements in the same order in memory."""
+    """Return a call with whole arrays, if its result has the same elements in the same memory order; else None."""
     expected = result._whole if isinstance(result, ShardedArray) else None
     if expected is None or any(result is x for x in arrays) or result._group is not arrays[0]._group:
         return None
@@ -181,7 +181,7 @@ _UNCACHED: Any = object()
 
 
 def _kind(value: Any, arrays: list[ShardedArray]) -> Any:
-    """Return what a layout may depend on, hashable, and collect the sharded arrays."""
+    """Return a hashable description of what a layout may depend on; append sharded arrays to `arrays`."""
     kind = type(value)
     if kind is ShardedArray:
         if value._whole is None:

@@ -23,10 +23,10 @@ from ringlet.sharding.memory_modes import is_planning
 # Waking helpers and waiting for them takes about 40 us, the time of simple arithmetic on half of these bytes.
 INLINE_BYTES = 4 << 20
 
-# Number of replicas for the BLAS thread limiter that limits each to one BLAS thread.
+# Number of replicas for which the BLAS thread limiter allows one BLAS thread each.
 _ALL_CORES = 1 << 30
 
-# How long Ctrl-C waits for threads before a line on standard error says what they run.
+# After Ctrl-C, time to wait for threads before printing what they run to standard error.
 _SILENT_SECONDS = 0.1
 
 
@@ -143,8 +143,8 @@ class _Job:
             where = "; ".join(dict.fromkeys(map(location, busy)))
             with contextlib.suppress(Exception):  # stderr may be closed
                 print(
-                    f"ringlet: interrupted; waiting for {len(busy)} of the threads that compute tiles, which write to "
-                    f"arrays of this call: {where}. A second Ctrl-C does not wait",
+                    f"ringlet: interrupted; waiting for {len(busy)} of the threads that compute tiles, which still "
+                    f"write to arrays of this call: {where}. Press Ctrl-C again to stop waiting",
                     file=sys.stderr,
                     flush=True,
                 )

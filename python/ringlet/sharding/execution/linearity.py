@@ -33,7 +33,7 @@ _MOST_STEPS = 16
 def elementwise_factors(
     ufunc: np.ufunc, operands: Sequence[Any], labels: tuple[Labels, ...], result: Labels, dtype: np.dtype[Any]
 ) -> FactorMap:
-    """Return the factors of an elementwise operation, linear in the operands of the result's dtype.
+    """Return the factors of an elementwise operation, which is linear only in operands of the result's dtype.
 
     Sums of 16-bit floats are combined first because they may overflow before their terms cancel.
     """
@@ -59,7 +59,7 @@ def may_keep_parts(ufunc: np.ufunc, operands: Sequence[Any], partial: frozenset[
 
 
 def keeps_parts(ufunc: np.ufunc, operands: Sequence[Any], place: int, dtype: np.dtype[Any]) -> bool:
-    """Return whether each part of the only partial operand gives a part of the result, by factors or divisors."""
+    """Return whether the operation maps each part of its only partial operand to a part of the result."""
     together, others = _LINEAR.get(ufunc, ((), "factors"))
     if others == "terms" or frozenset({place}) not in together or not _is_linear(dtype):
         return False

@@ -21,7 +21,7 @@ _MOST_CHOICES = 512
 
 
 class TileBoxes(NamedTuple):
-    """The boxes of the whole operands and of the whole result that one device works on, as passed to a kernel.
+    """The boxes of the operands and of the result that one device uses and computes, as passed to a kernel.
 
     `part` is the part of the result.
     """
@@ -179,7 +179,7 @@ def _kept_partial(request: _Request) -> Iterator[frozenset[int]]:
 
 
 def _assignments(request: _Request, parts: Cut) -> Iterator[Assignment]:
-    """Return the divisions of the factors that have each combination of tiles and parts on some device."""
+    """Yield divisions of the factors in which each combination of tiles and parts is on some device."""
     candidates = _candidates(request, with_coarser=True)
     if math.prod(map(len, candidates.values())) > _MOST_CHOICES:
         candidates = _candidates(request, with_coarser=False)
@@ -206,7 +206,7 @@ def _candidates(request: _Request, *, with_coarser: bool) -> dict[Factor, list[C
 
 
 def _leading(candidates: dict[Factor, list[Cut]], parts: Cut) -> Iterator[Assignment]:
-    """Return the division with the first compatible candidate for each factor in turn; no division if none is."""
+    """Yield two divisions: the first compatible candidate of each factor in turn, and no division of any factor."""
     taken: Assignment = {}
     for factor, cuts in candidates.items():
         taken[factor] = next(cut for cut in cuts if covers((parts, *taken.values(), cut)))
@@ -250,7 +250,7 @@ def _tile_numbers(result: Layout, operands: tuple[Layout, ...]) -> tuple[int, ..
 
 
 def _stacks(request: _Request, on: tuple[Layout, ...], result: Layout) -> tuple[StackView, ...] | None:
-    """Return views of operands and result that have corresponding tiles at the same index."""
+    """Return views of the operands and the result that have corresponding tiles at the same index."""
     rule = request.factor_map
     if any(layout.is_partial for layout in on) or result.only is not None:
         return None

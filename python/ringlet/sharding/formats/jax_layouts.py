@@ -28,13 +28,13 @@ def from_jax(array: Any) -> ShardedArray:
     Returns
     -------
     ShardedArray
-        On a :class:`Mesh` with the same axes. Read-only: JAX keeps the memory, which is that of the array if one device
-        holds all of it, else a copy.
+        On a :class:`Mesh` with the same axes. Read-only. Shares the memory of `array` if one device holds all of it,
+        and is a copy otherwise.
 
     Raises
     ------
     ShardingError
-        If the sharding is of another kind, or shards are in other processes.
+        If the sharding is neither of these, or shards are in other processes.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def to_jax(x: ShardedArray, devices: Sequence[Any] | None = None) -> Any:
     jax.Array
         With a ``NamedSharding`` over a mesh with the axes of `x`, or with the axes ``"d0"``, ``"d1"``, … if `x` was not
         made with a mesh. Tiles are passed to ``jax.device_put``, which copies them, except contiguous ones at addresses
-        that are multiples of 64: later writes to `x` are then visible in the result. Floats of 64 bits become shorter
+        that are multiples of 64: later writes to `x` are then visible in the result. 64-bit dtypes become 32-bit dtypes
         unless ``jax_enable_x64`` is set.
 
     Raises
@@ -88,7 +88,7 @@ def to_jax(x: ShardedArray, devices: Sequence[Any] | None = None) -> Any:
     given = [*(jax.devices() if devices is None else devices)][:number]
     if len(given) < number or x._group.member is not None:
         raise ShardingError(
-            f"{x._group} were to become devices of JAX, of which there are {len(given)} in this process: set "
+            f"to_jax was given an array on {x._group}, but this process has {len(given)} JAX devices: set "
             f"XLA_FLAGS=--xla_force_host_platform_device_count={number} before JAX starts, or pass devices="
         )
     x = x._materialized()
@@ -105,7 +105,7 @@ def to_jax(x: ShardedArray, devices: Sequence[Any] | None = None) -> Any:
 
 
 def _axes(x: ShardedArray, sharding: Sharding) -> tuple[tuple[str, ...], list[Any], Any]:
-    """Return the names of axes, the entry of each dimension, and the grid of logical devices."""
+    """Return the names of the axes, the entry of each dimension, and the grid of logical devices."""
     mesh = x._group.mesh
     spec = None if mesh is None else spec_of(x._layout, mesh)
     if mesh is not None and spec is not None:

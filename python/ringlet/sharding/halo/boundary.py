@@ -90,7 +90,7 @@ def _source(start: int, stop: int, length: int, kind: str, number: int) -> slice
 
 
 def ranges_of(found: tuple[Segment, ...]) -> Ranges:
-    """Return the source elements of pieces as ordered disjoint ranges."""
+    """Return the source elements of segments as ordered disjoint ranges."""
     bounds = sorted(
         (s.start, s.stop) if s.step is None else (0 if s.stop is None else s.stop + 1, s.start + 1) for _, s in found
     )
@@ -106,7 +106,7 @@ def ranges_of(found: tuple[Segment, ...]) -> Ranges:
 def extended(x: Array, bounds: Bounds, boundaries: Boundaries) -> Array:
     """Return a read-only region of an array: a view if the region lies inside the array, else a copy.
 
-    At corners beyond dimensions with different constants, the constant of the last dimension applies.
+    An element beyond the ends of several dimensions with different constants has the constant of the last of these.
     """
     if all(0 <= begin <= end <= length for (begin, end), length in zip(bounds, x.shape, strict=True)):
         part = x[tuple(itertools.starmap(slice, bounds))] if bounds else x[...]

@@ -18,7 +18,7 @@ Slices = tuple[slice, ...]
 class Block(NamedTuple):
     """A block of adjacent outputs and the positions of their windows; `places` is their number, with padding.
 
-    `source` is the input range of these positions, `target` the positions that the input has.
+    `source` is the range of inputs at these positions, `target` the positions at which there are inputs.
     """
 
     outputs: Slices

@@ -129,7 +129,7 @@ def conv_general_vjp(
     Raises
     ------
     ValueError
-        If `cotangent` has another shape than the result.
+        If the shape of `cotangent` differs from the result's.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def _frozen(option: Any) -> Any:
 
 
 class _TextKey(str):
-    """Text as cache key: for an unhashable option, and for a number that may equal an integer, such as 2.0.
+    """Text as a cache key: for an unhashable option, and for a number that may equal an integer, such as 2.0.
 
     Errors show the original value.
     """

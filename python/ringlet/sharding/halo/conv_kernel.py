@@ -78,7 +78,7 @@ def _convolve_tile(x: Array, kernel: Array, out: Array, windows: Windows) -> Non
         _convolve_elements(x, kernel, out, windows)
         return
     dtype = _matrix_dtype(out.dtype, x, kernel, math.prod(kernel.shape[:-3]) * kernel.shape[-2])
-    # NumPy makes no strided views of memory with objects.
+    # NumPy does not support strided views of memory with objects.
     is_seamless = not dtype.hasobject and _is_seamless(windows, out.shape[-3], kernel.shape[-2:])
     convolve_group = _convolve_seamless if is_seamless else _convolve_matrices
     for group in range(x.shape[-2]):
@@ -211,7 +211,7 @@ def _seamless(block: Block, windows: Windows, features: tuple[int, int], dtype: 
 
 
 def _is_seamless(windows: Windows, count: int, features: Sequence[int]) -> bool:
-    """Return whether the stride is 1, few windows lie on a seam, and copies would not be small compared to outputs."""
+    """Return whether the stride is 1, few windows lie on a seam, and copied windows would be large for the outputs."""
     size, (c, o) = windows[-1].size, features
     is_dense = all(window.stride == 1 for window in windows) and windows[-1].reach == size > 1
     return is_dense and size * c >= o and 10 * _seamless_width(size, count) <= 11 * count

@@ -82,7 +82,7 @@ def correlate_vjp(x: Any, kernel: Any, cotangent: Any, mode: str = "valid") -> t
     Raises
     ------
     ValueError
-        If `cotangent` has another shape than the result.
+        If the shape of `cotangent` differs from the result's.
 
     Examples
     --------

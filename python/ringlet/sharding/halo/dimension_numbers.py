@@ -41,7 +41,7 @@ class ConvDimensionNumbers(NamedTuple):
     out_spec: Spec
 
 
-# XLA's text has numbers for spatial dimensions, and other letters than JAX's strings.
+# XLA's text has numbers for spatial dimensions, and its letters differ from those of JAX's strings.
 _TEXT = re.compile(r"\s*([0-9bf]+)_([0-9io]+)->([0-9bf]+)\s*")
 _LETTERS = str.maketrans("bfio", "NCIO")
 

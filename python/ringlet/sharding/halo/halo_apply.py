@@ -1,4 +1,4 @@
-"""Halo operations: each tile of the result needs more of an operand than the same tile."""
+"""Halo operations: each tile of the result needs elements of an operand beyond the same tile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Halo exchange: messages that send each tile the elements that it needs of its neighbours."""
+"""Halo exchange: messages that send each tile the elements that it needs from its neighbours."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _messages(
 ) -> Iterator[tuple[int, Message]]:
     holders, tiles = tile_holders(layout)
     owned = tile_bounds(shape[dimension], layout.cuts[dimension].count)
-    place = dimension + 1  # the part comes first
+    place = dimension + 1  # position 0 is the part
     for device in layout.holders:
         tile = tiles[device]
         assert tile is not None
@@ -122,7 +122,7 @@ def _within(box: Box, other: Box) -> bool:
 def exchange_halo(
     x: Any, layout: Layout, needs: Needs, group: DeviceGroup, given: Any = None
 ) -> tuple[Sequence[Any], tuple[Box, ...]]:
-    """Send each device the elements that it needs of an array; nothing moves if memory is shared.
+    """Send each device the elements that it needs of an array; nothing is sent if memory is shared.
 
     Return, for each device, a read-only array of the whole array's shape with values in its box, and the boxes. `given`
     is the source of `x`: devices already have its boxes, which may be larger than those of `x`.

@@ -92,7 +92,7 @@ def max_pool_vjp(
     Raises
     ------
     ValueError
-        If `cotangent` has another shape than the result.
+        If the shape of `cotangent` differs from the result's.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def avg_pool_vjp(
     Raises
     ------
     ValueError
-        If `cotangent` has another shape than the result.
+        If the shape of `cotangent` differs from the result's.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Reductions of windows, and their gradients: of a tile, then of sharded arrays."""
+"""Reductions of windows and their gradients, for one tile and for sharded arrays."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def reduce_window_vjp(
     cotangent : array-like
         The gradient of the result, with the result's shape.
     function : {np.add, np.maximum, np.minimum}
-        For maxima and minima, the first extreme element of a window, in row-major order, receives the whole gradient.
+        For maximum and minimum, the first selected element of a window in row-major order receives the whole gradient.
     window_dimensions, window_strides, padding, base_dilation, window_dilation
         As for :func:`reduce_window`.
 
@@ -206,7 +206,7 @@ def reduce_window_vjp(
     Raises
     ------
     ValueError
-        If `cotangent` has another shape than the result, or the function's gradient is not supported.
+        If the shape of `cotangent` differs from the result's, or the function's gradient is not supported.
 
     Examples
     --------

@@ -33,7 +33,7 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 Depth = int | Sequence[int | tuple[int, int]]
 
-# Functions allocate several arrays as large as their argument, which is much faster in the cache than in memory.
+# Size of a part. Functions allocate several arrays of this size, and are much faster if these fit in the cache.
 _PART_BYTES = 256 << 10
 
 
@@ -65,7 +65,7 @@ def map_halo(function: Callable[[Array], Any], x: Any, depth: Depth, boundary: A
     Raises
     ------
     ValueError
-        If `depth` or `boundary` does not fit the array, or `function` returns an array of another shape.
+        If `depth` or `boundary` does not fit the array, or the result of `function` has a wrong shape.
 
     See Also
     --------
@@ -140,7 +140,7 @@ def map_halo_vjp(
     Raises
     ------
     ValueError
-        If `cotangent` has another shape than `x`, or as for :func:`map_halo`.
+        If the shapes of `cotangent` and `x` differ, or as for :func:`map_halo`.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def map_halo_vjp(
 
 
 class _View(NamedTuple):
-    """Halo of a part: `reaches` has the extent of affected outputs along each dimension, `depths` of their inputs."""
+    """Region around a part: `reaches` elements to the outputs that it affects, for gradients, then `depths` of halo."""
 
     shape: Shape
     depths: tuple[tuple[int, int], ...]

@@ -1,4 +1,4 @@
-"""Texts of layouts with the names of a mesh's axes, for arrays and reports."""
+"""Layouts as text with the names of a mesh's axes, for arrays and reports."""
 
 from __future__ import annotations
 

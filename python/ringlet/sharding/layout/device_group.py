@@ -48,7 +48,7 @@ class DeviceGroup:
     def joined(self, other: DeviceGroup) -> DeviceGroup | None:
         """Return the common group of arrays on either group; None if there is none.
 
-        Two groups of one process with equal numbers of devices have one: the group with positions in a topology.
+        Two groups of one process with equal numbers of devices have one: that with positions in a topology, if any.
         """
         if self == other:
             return other if self.mesh is None else self
@@ -82,7 +82,7 @@ def common_group(function_name: str, arrays: Iterable[Any]) -> DeviceGroup:
             raise ShardingError(
                 f"{function_name} was given arrays on different device groups: {first}, and {other}. Move one array to "
                 "the devices of the other: ringlet.sharding.shard(np.asarray(array), other.sharding), or with "
-                "mesh.sharding(...) if the other is on a mesh of processes or places"
+                "mesh.sharding(...) if the other is on a mesh with member= or assignment="
             )
         first = joined
     return first

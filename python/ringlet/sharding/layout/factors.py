@@ -40,7 +40,7 @@ class FactorMap:
     others : {"factors", "divisors", "terms"}
         Role of the operands outside such a set. Terms are added in the first part only.
     is_elementwise : bool
-        Whether each element of the result needs one element of the operands, so that combining the result costs the
+        Whether each element of the result needs one element of each operand, so that combining the result costs the
         same as combining an operand.
     """
 

@@ -35,8 +35,8 @@ WHOLE = Cut(1, ())
 class Layout:
     """Which box of an array each device holds: the normalized content of a sharding.
 
-    Layouts with the same boxes compare equal, regardless of the text or mesh they were made from, so plans are cached
-    by layout. Each combination of tiles is on some device. A partial array is a combination, usually a sum, of
+    Layouts with the same boxes are equal, regardless of the text or mesh that they come from, so plans are cached by
+    layout. Each combination of tiles is on some device. A partial array is a combination, usually a sum, of
     `parts.count` arrays in the same tiles; `parts` records which of these arrays each device has. `only` is the device
     that holds the whole array alone, if there is one (XLA's maximal sharding).
     """
@@ -100,7 +100,7 @@ class Layout:
         return self if self.parts.count == 1 else _without_parts(self)
 
     def with_cuts(self, cuts: Sequence[Cut]) -> Layout:
-        """Return the layout with other cuts on the same devices, with the same parts."""
+        """Return this layout with other cuts, on the same devices and with the same parts."""
         return _with_cuts(self, tuple(cuts))
 
 
@@ -112,7 +112,7 @@ def tile_bounds(size: int, count: int) -> tuple[tuple[int, int], ...]:
 
 @lru_cache(maxsize=4096)
 def shared(layout: Layout) -> Layout:
-    """Return one object for equal layouts: comparing it to itself, as look-ups of plans do, takes no time."""
+    """Return one object for equal layouts, which look-ups of plans compare by identity."""
     return layout
 
 
@@ -153,7 +153,7 @@ def _first_holders(layout: Layout, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 @lru_cache(maxsize=4096)
 def joint(cuts: tuple[Cut, ...]) -> Cut:
-    """Return the cut of the product of dimensions, the first of them major."""
+    """Return the cut of several dimensions merged into one, in row-major order."""
     cut_ones = [cut for cut in cuts if cut.count > 1]
     if len(cut_ones) < 2:
         return cut_ones[0] if cut_ones else WHOLE
@@ -165,7 +165,7 @@ def joint(cuts: tuple[Cut, ...]) -> Cut:
 
 @lru_cache(maxsize=4096)
 def covers(cuts: tuple[Cut, ...]) -> bool:
-    """Return whether each combination of tiles is on some device, as the cuts of one operation require."""
+    """Return whether each combination of tiles is on some device, which one operation requires of its cuts."""
     together = joint(cuts)
     return len(set(together.tile) or {0}) == math.prod(cut.count for cut in cuts)
 

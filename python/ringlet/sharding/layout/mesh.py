@@ -25,7 +25,7 @@ from ringlet.tpu import DeviceAssignment
 class Mesh:
     """Logical devices in a grid with named axes.
 
-    Meshes with the same axes, devices, processes and places are equal.
+    Meshes with the same axes, devices, processes and positions in a topology are equal.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Mesh:
     devices : array_like of int, or names
         Logical devices in row-major order, by default 0, 1, 2, …; if `axes` is an array, the names of the axes.
     axis_names : str or sequence of str, optional
-        The names of the axes if `axes` is an array, as JAX calls the argument.
+        The names of the axes if `axes` is an array: JAX's keyword for `devices`.
     member : Member, optional
         This process's member of the group of processes that own the devices. Every process of the group must make the
         same mesh. By default this process owns all devices.
@@ -43,8 +43,8 @@ class Mesh:
         Rank of the process that owns each device, by device number. By default the processes own equal numbers of
         devices in order of their ranks.
     assignment : DeviceAssignment, optional
-        Places of the devices in a topology: logical device i is logical core i of `replica`. Enables predicted times in
-        reports.
+        Positions of the devices in a topology: logical device i is logical core i of `replica`. Enables predicted times
+        in reports.
     replica : int, default 0
         Replica of `assignment` whose cores are used.
 
@@ -109,7 +109,7 @@ class Mesh:
 
     @property
     def axis_names(self) -> tuple[str, ...]:
-        """The names of the axes, as JAX calls them."""
+        """The names of the axes, under JAX's name for them."""
         return self._names
 
     @property
@@ -191,7 +191,7 @@ class NamedSharding:
     ShardingError
         If the mesh does not have an axis of the specification.
     TypeError
-        If the arguments have other types.
+        If an argument has a wrong type.
 
     Examples
     --------
@@ -252,7 +252,7 @@ def _for_ndim(named: NamedSharding, ndim: int) -> Sharding:
 
 
 def _by_name(axes: Any, second: Any) -> tuple[Any, Any]:
-    """Return the axes by name and the devices; accepts JAX's form too: a grid of devices and its axes' names."""
+    """Return the axes by name and the devices; also accept JAX's form, a grid of devices and the names of its axes."""
     names = (second,) if isinstance(second, str) else tuple(second) if isinstance(second, Sequence) else ()
     if isinstance(axes, Mapping) and not (names and all(isinstance(name, str) for name in names)):
         return axes, second

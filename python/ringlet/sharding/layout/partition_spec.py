@@ -34,7 +34,7 @@ class PartitionSpec:
     Raises
     ------
     ShardingError
-        If an entry has another type, or an axis is named twice.
+        If an entry has a wrong type, or an axis is named twice.
 
     References
     ----------

@@ -115,7 +115,7 @@ class Sharding:
         Raises
         ------
         PartitionError
-            If a number of tiles has another type.
+            If a number of tiles is not an integer of at least 1.
         ShardingError
             If the number of devices differs from the number of tiles, a device is listed twice, or a group has an
             unknown kind.
@@ -254,7 +254,7 @@ class Sharding:
         Raises
         ------
         ShardingError
-            If the text has another form, lists a device twice, or does not list one device for each tile. XLA's parser
+            If the text is malformed, lists a device twice, or does not list one device for each tile. XLA's parser
             accepts some of these texts. The message shows the position.
 
         Examples
@@ -348,7 +348,7 @@ class Sharding:
         Raises
         ------
         PartitionError
-            Raised by :meth:`check_shape`.
+            As for :meth:`check_shape`.
 
         Examples
         --------

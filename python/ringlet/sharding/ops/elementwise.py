@@ -79,7 +79,7 @@ def effort_of(ufunc: np.ufunc) -> int:
 
 @implements_ufunc(None)
 def elementwise(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call an elementwise ufunc with all options of calls."""
+    """Call an elementwise ufunc with any options."""
     if ufunc.signature is not None:
         return NotImplemented
     outs = kwargs.get("out", (None,) * ufunc.nout)

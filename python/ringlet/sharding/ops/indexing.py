@@ -1,4 +1,4 @@
-"""Indexing of sharded arrays: slices and numbers are views or neighbour exchanges, others take rows or gather."""
+"""Indexing of sharded arrays: by slices and numbers as views or neighbour exchanges, by arrays as takes or gathers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ringlet.values.operator_proxy import plain
 class _Basic(NamedTuple):
     """An index of slices and numbers.
 
-    `key` makes the resulting dimensions: 0 drops one that a number indexes, ``slice(None)`` keeps one, None inserts
+    `key` then produces the final dimensions: 0 drops one that a number indexes, ``slice(None)`` keeps one, None inserts
     one.
     """
 
@@ -169,7 +169,7 @@ def _is_array(entry: Any) -> bool:
 
 
 def _advanced(x: ShardedArray, key: Any) -> Any:
-    """Return the elements at an index with arrays: take along one dimension, select by a mask, or take flat places."""
+    """Return the elements at an index with arrays: take along one dimension, select by a mask, or take flat indices."""
     entries = list(key if isinstance(key, tuple) else (key,))
     arrays = [place for place, entry in enumerate(entries) if not _is_slice(entry) and _is_array(entry)]
     if not arrays:
@@ -214,7 +214,7 @@ def _without(entries: list[Any], place: int) -> list[Any]:
 
 
 def _taken_at(x: ShardedArray, entries: list[Any], key: Any) -> Any:
-    """Take along the merged dimensions that arrays index, moved to where NumPy has the indexed dimensions."""
+    """Take along the merged dimensions that arrays index; the result's dimensions are ordered as in NumPy."""
     spread: list[Any] = []
     if any(getattr(entry, "dtype", None) == np.dtype(bool) for entry in entries):
         shape_probe(x.shape)[tuple(map(all_gathered, entries))]  # masks have to fit

@@ -1,4 +1,4 @@
-"""Functions of an array's layout: copies, dtype conversions, new values in the same tiles."""
+"""Functions whose result has an array's layout: copies, dtype conversions, new values in the same tiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of lines along an axis: FFTs and functions of the user."""
+"""Functions of lines along an axis: FFTs, and the user's functions in ``apply_along_axis``."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _EFFORT = 8.0
 
 
 def apply_to_lines(name: str, function: Callable[[Array], Any], x: ShardedArray, axis: int) -> ShardedArray:
-    """Call a function that returns an array with another size along one axis, which is made whole.
+    """Call a function that may change the size of one axis, which is first made whole on each device.
 
-    The result is divided along the dimension that the cut of the axis has moved to.
+    The result is divided along the dimension to which the cut of the axis has moved.
     """
     shape = [size if d == axis else min(size, 1) for d, size in enumerate(x.shape)]
     model = function(np.zeros(shape, x.dtype))
@@ -64,9 +64,9 @@ for _name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
 
 
 def _long_transform(x: ShardedArray, name: str, norm: Any) -> Any:
-    """Transform one line in six steps: as a matrix, along columns, by factors, along rows; None if it does not divide.
+    """Transform one line by the six-step FFT: as a matrix, along columns, times factors, along rows.
 
-    Three all-to-all exchanges, each of the whole line.
+    Sends the whole line in each of three all-to-all exchanges. Returns None if the size has no suitable divisor.
     """
     count, size = x._layout.cuts[0].count, x.size
     rows = [r for r in range(count, math.isqrt(size) + 1, count) if size % r == 0 and (size // r) % count == 0]
@@ -89,7 +89,7 @@ def _long_transform(x: ShardedArray, name: str, norm: Any) -> Any:
 
 @implements(np.apply_along_axis)
 def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    """Implement :func:`numpy.apply_along_axis`; the function is called once more, to learn the shape of its result."""
+    """Implement :func:`numpy.apply_along_axis`; an additional call determines the shape of the function's result."""
     if not isinstance(arr, ShardedArray) or 0 in arr.shape:
         return NotImplemented
     np.flip(shape_probe((1,) * arr.ndim), axis)  # raises NumPy's error

@@ -1,4 +1,4 @@
-"""Functions of an array's shape, dtype or text alone: nothing is computed or reported."""
+"""Functions that depend only on an array's shape, dtype or text: no tile is computed, and nothing is reported."""
 
 from __future__ import annotations
 

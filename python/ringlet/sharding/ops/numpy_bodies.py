@@ -1,6 +1,6 @@
-"""NumPy functions that run NumPy's own Python code, in which every call is of a function with a tiled form.
+"""NumPy functions that run NumPy's own Python code, because it calls only functions with a tiled form.
 
-The code is run with names that leave sharded arrays as they are, such as `asarray`, where NumPy's convert them.
+In this code, `asarray` and similar names are replaced by functions that do not convert sharded arrays.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def _from_ranges(name: str, x: ShardedArray, ranges: Sequence[Sequence[IndexRang
 
 
 def _ranges_of_indices(indices: NDArray[np.intp]) -> list[IndexRange]:
-    """Convert indices to ranges of constant distance."""
+    """Convert indices to ranges of constant step."""
     ranges: list[IndexRange] = []
     for index in indices.tolist():
         if ranges:
@@ -94,9 +94,9 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
         return NotImplemented
     x: Any = np.ravel(a) if axis is None or a.ndim == 0 else a
     along = 0 if axis is None else operator.index(axis)
-    times = np.asarray(repeats, getattr(repeats, "dtype", np.intp))  # as NumPy does, also for 1.5
-    np.repeat(np.empty(0), np.empty(0, times.dtype))  # raises for counts that are not whole; the next line, for an axis
-    np.repeat(shape_probe((1,) * x.ndim), 1, along)
+    times = np.asarray(repeats, getattr(repeats, "dtype", np.intp))  # as in NumPy, 1.5 becomes 1
+    np.repeat(np.empty(0), np.empty(0, times.dtype))  # raises NumPy's error for counts that are not integers
+    np.repeat(shape_probe((1,) * x.ndim), 1, along)  # raises NumPy's error for the axis
     along %= x.ndim
     if times.size != 1:
         ranges = [[index_range] for index_range in full_ranges(x.shape)]

@@ -27,7 +27,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
         return np.nonzero(condition) if x is y else NotImplemented
 
     def kernel(tiles: list[Any], out: Array) -> None:
-        # Numbers as arrays: NumPy does not check their range here.
+        # Numbers are converted to arrays, because np.copyto would check their range and np.where does not.
         np.copyto(out, np.asarray(tiles[2]), casting="unsafe")
         np.copyto(out, np.asarray(tiles[1]), casting="unsafe", where=np.asarray(tiles[0], bool))
 

@@ -1,4 +1,4 @@
-"""Sort and similar functions: whole lines on each device, or one long line that is sorted by samples."""
+"""Sort and similar functions: whole lines on each device, or one long line by a sample sort."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _LINE = FactorMap((("i",),), ("i",))
 def along_lines(function: Callable[..., Any], a: Any, *args: Any, **kwargs: Any) -> Any:
     """Call a NumPy function that reorders elements along `axis`.
 
-    If `axis` is divided, its tiles move to another dimension and back. A line without other dimensions is sorted by
-    samples.
+    If `axis` is divided, its tiles move to another dimension and back. An array of one dimension is sorted by a sample
+    sort.
     """
     bound = _signature(function).bind(a, *args, **kwargs)
     given = bound.arguments

@@ -69,7 +69,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: A
 
 
 def _are_divided(x: Any, indices: Any, axis: int) -> bool:
-    """Return whether indices, and an array along nothing but `axis`, are divided."""
+    """Return whether the indices are divided, and the array is divided along `axis` only."""
     if not isinstance(x, ShardedArray) or not isinstance(indices, ShardedArray) or 0 in (x.size, indices.size):
         return False
     divided = [d for d, cut in enumerate(x._layout.cuts) if cut.count > 1]
@@ -247,7 +247,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
 
 
 def _fits_along(shape: Sequence[int], indices: Any, axis: Any) -> bool:
-    """Return whether indices fit an array with this shape; if not, NumPy raises before it reads any element."""
+    """Return whether indices fit an array with this shape; if not, NumPy raises an error before it reads elements."""
     if indices.ndim != len(shape) or indices.dtype.kind not in "iu" or axis is None:
         return False
     if not -len(shape) <= operator.index(axis) < len(shape):

@@ -82,7 +82,7 @@ def scatter_of(ufunc: np.ufunc, target: Any, key: Any, values: Sequence[Any]) ->
 
 
 def _op(ufunc: np.ufunc, dtype: np.dtype[Any], value: Any) -> Op | None:
-    """Return the combining operation; None if the order matters, also because of rounding to the array's dtype."""
+    """Return the combining operation; None if the order matters, for example because results are rounded."""
     if ufunc in LOGICAL and dtype.kind != "b":
         return None
     op = op_of(np.add if ufunc is np.subtract and dtype.kind != "b" else ufunc, dtype)
@@ -134,7 +134,7 @@ def scatter(call: Scatter) -> None:
 
 
 def update_at(ufunc: np.ufunc, target: Array, key: Any, *values: Any) -> None:
-    """Run ``ufunc.at`` on plain arrays, without NumPy 2.4's error of reading beyond values that are repeated."""
+    """Run ``ufunc.at`` on plain arrays; avoids a bug of NumPy 2.4, which reads beyond repeated values."""
     index = key[0] if isinstance(key, tuple) and len(key) == 1 else key
     if target.ndim == 1 and isinstance(index, np.ndarray) and index.dtype != bool:
         values = tuple(np.broadcast_to(value, index.shape) if np.ndim(value) else value for value in values)

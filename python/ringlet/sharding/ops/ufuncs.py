@@ -129,7 +129,7 @@ def _fast_path(ufunc: np.ufunc, inputs: tuple[Any, ...], target: Any = None) -> 
 
 
 def _operands(inputs: tuple[Any, ...]) -> tuple[list[Any], list[Any], list[ShardedArray]] | None:
-    """Return kinds, arrays and numbers, and the sharded arrays; None if memory is not shared or a type is unknown."""
+    """Return the operands' kinds, plain values, and sharded arrays; None if memory is not shared or a type unknown."""
     kinds: list[Any] = []
     arrays: list[Any] = []
     sharded: list[ShardedArray] = []
@@ -153,7 +153,7 @@ def _operands(inputs: tuple[Any, ...]) -> tuple[list[Any], list[Any], list[Shard
 
 
 def _with_parts(ufunc: np.ufunc, inputs: tuple[Any, ...], target: Any) -> ShardedArray | None:
-    """Compute a call with partial operands that are combined already, or numbers; None for all other calls."""
+    """Compute a call whose partial operands are numbers or have already been combined; None for all other calls."""
     if is_recording() or not any(type(value) is ShardedArray and value._layout.is_partial for value in inputs):
         return None
     inputs = tuple([_settled(value) for value in inputs])

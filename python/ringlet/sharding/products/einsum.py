@@ -1,4 +1,4 @@
-"""``np.einsum`` and ``np.linalg.multi_dot``: labels of the subscripts, the cheapest order, products of pairs."""
+"""``np.einsum`` and ``np.linalg.multi_dot``: subscript labels, the cheapest order, products of pairs."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
 
 
 def _chained(matrices: list[Any], sizes: tuple[int, ...], out: Any = None) -> Any:
-    """Multiply matrices in the cheapest order; in NumPy's for integers that overflow."""
+    """Multiply matrices in the order with the fewest multiplications."""
     if len(matrices) == 1:
         return matrices[0]
     _, middle = _cheapest(sizes)

@@ -124,7 +124,7 @@ class _Blocks:
         return select_ranges("slice", x, ranges, Layout.replicated(x._layout.num_devices, 2))._gathered()
 
     def update(self, x: ShardedArray, change: Callable[[Array, int], None], *, is_later: bool = False) -> None:
-        """Call a function with each tile of a matrix and the number of its first column, or of a later column."""
+        """Call a function with each tile of `x` and its first column, or with `is_later` a column after the matrix."""
 
         def kernel(tiles: list[Array], out: Array, where: TileBoxes) -> None:
             out[...] = tiles[0]

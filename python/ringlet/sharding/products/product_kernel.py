@@ -143,9 +143,9 @@ def _matmul(a: Array, b: Array, out: Array | None) -> Array:
 
 
 def packed(x: Array) -> Array:
-    """Return an operand of a matrix product as BLAS reads it: a view with other strides as a copy.
+    """Return an operand of a matrix product with strides that BLAS supports; copy a view with other strides.
 
-    NumPy adds up such views in loops of its own, which are slower and whose sums of floats have other last bits.
+    NumPy multiplies such views in its own loops, which are slower and may differ in the last bits of floats.
     """
     if x.dtype.kind not in "fc" or x.flags.forc:
         return x

@@ -59,7 +59,7 @@ def _pairs(axes: Any, ndim: int) -> list[tuple[int, int]]:
         return [(ndim - count + i, i) for i in range(count)]
     lists = [[operator.index(place) for place in np.atleast_1d(np.array(side, int))] for side in (first, second)]
     if len(lists[0]) != len(lists[1]):
-        raise TypeError("axes must list the same number of dimensions of both arrays")
+        raise TypeError(f"axes must list equal numbers of dimensions of both arrays, got {axes!r}")
     return list(zip(*lists, strict=True))
 
 

@@ -11,15 +11,15 @@ from ringlet.sharding.execution.determinism import deterministic
 from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.sharded_array import ShardedArray
 
-# Number of leading parts that are added up; each has the bits of a float64 less those of the number of terms.
+# Number of leading parts of each term that are summed; each has 53 bits minus the bits of the number of terms.
 _NUM_PARTS = 3
 _PRECISION = 53
-# A term is scaled down if the unit of its sum could overflow.
+# Terms are scaled down if the unit of their sum could overflow.
 _MOST_EXPONENT, _SCALE = 1000, 200
 
 
 def is_supported(x: ShardedArray, dtype: np.dtype[Any] | None) -> bool:
-    """Return whether the sum of an array is a float64, a complex128 or shorter."""
+    """Return whether the sum of an array has the dtype float64, complex128 or a shorter one of these kinds."""
     kinds = [x.dtype] if dtype is None else [x.dtype, dtype]
     return all(kind.kind in "fc" and kind.itemsize <= (8 if kind.kind == "f" else 16) for kind in kinds)
 
@@ -27,8 +27,8 @@ def is_supported(x: ShardedArray, dtype: np.dtype[Any] | None) -> bool:
 def exact_sum(x: ShardedArray, axes: Sequence[int], keepdims: bool) -> Any:
     """Return the sum along ascending axes, as float64 or complex128.
 
-    The leading part of each term, of the same unit for all, is added up without rounding, in any order; then that of
-    what is left of the terms. The unit is a power of two above the number of terms times the largest.
+    The leading parts of the terms, ``(term + unit) - unit``, are summed without rounding, in any order; then those of
+    the remainders, with a smaller unit. The unit is a power of two above the number of terms times the largest term.
     """
     x = materialized(x)
     if x.dtype.kind == "c":

@@ -92,7 +92,7 @@ _COMBINED: Mapping[np.ufunc, tuple[Op, float]] = {
 
 @dataclass(frozen=True)
 class _Norms:
-    """Elementwise values and dtype of norms."""
+    """A norm's array, its dtype, and whether it keeps dimensions."""
 
     x: ShardedArray
     keepdims: bool

@@ -120,7 +120,7 @@ class Reduction:
         return self._apply(reducer, dtype, out, op, takes_stacks and self._may_stack(np.dtype(dtype)))
 
     def undivided(self, reducer: Reducer, dtype: Any, out: Any = None) -> Any:
-        """Reduce with all of the reduced dimensions on each device."""
+        """Reduce with the reduced dimensions whole on each device."""
         return self._apply(reducer, dtype, out, None)
 
     def in_two_stages(
@@ -206,7 +206,7 @@ class Reduction:
         return ShardedArray._build(found._buffers, layout, x._group, found._combine)
 
     def _aligned(self) -> Reduction:
-        """Combine the array and divide the mask in the same way, so that each piece belongs to one tile."""
+        """Combine the array's parts, and divide the mask like the array, so that each piece belongs to one tile."""
         x = materialized(self.x)
         if not isinstance(self.mask, ShardedArray):
             return replace(self, x=x)

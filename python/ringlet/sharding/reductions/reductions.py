@@ -1,4 +1,4 @@
-"""Sums, products, extremes and other results of a ufunc's ``reduce``, tile by tile."""
+"""Sums, products, minima, maxima and other results of a ufunc's ``reduce``, tile by tile."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def reduce(  # noqa: PLR0917  # as NumPy has them
     their values. For ufuncs that are not associative the dimension is gathered first. `instead_of_nan` replaces NaN.
     """
     if not isinstance(x, ShardedArray) or x.dtype.hasobject or (initial is None and ufunc.identity is not None):
-        return NotImplemented  # tiles begin with the identity
+        return NotImplemented  # the reduction of a tile begins with the identity
     dtype = None if dtype is None else np.dtype(dtype)
     if dtype is not None and dtype.hasobject:
         return NotImplemented
@@ -211,7 +211,8 @@ def _reduced(reduction: Reduction, tile_reduction: _TileReduction, dtype: np.dty
 
         return recorded_as_one(reduction.name, reduction.x, work)
     if op is not None:
-        reduction = replace(reduction, x=materialized(reduction.x))  # only a part may be NaN
+        # The parts are combined first: a part may be NaN although the value is not.
+        reduction = replace(reduction, x=materialized(reduction.x))
         return reduction.combined(once, dtype, op, out)
     if reduction.is_cut and tile_reduction.ufunc in ASSOCIATIVE:
         return reduction.in_two_stages(first, dtype, last, dtype, out)

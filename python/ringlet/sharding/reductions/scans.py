@@ -33,8 +33,8 @@ def accumulate(
 ) -> Any:
     """Reduce each prefix of a dimension, as ``ufunc.accumulate`` does; ``NotImplemented`` for plain arrays and objects.
 
-    If the dimension is divided, the last elements of the tiles are sent to all devices and added to the next tiles; for
-    ufuncs that are not associative, its tiles move to another dimension and back.
+    If the dimension is divided, the last elements of the tiles are sent to all devices and combined with later tiles;
+    for ufuncs that are not associative, its tiles move to another dimension and back.
     """
     if not isinstance(x, ShardedArray) or x.dtype.hasobject:
         return NotImplemented

@@ -22,7 +22,7 @@ from ringlet.sharding.reductions.reductions import reduce
 from ringlet.sharding.resharding.reshard import materialized
 from ringlet.sharding.sharded_array import ShardedArray
 
-# Makes a result of (count, mean, spread): the spread is the sum of squared deviations from the mean.
+# Computes a result from (count, mean, spread): the spread is the sum of squared deviations from the mean.
 Finish = Callable[[Array, Array, Array], Array]
 
 

@@ -25,9 +25,9 @@ _POOLED_BYTES = 128 << 10
 
 
 def fresh_like(array: Array, shape: Sequence[int] | None = None) -> Array:
-    """Return uninitialized writable memory of an array's shape or another, dtype, and order of axes in memory.
+    """Return uninitialized writable memory with an array's dtype and memory order, and its shape or another.
 
-    Sums of floats depend on that order, so memory that replaces an array has the same.
+    Sums of floats depend on the memory order, so memory that replaces an array must have the same.
     """
     order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
     shape = array.shape if shape is None else shape
@@ -56,14 +56,14 @@ def _poisoned(array: Array) -> Array:
 
 
 def empty(shape: Shape, dtype: np.dtype[Any], layout: Layout, group: DeviceGroup) -> ShardedArray:
-    """Return an uninitialized array in memory according to mode and group, whose tiles the caller fills."""
+    """Return an uninitialized array, in memory that the mode and the group determine; the caller fills the tiles."""
     if layout.parts.count == 1 and group.member is None and current_mode() != "copy":
         return ShardedArray._of_whole(fresh(shape, dtype), layout, group)
     return ShardedArray._build(buffers_for(layout, group, lambda _: fresh(shape, dtype)), layout, group)
 
 
 def buffers_for(layout: Layout, group: DeviceGroup, make: Callable[[int], Array]) -> list[Array | None]:
-    """Return a buffer for each device of this process, according to mode and group; None for the others.
+    """Return a buffer for each device of this process, as the mode and the group determine; None for the others.
 
     `make` is called for the first device of each part in ``"shared"`` mode, for all devices in ``"copy"`` mode.
     """
@@ -89,7 +89,7 @@ def filling_devices(x: ShardedArray) -> tuple[int, ...]:
 
 
 def copies(x: ShardedArray) -> list[Array | None]:
-    """Return copies of an array's buffers, shared between the same devices."""
+    """Return copies of an array's buffers; devices that share a buffer share its copy."""
     if is_planning():
         return [x._buffer(device) for device in range(x._group.num_devices)]
     boxes = x._layout.boxes(x.shape)

@@ -49,7 +49,7 @@ def moved_back(made: ShardedArray, layout: Layout) -> ShardedArray:
 
 
 def all_gathered(x: Any) -> Any:
-    """Return a small factor, sharded or plain, as a plain array that each device has; the all-gather is recorded."""
+    """Return a small operand, sharded or plain, as a plain array that each device has; record the all-gather."""
     if not isinstance(x, ShardedArray):
         return x
     x = materialized(x)
@@ -57,7 +57,7 @@ def all_gathered(x: Any) -> Any:
 
 
 def rows_of(x: ShardedArray, ndim: int) -> ShardedArray:
-    """Return an array with its first `ndim` dimensions merged to one, which is divided as the first one."""
+    """Return an array with its first `ndim` dimensions merged into one, which is divided like the first."""
     shape = (-1, *x.shape[ndim:]) if x.size else (int(0 not in x.shape[:ndim]), *x.shape[ndim:])
     return x if ndim == 1 else with_whole_axes(x, range(1, ndim)).reshape(shape)
 

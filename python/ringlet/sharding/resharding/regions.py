@@ -86,7 +86,7 @@ class CopyPlan(NamedTuple):
 
 
 class ArraySpec(NamedTuple):
-    """Layout, shape and dtype of an array to make."""
+    """Layout, shape and dtype of an array to be created."""
 
     shape: Shape
     dtype: np.dtype[Any]

@@ -87,8 +87,8 @@ def described(value: Any) -> Any:
     if isinstance(value, ShardedArray):
         if value._group.member is not None:
             raise ShardingError(
-                "only arrays on devices of one process can be planned: make the mesh without member=, and shard "
-                "np.broadcast_to(0.0, shape)"
+                f"explain was given an array on {value._group}: expected devices of one process. Create the mesh "
+                "without member=, and shard np.broadcast_to(0.0, shape)"
             )
         buffers = buffers_for(value._layout, value._group, lambda _: fresh(value.shape, value.dtype))
         return ShardedArray._build(buffers, value._layout, value._group, value._combine)

@@ -65,7 +65,7 @@ def _fabric(assignment: DeviceAssignment) -> Fabric:
 
 
 def hops_of(group: DeviceGroup) -> list[list[int]] | None:
-    """Return the number of links between devices, [source][target]; None without positions."""
+    """Return the number of links between devices, [source][target]; None if they have no positions in a topology."""
     if group.assignment is None:
         return None
     return _hops(group.assignment, group.replica, group.num_devices)

@@ -65,8 +65,8 @@ def select_ranges(name: str, x: ShardedArray, ranges: tuple[IndexRange, ...], la
 def assemble(name: str, operands: Sequence[Any], regions: Sequence[Region], specs: Sequence[ArraySpec]) -> ShardedArray:
     """Return a new array, assembled from regions of the operands that cover it.
 
-    At least one operand is sharded, and none is partial. `specs` are candidates for the result; the one that sends the
-    fewest bytes is used, the first of several.
+    At least one operand is sharded, and none is partial. `specs` are candidates for the result; the first of those that
+    send the fewest bytes is used.
     """
     group = common_group(name, [x for x in operands if isinstance(x, ShardedArray)])
     planned = [(_planned(operands, regions, spec), spec) for spec in specs]
@@ -153,7 +153,7 @@ def _filled(
     operands: Sequence[Any], regions: Sequence[Region], spec: ArraySpec, group: DeviceGroup, copies: CopyPlan
 ) -> ShardedArray:
     sources = [region_views(operands[region.operand], region, group.num_devices) for region in regions]
-    # A single region takes the place of a view.
+    # The copy of a single region has the memory order of the view that it replaces.
     view = next((view for view in sources[0][0] if view is not None), None) if len(regions) == 1 else None
     make = partial(fresh, spec.shape, spec.dtype) if view is None else partial(fresh_like, view, spec.shape)
     buffers = buffers_for(spec.layout, group, lambda _: make())

@@ -20,7 +20,7 @@ AxisMatrix = np.ndarray[Any, np.dtype[np.int64]]
 def assign_axes(physical_shape: Sequence[int], mesh_shape: Sequence[int], *, allow_split: bool = False) -> AxisMatrix:
     """Return the factors [physical axis, logical axis] of each logical axis, from the last (busiest) axis to the first.
 
-    A logical axis uses as many whole physical axes as possible whose product is its length. If this fails for an axis
+    A logical axis uses whole physical axes whose product is its length, as many as possible. If this fails for an axis
     and splitting is allowed, physical axes are split for all logical axes. Choices and the NotImplementedError are as
     in jax-ml/jax, ``jax/_src/mesh_utils.py``.
     """
@@ -70,14 +70,14 @@ def _split_axes(physical_shape: Sequence[int], mesh_shape: Sequence[int]) -> Axi
         if best is None:
             raise NotImplementedError(
                 f"mesh_shape {tuple(mesh_shape)} does not divide {tuple(physical_shape)} chips: the remaining {left} "
-                f"has no factor {mesh_shape[logical]} for logical axis {logical}."
+                f"has no factor {mesh_shape[logical]} for logical axis {logical}. Choose lengths that divide the chips."
             )
         matrix[:, logical] = best
     return matrix
 
 
 def _factorings(size: int, lengths: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Yield every factorization of `size` into one divisor of each length."""
+    """Yield every factorization of `size` into divisors, one of each length."""
     if not lengths:
         if size == 1:
             yield ()
@@ -92,7 +92,7 @@ def lay_out(
 ) -> np.ndarray[Any, np.dtype[Any]]:
     """Rearrange an array [physical axes..., item] into a logical mesh [logical axes..., item].
 
-    If logical axes share a physical axis, the later one has neighbouring positions.
+    If logical axes share a physical axis, positions vary fastest along the last of them.
     """
     rows, columns = matrix.shape
     parts = physical.reshape(*matrix.ravel().tolist(), physical.shape[-1])

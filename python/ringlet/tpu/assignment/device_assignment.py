@@ -38,7 +38,7 @@ class DeviceOrderMode(enum.IntEnum):
     RING
         Rings; an error if they are not possible.
     MESH
-        Row by row, one axis inside the other.
+        Row by row, as in nested loops over the axes.
 
     Examples
     --------
@@ -260,7 +260,7 @@ class DeviceAssignment(Drawable):
             return device_name(*self._lookup_uncached(replica, logical_core), job)
 
     def _lookup_uncached(self, replica: int, logical_core: int) -> tuple[int, int]:
-        """Return the task and the ordinal of a logical core, after building the tables; or raise IndexError."""
+        """Build the tables, and return the task and ordinal of a logical core; raise IndexError if it is unknown."""
         if not self._ordinals:  # assigned last: another thread may be building the tables
             each = max(1, self._topology.num_tpus_per_task)
             self._tasks, self._ordinals = (self._devices // each).tolist(), (self._devices % each).tolist()
@@ -276,7 +276,7 @@ class DeviceAssignment(Drawable):
 
     @cached_property
     def _devices(self) -> IntArray:
-        """Return the device number over all tasks of each logical core, shape (replicas, cores per replica)."""
+        """Return each logical core's device, numbered over all tasks, with shape (replicas, cores per replica)."""
         topology = self._topology
         cells = cells_of("core_assignment", self._core_assignment, topology.mesh_shape.tolist())
         devices: IntArray = topology._device_at[cells]
@@ -284,7 +284,7 @@ class DeviceAssignment(Drawable):
 
     @cached_property
     def _replicas_by_key(self) -> tuple[list[int], list[int]]:
-        """Return the sorted keys task * cores + logical core and the replica of each, stable in replica order."""
+        """Return the sorted keys ``task * cores + logical core``, equal ones in replica order, and their replicas."""
         cores = self._num_cores_per_replica
         task = self._devices // max(1, self._topology.num_tpus_per_task)
         keys = (task.astype(np.int64) * cores + np.arange(cores)).ravel()
@@ -303,7 +303,8 @@ class DeviceAssignment(Drawable):
         nbytes : float
             Size of the whole array.
         axis : str
-            The groups: ``"replica"`` groups the replicas of each logical core.
+            Groups: the replicas of each logical core (``"replica"``), the logical cores of each replica (``"core"``),
+            or all devices (``"all"``).
         **options
             As for ``ringlet.tpu.cost.collective_cost.collective_cost``.
 

@@ -28,9 +28,10 @@ _CONTIGUOUS: dict[tuple[int, ...], dict[tuple[int, ...], tuple[int, ...]]] = {
     (8, 16, 16): {(256, 8): _Z_BEFORE_Y, (8, 256): _Z_BEFORE_Y},
 }  # fmt: skip
 
-# Rings through small slices, from JAX's tables. Devices are numbered in list order, or row by row, x fastest.
+# Orders of the devices of small slices, from JAX's tables. Devices are numbered row by row, x fastest, or, for
+# _RING_OF_8_DEVICES, in the order of the topology.
 _RING_OF_4 = (0, 1, 3, 2)
-_RING_OF_8_DEVICES = (0, 1, 2, 3, 6, 7, 4, 5)  # two on each of 2x2 chips
+_RING_OF_8_DEVICES = (0, 1, 2, 3, 6, 7, 4, 5)  # two devices on each of 2x2 chips
 _RING_OF_8 = (0, 1, 2, 3, 7, 6, 5, 4)
 _ORDER_OF_2X2X2 = (0, 4, 2, 6, 1, 5, 3, 7)
 _RING_OF_16 = (0, 1, 2, 3, 7, 6, 5, 9, 10, 11, 15, 14, 13, 12, 8, 4)
@@ -48,7 +49,7 @@ def create_device_mesh(
     Parameters
     ----------
     mesh_shape : sequence of int
-        Lengths of the logical axes, from the least to the most communication, such as replica, data, model.
+        Lengths of the logical axes, ordered by increasing communication, such as replica, data, model.
     topology : Topology
         A slice with one device per chip (``megacore=True`` for v4 and v5p), or with two on v2, v3 and v7x. Its
         devices must fill a box.

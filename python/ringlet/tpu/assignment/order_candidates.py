@@ -12,7 +12,7 @@ import numpy as np
 
 from ringlet.tpu.cost.link_traffic import IntArray, Network
 
-# Above this number of positions, the table of all distances costs more than it saves.
+# Maximum number of positions for `shorten`: the table of all distances grows with the square of the number.
 _MOST_SHORTENED = 768
 _MOST_REVERSALS = 400
 
@@ -29,7 +29,7 @@ def walks(places: IntArray, network: Network) -> Iterator[IntArray]:
     def expanded(order: IntArray) -> IntArray:
         return np.concatenate([sides[starts[chip] : starts[chip] + counts[chip]] for chip in order])
 
-    # Origins of replicas are more than one step apart: distances are divided by that step.
+    # Origins of replicas may be several steps apart: each coordinate is replaced by its rank.
     ranks = [np.unique(column, return_inverse=True) for column in chips.T]
     compact = np.stack([rank.reshape(-1) for _, rank in ranks], -1)
     sizes = [len(values) for values, _ in ranks]
@@ -62,7 +62,7 @@ def sweeps(places: IntArray) -> Iterator[IntArray]:
 
 
 def closed_walk(places: IntArray, sizes: Sequence[int], wrap: Sequence[bool]) -> IntArray:
-    """Return a closed walk through all positions that steps to a neighbour if possible.
+    """Return a closed walk through all positions whose steps lead to neighbours where possible.
 
     Positions are covered by 2 x 2 squares, each a ring of four; adjacent rings are joined without longer steps.
     Uncovered positions are inserted afterwards, in pairs of neighbours if possible. Any connected set of whole squares,
@@ -108,7 +108,7 @@ class _RingJoiner:
         return index
 
     def lay_squares(self) -> None:
-        """Cover positions by squares, in the plane where most of them fit."""
+        """Cover positions by disjoint 2 x 2 squares, in the plane in which most of them fit."""
         planes = [self._squares(*plane) for plane in ((0, 1), (0, 2), (1, 2))]
         for square in max(planes, key=len):
             for corner in range(4):
@@ -176,7 +176,7 @@ class _RingJoiner:
                     return
 
     def insert_rest(self) -> None:
-        """Insert each remaining position after a neighbour: one step to the position, two steps back."""
+        """Insert each remaining position after a neighbour on a ring: one hop there, and up to two hops back."""
         for index in range(len(self.places)):
             if index in self.ring_next:
                 continue
@@ -200,7 +200,7 @@ class _RingJoiner:
 
 
 def shorten(order: IntArray, distance: IntArray) -> IntArray:
-    """Reverse sections of a closed walk while that shortens its steps (2-opt; long steps weigh most).
+    """Reverse sections of a closed walk while this reduces the sum of its squared steps (2-opt).
 
     `distance` has the hops between every two places; the walk starts at the first place of `order`.
     """
@@ -210,7 +210,8 @@ def shorten(order: IntArray, distance: IntArray) -> IntArray:
     for _ in range(_MOST_REVERSALS):
         following = np.roll(order, -1)
         steps = length[order, following]
-        # Reversing the section between steps i and j replaces both by order[i] - order[j] and the step after each.
+        # Reversing the section between steps i and j replaces them by the steps order[i] - order[j] and
+        # following[i] - following[j].
         gain = steps[:, None] + steps - length[np.ix_(order, order)] - length[np.ix_(following, following)]
         np.fill_diagonal(gain, 0)
         first, second = sorted(divmod(int(gain.argmax()), len(order)))

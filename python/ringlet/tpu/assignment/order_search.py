@@ -27,15 +27,15 @@ from ringlet.tpu.cost.link_traffic import IntArray
 if TYPE_CHECKING:
     from ringlet.tpu.assignment.device_assignment import DeviceAssignment
 
-# Message size of the comparison: bytes that every device of a ring has, or that a tile sends to each neighbour.
+# Message size for comparisons: the array of a ring in bytes, or the bytes that a tile sends to each neighbour.
 _NBYTES = 64 * 2**20
-# Determines the ratio of latency to transfer time if the generation is unknown.
+# Bandwidth of a link if the generation is unknown.
 _BYTES_PER_SECOND = 4.5e10
 
 # Time limit of the search. Built-in objectives finish much earlier.
 _SEARCH_SECONDS = 4.0
 _MOST_SWAPS = 400
-# Limit on devices times swaps.
+# Maximum number of swaps times devices.
 _SWAP_WORK = 60_000
 
 
@@ -52,7 +52,7 @@ class Rating:
 
 
 class Objective(Protocol):
-    """A rating of orders, which are arrays [replica, logical core] of devices."""
+    """Rates orders, which are arrays [replica, logical core] of devices."""
 
     def rating(self, order: IntArray, fabric: Fabric) -> Rating:
         """Return the rating of an order."""
@@ -308,7 +308,7 @@ class _Search:
 
 
 def _reordered(search: _Search, coordinates: IntArray, fabric: Fabric, *, of_replicas: bool) -> Iterator[IntArray]:
-    """Yield other orders of the replicas, or of the logical cores, the same in all replicas."""
+    """Yield assignments with other orders of the replicas, or of the logical cores in the same way in all replicas."""
     start = search.best
     if of_replicas and start.shape[0] > 1:
         yield from (start[walk] for walk in walks(coordinates[start[:, 0]], fabric.network))
@@ -325,7 +325,7 @@ def _reassigned(shape: tuple[int, ...], coordinates: IntArray, fabric: Fabric) -
 
 
 def _with_equal_boxes(orders: Iterator[IntArray], first: IntArray, fabric: Fabric) -> Iterator[IntArray]:
-    """Yield the orders whose groups are boxes of the torus as good as in `first`, if its groups are boxes."""
+    """Yield the orders for which no box algorithm is slower than for `first`."""
     least = list(_box_seconds(first, fabric))
     for order in orders:
         if all(mine <= theirs for mine, theirs in zip(_box_seconds(order, fabric), least, strict=True)):

@@ -104,7 +104,7 @@ _log = logging.getLogger(__name__)
 # --- orders of devices, as in TensorFlow's ``device_assignment`` -----------------------------------------------------
 
 # A *ring* is an order of the chips of a box in which successive chips, and the last and the first chip, are neighbours.
-# A *mesh* order iterates over the axes one inside the other.
+# A *mesh* order iterates over the axes in nested loops.
 
 
 def replica_grid(capacity: Sequence[int], num_replicas: int) -> tuple[int, ...]:
@@ -127,7 +127,7 @@ def replica_grid(capacity: Sequence[int], num_replicas: int) -> tuple[int, ...]:
 
 
 def _lay_open_ring(column: IntArray, row: IntArray, columns: int, rows: int) -> None:
-    """Write column and row of each step of a flat ring except its first position, (0, 0), for an even number of rows.
+    """Write the column and row of each position on a flat ring except the first, (0, 0); `rows` must be even.
 
     For 4 x 4::
 
@@ -182,7 +182,7 @@ def ring(shape: Sequence[int]) -> IntArray:
 
 
 def grid_order(shape: Sequence[int], fastest_first: Sequence[int]) -> IntArray:
-    """Return the positions [place, axis] of a box, one axis inside the other."""
+    """Return the positions [place, axis] of a box in the order of nested loops over the axes."""
     places = np.empty((math.prod(shape), len(shape)), np.int32)
     inner, total = 1, len(places)
     for axis in fastest_first:

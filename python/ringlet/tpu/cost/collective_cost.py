@@ -157,7 +157,7 @@ def collective_cost(
     Raises
     ------
     ValueError
-        If an argument names something that does not exist, or the algorithm does not apply to these groups.
+        If an argument is invalid, or the algorithm does not apply to these groups.
 
     Examples
     --------
@@ -190,7 +190,7 @@ def _cores(assignment: Placed | Topology) -> IntArray:
 
 
 def fabric_of(assignment: Placed | Topology, options: FabricOptions) -> Fabric:
-    """Return the network under the devices of an assignment."""
+    """Return the network that connects the devices of an assignment."""
     return Fabric.of(topology_of(assignment), _cores(assignment).reshape(-1, 4), options)
 
 

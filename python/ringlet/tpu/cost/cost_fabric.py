@@ -70,7 +70,7 @@ class Fabric:
 
     @classmethod
     def of(cls, topology: Topology, coordinates: IntArray, options: FabricOptions) -> Fabric:
-        """Return the fabric under devices at coordinates [device, axis]."""
+        """Return the network that connects devices at coordinates [device, axis]."""
         network = _network(topology, options.twisted)
         link = _link_speed(topology, options.bandwidth)
         scale = _scale(network, options.bandwidth_scale)
@@ -115,7 +115,7 @@ class Fabric:
         return np.zeros(len(self.bytes_per_second))
 
     def kind(self, resource: int) -> str:
-        """Return the kind of a resource."""
+        """Return the kind, as in `KINDS`, of an entry of a load array."""
         return KINDS[sum(resource >= first for first in (self.num_links, self.first_bus, self.first_host))]
 
     def seconds(self, loads: FloatArray) -> FloatArray:

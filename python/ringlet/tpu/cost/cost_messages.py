@@ -88,7 +88,7 @@ def _within_chips(fabric: Fabric, group: IntArray) -> FloatArray:
 def _all_pairs(network: Network, chips: IntArray, count: IntArray) -> tuple[FloatArray, int]:
     """Return the link loads of a unit between all pairs of members: `count` members at each of `chips`.
 
-    A pair's path along one axis does not depend on its next axes, so pairs that agree so far are counted, not listed.
+    A pair's path along one axis does not depend on the next axes, so pairs with equal paths are counted, not listed.
     With ``c[x, y, z]`` members, the units along x from (x, y, z) towards x' are ``c[x, y, z] sum_yz c[x']``; along y
     from (x', y, z) towards y' they are ``sum_x c[y, z] sum_z c[x', y']``, and along z from (x', y', z) towards z'
     ``sum_xy c[z] c[x', y', z']``. The longest path belongs to a pair that is distant along all axes; every box has such
@@ -140,7 +140,7 @@ class Multicast:
         loads, longest = fabric.no_load(), 0
         for group in self.groups:
             root = group[self.root]
-            # On the root's chip, the root is the first device; on other chips, the lowest device is.
+            # Data arrive on each chip at its lowest device, except on the root's chip, where they start at the root.
             chips, first = np.unique(fabric.chip[np.r_[root, group]], return_index=True)
             arrival = np.r_[root, group][first]
             ways = _tree(fabric.network, int(fabric.chip[root]), chips)

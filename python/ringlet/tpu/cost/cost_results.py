@@ -41,7 +41,7 @@ class BusyLink:
     nbytes : float
         Bytes transferred.
     seconds : float
-        Time busy.
+        Time for which the link is busy.
     """
 
     source: tuple[int, int, int]
@@ -194,7 +194,7 @@ class StepCost(_Loaded):
         The step's operations at the chip's peak, and its bytes at the memory bandwidth; computation takes the longer of
         the two (the roofline).
     communication_seconds : float
-        All collectives.
+        Time of all collectives.
     ici_seconds, core_link_seconds, pcie_seconds, dcn_seconds, latency_seconds : float
         Parts of `communication_seconds`, as in :class:`CollectiveCost`; for concurrent collectives, the largest of
         each.

@@ -183,8 +183,8 @@ def _rotations(plan: Plan, box: Box) -> list[list[int]]:
 def _at_once(plan: Plan, box: Box, orders: list[list[int]], shares: list[float], gather: bool) -> list[Stage]:
     """Return stages for parts of an array, each along the axes in its own order.
 
-    The two devices of a chip exchange halves before or after: a part that began along the torus would send twice the
-    bytes over its links. Overlapping the two with pipelined chunks is not modelled.
+    The two devices of a chip exchange halves in a separate stage, so that the parts send half of the bytes over the
+    links of the torus. Overlap of this stage with the others, by pipelined chunks, is not modelled.
     """
     cores = box.sizes[3]
     traffic: list[Traffic] = []
@@ -338,8 +338,8 @@ ALGORITHMS: dict[str, tuple[str, ...]] = {
 # --- several equal slices -------------------------------------------------------------------------------------------
 
 # With ``S`` slices, each device exchanges data with the devices at its position in the other slices, through the
-# data-centre network, limited by the host that sends most. Collectives inside the slice before and after the exchange,
-# and the bytes of the exchange as a multiple of ``(S-1)/S`` times the bytes of a device.
+# data-centre network, limited by the host that sends most. By collective: the collective inside the slice before the
+# exchange, the bytes of the exchange as a multiple of ``(S-1)/S`` times the bytes of a device, the collective after it.
 _OVER_SLICES: dict[str, tuple[str | None, int, str | None]] = {
     "all_reduce": ("reduce_scatter", 2, "all_gather"),
     "all_gather": (None, 1, "all_gather"),

@@ -32,7 +32,7 @@ _ROUNDS = np.array(list(product((-2, -1, 0, 1, 2), repeat=3)), np.int64)
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """The lines of one axis: the chips [line, position], and line and position of each chip."""
+    """The lines of one axis: the chips [line, position], and the line and position of each chip."""
 
     chip_at: IntArray
     line: IntArray
@@ -103,7 +103,7 @@ class Network:
         return Network(self.shape, self.wrap)
 
     def coordinates(self, chips: IntArray) -> IntArray:
-        """Return x, y, z of chips, in a new last axis."""
+        """Return the coordinates x, y, z of chips along a new last axis."""
         return np.stack(np.unravel_index(chips, self.shape), -1).astype(np.int64)
 
     def distances(self, source: IntArray, target: IntArray) -> IntArray:
@@ -124,7 +124,7 @@ class Network:
         weight: FloatArray | IntArray | None = None,
         order: Sequence[int] = (0, 1, 2),
     ) -> tuple[FloatArray, IntArray]:
-        """Route messages of `weight` each; return loads [axis, way, chip] and the number of links that each crosses."""
+        """Route messages of `weight` each; return loads [axis, direction, chip] and each message's number of links."""
         loads = np.zeros((3, 2, self.num_chips))
         hops = np.zeros(len(source), np.int64)
         for start in range(0, len(source), _BLOCK):

@@ -61,11 +61,11 @@ def simulate(
     Raises
     ------
     ValueError
-        If an argument names something that does not exist, or a speed is unknown.
+        If an argument is invalid, or a speed is unknown.
 
     Examples
     --------
-    Weights are gathered within each row of four chips while gradients are added up over the columns:
+    Weights are gathered within each row of four chips while gradients are summed over the columns:
 
     >>> import numpy as np
     >>> import ringlet

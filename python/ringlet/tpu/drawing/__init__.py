@@ -1,8 +1,8 @@
 """Drawings of TPU slices: as SVG, as HTML for notebooks, with matplotlib, and as text.
 
 One panel per slice of equal z shows its chips, hosts as outlines, replicas in colour, rings as paths or link loads, and
-missing devices. Equal input gives the same bytes. With more chips, labels are omitted, then paths and links, and beyond
-20,000 chips a part of the slice, so that a drawing is smaller than a megabyte. The legend lists omissions.
+missing devices. Equal inputs give identical output. In large slices, labels are omitted, then paths and links, and
+beyond 20,000 chips a part of the slice, so that a drawing is smaller than a megabyte. The legend lists omissions.
 
 SVG and text need no other library.
 """
@@ -122,8 +122,8 @@ def plot(
     drawn, loads, rings, slices, width
         As for :func:`svg`.
     axes : matplotlib.axes.Axes, optional
-        Axes to draw on; default: a new pyplot figure of the drawing's size. Figures with a dark background get dark
-        colours.
+        Axes to draw on; default: a new pyplot figure of the drawing's size. On a dark background, the colours of dark
+        mode are used.
 
     Returns
     -------

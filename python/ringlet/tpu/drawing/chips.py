@@ -35,7 +35,7 @@ Place = tuple[int, int, int, int]
 
 
 def places(subject: Subject, layout: Layout) -> Iterator[tuple[Place, tuple[int, int]]]:
-    """Yield coordinates x, y, z and panel of every drawn chip, with its left and top."""
+    """Yield the coordinates x, y, z and the panel of every drawn chip, with its left and top edges."""
     for panel, z in enumerate(layout.slices):
         for y in range(len(layout.rows)):
             for x in range(len(layout.columns)):
@@ -153,9 +153,9 @@ def stub(
 
 
 def node(subject: Subject, layout: Layout, core: Place, panel: int) -> tuple[float, float]:
-    """Return the point at which paths touch a core, clear of its label in the upper left corner.
+    """Return the point at which paths touch a core, which its label in the upper left corner does not cover.
 
-    Each core of a chip has its own height, so that paths along x over different cores do not coincide.
+    The points of a chip's cores differ in height, so that paths along x over different cores do not coincide.
     """
     left, top = layout.corner(core[0], core[1], panel)
     part = layout.size / subject.cores
@@ -193,7 +193,7 @@ def draw_labels(subject: Subject, layout: Layout) -> Iterator[Item]:
 
 
 def label_boxes(subject: Subject, layout: Layout, panel: int) -> NDArray[np.float64]:
-    """Return left, top, right and bottom of the labels of one panel, which paths avoid."""
+    """Return the left, top, right and bottom edges of the labels of one panel, which paths avoid."""
     size, part = label_size(subject, layout), layout.size / subject.cores
     boxes = [
         (
@@ -204,7 +204,7 @@ def label_boxes(subject: Subject, layout: Layout, panel: int) -> NDArray[np.floa
         )
         for (x, y, z, place), (left, top) in places(subject, layout)
         for core in range(subject.cores)
-        if place == panel and size and layout.size >= 26  # smaller labels are centred, under all paths
+        if place == panel and size and layout.size >= 26  # smaller labels are centred, and paths cover them
     ]
     return np.array(boxes, np.float64).reshape(-1, 4)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ringlet.tpu.drawing.subject import Subject
 
-# Larger than any pod; further chips are omitted to bound the memory of the reader.
+# Larger than any pod; further chips are omitted to bound the memory of the viewer.
 MOST_CHIPS = 20_000
 
 # Side of a chip and gap to the next, in pixels.
@@ -22,7 +22,7 @@ _HEAD = 36
 _TICKS = 20  # for numbers at the upper and left edges
 _FREE = 8  # at the other edges
 _PANEL_TITLE = 18
-_LOWEST = 1.4  # times the width
+_LOWEST = 1.4  # maximum height, as a multiple of the width
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +120,7 @@ def _at_size(
 
 
 def _panels_in_a_row(count: int, most: int) -> int:
-    """Return the panels per row: as many as fit, or fewer if that fills the last row with hardly more rows."""
+    """Return the panels per row: as many as fit, or fewer if that fills the last row and adds at most one row."""
     most = min(count, most)
     rows = math.ceil(count / most)
     even = [n for n in range(most, 0, -1) if count % n == 0 and count // n <= rows + 1]

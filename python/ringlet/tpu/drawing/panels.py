@@ -19,10 +19,10 @@ Chip = tuple[int, int, int]
 
 
 def load_digits(subject: Subject) -> tuple[dict[tuple[Chip, int], int], dict[tuple[Chip, int, int], int]]:
-    """Return link loads in ninths of the highest load, rounded up, for the busier direction; empty without loads.
+    """Return two tables of link loads in the busier direction, in ninths of the highest load, rounded up.
 
     The first table has, by chip and axis, the loads of links to the next chip along the axis, without wrap links. The
-    second has, by chip, axis and direction, the loads of wrap links at the chip.
+    second has, by chip, axis and direction, the loads of wrap links at the chip. Both are empty without loads.
     """
     inside: dict[tuple[Chip, int], int] = {}
     edges: dict[tuple[Chip, int, int], int] = {}

@@ -154,7 +154,7 @@ class _Paths:
         ]
 
     def along(self, axis: int, panel: int, way: int, start: Point, stop: Point) -> list[list[Point]]:
-        """Return lines along one axis, which leave the panel at points where they would reverse."""
+        """Return a line along one axis, or two lines that end at the panel's edges if the path wraps."""
         if way == 0:
             return []
         if (stop[axis] > start[axis]) == (way > 0):

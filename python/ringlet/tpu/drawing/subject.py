@@ -145,7 +145,7 @@ def _periods(topology: Topology) -> tuple[tuple[int, int, int], ...]:
 
 
 def _numbered(core_assignment: Integers, mesh: tuple[int, int, int, int]) -> tuple[Integers, Integers]:
-    """Return replica and logical core by mesh coordinate."""
+    """Return the replica and the logical core at each mesh coordinate."""
     replica, logical_core = np.full(mesh, -1), np.full(mesh, -1)
     num_replicas, num_cores = core_assignment.shape[:2]
     places = tuple(core_assignment.reshape(-1, 4).T)

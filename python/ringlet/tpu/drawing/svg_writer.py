@@ -24,7 +24,7 @@ def escape(text: str) -> str:
 
 
 def figure_of(picture: str, title: str, words: str) -> str:
-    """Return an SVG picture as a ``<figure>`` for a notebook, with a description in words folded below."""
+    """Return an SVG picture as a ``<figure>`` for a notebook, with a collapsible description below."""
     return (
         f'<figure style="margin: 0">\n<div style="overflow-x: auto">\n{picture}</div>\n'
         f"<details><summary>{escape(title)}</summary><pre>{escape(words)}</pre></details>\n</figure>\n"

@@ -44,13 +44,13 @@ def print_drawing(
 
 
 def paint_of(styles: Iterable[Style]) -> dict[int, str]:
-    """Return the escape sequence of each style by number: black on its colour."""
+    """Return the escape sequence of each style by its number: black text on the style's colour."""
     fills = (style.fill[0] for style in styles if style.fill)
     return {number: f"\033[{_BLACK};48;5;{_nearest(colour)}m" for number, colour in enumerate(fills)}
 
 
 def _nearest(colour: str) -> int:
-    """Return the number of the nearest of 6 x 6 x 6 colours."""
+    """Return the number of the nearest colour among the terminal's 6 x 6 x 6."""
     channels = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     red, green, blue = (min((abs(shade - value), i) for i, shade in enumerate(_SHADES))[1] for value in channels)
     return 16 + 36 * red + 6 * green + blue

@@ -31,7 +31,7 @@ class AcceleratorType:
     Parameters
     ----------
     name : str
-        ``v4-32``; with the chips along each axis if the number alone would mean another shape.
+        Such as ``v4-32``; has the chips along each axis instead if the number would mean another shape.
     generation : Generation
     shape : tuple of int
         Chips along x, y and z.
@@ -112,7 +112,7 @@ def shape_text(shape: ChipShape, rank: int = 3) -> str:
 
 
 def _count_of_chip(generation: Generation) -> int:
-    """Return the count of one chip in the number of a name."""
+    """Return how much one chip adds to the number in a name."""
     return generation.cores_per_chip if generation.number_counts == "cores" else 1
 
 
@@ -170,7 +170,7 @@ def _of_machine(name: str, generation: Generation, chips: int) -> AcceleratorTyp
 def _exists(generation: Generation, shape: ChipShape) -> bool:
     if shape in generation.shapes or shape in generation.single_host_shapes:
         return True
-    # Every host has its 2x2 chips in any orientation of the slice.
+    # A slice in another orientation exists if whole hosts, which are not rotated, fill it.
     is_whole = all(length % part == 0 for length, part in zip(shape, generation.host_shape, strict=True))
     if generation.any_order and is_whole and any(order in generation.shapes for order in permutations(shape)):
         return True

@@ -50,7 +50,7 @@ class TPUSystemMetadata(NamedTuple):
 
 
 class CoresByHost(NamedTuple):
-    """The TPU devices of each host, both as number texts, and their total."""
+    """The numbers of the TPU devices of each host, hosts and numbers as strings, and the number of all devices."""
 
     device_map: dict[str, list[str]]
     total_cores: int

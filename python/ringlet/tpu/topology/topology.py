@@ -57,7 +57,7 @@ class Topology(Drawable):
     Raises
     ------
     ValueError
-        If the bytes are not a valid message or an argument has another shape.
+        If the bytes are not a valid message, or an argument has a wrong shape.
     CoordinateError
         If a coordinate is outside the mesh, or two devices share one; both a ``ValueError`` and an ``IndexError``.
 
@@ -360,7 +360,7 @@ class Topology(Drawable):
 
     @cached_property
     def _device_at(self) -> IntArray:
-        """Device number over all tasks on each core, in row-major order; -1 for none."""
+        """The device on each core, numbered over all tasks, in row-major order; -1 for none."""
         device_at = np.full(math.prod(self._shape), -1, np.int32)
         device_at[self._cells] = np.arange(self._cells.size, dtype=np.int32)
         return device_at
@@ -392,7 +392,7 @@ class Topology(Drawable):
 
 
 def check_size(mesh_shape: Sequence[int]) -> None:
-    """Raise for a mesh that would exhaust the memory."""
+    """Raise ValueError for a mesh with too many cores for arrays with one entry per core."""
     if math.prod(mesh_shape) > _MOST_CORES:
         text = "x".join(map(str, mesh_shape))
         raise ValueError(f"a mesh of {text} has {math.prod(mesh_shape)} cores; the maximum is {_MOST_CORES}.")

@@ -16,7 +16,7 @@ from ringlet.tpu.topology.accelerator_type import AcceleratorType, shape_text
 from ringlet.tpu.topology.generation import ChipShape, Generation
 from ringlet.tpu.topology.topology_text import counted
 
-# Names of each value in order of precedence. Names in one line are synonyms.
+# Names of each value in order of precedence. Names on one line are synonyms.
 ACCELERATOR_TYPE = ("TPU_ACCELERATOR_TYPE", "ACCELERATOR_TYPE")
 TOPOLOGY = "TPU_TOPOLOGY"
 CHIPS_PER_PROCESS = ("TPU_CHIPS_PER_PROCESS_BOUNDS", "TPU_CHIPS_PER_HOST_BOUNDS")
@@ -155,7 +155,7 @@ class TPUEnvironment:
 
     @property
     def process_bounds(self) -> ChipShape:
-        """Processes along x, y and z, each standing for `processes_per_chip`."""
+        """Processes along x, y and z; processes that share chips count as one."""
         x, y, z = (all_ // own for all_, own in zip(self.shape, self.chips_per_process, strict=True))
         return x, y, z
 
@@ -199,28 +199,28 @@ class _ShapeVariable:
 
 def _slice(found: Variables) -> tuple[TPUEnvironment, str]:
     """Return the slice, its division into processes, and the names of the variables that define it."""
-    told = _shape_variable(found)
+    known = _shape_variable(found)
     own_name, own = found.bounds(CHIPS_PER_PROCESS)
     many_name, many = found.bounds(PROCESSES)
-    shape, source = told.shape, told.name
+    shape, source = known.shape, known.name
     if own is not None and many is not None:
         source = f"{own_name} times {many_name}"
-        shape = _shape_of_processes(found, source, told, (own[0] * many[0], own[1] * many[1], own[2] * many[2]))
+        shape = _shape_of_processes(found, source, known, (own[0] * many[0], own[1] * many[1], own[2] * many[2]))
     if shape is None:
         present = ", ".join(found.present()) or "none"
         raise ValueError(
             f"no variable describes the slice (set of TPU_*, CLOUD_TPU_*, MEGASCALE_*: {present}). Set "
             f"{ACCELERATOR_TYPE[0]}, such as v4-16, or {TOPOLOGY}, or {CHIPS_PER_PROCESS[0]} and {PROCESSES[0]}."
         )
-    generation = told.kind.generation if told.kind else None
+    generation = known.kind.generation if known.kind else None
     if own is not None:
-        _parts(own_name, own, told.name, shape)
+        _parts(own_name, own, known.name, shape)
         chips = (own[0], own[1], own[2])
     elif many is not None:
-        chips = _parts(many_name, many, told.name, shape)
+        chips = _parts(many_name, many, known.name, shape)
     else:
         chips = _host_shape(found, generation, shape)
-    name = told.kind.name if told.kind else None
+    name = known.kind.name if known.kind else None
     return TPUEnvironment(name, generation, shape, chips, _per_chip(many_name, many, generation)), source
 
 
@@ -238,15 +238,15 @@ def _shape_variable(found: Variables) -> _ShapeVariable:
     if x * y * z != math.prod(kind.shape):
         whole = f"{math.prod(kind.shape)} ({shape_text(kind.shape, kind.generation.torus_rank)})"
         raise contradiction(grid_name, kind_name, f"{grid!r} is {x * y * z} chips, but {kind_text!r} is {whole}")
-    # A name with a number leaves the shape open; the grid is then read for its generation, which may not have it.
+    # The number in a name does not determine the shape: parse the grid as a shape of the generation, which may lack it.
     kind = AcceleratorType.parse(f"{kind.generation.prefixes[0]}-{grid}")
     return _ShapeVariable(grid_name, kind, kind.shape)
 
 
-def _shape_of_processes(found: Variables, bounds: str, told: _ShapeVariable, box: ChipShape) -> ChipShape:
+def _shape_of_processes(found: Variables, bounds: str, known: _ShapeVariable, box: ChipShape) -> ChipShape:
     """Return the shape of all processes: the shape of the slice, or of the part that the processes open."""
-    shape = told.shape
-    if shape is None or box == shape or (math.prod(box) == math.prod(shape) and told.name != TOPOLOGY):
+    shape = known.shape
+    if shape is None or box == shape or (math.prod(box) == math.prod(shape) and known.name != TOPOLOGY):
         return box
     if sorted(box) == sorted(shape) and math.prod(shape) == 8:
         return box  # the eight chips of one v5e or v6e machine are 2x4 for Google and 4x2 for others
@@ -255,14 +255,14 @@ def _shape_of_processes(found: Variables, bounds: str, told: _ShapeVariable, box
         if found.same(VISIBLE_CHIPS)[1] is not None:
             return box
         how += f"; for a part of the slice list the chips to open in {VISIBLE_CHIPS[0]}"
-    raise contradiction(bounds, told.name, how)
+    raise contradiction(bounds, known.name, how)
 
 
-def _parts(name: str, bounds: tuple[int, ...], told: str, shape: ChipShape) -> ChipShape:
+def _parts(name: str, bounds: tuple[int, ...], known: str, shape: ChipShape) -> ChipShape:
     """Return the shape divided by the bounds."""
     if any(length % part for length, part in zip(shape, bounds[:3], strict=True)):
         text = ",".join(map(str, bounds[:3]))
-        raise contradiction(name, told, f"{text} does not divide {shape_text(shape)} chips")
+        raise contradiction(name, known, f"{text} does not divide {shape_text(shape)} chips")
     x, y, z = (length // part for length, part in zip(shape, bounds[:3], strict=True))
     return x, y, z
 

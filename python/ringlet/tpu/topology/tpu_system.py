@@ -21,7 +21,7 @@ _SLICE_VARIABLES = (
     "TPU_PROCESS_BOUNDS",
     "TPU_HOST_BOUNDS",
 )
-_CORES_OF_HOST = 8  # cores of a host in the number of a v4 slice name
+_CORES_OF_HOST = 8  # the number in the name of a v4 slice counts cores, 8 for each host
 
 _log = logging.getLogger(__name__)
 
@@ -51,8 +51,8 @@ def _topology_of_hosts(num_hosts: int) -> Topology:
         return Topology.from_accelerator_type(f"v4-{num_hosts * _CORES_OF_HOST}")
     except ValueError as error:
         raise ValueError(
-            f"{num_hosts} hosts are not a slice of the default type {DEFAULT_ACCELERATOR_TYPE[:2]}: "
-            "name the slice, as accelerator_type or in TPU_ACCELERATOR_TYPE"
+            f"no slice of the default generation {DEFAULT_ACCELERATOR_TYPE[:2]} has {num_hosts} hosts: "
+            "name the slice with accelerator_type= or TPU_ACCELERATOR_TYPE"
         ) from error
 
 
