@@ -41,8 +41,8 @@ def weighted(weights, before):
     return function, gradient
 
 
-@given(CASES, st.sampled_from([8, 1 << 20]))
-def test_stencils_and_their_gradients_are_those_of_the_whole_however_it_is_cut(case, part_bytes):
+@given(CASES, st.sampled_from([1, 16]))
+def test_stencils_and_their_gradients_are_those_of_the_whole_however_it_is_cut(case, num_parts):
     sides, seed = case
     lengths, before, after, kinds = zip(*sides, strict=True)
     generator, depth = np.random.default_rng(seed), list(zip(before, after, strict=True))
@@ -58,7 +58,7 @@ def test_stencils_and_their_gradients_are_those_of_the_whole_however_it_is_cut(c
         return map_halo(function, x, depth, kinds), map_halo_vjp(gradient, x, cotangent, depth, kinds)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stencil, "_PART_BYTES", part_bytes)
+        patch.setattr(stencil, "_PART_BYTES", max(x.nbytes // num_parts, 8))
         whole, dx = both(x, cotangent)
         np.testing.assert_array_equal(whole, expected)
         change = function(padded(x + other, kinds)[around]) - expected
