@@ -171,16 +171,14 @@ class HostGroup:
                 f"{', '.join(gone)}. Make the same calls in the same order on every rank."
             )
 
-    def lost(self, ranks: Sequence[int]) -> WorkerLostError:
-        """Return the error for the lost processes of `ranks`, as reported by MPI.
-
-        `ranks` is empty if MPI reports a lost connection, but not to which process, or if the lost process is one of
-        the job without a rank in this group.
-        """
+    def lost(self, processes: Sequence[int]) -> WorkerLostError:
+        """Return the error for lost processes of the MPI job; MPI may report a lost connection without a process."""
+        ranks = [rank for rank, process in enumerate(self.processes) if process in processes]
         if not ranks:
+            name = f"process {min(processes)} of the MPI job" if processes else "another process of the MPI job"
             return WorkerLostError(
-                f"{WHOLE}another process of the job was lost, and MPI does not report a rank of this group: it was "
-                f"killed, or the network failed. {_RESTART}"
+                f"{WHOLE}{name}, without a rank in this group as far as MPI reports, was lost: it was killed, or the "
+                f"network failed. {_RESTART}"
             )
         first = self.identities[min(ranks)]
         reason = "was lost: it was killed, or its host or the network to it failed"

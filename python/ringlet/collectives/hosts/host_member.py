@@ -112,7 +112,7 @@ def linked(
         tag=tag,
         seconds=seconds,
         check=check_all,
-        lost=lambda failed: group.lost([rank for rank, process in enumerate(group.processes) if process in failed]),
+        lost=group.lost,
         on_notice=group.read_notice,
         names=[str(each) for each in group.hosts],
         is_leader=is_leader,
