@@ -80,8 +80,8 @@ class HostGroup:
         self.host = host
         self.num_ranks = hosts[-1].end
         self.epoch = epoch
-        self.report: Callable[[bytes], None] = lambda data: None  # of a failure, to the leaders of the other hosts
-        self.left: dict[int, tuple[int, str]] = {}  # host: the number of its calls, and why it makes no more
+        self.report: Callable[[bytes], None] = lambda data: None  # reports a failure to the other leaders
+        self.left: dict[int, tuple[int, str]] = {}  # host: the number of its calls, and why it makes no more calls
         self.call = (0, "")  # number and description of the leader's call in progress
         self._identities = identities
         self._first: Exception | None = None
@@ -99,7 +99,7 @@ class HostGroup:
         self._adopt(CollectiveAborted(reason))
 
     def report_stall(self, waiting: str, rank: int) -> None:
-        """Log the message `waiting` about a rank that waits, and what the ranks of this host execute."""
+        """Log the message `waiting` about a waiting rank, and what the ranks of this host are executing."""
         self.local.report_stall(waiting, rank - self.hosts[self.host].begin)
 
     def check(self) -> None:
@@ -129,7 +129,7 @@ class HostGroup:
                 self._first = error
         if is_first:
             text = WHOLE + str(self._first)
-            self.local.abort(text)  # no effect if it has failed
+            self.local.abort(text)  # no effect if that group has already failed
             self.report(text.encode())
         assert self._first is not None
         return copy.copy(self._first)
@@ -158,8 +158,8 @@ class HostGroup:
     def lost(self, ranks: Sequence[int]) -> WorkerLostError:
         """Return the error for the lost processes of `ranks`, as reported by MPI.
 
-        `ranks` is empty if MPI reports a lost connection, but not to which process, or if the lost process is one of
-        the job without a rank in this group.
+        `ranks` is empty if MPI reports a lost connection without its process, or if the lost process belongs to the job
+        but has no rank in this group.
         """
         if not ranks:
             return WorkerLostError(

@@ -35,7 +35,7 @@ from ringlet.rendezvous.process_identity import ProcessIdentity
 
 _HELLO_TAG, _ANSWER_TAG = 1, 2
 _PAUSE_SECONDS = 0.001
-_LAST_SECONDS = 1.0  # time for the answer of the first process after its time-out
+_LAST_SECONDS = 1.0  # after the time-out, for the answer of the first process
 
 # A function that joins the group of the ranks of one host.
 JoinLocally = Callable[[Job, Sequence[int], float], Any]
@@ -51,13 +51,13 @@ def join(
     identity: ProcessIdentity | None = None,
     processes: Sequence[int] | None = None,
 ) -> list[Member]:
-    """Join a group of processes of a transport, by default of all; see `init_process_group`."""
+    """Join a group of `processes` of a transport, by default all; see `init_process_group`."""
     deadline = Deadline.after(seconds)
     processes = sorted(processes or range(transport.size))
     identity = identity or ProcessIdentity.of_this_process()
     of_program = transport.sockets()
     answer = _introduce(transport, processes, job, _introduction(job, ranks, identity), deadline)
-    transport.watch_connections(of_program)  # those between the first process and the others
+    transport.watch_connections(of_program)  # the connections between the first process and the others
     records = answer["processes"]
     identities = [ProcessIdentity.from_record(record["process"]) for record in records]
     hosts = hosts_of([(record["ranks"], identity) for record, identity in zip(records, identities, strict=True)])
@@ -93,7 +93,7 @@ _live: weakref.WeakSet[HostMember] = weakref.WeakSet()
 
 
 def _leave_at_exit(cores: Sequence[HostMember]) -> None:
-    """Make members leave when this process ends, so that other ranks do not wait for them."""
+    """Make members leave the group when this process exits, so that other ranks do not wait for them."""
     if not _live:
         multiprocessing.util.Finalize(None, _leave_all, exitpriority=-1)
     _live.update(cores)
@@ -103,7 +103,7 @@ def _leave_all() -> None:
     error = getattr(sys, "last_value", None)
     reason = "ended without closing its group" if error is None else f"raised {type(error).__name__}: {error}"
     for core in list(_live):
-        with contextlib.suppress(FailedPreconditionError):  # of a closed member
+        with contextlib.suppress(FailedPreconditionError):  # the member is closed
             core.depart(reason)
 
 
@@ -114,7 +114,7 @@ class _HostShare:
         self.group = group
         self.seconds = seconds
         self.connected: ConnectedGroup | None = local.connected
-        self._link = link  # freed with this object
+        self._link = link  # kept alive as long as this object
         self._local = local
         self._begin = group.hosts[group.host].begin
 
@@ -125,7 +125,7 @@ class _HostShare:
     def __call__(self, rank: int) -> Inbox:
         """Raise an error: `send` and `recv` are not supported between hosts."""
         raise NotImplementedError(
-            "send and recv are not available for a group over several hosts in this version: use all_to_all or "
+            "send and recv are not available for a group over several hosts: use all_to_all or "
             "collective_permute, or start all ranks on one host."
         )
 
@@ -147,7 +147,7 @@ class _HostShare:
         return self(rank)
 
 
-# --- introductions ----------------------------------------------------------------------------------------------------
+# --- rendezvous -------------------------------------------------------------------------------------------------------
 
 
 def _introduction(job: Job, ranks: Sequence[int], identity: ProcessIdentity) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def _introduction(job: Job, ranks: Sequence[int], identity: ProcessIdentity) -> 
 def _introduce(
     transport: Transport, processes: Sequence[int], job: Job, mine: dict[str, Any], deadline: Deadline
 ) -> dict[str, Any]:
-    """Exchange the introductions of all processes, and return them with the epoch and the tag of the group."""
+    """Exchange the descriptions of all processes, and return them with the epoch and the tag of the group."""
     group, first = mine["group"], processes[0]
     if transport.rank == first:
         records = {first: mine}
@@ -216,7 +216,7 @@ def _wait(requests: Sequence[Request]) -> None:
             while request.test() is None and not deadline.is_over():
                 time.sleep(_PAUSE_SECONDS)
         except PeerFailed:
-            continue  # its loss is reported by the first call
+            continue  # the first call reports the lost process
 
 
 def _answer(
@@ -226,12 +226,12 @@ def _answer(
     records: Mapping[int, dict[str, Any]],
     deadline: Deadline,
 ) -> dict[str, Any]:
-    """Return the introductions in the order of processes, or the reason why the group cannot be made."""
+    """Return the descriptions in the order of processes, or the reason why the group cannot be formed."""
     try:
         _check(transport, processes, job, records, deadline)
     except (DeadlineExceededError, FailedPreconditionError, WorkerLostError) as error:
         return {"error": str(error), "kind": type(error).__name__}
-    # Every process has a range of tags for the groups of which it is the first.
+    # Each process has its own range of tags, for the groups in which it is the first process.
     transport.num_groups += 1
     most = max((transport.largest_tag // NUM_KINDS - 1) // transport.size, 1)
     tag = 1 + transport.rank * most + transport.num_groups % most

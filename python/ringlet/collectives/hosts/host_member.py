@@ -14,7 +14,7 @@ from ringlet.collectives.op import Op
 
 
 class HostMember(HostReductions, HostMovement):
-    """One rank, with all collectives."""
+    """One rank of a group over several hosts."""
 
     def exclusive_scan(self, array: Array, op: int, out: Array | None) -> Array:
         """Combine the arrays of the ranks before this one, from left to right."""
@@ -24,7 +24,7 @@ class HostMember(HostReductions, HostMovement):
         text = f"exclusive_scan({operation.name}, {text_of(array)})"
         row = array.reshape(1, *array.shape)
         rows = self._call(text, lambda text: self._gather_blocks(text, row, None, 0), ends_together=True)
-        if self.rank == 0:  # the identity
+        if self.rank == 0:  # rank 0 gets the identity element
             _core.Group(1, 1.0, 0).member(0).exclusive_scan(array, op, place)
             return result
         total = rows[0].astype(partial_dtype(array.dtype))
@@ -45,6 +45,5 @@ class HostMember(HostReductions, HostMovement):
 
 def _unsupported(name: str) -> NotImplementedError:
     return NotImplementedError(
-        f"{name} is not available for a group over several hosts in this version: start all ranks on one host, or use "
-        "all_gather."
+        f"{name} is not available for a group over several hosts: start all ranks on one host, or use all_gather."
     )
