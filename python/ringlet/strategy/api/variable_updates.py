@@ -223,7 +223,7 @@ class VariableUpdates(ExtendedBase):
         'no component'
         """
         container = getattr(value, "_container", None)
-        if callable(container):  # stored as a weak reference
+        if callable(container):  # the container is stored as a weak reference
             container = container()
         return value if container is None else container
 
@@ -255,7 +255,7 @@ class VariableUpdates(ExtendedBase):
         mode = context.current()
         return None if mode is None or mode.is_cross_replica else mode
 
-    # Hooks
+    # --- hooks --------------------------------------------------------------------------------------------------------
 
     def _first_value(self, request: Any) -> Any:
         """Return the initial value of a new variable."""

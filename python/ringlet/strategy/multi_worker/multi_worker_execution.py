@@ -138,9 +138,8 @@ class WorkerRun(ReplicaRun):
         self.use_group()
         replica = context.current().local_replica_id  # type: ignore[union-attr]  # a replica calls
         assert replica is not None
-        self.members = (
-            self.workers.members()
-        )  # before the call is counted, because only an existing group can be aborted
+        # Before the call is counted, because only an existing group can be aborted.
+        self.members = self.workers.members()
         self._enter(replica, _COLLECTIVE)
         member = self.workers.member(replica)
         if not self._is_in_series[replica]:
@@ -196,7 +195,7 @@ class WorkerRun(ReplicaRun):
             return CollectiveMismatchError(text)
         for other, has_ended in enumerate(self.ended):
             if has_ended and self._entered[other] < number:
-                if kind == _COLLECTIVE:  # abort in either order: this call may also start before the other replica ends
+                if kind == _COLLECTIVE:  # as _release_waiting does if the other ends later
                     self._abort_waiting(other, replica, "has returned")
                 return CollectiveMismatchError(
                     f"{self._name(other)} has ended after {self._entered[other]} calls, and {self._name(replica)} "
@@ -231,9 +230,9 @@ class WorkerRun(ReplicaRun):
                 self._check_later(replica, other, what, _FIRST_PAUSE_SECONDS)
 
     def _check_later(self, replica: int, other: int, what: str, seconds: float) -> None:
-        """Abort the group if `other` waits in a call of the core that the failed `replica` has not reached.
+        """Abort the group if `other` waits in a collective that the failed `replica` has not entered.
 
-        Both have started the same call; check again later whether both made it in the core.
+        Both have started the same call, but may not have entered the core's collective yet: check again later.
         """
         if self.ended[other] or self.threads.work is not self or not self.workers.is_joined:
             return

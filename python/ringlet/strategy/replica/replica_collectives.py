@@ -188,7 +188,7 @@ def _reduce_by_ops(
 
 
 class _Cell:
-    """Wrap a replica's value, so that identical objects of several replicas are not regrouped into one."""
+    """Wrapper that keeps identical values of several replicas from being regrouped into one."""
 
     __slots__ = ("content",)
 

@@ -65,7 +65,7 @@ class TPUExtended(MirroredExtended):
         self._thread_pool = ReplicaThreadPool(len(self._devices))
         _log.info("TPUStrategy models %d replicas of %d logical devices", *self.tpu_devices.shape)
 
-    # Properties
+    # --- properties ---------------------------------------------------------------------------------------------------
 
     @property
     def num_logical_devices(self) -> int:
@@ -156,7 +156,7 @@ class TPUExtended(MirroredExtended):
                 return number
         return 0
 
-    # Differences from MirroredStrategy
+    # --- differences from mirroredstrategy ----------------------------------------------------------------------------
 
     def _reduce(self, op: ReduceOp, value: Any) -> Any:
         return super()._reduce(op, self._reducible(op, value))
@@ -208,7 +208,7 @@ class TPUExtended(MirroredExtended):
     ) -> MultiStepContext:
         return run_steps(self, fn, iterator, 1 if self.steps_per_run == 1 else iterations, always_wrap=True)
 
-    # Datasets: a pipeline for each host
+    # --- datasets: a pipeline for each host ---------------------------------------------------------------------------
 
     def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
         from ringlet.data.distribution.per_host_pipelines import distribute_to_hosts  # imported on first use
