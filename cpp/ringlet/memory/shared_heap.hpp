@@ -110,7 +110,7 @@ class SharedHeap {
   using Entries = std::list<Entry>;
   // Blocks of one size, by state. Idle blocks have memory, empty ones have returned theirs.
   struct Shelf {
-    std::size_t size;  // with all that surrounds a block
+    std::size_t size;  // including the space around a block
     std::array<Entries, 4> entries{};
     std::byte* fresh = nullptr;  // the rest of the last slab of small blocks
     std::byte* fresh_end = nullptr;

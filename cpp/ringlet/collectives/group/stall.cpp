@@ -1,8 +1,8 @@
 // Reports of calls that wait for a long time: which ranks are missing, and what every rank executes.
 //
-// The first rank that has waited for Options::stall claims the call and reports for all. The ranks of its own process
-// are described by a thread of their own, since a thread in C code may hold the interpreter lock for ever; those of
-// other processes by their monitor threads, on request. A process that does not answer in time is named as such.
+// The first rank that has waited for Options::stall claims the call and reports for all. A separate thread describes
+// the ranks of its process, since a thread in C code may hold the interpreter lock forever; the monitor threads of
+// other processes describe theirs, on request. A process that does not answer in time is named as such.
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ constexpr std::string_view kPrinted = "; its process prints its stacks on standa
 
 ThreadReports* reports = nullptr;
 
-// The result of f(), called on another thread; nothing if it is not there in time.
+// The result of f(), called on another thread; nothing if it takes too long.
 template <class F>
 auto answer_of(F f, sync::Clock::time_point end) -> std::optional<decltype(f())> {
   struct Answer {

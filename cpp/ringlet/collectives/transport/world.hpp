@@ -30,7 +30,7 @@ namespace ringlet::collectives {
 
 class Group;
 
-// When to give up making a group.
+// When to give up the creation of a group.
 struct JoinLimit {
   sync::Clock::time_point end;
   sync::Clock::duration asked;  // for messages
@@ -125,7 +125,7 @@ class World : public std::enable_shared_from_this<World> {
     ProcessInfo info;
     MessageSocket message_socket;
     sync::Pidfd pidfd;
-    sync::PointerTable<std::byte> segments;  // their begins; for this process, the sent segments only
+    sync::PointerTable<std::byte> segments;  // their start addresses; for this process, of sent segments only
     Message hello;
     bool has_greeted = false;
     bool has_judged = false;
@@ -166,7 +166,7 @@ class World : public std::enable_shared_from_this<World> {
   std::vector<int> process_of_;
   std::vector<sync::Flag> is_gone_;
   std::shared_ptr<ProcessReclaimPolicy> reclaim_policy_;
-  std::shared_ptr<std::deque<memory::Segment>> mappings_;  // of other processes' segments
+  std::shared_ptr<std::deque<memory::Segment>> mappings_;  // mappings of other processes' segments
   std::uint64_t probe_;                                    // read by other processes as a trial
   std::once_flag rendezvous_once_;
 
@@ -177,7 +177,7 @@ class World : public std::enable_shared_from_this<World> {
 
   std::mutex groups_mutex_;
   std::vector<Group*> groups_;
-  // Processes, in the order of their ends, and how they ended; guarded by groups_mutex_.
+  // Ended processes, in order, and how they ended; guarded by groups_mutex_.
   std::vector<std::pair<int, std::string>> ended_;
 
   std::vector<std::unique_ptr<Peer>> peers_;
