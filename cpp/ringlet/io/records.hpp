@@ -32,7 +32,7 @@ struct Scan {
   // Number of bytes from there on that are needed to continue: a header, or a record according to its header, at most
   // 2^64 - 1. Undefined if there is a fault.
   std::uint64_t wanted = 0;
-  Fault fault = Fault::kNone;  // of the record at `consumed`
+  Fault fault = Fault::kNone;  // fault of the record at `consumed`
 };
 
 // Reads a block that starts with the first byte of a record. Never reads beyond the block.

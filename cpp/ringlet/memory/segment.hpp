@@ -18,7 +18,7 @@ class Segment {
   // Maps a segment of another process and takes ownership of `fd`. Throws core::SharedMemoryError, also if the file
   // does not have the seals of create(): truncation of a mapped file would crash its readers.
   static Segment attach(int fd, std::size_t bytes);
-  static Segment attach(int fd);  // of any size
+  static Segment attach(int fd);  // a segment of any size
 
   Segment(Segment&& other) noexcept
       : fd_(std::exchange(other.fd_, -1)),

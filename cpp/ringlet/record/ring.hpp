@@ -62,7 +62,7 @@ struct Totals {
   sync::SoleCounter count;
   sync::SoleCounter bytes;
   sync::SoleCounter nanoseconds;
-  sync::SoleCounter waiting_nanoseconds;  // until all ranks had arrived
+  sync::SoleCounter waiting_nanoseconds;  // time until all ranks had arrived
 };
 
 struct RingMemory {

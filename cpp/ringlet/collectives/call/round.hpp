@@ -356,7 +356,7 @@ class Round {
   bool goes_ = false;  // between processes: others may take results of this call
   bool has_taken_ = false;
   std::uint64_t record_ = 0;      // number of the call's record in the flight recorder
-  std::optional<int> announcer_;  // of the results, once their addresses are known
+  std::optional<int> announcer_;  // set once the addresses of its results are known
   Takers takers_ = Takers::kNone;
   sync::Interruption interruption_;
 };

@@ -35,7 +35,7 @@ struct Access {
 struct RankState {
   struct Set {
     Call call;
-    std::shared_ptr<Group> subgroup;  // of a split: the group that this rank made for its color
+    std::shared_ptr<Group> subgroup;  // in a split: the group that this rank has created for its color
 
     // Results that this rank allocated for others. Among threads:
     std::vector<std::byte*> results;
@@ -52,12 +52,12 @@ struct RankState {
     std::vector<BufferName> own_outputs;
     memory::Block staged_inputs;
     memory::Block staged_outputs;
-    memory::Block record;  // for a record that is too long for its RecordArea
+    memory::Block record;  // memory for a record that is too long for its RecordArea
   };
   std::array<Set, kSets> sets;
 
   std::uint64_t sequence = 0;          // the last call at which it arrived
-  std::uint32_t series = 0;            // of the next calls: see Call::series
+  std::uint32_t series = 0;            // series of the next calls: see Call::series
   sync::Clock::duration extra_time{};  // see Member::set_extra_time
   sync::Flag is_busy;
   sync::RelaxedNumber thread;  // thread that made its last call, for messages

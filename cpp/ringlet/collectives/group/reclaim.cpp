@@ -54,9 +54,9 @@ class CallReclaimPolicy final : public memory::ReclaimPolicy {
  private:
   std::shared_ptr<const memory::ReclaimPolicy> before_;
   std::shared_ptr<const ProcessReclaimPolicy> reclaim_policy_;
-  memory::Block memory_;  // of the control block
+  memory::Block memory_;  // memory of the control block
   ControlBlock control_;
-  std::vector<int> process_of_;  // of each rank
+  std::vector<int> process_of_;  // process of each rank
   std::uint64_t last_;
   Use use_;
 };

@@ -114,7 +114,7 @@ std::vector<std::string> Group::all_stacks() {
   };
   const auto has_ranks_of = [&](int process) { return std::ranges::find(process_of_, process) != process_of_.end(); };
   const int here = world_ == nullptr ? 0 : world_->index();
-  const auto end = sync::Clock::now() + kAnswerLimit;  // for all answers together
+  const auto end = sync::Clock::now() + kAnswerLimit;  // one deadline for all answers
   std::vector<std::uint64_t> before;
   if (world_ != nullptr) {
     for (int process = 0; process < world_->num_processes(); ++process) {
@@ -171,7 +171,7 @@ std::string Group::describe_ranks(const std::vector<bool>& is_missing) {
     std::vector<bool> is_done(stacks.size());
     for (std::size_t first = 0; first < stacks.size(); ++first) {
       if (is_missing[first] != missing || is_done[first]) continue;
-      std::vector<int> ranks;  // with equal stacks
+      std::vector<int> ranks;  // ranks with equal stacks
       for (std::size_t rank = first; rank < stacks.size(); ++rank) {
         if (is_missing[rank] != missing || stacks[rank] != stacks[first]) continue;
         ranks.push_back(static_cast<int>(rank));

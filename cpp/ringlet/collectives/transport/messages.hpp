@@ -30,7 +30,7 @@ struct Message {
 
 struct ReceivedMessage {
   Message message;
-  sync::Descriptor descriptor;  // of a kSegment
+  sync::Descriptor descriptor;  // set in a kSegment
   bool is_cut = false;          // the system could not give this process the descriptor
 };
 

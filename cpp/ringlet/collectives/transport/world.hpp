@@ -33,7 +33,7 @@ class Group;
 // When to give up the creation of a group.
 struct JoinLimit {
   sync::Clock::time_point end;
-  sync::Clock::duration asked;  // for messages
+  sync::Clock::duration asked;  // the original time-out, for messages
 
   static JoinLimit after(sync::Clock::duration remaining, sync::Clock::duration asked) {
     return {remaining == sync::kForever ? sync::Clock::time_point::max() : sync::Clock::now() + remaining, asked};
@@ -41,7 +41,7 @@ struct JoinLimit {
 };
 
 struct ProcessInfo {
-  std::vector<int> ranks;  // of the whole world
+  std::vector<int> ranks;  // numbered in the whole world
   int pid = -1;
   std::string host;
   int socket_fd = -1;  // takes ownership; -1 for this process
@@ -66,8 +66,8 @@ class World : public std::enable_shared_from_this<World> {
   const std::vector<int>& ranks_of(int process) const noexcept { return info(process).ranks; }
   int pid_of(int process) const noexcept { return info(process).pid; }
   const std::string& host_of(int process) const noexcept { return info(process).host; }
-  std::string name_of(int process) const;         // by its ranks
-  std::string whereabouts_of(int process) const;  // by its ranks, pid and host
+  std::string name_of(int process) const;         // lists its ranks
+  std::string whereabouts_of(int process) const;  // lists its ranks, pid and host
   // Whether the end of a process has been detected: it no longer accesses memory.
   bool is_gone(int process) const noexcept { return is_gone_[static_cast<std::size_t>(process)].is_set(); }
   // Whether a process is connected, by a system call: false after it has ended or closed its socket, as by exec.
