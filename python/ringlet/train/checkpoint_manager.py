@@ -39,7 +39,8 @@ class CheckpointManager:
     max_to_keep : int or None
         Number of checkpoints to keep: older ones are removed once a new one is on the disk. None keeps all.
     keep_checkpoint_every_n_hours : float, optional
-        Instead of removing a checkpoint, keep it permanently if this many hours have passed since the last one kept so.
+        Instead of removing a checkpoint, keep it permanently if this many hours have passed since the last one kept
+        this way.
     checkpoint_name : str
         Prefix of the file names.
     step_counter : Variable, optional

@@ -124,8 +124,8 @@ class CheckpointFile:
         if crc != entry.crc32c:
             self._refuse(
                 entry.offset,
-                f"the {entry.size_bytes} bytes of '{entry.name}' there are not those that were written (CRC32C "
-                f"{crc:08x}, expected {entry.crc32c:08x})",
+                f"the {entry.size_bytes} bytes of '{entry.name}' there do not match their checksum (CRC32C {crc:08x}, "
+                f"expected {entry.crc32c:08x})",
             )
 
     def _read_piece(self, piece: memoryview, offset: int) -> None:

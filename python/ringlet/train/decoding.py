@@ -169,7 +169,7 @@ def _tensor(file: CheckpointFile, node: Node, like: Any) -> Any:
 
 
 def _kind_named(name: Any) -> ArrayAdapter | None:
-    """Return the kind with that name if its library is imported and the kind can be found without an array."""
+    """Return the array adapter with that name if its library is imported; None if only an array determines it."""
     if name == "torch.Tensor" and "torch" in sys.modules:
         from ringlet.collectives.adapters.torch_arrays import TorchAdapter  # imported only if such an array was saved
 

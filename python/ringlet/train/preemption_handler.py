@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 _COUNTER = "checkpointed_runs"
 _EXIT_STATUS = 42  # TensorFlow's
-_MARGIN_RUNS = 6  # the time of as many runs is left at the end of the grace period, as in TensorFlow
+_MARGIN_RUNS = 6  # time for this many runs is left at the end of the grace period, as in TensorFlow
 
 
 class PreemptionCheckpointHandler:
@@ -184,9 +184,9 @@ class PreemptionCheckpointHandler:
         self._is_due = False
         iterators = self._iterators()
         if not self._is_postponed and any(id(each) not in self._positions for each in iterators):
-            self._is_postponed = True  # the first batch of a new iterator may have been taken: save after it
+            self._is_postponed = True  # the first batch of a new iterator may be in use: save after the next run
             return
-        # Save the states before any batch for the next run was taken: that run follows the restart.
+        # Save the state before the batch of the next run was taken, because that run follows the restart.
         taken = [(each, each.get_state()) for each in iterators if id(each) in self._positions]
         for each, _ in taken:
             each.set_state(self._positions[id(each)][1])

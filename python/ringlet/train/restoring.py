@@ -88,8 +88,8 @@ class Restoration:
     def match(self, value: Any, node: Node, path: Path = ()) -> Maker:
         """Compare an object with a node of the file, recording actions and problems.
 
-        The result is a function that returns the restored object, which is a new one unless its kind is changed in
-        place.
+        The result is a function that returns the restored object: the same one, changed in place, or a new one,
+        depending on its kind.
         """
         maker: Maker = check_tree(self._file, lambda: self._match(value, node, path))
         return maker
@@ -286,7 +286,7 @@ def _set_fields(value: Any, items: dict[str, Any]) -> None:
         setattr(value, name, each)
 
 
-# Functions that give a plain container new items; a tuple is replaced.
+# Functions that replace the items of a plain container in place, or return a new tuple.
 _REFILL: dict[Kind, Callable[[Any, dict[Any, Any]], Any]] = {
     Kind.LIST: _refill_list,
     Kind.DICT: _refill_dict,
