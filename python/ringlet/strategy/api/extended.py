@@ -56,12 +56,12 @@ class StrategyExtended(ValueCombining, VariableUpdates):
     @property
     def worker_devices(self) -> tuple[str, ...]:
         """Full names of the devices that replicas of this process run on, in replica order."""
-        raise NotImplementedError(f"{type(self).__name__} does not define worker_devices")
+        raise NotImplementedError(f"{type(self).__name__} does not define worker_devices: override this property")
 
     @property
     def parameter_devices(self) -> tuple[str, ...]:
         """Full names of the devices that hold variables."""
-        raise NotImplementedError(f"{type(self).__name__} does not define parameter_devices")
+        raise NotImplementedError(f"{type(self).__name__} does not define parameter_devices: override this property")
 
     @property
     def experimental_require_static_shapes(self) -> bool:

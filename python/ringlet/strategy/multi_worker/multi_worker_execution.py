@@ -195,7 +195,8 @@ class WorkerRun(ReplicaRun):
             return CollectiveMismatchError(text)
         for other, has_ended in enumerate(self.ended):
             if has_ended and self._entered[other] < number:
-                if kind == _COLLECTIVE:  # as _release_waiting does if the other ends later
+                # If the other replica ends after this check, _release_waiting aborts the group.
+                if kind == _COLLECTIVE:
                     self._abort_waiting(other, replica, "has returned")
                 return CollectiveMismatchError(
                     f"{self._name(other)} has ended after {self._entered[other]} calls, and {self._name(replica)} "

@@ -107,7 +107,7 @@ class WorkerGroup:
         return int(self._call_uncounted(lambda local, member: member.all_reduce(none if local else mine))[0])
 
     def broadcast(self, array: Any, root: int = 0) -> Array:
-        """Return the array of the worker `root` on all workers, read-only; the others' arrays are ignored."""
+        """Return the array of worker `root` on all workers, read-only; the arrays of other workers are ignored."""
         rank = root * self.num_local
         value = np.asarray(array) if self.worker_index == root else None
         result: Array = self._call_uncounted(lambda local, member: member.broadcast(None if local else value, rank))[0]

@@ -145,7 +145,6 @@ def _stopped() -> FailedPreconditionError:
 
 
 def _reply_to(number: int, channel: Channel, deadline: Deadline) -> tuple[Message, tuple[Any, ...]]:
-    """Wait for the reply to a request."""
     while True:
         message = _receive(channel, deadline)
         its_number, reply = unpack(message.header, message.buffers)

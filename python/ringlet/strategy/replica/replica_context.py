@@ -87,7 +87,6 @@ class ReplicaContext(context.Mode):
 
     @classmethod
     def _of_run(cls, run: ReplicaRun, local_replica_id: int) -> ReplicaContext:
-        """Return the context of one replica of a run."""
         replica = cls.__new__(cls)
         replica.strategy = run.strategy
         replica.local_replica_id = local_replica_id

@@ -147,7 +147,7 @@ class ReplicaRun:
 
     @property
     def is_abandoned(self) -> bool:
-        """Return whether the run has raised while replicas were busy."""
+        """Return whether the run has raised an error while replicas were busy."""
         return self.threads.is_abandoned
 
     def use_group(self) -> None:
@@ -280,8 +280,8 @@ class ReplicaRun:
         self.abort("strategy.run was interrupted")
         with contextlib.suppress(Exception):  # stderr may be closed
             print(
-                f"ringlet: strategy.run was interrupted while {where}; the group is closed, and this strategy runs "
-                "again when that has returned",
+                f"ringlet: strategy.run was interrupted while {where}; the group is closed; this strategy is "
+                "usable again once that has returned",
                 file=sys.stderr,
                 flush=True,
             )
@@ -292,8 +292,8 @@ class ReplicaRun:
         where = self.threads.describe_running(self.first_replica)
         text = (
             f"strategy.run waited {timeout_seconds:g} s for {num_running} of {len(self._results)} replicas to return: "
-            f"{where}. Allow more with RINGLET_TIMEOUT_SECONDS (0: no limit); this strategy runs again when that has "
-            "returned"
+            f"{where}. Allow more with RINGLET_TIMEOUT_SECONDS (0: no limit); this strategy is usable again once "
+            "that has returned"
         )
         self.threads.group.abort(text)
         raise DeadlineExceededError(text) from (primary_failure(self._failures)[1] if self._failures else None)

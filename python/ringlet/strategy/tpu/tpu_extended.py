@@ -134,7 +134,7 @@ class TPUExtended(MirroredExtended):
 
     @contextmanager
     def experimental_logical_device(self, logical_device_id: int) -> Iterator[None]:
-        """Return a context manager that makes another logical device of the replicas current, for new variables."""
+        """Return a context manager that makes a logical device current, on which new variables are placed."""
         count, number = self.num_logical_devices, checked_logical_device(logical_device_id)
         if not -count <= number < count:
             raise ValueError(
@@ -156,7 +156,7 @@ class TPUExtended(MirroredExtended):
                 return number
         return 0
 
-    # --- differences from mirroredstrategy ----------------------------------------------------------------------------
+    # --- differences from MirroredStrategy ----------------------------------------------------------------------------
 
     def _reduce(self, op: ReduceOp, value: Any) -> Any:
         return super()._reduce(op, self._reducible(op, value))

@@ -306,8 +306,8 @@ def _check_parameters(
         if named or any(is_variable):
             raise ValueError(
                 f"Mixing Variables and positional-only parameters not supported by TPUStrategy. Received {named} "
-                f"DistributedVariables in **kwargs and {sum(is_variable)} in *args, expected zero for both. Leave the "
-                f"'/' out of the parameters of {fn!r}, or use the variable in the function without passing it"
+                f"DistributedVariables in **kwargs and {sum(is_variable)} in *args, expected zero for both. Remove "
+                f"the '/' from the parameters of {fn!r}, or use the variable in the function without passing it"
             )
         return
     count = kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD)
