@@ -81,7 +81,6 @@ class MemberBase:
         return part
 
     def _operations(self) -> OperationQueue:
-        """Return the queue of asynchronous calls."""
         if self._queue is None:
             from ringlet.collectives.operation_queue import OperationQueue
 

@@ -19,7 +19,7 @@ from ringlet.errors import FailedPreconditionError
 from ringlet.observe import trace_hook
 
 _log = logging.getLogger(__name__)
-_LAST_SECONDS = 1.0  # for calls in progress when the interpreter exits
+_LAST_SECONDS = 1.0  # limit for calls in progress when the interpreter exits
 _live: weakref.WeakSet[OperationQueue] = weakref.WeakSet()
 _generation = 0  # number of forks so far: comparing it is cheaper than os.getpid()
 _registered: int | None = None

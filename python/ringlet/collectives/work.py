@@ -29,9 +29,9 @@ T = TypeVar("T")
 class Work(Generic[T]):
     """A call that runs while the program continues. Returned by the methods of a member that end in ``_async``.
 
-    Collectives of one member run in the order of the calls, in one thread, which releases the interpreter while bytes
-    move; a blocking call first waits for the asynchronous ones. Until a call is done, its inputs must not be written
-    to, and its `out` must not be used.
+    Collectives of one member run in the order of the calls, in one thread, which releases the interpreter lock during
+    transfers; a blocking call first waits for the asynchronous ones. Until a call is done, its inputs must not be
+    written to, and its `out` must not be used.
 
     Examples
     --------

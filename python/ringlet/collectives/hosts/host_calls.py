@@ -40,8 +40,8 @@ _FAILURES = (
     WorkerLostError,
 )
 
-# Maximum payload of the first messages of a call: in total to all other hosts, and at least this much to each; and the
-# space for the description before it.
+# Maximum payload of the first messages of a call, in total to all other hosts, and its minimum for each host. The
+# description before the payload has HEAD_BYTES.
 _INLINE_BYTES, _LEAST_INLINE_BYTES = 256 << 10, 16 << 10
 HEAD_BYTES = 4 << 10
 PIECE_BYTES = 1 << 20  # of one message of a large call, chosen by measurement
@@ -165,7 +165,7 @@ class HostCalls:
         return incoming
 
     def _compare(self, text: str, incoming: Sequence[Incoming], own: tuple[bytes, bytes]) -> list[tuple[bytes, bytes]]:
-        """Finish the exchange of :meth:`_meet`; raise an error if the descriptions differ."""
+        """Finish the exchange of :meth:`_meet`, and return its result; raise an error if the descriptions differ."""
         link, begin = self._link, description(text, len(own[0]))
         parts, texts = [own] * link.num_hosts, [text] * link.num_hosts
         for message, payload in zip(incoming, link.wait(incoming), strict=True):

@@ -143,7 +143,7 @@ class _HostShare:
         return Inbox()
 
     def join_part(self, inbox: Inbox, rank: int, ranks: Sequence[int], labels: Sequence[int]) -> Any:
-        """Raise an error."""
+        """Raise an error: groups over several hosts have no subgroups."""
         return self(rank)
 
 

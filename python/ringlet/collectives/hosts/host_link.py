@@ -43,7 +43,7 @@ _CAUSE_SECONDS = 0.3
 
 _FIRST_CALL = 1
 _SPINS = 100
-_YIELD_SECONDS = 0.05  # yields before it sleeps, because MPI moves bytes only while it is called
+_YIELD_SECONDS = 0.05  # a waiting rank yields first, because MPI moves bytes only while it is called
 _LONG_PAUSE_SECONDS = 0.0002
 _CHECK_SECONDS = 0.01
 

@@ -35,11 +35,11 @@ class HostMember(HostReductions, HostMovement):
         return result
 
     def split(self, color: int | None, key: int, label: int) -> NoReturn:
-        """Raise an error."""
+        """Raise an error: groups over several hosts cannot be split."""
         raise _unsupported("split")
 
     def rejoin(self) -> NoReturn:
-        """Raise an error."""
+        """Raise an error: a rank of a group over several hosts cannot rejoin it."""
         raise _unsupported("rejoin")
 
 
