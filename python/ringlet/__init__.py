@@ -56,7 +56,7 @@ import os as _os
 
 from ringlet.module_names import load_on_use as _load_on_use
 
-# Public name -> module below ringlet that defines it. A submodule is its own home. `__init__.pyi` has the same names
+# Public name -> module below ringlet that defines it. A submodule maps to itself. `__init__.pyi` has the same names
 # for type checkers; a test compares the two.
 _PUBLIC = {
     # strategies and their contexts

@@ -67,8 +67,8 @@ class Mode:
 class UpdateMode(Mode):
     """The entry of the stack while ``strategy.extended.update`` updates one component of a variable.
 
-    Cross-replica, but assignments to the variable change the component of `update_replica_id` only, an index in this
-    process.
+    A cross-replica mode, in which assignments to the variable change only the component with the index
+    `update_replica_id` in this process.
     """
 
     __slots__ = ("_update_replica_id",)

@@ -21,7 +21,7 @@ def load_on_use(module: str, homes: Mapping[str, str], advice: Mapping[str, str]
     """Return the ``__getattr__`` of a module whose names load on first use.
 
     `homes` maps each name to the module that defines it, relative to `module` as in ``from .home import name``, with
-    ``":original"`` if the name differs there. A submodule is its own home. `advice` maps absent names to what users
+    ``":original"`` if the name differs there. A submodule maps to itself. `advice` maps absent names to what users
     should write.
     """
 

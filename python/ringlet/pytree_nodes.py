@@ -85,7 +85,7 @@ def _put_sequence(rest: Rest, children: Iterable[Any]) -> Any:
 def _put_tuple(node_type: type[Any], children: tuple[Any, ...], attributes: Mapping[str, Any]) -> Any:
     try:
         twin = tuple.__new__(node_type, children)
-    except TypeError:  # classes written in C cannot be created so
+    except TypeError:  # classes written in C cannot be created this way
         try:
             twin = node_type(children)
         except TypeError:  # a class that accepts only particular contents, such as torch.Size

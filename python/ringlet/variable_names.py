@@ -61,7 +61,7 @@ def warn_if_misspelt() -> None:
 
 
 def seconds_of(name: str, environ: Mapping[str, str], default: float, zero: str) -> float:
-    """Return the duration in a variable; infinity for 0, which means `zero`."""
+    """Return the duration in an environment variable; infinity for 0, whose meaning is `zero` in messages."""
     text = environ.get(name, "").strip()
     try:
         seconds = float(text) if text else default

@@ -64,7 +64,7 @@ __all__ = [
 
 __dir__ = list_public(__name__)
 
-# The module from which users import them, as shown in tracebacks and stored in pickles.
+# Users import the classes from this module, so tracebacks and pickles contain its name.
 for _name in __all__:
     globals()[_name].__module__ = __name__
 

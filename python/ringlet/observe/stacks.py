@@ -20,13 +20,13 @@ _MOST_THREADS = 4
 def place() -> str:
     """Return the location of this thread's innermost frame outside Ringlet, such as ``in step (train.py:88)``.
 
-    Empty in threads that Ringlet starts.
+    Empty in a thread without frames of the program, such as the one that runs asynchronous calls.
     """
     return _place(_frames(sys._getframe()))
 
 
 def call_site() -> str:
-    """Return the location of this thread or, in a thread that Ringlet started, that of the main thread."""
+    """Return the location of this thread or, if it has no frames of the program, that of the main thread."""
     if own := place():
         return own
     main = _place(_frames(sys._current_frames().get(threading.main_thread().ident or 0)))

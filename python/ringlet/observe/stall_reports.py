@@ -97,7 +97,7 @@ def _register_stack_signal() -> int:
         faulthandler.register(number, file=2)
     except (ValueError, OSError, RuntimeError) as error:
         raise ValueError(
-            f"RINGLET_STACK_SIGNAL is {text!r}: expected the number of a signal that a program may handle, as "
+            f"RINGLET_STACK_SIGNAL is {text!r}: expected the number of a signal that a program may handle, such as "
             f"{signal.SIGRTMAX - 4}, or 0 for none ({error})."
         ) from None
     return number

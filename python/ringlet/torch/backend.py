@@ -28,7 +28,7 @@ __all__ = ["RingletProcessGroup"]
 
 _live: weakref.WeakSet[RingletProcessGroup] = weakref.WeakSet()
 _registered_pid = 0
-_LAST_SECONDS = 1.0  # for operations in progress when the process exits
+_LAST_SECONDS = 1.0  # limit for operations in progress when the process exits
 
 
 class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # type: ignore[misc]

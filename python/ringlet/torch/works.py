@@ -71,7 +71,7 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
         return True
 
     def synchronize(self) -> None:
-        """Wait; the same as `wait`."""
+        """Wait until the operation is done, as `wait` does."""
         self.wait()
 
     def is_completed(self) -> bool:
