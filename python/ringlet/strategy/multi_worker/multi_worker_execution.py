@@ -71,7 +71,7 @@ class SingleRun:
     whole_batch = 0
 
     def begin_collective(self) -> None:
-        """Prepare a call of the group of all replicas."""
+        """Prepare a collective in the group of all replicas."""
         if self.ended[0]:
             refuse_stale()
         member = self.workers.member(0)
@@ -134,7 +134,7 @@ class WorkerRun(ReplicaRun):
         self.__dict__["shapes"] = WorkerShapes(count, workers)
 
     def begin_collective(self) -> None:
-        """Prepare a replica's call of the group of all replicas."""
+        """Prepare a replica's collective in the group of all replicas."""
         self.use_group()
         replica = context.current().local_replica_id  # type: ignore[union-attr]  # a replica calls
         assert replica is not None

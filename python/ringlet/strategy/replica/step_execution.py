@@ -93,7 +93,7 @@ class ReplicaRun:
     # The result or the exception of the last merge_call.
     _merged: Any = None
     _merge_error: Exception | None = None
-    # Replicas that have not taken their part of the result.
+    # Replicas that have not taken their part of the merge_call's result.
     _pending: set[int]
 
     def drive(
