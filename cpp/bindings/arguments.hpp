@@ -1,4 +1,4 @@
-// The arrays of one call, between Python and the core.
+// Conversion of the arrays of one call between Python and the core.
 #pragma once
 
 #include <pybind11/numpy.h>

@@ -23,7 +23,7 @@ bool is_plain(const py::array& array) {
 }
 
 py::array array_of(py::handle object) {
-  // The meaning of a subclass may not be in its memory alone.
+  // A subclass may have contents outside of its memory, such as a mask.
   if (Py_TYPE(object.ptr()) != Api::get().PyArray_Type_) throw Unusable();
   auto array = py::reinterpret_borrow<py::array>(object);
   if (!is_plain(array)) throw Unusable();

@@ -24,8 +24,8 @@ namespace ringlet::bindings {
 
 namespace {
 
-// Python's public functions make an object of each frame on the way, which takes 35 ns; so its frames are read where
-// their layout is known.
+// Python's public functions create an object for each frame, which takes 35 ns; so frames are read directly where their
+// layout is known.
 struct Place {
   PyCodeObject* code;
   const void* instruction;  // unique while the code lives
@@ -51,14 +51,14 @@ Place place_of(const Frame& frame) noexcept {
 }
 #endif
 #else
-struct Frame {};  // not known: calls have no place
+struct Frame {};  // unknown layout: calls have no place
 const Frame* innermost() noexcept { return nullptr; }
 const Frame* caller_of(const Frame&) noexcept { return nullptr; }
 Place place_of(const Frame&) noexcept { return {}; }
 #endif
 
-// Places that have a number. They keep their code, so that no other code gets its address. The interpreter lock
-// serializes threads.
+// Places that have a number. Each keeps its code object alive, so that no other code object gets the same address. The
+// interpreter lock serializes threads.
 struct KnownPlace {
   Place place{};
   std::uint64_t number = 0;
@@ -87,7 +87,7 @@ std::uint64_t number_of(Place place) {
   for (const KnownPlace& known : ways) {
     if (known.place.instruction == place.instruction && record::has_place(known.number)) return known.number;
   }
-  // Runs Python code: another thread may learn this place meanwhile, and a signal may be handled.
+  // Runs Python code: another thread may add this place meanwhile, and a signal may be handled.
   PyObject* const text = PyObject_CallNoArgs(describe_place);
   if (text == nullptr && PyErr_ExceptionMatches(PyExc_Exception) == 0) throw pybind11::error_already_set();
   const char* const chars = text == nullptr ? nullptr : PyUnicode_AsUTF8(text);
@@ -108,7 +108,7 @@ void note_place() {
   for (const Frame* frame = innermost(); frame != nullptr; frame = caller_of(*frame)) {
     if (is_users(*frame)) return record::set_place(number_of(place_of(*frame)));
   }
-  record::set_place(0);  // a thread of Ringlet, which makes a call for another
+  record::set_place(0);  // a thread of Ringlet, not of the program
 }
 
 void set_places(pybind11::function describe, std::vector<std::string> own_files) {

@@ -8,8 +8,8 @@
 
 namespace ringlet::bindings {
 
-// Before a call, with the interpreter lock: the innermost frame of this thread outside of Ringlet is the place of the
-// operations that the flight recorder notes from now on. Takes some 20 ns; at each place, the first call takes more.
+// Before a call, with the interpreter lock: the innermost frame of this thread outside of Ringlet becomes the place of
+// the operations that the flight recorder records. Takes some 20 ns; the first call at each place takes longer.
 void note_place();
 
 // `describe` returns the text of the place that calls it. Frames of files whose names begin with one of `own_files` are

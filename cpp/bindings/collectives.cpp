@@ -228,7 +228,7 @@ auto in_use(Result (*call)(HeldMember&, Args...)) {
   };
 }
 
-// The same for a call that other ranks make, too: after the asynchronous calls made before.
+// The same for a call that all ranks make: it first waits for earlier asynchronous calls.
 template <class Result, class... Args>
 auto in_turn(Result (*call)(HeldMember&, Args...)) {
   return [call](HeldMember& member, Args... args) -> Result {
@@ -239,7 +239,7 @@ auto in_turn(Result (*call)(HeldMember&, Args...)) {
   };
 }
 
-// Reports a wait of one rank that is not a call of the group: for a message.
+// Reports a long wait of one rank for a message, which is not a call of the group.
 void report_stall(Group& group, const std::string& waiting, int rank) {
   std::vector<bool> is_missing(static_cast<std::size_t>(group.num_ranks()), true);
   is_missing[static_cast<std::size_t>(rank)] = false;
@@ -268,7 +268,7 @@ std::string names_of(std::size_t count) {
   return names + ';';
 }
 
-// The names for which the numbers in records stand.
+// The names of the operations, algorithms and dtypes that records contain as numbers.
 std::string recorder_names() {
   static_assert(collectives::kNumKinds <= record::kMostKinds);
   return names_of<collectives::Kind>(collectives::kNumKinds) + names_of<core::Op>(core::kNumOps) +

@@ -47,7 +47,7 @@ const char* name_of(io::Fault fault) {
   return "";
 }
 
-// Reads the records in bytes [begin, end) of a buffer. Returns their data, the begin of the first record that is not
+// Reads the records in bytes [begin, end) of a buffer. Returns their data, the start of the first record that is not
 // among them, the number of bytes that it needs, and its fault.
 py::tuple split_records(const py::object& buffer, std::size_t begin, std::size_t end) {
   const BytesView view(buffer);

@@ -46,7 +46,7 @@ class HeldMember : public collectives::Member {
     Seat& seat_;
   };
 
-  // Releases the group, at the latest at the end of the last call of another thread; false if it was closed before.
+  // Releases the group, at the latest when the last call in another thread ends; false if it was already closed.
   bool close(std::string_view reason) {
     if (seat_->is_closed) return false;
     const Use last(*this);

@@ -23,7 +23,7 @@ namespace {
 using collectives::RankThread;
 
 // Calls f() with the interpreter lock. A thread that requests the lock while the interpreter ends blocks until the
-// process has ended: see Unlocked. Its stack is unwound before, so f() keeps Python objects by plain pointers.
+// process has ended: see Unlocked. Its stack may be unwound first, so f() holds Python objects by plain pointers.
 template <class F>
 auto with_interpreter(F&& f) -> decltype(f()) {
 #if defined(__GLIBCXX__)

@@ -1,7 +1,7 @@
 """The ``tf.distribute`` programming model for NumPy, on a C++ all-reduce core.
 
 A strategy runs one function on every replica, each with its slice of the data, and combines their results. Names
-load on first use: ``import ringlet`` by itself does not import NumPy. ``help(ringlet.launch)`` explains one.
+load on first use: ``import ringlet`` by itself does not import NumPy. ``help(ringlet.launch)`` describes one of them.
 
 Strategies
     MirroredStrategy             replicas as threads of this process
@@ -25,7 +25,7 @@ Without a strategy
     tpu                          TPU slices: topology, placement, cost, drawings
     empty_shared                 an array in memory that processes share
 Processes and clusters
-    launch, Server               start workers, be one of them
+    launch, Server               start workers; run as a task of a cluster
     cluster_resolver             find the cluster of this process
     rank, size, local_rank, is_chief, print0, progress, once_per_host, ChiefLogFilter
 The rest
@@ -56,7 +56,7 @@ import os as _os
 
 from ringlet.module_names import load_on_use as _load_on_use
 
-# Public name -> module below ringlet that defines it. A sub-module stands for itself. `__init__.pyi` has the same names
+# Public name -> module below ringlet that defines it. A submodule maps to itself. `__init__.pyi` has the same names
 # for type checkers; a test compares the two.
 _PUBLIC = {
     # strategies and their contexts
@@ -118,7 +118,7 @@ _PUBLIC = {
     "set_logical_devices": "devices",
     "show_config": "config",
     "__version__": "config",
-    # sub-modules
+    # submodules
     "checks": "checks",
     "cluster_resolver": "cluster_resolver",
     "collectives": "collectives",
@@ -134,7 +134,7 @@ _PUBLIC = {
     "train": "train",
 }
 
-# Names that users look for here, and those of TensorFlow.
+# Names that are often looked up here, and the modules that define them.
 _ELSEWHERE = {
     "Checkpoint": "train",
     "ClusterCoordinator": "coordinator",
@@ -165,7 +165,7 @@ def __dir__() -> list[str]:  # without `__all__`, because help(ringlet) would th
     return sorted(_PUBLIC)
 
 
-if "RINGLET_UNCAUGHT" in _os.environ:  # set for workers of `ringlet run`
+if "RINGLET_UNCAUGHT" in _os.environ:  # set by `ringlet run` for its workers
     from ringlet.ipc.uncaught_exceptions import report_uncaught as _report_uncaught
 
     _report_uncaught(_os.environ["RINGLET_UNCAUGHT"])

@@ -33,7 +33,7 @@ def __getattr__(name: str) -> str:
 
 @functools.cache
 def _version() -> str:
-    import importlib.metadata  # slow to load
+    import importlib.metadata  # imported here because it loads slowly
 
     return importlib.metadata.version("ringlet")
 

@@ -1,9 +1,9 @@
-"""Stack of modes of each thread: the current strategy and, of its replicas, the current one.
+"""The mode of each thread: its current strategy and, inside a step, its current replica.
 
-A mode is *cross-replica* inside ``strategy.scope()`` and inside a ``merge_fn``, and a *replica* mode inside
-``strategy.run``. An empty stack stands for the default strategy. The stack is in a context variable, so that each
-asyncio task has its own; threads start with an empty one (see :func:`wrap`). Strategies are opaque here, so that
-the layer of values does not depend on them.
+Modes form a stack. A mode is *cross-replica* inside ``strategy.scope()`` and inside a ``merge_fn``, and a *replica*
+mode inside ``strategy.run``. An empty stack means the default strategy. The stack is in a context variable, so each
+asyncio task has its own; threads start with an empty one (see :func:`wrap`). Strategies are opaque here, so that the
+layer of values does not depend on them.
 """
 
 from __future__ import annotations
@@ -60,15 +60,15 @@ class Mode:
 
     @property
     def is_abandoned(self) -> bool:
-        """True if the run of this replica has raised while the replica was busy."""
+        """True if the run raised an error and returned while this replica was still busy."""
         return False
 
 
 class UpdateMode(Mode):
     """The entry of the stack while ``strategy.extended.update`` updates one component of a variable.
 
-    Cross-replica, but assignments to the variable change the component of `update_replica_id` only, an index in this
-    process.
+    A cross-replica mode, in which assignments to the variable change only the component with the index
+    `update_replica_id` in this process.
     """
 
     __slots__ = ("_update_replica_id",)
@@ -118,7 +118,7 @@ class Scope:
     """A context manager that pushes a mode on the stack and pops it.
 
     For the ``with`` statements of users; the library itself uses :func:`call_in`. The stack is restored if Ctrl-C
-    interrupts these methods, except just before the first instruction of leaving.
+    interrupts these methods, except just before the first instruction of ``__exit__``.
     """
 
     __slots__ = ("_is_entered", "mode")
@@ -137,7 +137,7 @@ class Scope:
         try:
             enter(self.mode)
             self._is_entered = True
-        except BaseException:  # Ctrl-C: `with` will not call __exit__
+        except BaseException:  # after Ctrl-C here, `with` does not call __exit__
             _CURRENT.set(below)
             self._is_entered = False
             raise
@@ -152,7 +152,7 @@ class Scope:
                 _CURRENT.set(self.mode.below)
                 self._is_entered = False
                 return
-        except BaseException:  # Ctrl-C: __exit__ is not called again
+        except BaseException:  # after Ctrl-C here, __exit__ is not called again
             if _CURRENT.get() is self.mode:
                 _CURRENT.set(self.mode.below)
             self._is_entered = False
@@ -162,7 +162,7 @@ class Scope:
     def _check(self) -> None:
         """Raise an error if the scope cannot be entered; subclasses override this method.
 
-        Nothing may be called once the scope is entered, so this check precedes it.
+        It runs before the scope is entered, because an interrupt in a later call would leave the scope entered.
         """
 
     def _why_not_on_top(self, top: Mode | None) -> str:

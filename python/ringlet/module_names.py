@@ -21,7 +21,7 @@ def load_on_use(module: str, homes: Mapping[str, str], advice: Mapping[str, str]
     """Return the ``__getattr__`` of a module whose names load on first use.
 
     `homes` maps each name to the module that defines it, relative to `module` as in ``from .home import name``, with
-    ``":original"`` if the name differs there. A sub-module stands for itself. `advice` maps absent names to what users
+    ``":original"`` if the name differs there. A submodule maps to itself. `advice` maps absent names to what users
     should write.
     """
 
@@ -29,7 +29,7 @@ def load_on_use(module: str, homes: Mapping[str, str], advice: Mapping[str, str]
         if name not in homes:
             remedy = f": {advice[name]}" if name in advice else ""
             if "errors" in homes and not name.startswith("_"):
-                importlib.import_module(f".{homes['errors']}", module)  # shortens the traceback
+                importlib.import_module(f".{homes['errors']}", module)  # installs the hook that shortens tracebacks
             raise AttributeError(
                 f"module {module!r} has no attribute {name!r}{remedy}", name=name, obj=sys.modules[module]
             )

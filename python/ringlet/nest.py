@@ -1,7 +1,7 @@
 """Nested structures of arguments and results: flattening, rebuilding, and registration of node types.
 
 Containers are lists, tuples, namedtuples, dictionaries (in key order, as in ``tf.nest``), deques, subclasses of these,
-other mappings, and every registered node type, here or in optree. Composites are dataclasses and classes made by attrs.
+other mappings, and every node type registered here or in optree. Composites are dataclasses and classes made by attrs.
 Any other object is a leaf, including ``None``.
 """
 
@@ -65,7 +65,8 @@ def _shape_of(structure: Any) -> PyTreeSpec:
 def dictionary_shape(dictionary: dict[Any, Any]) -> CachedShape | None:
     """Return the shape of a dictionary of leaves; None if a key is not a string.
 
-    The second value returns a dictionary's values in the order of the leaves; None if they are in that order.
+    The second value is a function that returns a dictionary's values in the order of the leaves; None if they already
+    are in that order.
     """
     keys = tuple(dictionary)
     if not _KEY_TYPES.issuperset(map(type, keys)):
@@ -102,7 +103,7 @@ _composites: set[type[Any]] = set()
 _automatic: set[type[Any]] = set()
 _MOST_SEEN = 4096
 
-# The longest description of a structure in a message.
+# Maximum length of the description of a structure in a message.
 _MOST_CHARACTERS = 500
 _lock = threading.RLock()
 
@@ -251,7 +252,7 @@ def map_structure(function: Callable[..., Any], structure: Any, *more: Any) -> A
 
 
 def map_until(function: Callable[[Any], Any], structure: Any, is_leaf: Callable[[Any], bool]) -> Any:
-    """Call a function on every leaf and keep the structure; `is_leaf` also makes containers leaves."""
+    """Call a function on every leaf and keep the structure; containers for which `is_leaf` is true are leaves, too."""
     while True:
         leaves, shape = optree.tree_flatten(structure, is_leaf, none_is_leaf=True, namespace=NAMESPACE)
         unknown = [leaf for leaf in leaves if type(leaf) not in _seen and not is_leaf(leaf)]

@@ -1,6 +1,6 @@
 """Wire format of Protocol Buffers (proto3), written and read without protobuf.
 
-Fields may come in any order and repeated. Zeros and empty lists are not written.
+Fields may appear in any order, and more than once. Zeros and empty lists are not written.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DEEPEST = 100
 
 
 class WireError(ValueError):
-    """Bytes that are not in the wire format; the text names the position."""
+    """The bytes are not in the wire format; the message gives the position."""
 
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(f"at byte {position} {reason}")
@@ -57,7 +57,7 @@ def packed_field(number: int, values: Iterable[int]) -> bytes:
         data = bytes(numbers)
     except ValueError:  # some numbers do not fit in a byte
         data = b"\xff"
-    if not data.isascii():  # otherwise each number is one byte
+    if not data.isascii():  # if all bytes are ASCII, each is one number
         data = b"".join(map(_varint, numbers))
     return bytes_field(number, data) if data else b""
 
@@ -85,7 +85,7 @@ def fields(data: bytes, depth: int = 1) -> Iterator[Field]:
 def unpacked(data: bytes) -> list[int]:
     """Decode the integers of a packed list."""
     if data.isascii():
-        return list(data)  # each number is one byte
+        return list(data)  # each byte is one number
     numbers, position = [], 0
     while position < len(data):
         value, position = _read_varint(data, position)

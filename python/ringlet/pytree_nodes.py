@@ -24,7 +24,7 @@ _ARRAY_PROTOCOLS = ("__array__", "__array_interface__", "__dlpack__")
 
 
 class Rest:
-    """The remainder of an object without its children; equal if the names of the children are equal.
+    """What remains of an object without its children; equal if the types and the names of the children are equal.
 
     `extra` has other contents that rebuild the object, and is ignored by comparisons.
     """
@@ -85,10 +85,10 @@ def _put_sequence(rest: Rest, children: Iterable[Any]) -> Any:
 def _put_tuple(node_type: type[Any], children: tuple[Any, ...], attributes: Mapping[str, Any]) -> Any:
     try:
         twin = tuple.__new__(node_type, children)
-    except TypeError:  # a class written in C
+    except TypeError:  # classes written in C cannot be created this way
         try:
             twin = node_type(children)
-        except TypeError:  # a class for particular contents, such as torch.Size
+        except TypeError:  # a class that accepts only particular contents, such as torch.Size
             return children
     return _with_attributes(twin, attributes)
 
@@ -182,7 +182,7 @@ def _attributes(instance: Any, fields: Sequence[str]) -> dict[str, Any]:
     node_type = type(instance)
     held: dict[str, Any] = {}
     for name in (*fields, *_slots(node_type)):
-        with suppress(AttributeError):  # not set
+        with suppress(AttributeError):  # the field is not set
             held[name] = getattr(instance, name)
     for name, value in getattr(instance, "__dict__", {}).items():
         if isinstance(name, str) and not isinstance(getattr(node_type, name, None), cached_property):

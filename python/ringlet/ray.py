@@ -48,7 +48,7 @@ class RingletGroup(BaseGroup):  # type: ignore[misc]
     """A collective group of actors on one host.
 
     Created by ``ray.util.collective.init_collective_group`` and similar functions with ``backend="ringlet"``.
-    The functions of ``ray.util.collective`` call its methods, with arrays of NumPy and tensors in CPU memory.
+    The functions of ``ray.util.collective`` call its methods, with NumPy arrays and tensors in CPU memory.
 
     Examples
     --------
@@ -138,7 +138,7 @@ class RingletGroup(BaseGroup):  # type: ignore[misc]
 
 def _join(world_size: int, rank: int, group_name: str) -> Member:
     context = ray.get_runtime_context()
-    name = f"{context.gcs_address} {context.namespace} {group_name}"  # one GCS for each cluster
+    name = f"{context.gcs_address} {context.namespace} {group_name}"  # each Ray cluster has its own GCS
     seconds = resolve_timeout(None)
     keys = [f"ringlet {name} {number}".encode() for number in range(world_size)]
     internal_kv._internal_kv_put(keys[rank], json.dumps(own_record()), overwrite=True)
@@ -148,12 +148,12 @@ def _join(world_size: int, rank: int, group_name: str) -> Member:
             f'{places}. Place the actors on one node, or use backend="gloo".'
         )
     (member,) = join_job(Job("ray.util.collective", name, world_size), [rank], seconds)
-    internal_kv._internal_kv_del(keys[rank])  # all ranks have read it
+    internal_kv._internal_kv_del(keys[rank])  # all ranks have read this record
     return member
 
 
 def _records(keys: Sequence[bytes], seconds: float) -> list[dict[str, Any]]:
-    """Return the records of all ranks when they are there."""
+    """Wait for the records of all ranks, and return them."""
     deadline = time.monotonic() + seconds
     records: dict[int, dict[str, Any]] = {}
     while len(records) < len(keys):
@@ -172,14 +172,14 @@ def _records(keys: Sequence[bytes], seconds: float) -> list[dict[str, Any]]:
 
 
 def _is_stale(record: dict[str, Any]) -> bool:
-    """Return whether an actor of this host has left the record behind."""
+    """Return whether the record is of an actor of this host that has exited."""
     mine, other = ProcessIdentity.of_this_process(), ProcessIdentity.from_record(record["process"])
     return (mine.boot_id, mine.pid_namespace) == (other.boot_id, other.pid_namespace) and other.has_ended()
 
 
 def _one(values: Any) -> Any:
     if len(values) != 1:
-        raise InvalidArgumentError(f"got a list of {len(values)} arrays: pass one array, and call it for each.")
+        raise InvalidArgumentError(f"got a list of {len(values)} arrays: pass one array per call.")
     return values[0]
 
 

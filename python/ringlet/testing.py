@@ -41,7 +41,7 @@ def reduce_in_tree_order(inputs: Sequence[Array], op: Op = Op.SUM) -> Array:
     Returns
     -------
     ndarray
-        The bits of every reduction except with the algorithm RING.
+        Bit for bit the result of every algorithm except RING.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def reduce_in_ring_order(inputs: Sequence[Array], op: Op = Op.SUM) -> Array:
     Returns
     -------
     ndarray
-        The bits of the algorithm RING.
+        Bit for bit the result of the algorithm RING.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def scan_in_rank_order(inputs: Sequence[Array], op: Op = Op.SUM) -> list[Array]:
     Returns
     -------
     list of ndarray
-        The bits of ``exclusive_scan`` on each rank; :func:`identity_of` on rank 0.
+        Bit for bit the result of ``exclusive_scan`` on each rank; :func:`identity_of` on rank 0.
 
     Examples
     --------
@@ -242,7 +242,7 @@ def _finish(total: Array, op: Op, num_ranks: int, like: Array) -> Array:
 def _divide(total: Array, num_ranks: int) -> Array:
     if total.dtype.kind != "c":
         return np.asarray(total / np.asarray(num_ranks, total.dtype))
-    mean = np.empty_like(total)  # complex division uses another formula
+    mean = np.empty_like(total)  # by parts: NumPy divides complex numbers by another formula
     mean.real, mean.imag = _divide(total.real, num_ranks), _divide(total.imag, num_ranks)
     return mean
 

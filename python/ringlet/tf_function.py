@@ -164,9 +164,8 @@ def function(  # noqa: PLR0917  # TensorFlow's
 
     Raises
     ------
-    If `func` is not callable, or is an ``async def``.
     TypeError
-        If `func` cannot be called, or is an ``async def``.
+        If `func` is not callable, or is an ``async def``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Names of the environment variables that Ringlet reads, a warning about similar names, and durations in variables."""
+"""Names of the environment variables that Ringlet reads, a warning about misspelt ones, and durations in variables."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _has_warned = False
 
 
 def misspelt(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that Ringlet does not read, and for each the similar name that is not set."""
+    """Return each variable that Ringlet does not read and a similar name that it does read, if that is not set."""
     unknown = [name for name in environ if name.startswith(_PREFIXES) and name not in NAMES]
     if not unknown:
         return {}
@@ -52,7 +52,7 @@ def misspelt(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def warn_if_misspelt() -> None:
-    """Log once for each variable of this process that looks like a misspelt one."""
+    """Log a warning, once, for each environment variable of this process with a misspelt name."""
     global _has_warned
     if not _has_warned:
         _has_warned = True
@@ -61,7 +61,7 @@ def warn_if_misspelt() -> None:
 
 
 def seconds_of(name: str, environ: Mapping[str, str], default: float, zero: str) -> float:
-    """Return the duration in a variable; infinity for 0, which means `zero`."""
+    """Return the duration in an environment variable; infinity for 0, whose meaning is `zero` in messages."""
     text = environ.get(name, "").strip()
     try:
         seconds = float(text) if text else default

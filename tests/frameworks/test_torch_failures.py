@@ -126,7 +126,7 @@ def wrong_calls(rank, size):
         dist.all_to_all_single(torch.zeros(3), torch.zeros(4), [1, 1], [2, 2])
     group, x, y = dist.group.WORLD, torch.zeros(1), torch.zeros(1, dtype=torch.float64)
     for call, said in (
-        (lambda: group.allreduce([x, x]), "all_reduce got a list of 2: pass one tensor"),
+        (lambda: group.allreduce([x, x]), "all_reduce got a list of 2 tensors: pass one tensor"),
         (lambda: group.allreduce_coalesced([]), "all_reduce_coalesced got 0 tensors"),
         (lambda: group.broadcast(x, root=-1), "broadcast got the root -1: expected a rank from 0 to 1"),
         (lambda: group.broadcast([], root=0), "broadcast got a list of 0"),

@@ -115,7 +115,7 @@ def test_a_resolver_that_reads_another_variable_says_so(run):
     ended = run(program, {"RANK": "0", "WORLD_SIZE": "2"})
     [line] = ended.stderr.splitlines()
     assert "found RANK=0 WORLD_SIZE=2" in line
-    assert "leave the resolver out" in line
+    assert "omit the resolver" in line
 
 
 def test_a_job_of_several_machines_is_refused(run):

@@ -115,7 +115,7 @@ def test_an_array_that_is_written_to_while_it_is_saved_is_noticed(tmp_path, monk
         array[3] = 1.0
 
     monkeypatch.setattr(safetensors, "serialize_file", serialize_and_write)
-    with pytest.raises(RuntimeError, match="'array' was written to while it was saved"):
+    with pytest.raises(RuntimeError, match="'array' was modified while it was being saved"):
         Checkpoint(array=array).save(tmp_path / "ckpt")
     assert os.listdir(tmp_path) == []
 

@@ -86,7 +86,7 @@ def test_every_worker_saves_the_same_step_and_the_next_run_ends_with_the_same_bi
             job.send(signal.SIGTERM)
     assert job.end().status == (143 if target in ("launcher", "all") else 42), job.err.decode()
     assert job.leaves_nothing()
-    assert sum("] asked to end: saved" in line for line in job.errors) == 1, job.err.decode()
+    assert sum("] termination was requested: saved" in line for line in job.errors) == 1, job.err.decode()
     saved = steps_saved(folder)
     assert saved >= 3
     again = launcher.run(SCRIPT, *options, arguments=[folder, saved + 20, 0])
@@ -98,7 +98,7 @@ def test_restarts_continue_after_a_kill_and_after_a_signal_and_end_with_the_same
     assert bits(job) == bits(launcher.run(SCRIPT, "-n", 2, arguments=[tmp_path / "none", 20, 0]))
     report = [line for line in job.errors if line.startswith("ringlet run: attempt ")]
     assert ["worker 1 of 2 was killed by SIGKILL" in report[-3], "status 42" in report[-2]] == [True, True], report
-    assert sum("after 13 runs" in line and "] asked to end" in line for line in job.errors) == 1
+    assert sum("after 13 runs" in line and "] termination was requested" in line for line in job.errors) == 1
 
 
 ROWS_SCRIPT = """

@@ -214,7 +214,7 @@ def test_a_full_disk_leaves_the_last_checkpoint_and_the_error_names_it(tmp_path,
     with pytest.raises(OSError, match=r"No space left on device: .*Files saved before are unchanged") as caught:
         handler.run(bool)
     (note,) = caught.value.__notes__ if hasattr(caught.value, "__notes__") else [str(caught.value)]
-    assert "asked to end, and could not save" in note
+    assert "termination was requested, but saving failed" in note
     assert f"{tmp_path}/ckpt-1" in note
     assert ringlet.train.latest_checkpoint(tmp_path) == f"{tmp_path}/ckpt-1"
 
@@ -323,4 +323,4 @@ finally:
         assert isinstance(answer, Failure)
         assert answer.kind == "OSError"
         assert "No space left on device" in answer
-        assert "could not save" in answer
+        assert "saving failed" in answer

@@ -99,7 +99,7 @@ def test_a_damaged_tensor_leaves_all_variables_as_they_were(tmp_path):
     content = bytearray(file.read_bytes())
     content[-5] ^= 1
     file.write_bytes(content)
-    with pytest.raises(CheckpointCorruptError, match=r"'b' there are not those that were written.*no intact") as caught:
+    with pytest.raises(CheckpointCorruptError, match=r"'b' there do not match their checksum.*no intact") as caught:
         checkpoint.restore(path)
     assert (caught.value.file, caught.value.offset) == (str(file), len(content) - 800)
     assert set(checkpoint.a.numpy()) == {7.0}

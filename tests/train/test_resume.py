@@ -86,7 +86,7 @@ def test_a_wrong_interval_is_refused(tmp_path):
 def test_a_checkpoint_of_another_program_is_refused_and_one_of_an_earlier_version_is_not(tmp_path):
     list(resume(CheckpointManager(Checkpoint(a=ringlet.Variable(1.0)), tmp_path, 2), 4, save_every=2))
     other = CheckpointManager(Checkpoint(b=ringlet.Variable(2.0)), tmp_path, 2)
-    words = r"ckpt-2 is of another program: it holds a, and this program saves b\. Pass another folder"
+    words = r"ckpt-2 belongs to another program: it holds a, and this program saves b\. Pass another folder"
     with pytest.raises(InvalidArgumentError, match=words):
         list(resume(other, 6))
     later = CheckpointManager(Checkpoint(a=ringlet.Variable(0.0), b=ringlet.Variable(2.0)), tmp_path, 2)

@@ -124,7 +124,7 @@ def test_files_of_different_moments_are_refused():
 
     answers = on_workers(2, lambda workers: restore_together(workers, "/tmp/ckpt", read(workers)))
     assert all(type(answer) is FailedPreconditionError for answer in answers)
-    assert "workers 0 and 1 have read different files as /tmp/ckpt" in str(answers[0])
+    assert "workers 0 and 1 have read different files from /tmp/ckpt" in str(answers[0])
     assert changed == []
 
 

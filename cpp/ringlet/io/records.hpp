@@ -28,14 +28,14 @@ enum class Fault { kNone, kLengthChecksum, kDataChecksum };
 // The records in a block of bytes from the middle of a file.
 struct Scan {
   std::vector<Record> records;  // the complete and valid ones, in order
-  std::size_t consumed = 0;     // begin of the first record that is not among them
+  std::size_t consumed = 0;     // start of the first record that is not among them
   // Number of bytes from there on that are needed to continue: a header, or a record according to its header, at most
   // 2^64 - 1. Undefined if there is a fault.
   std::uint64_t wanted = 0;
-  Fault fault = Fault::kNone;  // of the record at `consumed`
+  Fault fault = Fault::kNone;  // fault of the record at `consumed`
 };
 
-// Reads a block, which starts at the begin of a record. Never reads beyond the block.
+// Reads a block that starts with the first byte of a record. Never reads beyond the block.
 Scan scan_records(Bytes block);
 
 // The bytes before and after the data of a record.

@@ -19,10 +19,10 @@ struct Row {
   void (*finish)(const void* partial, std::size_t count, std::size_t num_ranks, void* result) = nullptr;
   void (*decode)(const void* from, std::size_t count, float* to) = nullptr;
   void (*encode)(const float* from, std::size_t count, void* to) = nullptr;
-  std::size_t units = 1;          // in an element
-  std::size_t unit_bytes = 0;     // of an input
-  std::size_t partial_bytes = 0;  // of a unit
-  std::size_t result_bytes = 0;   // of a unit
+  std::size_t units = 1;          // units of an element
+  std::size_t unit_bytes = 0;     // bytes of a unit of the inputs
+  std::size_t partial_bytes = 0;  // bytes of a unit of partial results
+  std::size_t result_bytes = 0;   // bytes of a unit of the results
 };
 
 template <class Operation, class T>

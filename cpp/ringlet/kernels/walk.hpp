@@ -13,9 +13,9 @@
 namespace ringlet::kernels {
 namespace {
 
-constexpr std::size_t kBlockBytes = 4096;      // of a result before streaming stores
-constexpr std::size_t kTreeBlockBytes = 2048;  // of partial results: kMaxPartials of them fit the L1 cache
-constexpr std::size_t kMaxPartials = 14;       // for kMaxInputs: see tree_block
+constexpr std::size_t kBlockBytes = 4096;      // part of a result that is buffered before streaming stores
+constexpr std::size_t kTreeBlockBytes = 2048;  // block of partial results: kMaxPartials fit the L1 cache
+constexpr std::size_t kMaxPartials = 14;       // needed for kMaxInputs inputs: see tree_block
 constexpr std::size_t kMaxLanes = 8;
 
 struct Range {

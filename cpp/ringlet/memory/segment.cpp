@@ -138,7 +138,7 @@ void Segment::reserve(std::size_t offset, std::size_t bytes) {
 }
 
 std::size_t Segment::reserved_bytes() const noexcept {
-  constexpr std::size_t kUnit = 512;  // of st_blocks, whatever the file system
+  constexpr std::size_t kUnit = 512;  // unit of st_blocks on every file system
   return static_cast<std::size_t>(status_of(fd_).st_blocks) * kUnit;
 }
 

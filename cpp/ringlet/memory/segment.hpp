@@ -13,13 +13,12 @@ class Segment {
  public:
   // Creates a segment of `bytes` bytes, none of them reserved. Throws core::SharedMemoryError.
   static Segment create(std::size_t bytes);
-  // The same in an empty file that can be sealed; takes ownership of `fd`. Throws for a file that a segment was made
-  // of.
+  // The same in an empty file that can be sealed; takes ownership of `fd`. Throws for a file that is a segment already.
   static Segment create_in(int fd, std::size_t bytes);
   // Maps a segment of another process and takes ownership of `fd`. Throws core::SharedMemoryError, also if the file
   // does not have the seals of create(): truncation of a mapped file would crash its readers.
   static Segment attach(int fd, std::size_t bytes);
-  static Segment attach(int fd);  // of any size
+  static Segment attach(int fd);  // a segment of any size
 
   Segment(Segment&& other) noexcept
       : fd_(std::exchange(other.fd_, -1)),

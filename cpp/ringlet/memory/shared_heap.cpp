@@ -25,7 +25,7 @@ constexpr std::size_t kLine = 64;
 constexpr std::size_t kNotes = 4;
 constexpr std::size_t kLooks = 4;
 
-// What surrounds a block: a header, and for large blocks room for any position within a page.
+// Space around a block: a header, and for large blocks room for any position within a page.
 constexpr std::size_t kAround = SharedBlock::kMostHeaderBytes + kPage;
 constexpr std::size_t kSmallHeader = kLine;
 constexpr std::size_t kSlab = 8 * kPage;
@@ -184,8 +184,7 @@ SharedHeap::Entries::iterator SharedHeap::carve(Shelf& shelf) {
   return std::prev(idle.end());
 }
 
-// Reserves the next pages of the last segment. What is too large for it uses a new segment; the rest stays in use if
-// the segment is large.
+// Reserves the next pages of the last segment, or of a new one if they do not fit.
 std::byte* SharedHeap::extend(std::size_t bytes) {
   const bool fits = !segments_.empty() && bytes <= segments_.back()->size() - used_;
   if (!fits) add_segment(bytes);

@@ -110,7 +110,7 @@ class SharedHeap {
   using Entries = std::list<Entry>;
   // Blocks of one size, by state. Idle blocks have memory, empty ones have returned theirs.
   struct Shelf {
-    std::size_t size;  // with all that surrounds a block
+    std::size_t size;  // including the space around a block
     std::array<Entries, 4> entries{};
     std::byte* fresh = nullptr;  // the rest of the last slab of small blocks
     std::byte* fresh_end = nullptr;
@@ -135,16 +135,16 @@ class SharedHeap {
 
   mutable std::mutex mutex_;  // guards all that follows
   std::map<std::size_t, Shelf> shelves_;
-  std::unordered_map<const std::byte*, Entries::iterator> entries_;  // by the address of the data
+  std::unordered_map<const std::byte*, Entries::iterator> entries_;  // keyed by the address of the data
   std::vector<std::unique_ptr<Segment>> segments_;
-  std::size_t used_ = 0;  // of the last segment
+  std::size_t used_ = 0;  // used bytes of the last segment
   Clock::time_point next_look_{};
   std::size_t number_;
   std::size_t num_carved_ = 0;
 
   std::mutex notes_mutex_;               // guards what follows; may be locked after mutex_, never before
   std::vector<const std::byte*> notes_;  // released blocks
-  bool has_lost_notes_ = false;          // for lack of memory
+  bool has_lost_notes_ = false;          // a note was lost for lack of memory
 };
 
 }  // namespace ringlet::memory

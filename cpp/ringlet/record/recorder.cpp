@@ -30,7 +30,7 @@ std::uint64_t thread_id() {
 #endif
 }
 
-sync::SoleCounter newest_place;  // numbers of places go on in the child of a fork
+sync::SoleCounter newest_place;  // numbering continues in the child of a fork
 
 // Never destroyed: threads may outlive static objects.
 class Recorder {
@@ -95,7 +95,7 @@ class Recorder {
 sync::Flag is_claimed;
 sync::PointerTable<Recorder> current(1);
 
-// The ring of this thread, for as long as it runs. `recorder` is the one that was asked for it.
+// The ring of this thread, for as long as the thread runs. `recorder` is the one that was asked for a ring last.
 struct Lease {
   Recorder* recorder = nullptr;
   Ring* ring = nullptr;
@@ -104,7 +104,7 @@ struct Lease {
   }
 };
 thread_local Lease lease;
-thread_local constinit Ring* own_ring = nullptr;  // of the lease, at less cost
+thread_local constinit Ring* own_ring = nullptr;  // ring of the lease, faster to access
 thread_local constinit std::uint64_t own_place = 0;
 
 Ring* acquire_ring() noexcept {

@@ -16,7 +16,7 @@ namespace ringlet::record {
 inline constexpr std::size_t kMostRings = 256;  // operations of more threads at a time are not recorded
 inline constexpr std::size_t kRingsOffset = kPage + kNumPlaces * sizeof(Place);  // the places follow the header
 inline constexpr std::size_t kBytes = kRingsOffset + kMostRings * sizeof(RingMemory);
-// In the header: how many rings have been used, which are the first; how often a strategy has run.
+// In the header: the number of rings that have been used, the first ones; the number of runs of strategies.
 inline constexpr std::size_t kNumRingsOffset = 56;
 inline constexpr std::size_t kNumRunsOffset = 64;
 
@@ -34,7 +34,7 @@ bool has_place(std::uint64_t number) noexcept;  // whether it is still stored
 // The place of operations that this thread begins from now on; 0 for none.
 void set_place(std::uint64_t number) noexcept;
 
-// Records an operation of this thread, whose time of begin it sets; returns its number, 0 if it is not recorded.
+// Records an operation of this thread and sets its start time; returns its number, 0 if it is not recorded.
 std::uint64_t begin(Operation& operation) noexcept;
 // For the number that begin() returned on this thread: see Ring.
 void arrive(std::uint64_t number, bool has_waited) noexcept;

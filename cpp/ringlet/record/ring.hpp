@@ -15,7 +15,7 @@ inline constexpr std::size_t kPage = 4096;
 inline constexpr std::size_t kNumRecords = 1024;
 inline constexpr std::size_t kMostKinds = 16;
 inline constexpr std::size_t kMostDims = 6;
-inline constexpr std::uint64_t kNone = 0xFF;       // of a field of 8 bits that the operation does not have
+inline constexpr std::uint64_t kNone = 0xFF;       // value of an 8-bit field that the operation does not have
 inline constexpr std::uint64_t kNoPlace = 0xFFFF;  // the same for 16 bits
 
 // A place in the program, as text that ends with a zero: records of operations have its number, of which they keep the
@@ -24,8 +24,8 @@ using Place = sync::GuardedRecord<32>;
 inline constexpr std::size_t kNumPlaces = 256;
 inline constexpr std::size_t kPlaceBytes = sizeof(Place) - sizeof(std::uint64_t);
 
-// What is known when an operation begins. Numbers stand for names: see open(). The words of several fields are composed
-// by shifts, because a word that was just written in parts takes longer to load.
+// The data that are known when an operation begins. Numbers stand for names: see open(). The words of several fields
+// are composed by shifts, because a word that was just written in parts takes longer to load.
 struct Operation {
   static constexpr std::uint64_t kHasBuffers = 1;
   static constexpr std::uint64_t kContinues = 2;  // a later round of the operation before, which has been counted
@@ -53,16 +53,16 @@ inline constexpr std::size_t kBytesWord = 5;
 inline constexpr std::size_t kBeganWord = 13;
 inline constexpr std::size_t kEndedWord = 14;
 inline constexpr std::size_t kArrivedWord = 15;
-inline constexpr unsigned kPlaceBit = 48;  // of kBytesWord: where the number of the place begins
+inline constexpr unsigned kPlaceBit = 48;  // lowest bit of the number of the place in kBytesWord
 inline constexpr std::uint64_t kRaisedBit = std::uint64_t{1} << 63;
 static_assert(sizeof(Record) == 128 && sizeof(Operation) == sizeof(Record) - 3 * sizeof(std::uint64_t));
 
-// Of all operations of one kind that have ended.
+// Sums over all operations of one kind that have ended.
 struct Totals {
   sync::SoleCounter count;
   sync::SoleCounter bytes;
   sync::SoleCounter nanoseconds;
-  sync::SoleCounter waiting_nanoseconds;  // until all ranks had arrived
+  sync::SoleCounter waiting_nanoseconds;  // time until all ranks had arrived
 };
 
 struct RingMemory {

@@ -16,9 +16,9 @@ namespace ringlet::sync {
 // A reader loads the word, copies the chunk with load_shared(), and loads the word again. If the first load shows no
 // change in progress and the last load shows the same count and no change in progress, the copy is the state after the
 // last change before the first load:
-//  - No byte is older. The acquire of the first look pairs with the release of the end_change() that set its count.
+//  - No byte is older. The acquire of the first load pairs with the release of the end_change() that set its count.
 //  - No byte is newer. A byte of a later change was stored with release after that one's begin_change(), and loaded
-//    with acquire before the last look, which therefore sees the begin_change() or what came after it.
+//    with acquire before the last load, which therefore sees the begin_change() or what came after it.
 class ChunkWord {
  public:
   class State {

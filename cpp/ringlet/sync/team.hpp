@@ -48,7 +48,7 @@ class Team {
 
   std::mutex owner_;  // held by the thread that uses the team
   Work work_;
-  std::array<WorkQueue, kMostWorkers> shares_;  // of the owner, then of the helpers
+  std::array<WorkQueue, kMostWorkers> shares_;  // share of the owner, then those of the helpers
   Event opened_;
   std::atomic<std::uint64_t> turn_{0};  // odd while work is open
   std::atomic<int> wanted_{0};          // helpers numbered below this may enter

@@ -60,7 +60,7 @@ struct Layout {
   std::size_t num_rows = 1;
   std::size_t row_bytes = 0;
   std::size_t chunk_rows = 1;
-  std::size_t chunk_bytes = 0;  // from one chunk to the next
+  std::size_t chunk_bytes = 0;  // distance from one chunk to the next
   std::size_t num_chunks = 0;
   std::size_t words_begin = 0;
   std::size_t chunks_begin = 0;

@@ -9,8 +9,7 @@
 
 namespace ringlet::tables {
 
-// --- pieces
-// -----------------------------------------------------------------------------------------------------------
+// --- pieces ----------------------------------------------------------------------------------------------------------
 
 template <class F>
 void Table::for_each_piece(std::size_t begin, std::size_t bytes, F&& f) const {
@@ -56,8 +55,7 @@ void Table::check_indices(std::span<const std::int64_t> indices) const {
   }
 }
 
-// --- reading
-// ----------------------------------------------------------------------------------------------------------
+// --- reading ---------------------------------------------------------------------------------------------------------
 
 void Table::copy(const Piece& piece, std::byte* to, const Patience& patience) {
   constexpr int kMostAttempts = 100;
@@ -92,8 +90,7 @@ void Table::gather(std::span<const std::int64_t> indices, std::span<std::byte> r
   }
 }
 
-// --- writing
-// ----------------------------------------------------------------------------------------------------------
+// --- writing ---------------------------------------------------------------------------------------------------------
 
 void Table::change(Writer& writer, Change kind, const Piece& piece, const std::byte* values) const {
   const core::DType dtype = layout().dtype;

@@ -30,8 +30,7 @@ std::size_t take_seat(Memory& memory, const Patience& patience) {
 
 }  // namespace
 
-// --- waiting
-// ----------------------------------------------------------------------------------------------------------
+// --- waiting ---------------------------------------------------------------------------------------------------------
 
 void Waiting::for_seat(std::size_t seat) {
   if (seat >= Layout::kNumSeats) {
@@ -80,8 +79,7 @@ void Waiting::give_up() const {
                             ". Continue or end that process: its incomplete change is then completed or undone.");
 }
 
-// --- writing
-// ----------------------------------------------------------------------------------------------------------
+// --- writing ---------------------------------------------------------------------------------------------------------
 
 Writer::Writer(Memory& memory, const Patience& patience)
     : memory_(memory), patience_(patience), seat_(take_seat(memory, patience)) {
@@ -141,8 +139,7 @@ void Writer::copy(std::size_t chunk, std::size_t begin, std::span<std::byte> to)
   memory_.word(chunk).give_back();
 }
 
-// --- putting right
-// ----------------------------------------------------------------------------------------------------
+// --- recovery --------------------------------------------------------------------------------------------------------
 
 void Writer::put_right(Memory& memory, std::size_t index) noexcept {
   const Note note(memory.seat(index));

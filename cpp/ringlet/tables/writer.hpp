@@ -38,7 +38,7 @@ namespace ringlet::tables {
 
 // Limits of a wait for a live process.
 struct Patience {
-  sync::Clock::duration timeout;  // for one chunk, or a seat
+  sync::Clock::duration timeout;  // of the wait for one chunk or seat
   sync::Poll* poll;               // may be null
 };
 

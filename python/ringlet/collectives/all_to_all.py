@@ -34,7 +34,7 @@ def all_to_all(
     # With unequal blocks the total size along concat_axis depends on all ranks.
     shape[concat] = None if sizes is not None else core.num_ranks * (size if split == concat else buffer.shape[concat])
     output = None if out is None else Output(out, tuple(shape), buffer.dtype, axis=concat)
-    if split or concat:  # the core does not compare axes
+    if split or concat:  # compare the axes here, because the core does not
         core.barrier(f"all_to_all(split_axis={split}, concat_axis={concat})")
     if split == concat:
         result = _exchange(core, np.moveaxis(buffer, split, 0), sizes, concat, output)

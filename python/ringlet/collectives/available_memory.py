@@ -24,7 +24,7 @@ _FILES: dict[str, tuple[_Files, _Files]] = {
 
 @dataclass(frozen=True)
 class AvailableMemory:
-    """The tightest memory limit of this process: `where` is the limiting scope, the machine or a control group."""
+    """The memory available to this process; `where` names what limits it, the machine or a control group."""
 
     num_bytes: int
     where: str
@@ -63,7 +63,7 @@ def check_available_memory(num_bytes: int, what: str) -> None:
 
 
 def control_group_room(root: Path, controller: str) -> list[tuple[int, str]]:
-    """Return what the control groups of this process leave of ``"memory"`` or ``"pids"``, each with its name."""
+    """Return how much of ``"memory"`` or ``"pids"`` each control group of this process has left, with its name."""
     found = []
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, controllers, group = line.split(":", 2)

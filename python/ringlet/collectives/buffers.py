@@ -20,7 +20,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def as_buffer(value: Any, name: str = "the array") -> Array:
-    """Return an array that the core can read: contiguous, aligned, in native byte order.
+    """Return an array that the core can read: contiguous, aligned and in native byte order.
 
     An array that already fits is returned as it is; others are copied. Read-only inputs stay read-only. Masked arrays,
     whose mask would be lost, are an error.
@@ -81,8 +81,9 @@ def is_direct(out: Array) -> bool:
 class Output:
     """A caller's output array, and the buffer that the core fills for it.
 
-    None in the shape stands for a size, or a whole shape, that only the core determines. `axis` of `out` is the core's
-    first axis. `direct` is `out` with that axis first, or a temporary buffer if the core cannot write to that view.
+    None for a size in the shape, or for the whole shape, means that the core determines it. The core's first axis is
+    `axis` of `out`. `direct` is `out` with that axis first, or a temporary buffer if the core cannot write to that
+    view.
     """
 
     __slots__ = ("_given", "_out", "_target", "direct")

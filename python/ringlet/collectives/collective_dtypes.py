@@ -1,6 +1,6 @@
 """Supported dtypes of collectives, the operations on them, and the dtypes of results.
 
-The 8-bit floats and bfloat16 come from ml_dtypes, which is not imported here: the program that made such an array has
+The 8-bit floats and bfloat16 come from ml_dtypes, which is not imported here: a program that has such arrays has
 imported it.
 """
 
@@ -56,7 +56,7 @@ _KINDS: dict[DType, str] = {
 
 
 def is_known(dtype: DType) -> bool:
-    """Return whether the core supports a dtype without conversion, which another byte order would need."""
+    """Return whether the core supports a dtype without conversion; false for the other byte order."""
     return dtype in _KINDS or _register(dtype)
 
 

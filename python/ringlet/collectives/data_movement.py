@@ -177,7 +177,7 @@ class DataMovement(MemberBase):
         x : array-like
             This rank's array, of one shape and dtype on all ranks, of any memory layout.
         pairs : iterable of (int, int)
-            (source, target) ranks, the same on all ranks. Each rank is source at most once and target at most once.
+            (source, target) ranks, the same on all ranks. Each rank is a source at most once and a target at most once.
         out : ndarray, optional
             Array for the result of this rank.
 
@@ -189,7 +189,7 @@ class DataMovement(MemberBase):
         Raises
         ------
         InvalidArgumentError
-            If a pair names an unknown rank, a rank is source or target twice, or `out` does not fit.
+            If a pair names an unknown rank, a rank is a source twice or a target twice, or `out` does not fit.
 
         Notes
         -----

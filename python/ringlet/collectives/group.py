@@ -21,7 +21,7 @@ class Group:
     """A group of ranks, each driven by one thread at a time.
 
     All ranks make the same calls in the same order. If a rank makes a different call, all ranks raise an error that
-    lists the calls; no call waits longer than the time-out. After a failure every call raises the first cause: make a
+    lists the calls; no call waits longer than the time-out. After a failure every call raises the first cause: create a
     new group.
 
     Parameters

@@ -17,7 +17,7 @@ class Member(Reductions, DataMovement, RootedCollectives, MessagePassing, Shutdo
     """One rank of a :class:`Group`. Created by :meth:`Group.member`, :func:`init_process_group` and :meth:`split`.
 
     Every call raises `CollectiveMismatchError` if the ranks did not make the same call, `CollectiveAborted` if another
-    rank failed, `WorkerLostError` if another rank's process ended, and `DeadlineExceededError` if a rank did not call
+    rank failed, `WorkerLostError` if another rank's process exited, and `DeadlineExceededError` if a rank did not call
     in time; the group has then failed. An `InvalidArgumentError` about this rank's arguments alone is raised before
     the call starts, so that the rank may call again.
 
@@ -28,7 +28,7 @@ class Member(Reductions, DataMovement, RootedCollectives, MessagePassing, Shutdo
     during a call. Results are read-only arrays, or `out`, which belongs to the caller.
 
     For PyTorch tensors and JAX arrays in CPU memory the results are of the same type; a tensor has its own, writeable
-    memory. A rank that passes no array, as to a broadcast, receives a NumPy array. `out` may be a tensor.
+    memory. A rank that passes no array, for example to a broadcast, receives a NumPy array. `out` may be a tensor.
 
     Attributes
     ----------

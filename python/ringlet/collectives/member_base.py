@@ -27,7 +27,7 @@ class Inboxes(Protocol):
         """Return the error about the failure of the group."""
 
     def close(self, rank: int, seconds: float = 0) -> list[str]:
-        """Close the inbox of a rank once its messages are sent, or after `seconds`; return unfinished operations."""
+        """Close a rank's inbox once its messages are sent, or after `seconds`; return the unfinished operations."""
 
     def open_part(self) -> Inbox:
         """Return an inbox for a rank of a subgroup.
@@ -69,19 +69,18 @@ class MemberBase:
         self._hold = hold
         self._inboxes = inboxes
         self._parts: weakref.WeakSet[Any] | None = None  # closed together with this member
-        self._queue: OperationQueue | None = None  # made by the first asynchronous call
+        self._queue: OperationQueue | None = None  # created by the first asynchronous call
         self.rank = core.rank
         self.num_ranks = core.num_ranks
 
     def _close_with_self(self, part: Part) -> Part:
-        """Register a member that this one closes with itself; return it."""
+        """Register a member of a subgroup to be closed together with this one; return it."""
         if self._parts is None:
             self._parts = weakref.WeakSet()
         self._parts.add(part)
         return part
 
     def _operations(self) -> OperationQueue:
-        """Return the queue of asynchronous calls."""
         if self._queue is None:
             from ringlet.collectives.operation_queue import OperationQueue
 

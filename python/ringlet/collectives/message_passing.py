@@ -37,10 +37,10 @@ _POLL_SECONDS = 0.1
 
 
 class MessageWork(Work[T]):
-    """A message that is sent or received while the program continues. Returned by `send_async` and `recv_async`.
+    """A send or receive that runs while the program continues. Returned by `send_async` and `recv_async`.
 
     `wait` also raises `DeadlineExceededError` when the time-out of the group has passed since the call, and
-    `WorkerLostError` or `CollectiveAborted` if the group fails. A receive that has failed takes no message.
+    `WorkerLostError` or `CollectiveAborted` if the group fails. A failed receive consumes no message.
 
     Examples
     --------
@@ -66,11 +66,11 @@ class MessageWork(Work[T]):
         self._rank, self._group, self._inboxes = member.rank, member._core.group, member._inboxes
         self._deadline = time.monotonic() + self._inboxes.seconds
         self._received = received
-        self._withdraw = withdraw  # ends a receive without a message, and returns whether it did
+        self._withdraw = withdraw  # fails a receive; returns False if its message is arriving
 
     @property
     def source(self) -> int:
-        """The rank that sent the message of a receive that is done."""
+        """The rank that sent the message; available once the receive is done."""
         if self._received is None or not self.is_done():
             raise FailedPreconditionError(f"{self._name} has no source: call wait() on a receive first.")
         return self._received.result()
@@ -85,8 +85,8 @@ class MessageWork(Work[T]):
             elif time.monotonic() >= self._deadline:
                 self._end(
                     DeadlineExceededError(
-                        f"{self._name} was not done within the time-out of the group: find out what the other rank "
-                        "does, or allow more with timeout_seconds= of the group."
+                        f"{self._name} was not done within the time-out of the group: check what the other rank "
+                        "executes, or allow more with timeout_seconds= of the group."
                     )
                 )
             elif time.monotonic() >= until:
@@ -102,7 +102,7 @@ class MessageWork(Work[T]):
         if self._withdraw is None or self._received is None:
             raise error
         if not self._withdraw(self._received, error):
-            super()._is_done_after(math.inf)  # its message is arriving
+            super()._is_done_after(math.inf)  # the message is arriving already
 
 
 class MessagePassing(MemberBase):
@@ -120,7 +120,7 @@ class MessagePassing(MemberBase):
         to : int
             The rank that receives; may be this rank.
         tag : int
-            Messages of one source and tag are received in the order of the calls.
+            Messages with the same source and tag are received in the order of the calls.
 
         Raises
         ------
@@ -129,12 +129,12 @@ class MessagePassing(MemberBase):
         WorkerLostError
             If the other rank has ended or left the group.
         DeadlineExceededError
-            If the message was not taken within the time-out of the group.
+            If the message was not received within the time-out of the group.
 
         Notes
         -----
-        Returns when `x` may be changed: at once between threads, and for some 100 KB between processes; larger
-        messages wait for their receive.
+        Returns when `x` may be modified: immediately between threads, and between processes for messages of up to about
+        100 KB; larger messages wait until they are received.
 
         Examples
         --------
@@ -147,7 +147,7 @@ class MessagePassing(MemberBase):
         self.send_async(x, to, tag=tag).wait()
 
     def send_async(self, x: Any, to: int, *, tag: int = 0) -> MessageWork[None]:
-        """Start :meth:`send`, and return at once; `x` must not be written to until the call is done.
+        """Start a :meth:`send` and return immediately; `x` must not be written to until the call is done.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class MessagePassing(MemberBase):
         return MessageWork(f"send to rank {target} with tag {tag}", sent, self)
 
     def recv(self, source: int | None = None, *, tag: int = 0, out: Array | None = None) -> Array:
-        """Receive an array that one rank sends with :meth:`send`.
+        """Receive an array that a rank sends with :meth:`send`.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ class MessagePassing(MemberBase):
         return self.recv_async(source, tag=tag, out=out).wait()
 
     def recv_async(self, source: int | None = None, *, tag: int = 0, out: Array | None = None) -> MessageWork[Array]:
-        """Start :meth:`recv`, and return at once; `out` must not be used until the call is done.
+        """Start a :meth:`recv` and return immediately; `out` must not be used until the call is done.
 
         Parameters
         ----------
@@ -270,7 +270,7 @@ def stored_by(
 
 
 def _copied(direct: Array, target: Array, out: Any) -> Any:
-    """Copy a message to the caller's output if necessary, and return that."""
+    """Copy a message to the caller's output if necessary, and return the output."""
     if direct is not target:
         target[...] = direct
     if (kind := kind_of(out)) is not None:
@@ -306,7 +306,7 @@ def _bytes_of(array: Array, name: str) -> memoryview:
 
 
 class ThreadInboxes:
-    """The inboxes of a group of threads, made by the first message; `numbers` are the ranks in the whole group."""
+    """The inboxes of a group of threads, created by the first message; `numbers` are the ranks in the whole group."""
 
     def __init__(self, numbers: Sequence[int], seconds: float, made: dict[int, Inbox] | None = None) -> None:
         self.seconds = seconds
@@ -335,7 +335,7 @@ class ThreadInboxes:
         return CollectiveAborted(text)
 
     def close(self, rank: int, seconds: float = 0) -> list[str]:
-        """Close the inbox of a rank, whose messages are sent; return the receives that wait."""
+        """Close the inbox of a rank; return the waiting receives. Sends between threads are always complete."""
         with self._lock:
             self._left.add(rank)
         return self._made[rank].close() if self._made else []

@@ -1,4 +1,4 @@
-"""Queue of the asynchronous calls of one rank, which run in order in a thread of their own."""
+"""Queue of the asynchronous calls of one rank, which run in order in a separate thread."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ringlet.errors import FailedPreconditionError
 from ringlet.observe import trace_hook
 
 _log = logging.getLogger(__name__)
-_LAST_SECONDS = 1.0  # for calls that run as the interpreter exits
+_LAST_SECONDS = 1.0  # limit for calls in progress when the interpreter exits
 _live: weakref.WeakSet[OperationQueue] = weakref.WeakSet()
 _generation = 0  # number of forks so far: comparing it is cheaper than os.getpid()
 _registered: int | None = None
@@ -49,7 +49,7 @@ class Finished:
         return self._error
 
     def add_done_callback(self, call: Callable[[Finished], object]) -> None:
-        """Call with this future at once."""
+        """Call `call` with this future immediately."""
         call(self)
 
 
@@ -62,12 +62,12 @@ class OperationQueue:
     def __init__(self, group: _core.Group, rank: int) -> None:
         self._group: _core.Group | None = group
         self._rank = rank
-        # What is raised for an error of a call.
+        # Converts the error of a call to the one that is raised.
         self.as_error: Callable[[BaseException], BaseException] = lambda error: error
         self._generation = _generation
         self._queue: queue.SimpleQueue[tuple[str, Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
         self._turn = threading.RLock()  # held while a call runs
-        self._runner = 0  # the thread that holds it
+        self._runner = 0  # id of the thread that holds the lock
         self._lock = threading.Lock()
         self._unfinished: dict[Future[Any], str] = {}
         self._is_closed = False
@@ -84,7 +84,7 @@ class OperationQueue:
             return self._run_now(call)
         done: Future[Any] = Future()
         with self._lock:
-            if self._is_closed:  # its thread has ended, or will
+            if self._is_closed:  # the thread no longer takes calls
                 return Finished(None, FailedPreconditionError(f"rank {self._rank} has closed its group: {_REMEDY}"))
             self._unfinished[done] = name
             if self._thread is None:
@@ -92,7 +92,7 @@ class OperationQueue:
                 self._thread.start()
             self._queue.put((name, done, call))
         if not is_async:
-            done.exception()  # waits
+            done.exception()  # waits until the call is done
         return done
 
     def wait_for_turn(self) -> None:
@@ -114,7 +114,7 @@ class OperationQueue:
         return not self._thread.is_alive()
 
     def close(self) -> list[str]:
-        """Accept no more calls, and fail those that have not begun; return the names of all that are not done."""
+        """Accept no more calls, and fail those that have not begun; return the names of all unfinished calls."""
         if self._generation != _generation:
             return []
         with self._lock:
@@ -134,7 +134,7 @@ class OperationQueue:
         return names
 
     def finish_at_exit(self, deadline: float) -> None:
-        """Wait for the calls; after the deadline name them, and abort the group so that they end."""
+        """Wait for the calls; after the deadline, log their names and abort the group so that they end."""
         if self._generation != _generation or self.drain(max(deadline - time.monotonic(), 0)):
             return
         with self._lock:
@@ -163,19 +163,19 @@ class OperationQueue:
             name, done, call = item
             if (trace := trace_hook.current) is not None:
                 call = trace.timed(name, "asynchronous", call)
-            outcome = self._run_now(call, BaseException)  # in this thread, no exception reaches a caller
+            outcome = self._run_now(call, BaseException)  # the error is stored in the future
             error = outcome.exception()
             done.set_result(outcome.result()) if error is None else done.set_exception(error)
             with self._lock:
                 self._unfinished.pop(done, None)
-            del item, done, call, trace, outcome, error  # arrays are freed while it waits
+            del item, done, call, trace, outcome, error  # frees the arrays before the thread waits
 
 
 _REMEDY = "call wait() on each asynchronous call before close() or the end of the with block."
 
 
 def _finish_at_exit() -> None:
-    """Register the end of this process; unlike `atexit`, this also covers multiprocessing."""
+    """Register the exit handler of this process; unlike `atexit`, this also covers multiprocessing."""
     global _registered
     if _registered != _generation:
         _registered = _generation

@@ -29,7 +29,7 @@ from ringlet.rendezvous.rendezvous import rendezvous
 RANK_VARIABLE = "RINGLET_RANK"
 NUM_RANKS_VARIABLE = "RINGLET_NUM_RANKS"
 
-# Over all processes of a group.
+# Maximum number of ranks in all processes of a group.
 MOST_RANKS = 4096
 
 # Minimum time for processes that rendezvoused just before the deadline to map each other's memory.
@@ -94,9 +94,9 @@ def init_process_group(
     PermissionError
         If another user has taken the name.
     DeadlineExceededError
-        If some ranks did not join in time; the message names them.
+        If ranks did not join in time; the message names them.
     WorkerLostError
-        If a process ended before all had joined.
+        If a process exited before all had joined.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def join_processes(
     place: Placement | None,
     processes: Sequence[int] | None = None,
 ) -> list[Member]:
-    """Join a process group of this host, or of processes of the MPI job that `place` describes, by default of all."""
+    """Join a process group of this host, or of `processes` of the MPI job that `place` describes, by default all."""
     if place is not None:
         from ringlet.collectives.hosts.host_join import join
         from ringlet.collectives.hosts.mpi_transport import mpi_transport

@@ -22,8 +22,8 @@ _LAST_MOMENT_MILLISECONDS = 100
 class ProcessInbox:
     """The mailbox of one rank of a group in several processes.
 
-    `names` are those of all mailboxes, `peers` the mailboxes of this process, and `identities` the processes of the
-    ranks of the whole group; a part has the ranks `numbers` of that.
+    `names` has the name of every mailbox of the group, `peers` the mailboxes of this process, and `identities` the
+    process of each rank of the whole group. `numbers` are the ranks of a subgroup in the whole group.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class ProcessInbox:
         return self._mailbox
 
     def failure(self, text: str) -> Exception:
-        """Return the error about the failure of the group: that a rank was lost, or another."""
+        """Return the error about the group's failure: WorkerLostError if a rank was lost, else CollectiveAborted."""
         for rank, process in enumerate(self._identities):
             ranks, _, reason = text.partition(f" ({process}) ")
             if reason and re.fullmatch(r"ranks? [\d, toandmre]+", ranks):
@@ -103,10 +103,10 @@ class ProcessInbox:
         process = self._identities[self._in_whole(rank)]
         how = "has ended" if process.has_ended() else "left the group"
         if (pidfd := self._pidfds.get(rank, -1)) >= 0:
-            with contextlib.suppress(OSError):  # else no error would end the call
+            with contextlib.suppress(OSError):  # an error here must not hide the loss of the rank
                 ended = select.poll()
                 ended.register(pidfd, select.POLLIN)
-                if ended.poll(_LAST_MOMENT_MILLISECONDS):  # its sockets close before it has ended
+                if ended.poll(_LAST_MOMENT_MILLISECONDS):  # a process closes its sockets before it ends
                     how = _core.Pidfd(os.dup(pidfd), process.pid).how_it_ended()
         number = (self._numbers or self._mailbox.numbers)[rank]
         text = f"rank {number} ({process}) {how}: the message of this rank cannot be delivered. Start the job again."
@@ -114,7 +114,7 @@ class ProcessInbox:
 
 
 def process_inboxes(connected: ConnectedGroup, seconds: float) -> dict[int, ProcessInbox]:
-    """Return the mailboxes of the ranks of this process, which are open."""
+    """Return the inboxes of the ranks of this process, whose mailboxes are open."""
     identities = {rank: peer.identity for peer in connected.peers for rank in peer.ranks}
     names = [f"{connected.token.hex()} {rank}" for rank in range(len(identities))]
     mailboxes = {rank: Mailbox(names[rank]) for rank in connected.peers[connected.index].ranks}

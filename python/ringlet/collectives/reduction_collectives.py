@@ -80,7 +80,7 @@ class Reductions(MemberBase):
             refuse_selection(op, algorithm)
         try:
             return self._core.all_reduce((x,), op._value_, algorithm._value_, None if out is None else (out,))[0]
-        except _core.Unusable:  # converted below
+        except _core.Unusable:  # the arguments are converted below
             pass
         except InvalidArgumentError:
             check_pairs((x,), op)
@@ -370,7 +370,7 @@ def _reduce_scatter(core: _core.Member, x: Any, op: Op, axis: int, out: Array | 
     size = equal_counts(buffer.shape, axis, core.num_ranks)
     shape = (*buffer.shape[:axis], size, *buffer.shape[axis + 1 :])
     output = None if out is None else Output(out, shape, as_result(buffer.dtype, op), axis=axis)
-    if axis:  # the core does not compare axes
+    if axis:  # compare the axes here, because the core does not
         core.barrier(f"reduce_scatter(axis={axis})")
     front = np.ascontiguousarray(np.moveaxis(buffer, axis, 0))
     if output is None:

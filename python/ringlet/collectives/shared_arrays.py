@@ -13,7 +13,7 @@ from ringlet import _core
 from ringlet.collectives.argument_parsing import whole_number_of
 from ringlet.errors import InvalidArgumentError
 
-MOST_BYTES = 1 << 40  # of one array, whose offset must fit in a word
+MOST_BYTES = 1 << 40  # maximum size of one array: its offset must fit in a word
 
 # Below this size the available memory is not checked, because the check would cost more than the allocation.
 _CHECKED_BYTES = 1 << 22
@@ -65,7 +65,9 @@ def empty_shared(shape: int | Sequence[int], dtype: DTypeLike = np.float64) -> N
     if (bytes_wanted := math.prod(dims) * wanted.itemsize) >= MOST_BYTES:
         raise InvalidArgumentError(f"an array of shape {tuple(dims)} has {bytes_wanted} bytes: the maximum is 2**40.")
     if bytes_wanted >= _CHECKED_BYTES and _core.shared_statistics()["idle_bytes"] < bytes_wanted:
-        from ringlet.collectives.available_memory import check_available_memory  # rarely needed
+        from ringlet.collectives.available_memory import (
+            check_available_memory,
+        )
 
         check_available_memory(bytes_wanted, "an array")
     return _core.empty_shared(dims, wanted)

@@ -33,18 +33,18 @@ class Shutdown(MemberBase):
         """Leave the group and release the resources of this rank.
 
         Other ranks can complete the calls that this rank has made; a call that needs this rank later raises
-        `CollectiveMismatchError` there. Later calls of this member, its plans and its new groups
+        `CollectiveMismatchError` there. Later calls on this member, its plans and its new groups
         (:meth:`~Member.split`) raise `FailedPreconditionError`. Results stay valid as long as arrays refer to them.
         Closing a closed member has no effect.
 
-        Asynchronous calls that have not begun raise `FailedPreconditionError`; one that has begun is completed.
+        Asynchronous calls that have not begun raise `FailedPreconditionError`; a call that has begun is completed.
 
         A process that ends without closing its members counts as lost: other ranks raise `WorkerLostError`.
 
         Raises
         ------
         FailedPreconditionError
-            If asynchronous calls are not done; the message names them. The member is closed all the same.
+            If asynchronous calls are not done; the message names them. The member is closed nevertheless.
 
         Examples
         --------
@@ -63,7 +63,7 @@ class Shutdown(MemberBase):
             )
 
     def _close(self, seconds: float = 0) -> list[str]:
-        """Close the member, once its messages are sent or the time is over; return the calls that are not done."""
+        """Close the member once its messages are sent, or after `seconds`; return the unfinished calls."""
         unfinished = [name for part in list(self._parts or ()) for name in part._close()]
         if self._queue is not None:
             unfinished += self._queue.close()
@@ -88,7 +88,7 @@ class Shutdown(MemberBase):
         if error is None:
             self.close()
         else:
-            self._close()  # an error about asynchronous calls would hide it
+            self._close()  # does not raise: an error about asynchronous calls would hide the exception
 
 
 def _described(error: BaseException | None) -> str:

@@ -17,7 +17,7 @@ from ringlet.collectives.op import Op
 from ringlet.devices import visible_cores
 from ringlet.errors import InvalidArgumentError
 
-# More threads do not speed up a call.
+# Upper limit; more threads do not speed up a call.
 _MOST_WORKERS = 1024
 _NOT_AS_IT_IS = (
     "a plan does not convert arrays: pass C-contiguous, aligned arrays in native byte order, and outs of the "
@@ -27,7 +27,7 @@ _NOT_AS_IT_IS = (
 
 @functools.cache
 def default_workers() -> int:
-    """Return the default number of threads of a call: the cores available to this process at the first query."""
+    """Return the default number of threads of a call: the cores available to this process when first called."""
     return visible_cores().count
 
 
@@ -119,7 +119,7 @@ def plan_all_reduce_all(
         raise
     if any(kind_of(array) is not None for array in (*arrays, *(places or ()))):
         return _plan_of_kinds(list(arrays), op, places, threads)
-    all_reduce_all([np.array(array) for array in arrays], op, None, 1)  # raises the specific error, if any
+    all_reduce_all([np.array(array) for array in arrays], op, None, 1)  # raises the specific error, if there is one
     raise InvalidArgumentError(_NOT_AS_IT_IS)
 
 

@@ -29,9 +29,9 @@ T = TypeVar("T")
 class Work(Generic[T]):
     """A call that runs while the program continues. Returned by the methods of a member that end in ``_async``.
 
-    Collectives of one member run in the order of the calls, in one thread, which releases the interpreter while bytes
-    move; a blocking call first waits for the asynchronous ones. Until a call is done, its inputs must not be written
-    to, and its `out` must not be used.
+    Collectives of one member run in the order of the calls, in one thread, which releases the interpreter lock during
+    transfers; a blocking call first waits for the asynchronous ones. Until a call is done, its inputs must not be
+    written to, and its `out` must not be used.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class Work(Generic[T]):
 
     @traced("wait", "wait")
     def _is_done_after(self, seconds: float) -> bool:
-        from concurrent.futures import TimeoutError as Late  # the builtin one from Python 3.11 on
+        from concurrent.futures import TimeoutError as Late  # the built-in TimeoutError from Python 3.11 on
 
         with contextlib.suppress(Late):
             self._future.exception(None if seconds > threading.TIMEOUT_MAX else seconds)

@@ -2,8 +2,8 @@
 
 A BLAS library uses as many threads as there are cores; P replicas would use P times as many. The limit, cores divided
 by replicas, is set when the first run of replicas starts; the previous number is restored when the last run ends. A run
-costs one call of the library's getter and two calls of its setter, 0.7 us. Libraries are searched once, and again after
-further imports.
+calls the getter of a library once and its setter twice, which takes 0.7 us. The loaded libraries are listed once, and
+again after further imports.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class BlasLimiter:
     def __init__(
         self, environment: Mapping[str, str], cores: int, find: Callable[[], Sequence[BlasLibrary]], modules: Sized
     ) -> None:
-        # With 0, libraries are not searched.
+        # With 0 (no limit), libraries are not listed.
         self._asked = _read_variable(environment)
         self._find = find if self._asked != 0 else tuple
         self._cores = cores
@@ -121,10 +121,10 @@ class BlasLimiter:
             while self._changes and not self._replicas:
                 set_threads, threads = self._changes[-1]
                 set_threads(threads)
-                self._changes.pop()  # removed last, so that the change is restored again after an interrupt
+                self._changes.pop()  # removed last: after an interrupt, the value is restored again
 
     def limit_this_thread(self, num_replicas: int) -> None:
-        """Limit this thread permanently, in libraries that have a limit for each thread.
+        """Limit the BLAS threads of this thread permanently, in libraries with a limit per thread.
 
         Called by threads that only run replicas.
         """
@@ -145,7 +145,7 @@ def _read_variable(environment: Mapping[str, str]) -> int | None:
         return None
     if not text.isdecimal():
         raise ValueError(
-            f"{THREADS_VARIABLE} must be the number of BLAS threads for each replica, or 0 for no limit; got {text!r}. "
+            f"{THREADS_VARIABLE} must be the number of BLAS threads per replica, or 0 for no limit; got {text!r}. "
             "Correct or unset it"
         )
     return int(text)

@@ -46,7 +46,7 @@ def _affinity() -> int:
 
 
 def read_file(path: str) -> str | None:
-    """Return the text of a file of the system; None if it cannot be read."""
+    """Return the text of a file; None if it cannot be read."""
     try:
         with open(path, encoding="ascii", errors="replace") as file:  # noqa: PTH123  # pathlib loads slowly
             return file.read()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ringlet.errors import DuplicateDeviceError
 
-# Device types that this library drives.
+# Device types that Ringlet supports.
 DRIVEN_TYPES = frozenset({"CPU", "TPU"})
 
 _log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class Device:
 
     @property
     def short(self) -> str:
-        """The short form, for messages; marks hardware that the library does not drive."""
+        """The short form, for messages; hardware that Ringlet does not drive is marked."""
         unit = f"{self.kind}:{self.index}" + ("" if self.is_driven else " (host memory)")
         return unit if self.is_local else f"/job:{self.job}/task:{self.task} {unit}"
 
@@ -62,7 +62,7 @@ class Device:
 
     @property
     def is_driven(self) -> bool:
-        """Whether this library treats the device as more than host memory."""
+        """Whether Ringlet supports the type of the device; others are names for host memory."""
         return self.kind in DRIVEN_TYPES
 
 
@@ -102,7 +102,7 @@ def canonicalize(name: str) -> str:
     if not device.is_driven and device.kind not in _warned_kinds:
         _warned_kinds.add(device.kind)
         _log.warning(
-            "%s is only a name: ringlet does not drive %s hardware and keeps its memory on the host", name, device.kind
+            "%s is only a name: ringlet does not drive %s hardware and keeps its arrays on the host", name, device.kind
         )
     return device.full
 
@@ -113,7 +113,7 @@ def short_name(name: str) -> str:
 
 
 def short_list(names: Sequence[str]) -> str:
-    """Return the short names as the text of a list, of more than 16 the first three and the last."""
+    """Return the short names as the text of a list; more than 16 are abbreviated to the first three and the last."""
     short = [repr(short_name(name)) for name in names]
     if len(short) > _MOST_LISTED:
         short[3:-1] = ["..."]

@@ -93,7 +93,7 @@ def logical_devices() -> tuple[str, ...]:
 
 
 def requested_devices() -> tuple[str, ...]:
-    """Return the names of the logical devices if their number was set explicitly; else empty."""
+    """Return the names of the logical devices if their number was set explicitly; else an empty tuple."""
     return _DEVICES.requested()
 
 

@@ -1,7 +1,7 @@
 """The exception classes of Ringlet.
 
-Each class derives from the builtin that a caller would guess. Classes that share a name with one of ``tf.errors`` mean
-the same thing.
+Each class derives from the builtin that a caller would guess. A class with the name of a class of ``tf.errors`` has the
+same meaning.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ __all__ = [
 
 __dir__ = list_public(__name__)
 
-# The module from which users import them, as shown in tracebacks and stored in pickles.
+# Users import the classes from this module, so tracebacks and pickles contain its name.
 for _name in __all__:
     globals()[_name].__module__ = __name__
 

@@ -36,7 +36,7 @@ class CollectiveAborted(RuntimeError):
 
     Notes
     -----
-    Usual causes: an exception or Ctrl-C in another rank, or a call of `abort`. Correct the first cause, then
+    Usual causes: an exception or Ctrl-C in another rank, or a call to `abort`. Correct the first cause, then
     create a new strategy or group.
 
     Examples
@@ -81,7 +81,7 @@ class WorkerLostError(UnavailableError):
     pid : int
         Its process id there.
     reason : str
-        What happened to the process: ``"was killed by SIGKILL (signal 9)"`` or ``"exited with status 3"``.
+        How the process ended: ``"was killed by SIGKILL (signal 9)"`` or ``"exited with status 3"``.
 
     Notes
     -----
@@ -117,7 +117,7 @@ class PSUnavailableError(UnavailableError):
     task_index : int
         Index of the parameter server.
     reason : str
-        What happened to its process, such as ``"was killed by SIGKILL (signal 9)"``.
+        How its process ended, such as ``"was killed by SIGKILL (signal 9)"``.
 
     Notes
     -----
@@ -225,13 +225,13 @@ class SharedMemoryFullError(OSError):
 
 
 class DeadlineExceededError(TimeoutError):
-    """A wait reached its deadline; the message names the missing ranks, and shows what every rank executed.
+    """A wait reached its deadline; the message names the missing ranks and shows the stack of every rank.
 
     Notes
     -----
-    Usual causes: a rank that still reads data or compiles, one that is stopped (SIGSTOP, a debugger), or two groups
-    that wait for each other. ``ringlet inspect`` shows the last calls of each rank; a warning with the same stacks is
-    logged after ``RINGLET_STALL_SECONDS``, if that is before the deadline.
+    Usual causes: a rank that is still reading data or compiling, one that is stopped (SIGSTOP, a debugger), or two
+    groups that wait for each other. ``ringlet inspect`` shows the last calls of each rank; a warning with the same
+    stacks is logged after ``RINGLET_STALL_SECONDS``, if that is before the deadline.
 
     Examples
     --------

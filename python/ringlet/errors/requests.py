@@ -20,7 +20,7 @@ class DuplicateDeviceError(ValueError, AssertionError):
 
 
 class CoordinateError(ValueError, IndexError):
-    """A core outside the mesh of a TPU topology or assigned twice (TensorFlow raises ``IndexError`` or no error).
+    """A core is outside the mesh of a TPU topology, or assigned twice (TensorFlow raises ``IndexError`` or nothing).
 
     Examples
     --------
@@ -78,13 +78,13 @@ class OutOfRangeError(LookupError):
 class ClusterConfigError(ValueError):
     """A cluster configuration, such as the environment variable ``TF_CONFIG``, is invalid.
 
-    The message names the place of the fault, the value there, the allowed values and a correction. Where TensorFlow
+    The message gives the location of the error, the value there, the allowed values and a correction. Where TensorFlow
     raises ``TypeError`` or ``json.JSONDecodeError``, the error is also an instance of that class.
 
     Attributes
     ----------
     path : str
-        JSON path of the fault: ``"$"`` is the whole configuration, ``"$.cluster.worker[1]"`` the second worker.
+        JSON path of the error: ``"$"`` is the whole configuration, ``"$.cluster.worker[1]"`` the second worker.
 
     Notes
     -----

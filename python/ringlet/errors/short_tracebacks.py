@@ -1,4 +1,4 @@
-"""Short tracebacks: an error that Ringlet raises on purpose, and Ctrl-C, are printed without Ringlet's own frames.
+"""Short tracebacks: errors that Ringlet raises on purpose, and Ctrl-C, are printed without Ringlet's own frames.
 
 Only the printing of uncaught exceptions changes. Exceptions keep their tracebacks, so programs, logs, debuggers, pytest
 and IPython see all of them.
@@ -16,7 +16,7 @@ from typing import Any
 
 VARIABLE = "RINGLET_TRACEBACK"
 _PACKAGE = __file__.rpartition("errors")[0]
-# Classes of Python that Ringlet raises with a remedy.
+# Built-in exceptions that Ringlet raises with a message for users.
 _PLAIN = (TypeError, ValueError, RuntimeError, NotImplementedError, AttributeError, ImportError, ModuleNotFoundError)
 _STANDARD_LIBRARY = os.__file__.removesuffix("os.py")
 
@@ -24,7 +24,7 @@ _STANDARD_LIBRARY = os.__file__.removesuffix("os.py")
 def install() -> None:
     """Change how uncaught exceptions are printed, unless the program has done so already."""
     print_uncaught = sys.excepthook
-    module = str(getattr(print_uncaught, "__module__", ""))  # for the hooks of workers of `ringlet run`
+    module = str(getattr(print_uncaught, "__module__", ""))  # `ringlet run` installs hooks in its workers
     if print_uncaught is sys.__excepthook__ or module.startswith("ringlet."):
 
         def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -43,7 +43,7 @@ def install() -> None:
 
 @contextlib.contextmanager
 def _short(error: BaseException | None) -> Iterator[None]:
-    """Shorten the traceback of an exception while it is printed, and add a line about it."""
+    """Shorten the traceback of an exception while it is printed, and print a line that says so."""
     whole = error.__traceback__ if error is not None else None
     short = short_traceback(error) if error is not None and not _asked_for_all() else whole
     if error is None or short is whole:
@@ -62,7 +62,7 @@ def _short(error: BaseException | None) -> Iterator[None]:
 
 def _asked_for_all() -> bool:
     """Return whether the user, a debugger or pytest requests the whole traceback."""
-    monitoring = getattr(sys, "monitoring", None)  # exists from Python 3.12 on
+    monitoring = getattr(sys, "monitoring", None)  # new in Python 3.12
     return (
         os.environ.get(VARIABLE) == "full"
         or "PYTEST_CURRENT_TEST" in os.environ
@@ -80,7 +80,7 @@ def short_traceback(error: BaseException) -> TracebackType | None:
         frames.append(trace)
         trace = trace.tb_next
     kept: list[TracebackType] = []
-    is_inside = False  # Ringlet, or the standard library when Ringlet has called it
+    is_inside = False  # the frame belongs to Ringlet, or to the standard library called by Ringlet
     for each in frames:
         is_own = each.tb_frame.f_code.co_filename.startswith(_PACKAGE)
         is_inside = is_own or (is_inside and not _is_of_a_user(each))
@@ -93,7 +93,7 @@ def short_traceback(error: BaseException) -> TracebackType | None:
 
 
 def _is_on_purpose(error: BaseException, last: TracebackType) -> bool:
-    """Return whether Ringlet's frame `last` raised a documented error, a plain one by ``raise``, or was interrupted."""
+    """Return whether the error is documented, or Ctrl-C, or a built-in exception of a ``raise`` statement in `last`."""
     if isinstance(error, KeyboardInterrupt) or any(map(_is_documented, type(error).__mro__)):
         return True
     from opcode import opmap

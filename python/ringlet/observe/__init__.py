@@ -1,4 +1,4 @@
-"""What running programs do: statistics of collectives, traces, the last operations of each rank, reports of stalls.
+"""Observation of running programs: statistics of collectives, traces, the last operations of each rank, stall reports.
 
 Examples
 --------
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OperationStats", "stats", "trace"]
 
-# Collectives and strategies import modules of this package, and do not need these names.
+# Loaded on first use: collectives and strategies import modules of this package, but not these.
 __getattr__ = load_on_use(__name__, {"OperationStats": "recorder", "stats": "operation_stats"})
 
 __dir__ = list_public(__name__)

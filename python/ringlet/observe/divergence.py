@@ -12,7 +12,7 @@ _MOST_CALLS = 4
 
 @dataclass(frozen=True)
 class Divergence:
-    """A call that ranks of one group made with different arguments, and for each the ranks, and a place of one."""
+    """A call that differs between the ranks of a group; `calls` has the ranks and a source location of each variant."""
 
     group: str
     sequence: int
@@ -35,7 +35,7 @@ def _with_place(text: str, _ranks: list[int], place: str) -> str:
 
 
 def calls_by_group(processes: Iterable[Process]) -> dict[str, dict[int, dict[int, Operation]]]:
-    """Return all operations by group, call number and rank, the groups in the order of their first recorded calls."""
+    """Return all operations by group, call number and rank, with the groups in order of their first recorded calls."""
     operations = (operation for process in processes for thread in process.threads for operation in thread)
     groups: dict[str, dict[int, dict[int, Operation]]] = {}
     for operation in sorted(operations, key=lambda operation: operation.began):
@@ -45,7 +45,7 @@ def calls_by_group(processes: Iterable[Process]) -> dict[str, dict[int, dict[int
 
 
 def first_divergence(processes: Iterable[Process]) -> Divergence | None:
-    """Return the earliest call for which the recorded calls of the ranks of a group differ, or None."""
+    """Return the earliest call that differs between the ranks of a group, or None."""
     found = [
         (min(operation.began for operation in ranks.values()), group, sequence, ranks)
         for group, calls in calls_by_group(processes).items()
@@ -63,7 +63,7 @@ def first_divergence(processes: Iterable[Process]) -> Divergence | None:
 
 
 def _match(operations: list[Operation]) -> bool:
-    # A rank that receives may pass no array, and takes shape and dtype from the root.
+    # A receiving rank may pass no array; shape and dtype are then those of the root.
     buffers = {operation.fingerprints[1] for operation in operations if operation.has_buffers}
     return len({operation.fingerprints[0] for operation in operations}) == 1 and len(buffers) <= 1
 

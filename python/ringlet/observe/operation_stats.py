@@ -8,7 +8,7 @@ from ringlet.observe.recorder import OperationStats, copy_memory, read_process
 def stats() -> dict[str, OperationStats]:
     """Return statistics of the collectives of this process since its start.
 
-    A rank that waits long for others is fast; the rank that waits least is the one that the others wait for.
+    A long waiting time means that the rank is early; the rank with the shortest delays the others.
 
     Returns
     -------

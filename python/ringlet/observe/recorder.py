@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ringlet.errors import DataLossError
 
-NAME = "ringlet-recorder"  # of the memory, as in the links of /proc/PID/fd
+NAME = "ringlet-recorder"  # of the memory file, shown by the links in /proc/PID/fd
 _VERSION = 2
 _MAGIC = b"RNGLTREC"
 _HEADER = struct.Struct("=8s6I2Qq 2Q64s64s824s3072s")
@@ -24,7 +24,7 @@ _TOTALS = struct.Struct("=4Q")
 _RECORD = struct.Struct("=3Q6B5HQ6q2I3Q")
 _PLACE = struct.Struct("=Q248s")
 _PLACES_BYTES = 256 * _PLACE.size
-_PLACE_BIT = 48  # of the bytes of a record: where the lowest bits of the number of its place begin
+_PLACE_BIT = 48  # lowest bit of the source location's number in the field for the size of a record
 _RING_HEADER_BYTES, _NUM_RECORDS, _MOST_RINGS, _MOST_DIMS = 4096, 1024, 256, 6
 _NO_NAME, _NO_PLACE = 0xFF, 0xFFFF
 _RAISED = 1 << 63
@@ -34,7 +34,7 @@ _MOST_READINGS = 5
 
 @dataclass(frozen=True)
 class Operation:
-    """One call of one rank; times in seconds of ``time.monotonic()``, None for what had not happened."""
+    """One call of one rank; times are in seconds of ``time.monotonic()``, None for events that had not happened."""
 
     group: str
     sequence: int
@@ -43,13 +43,13 @@ class Operation:
     text: str
     bytes: int
     has_buffers: bool
-    fingerprints: tuple[int, int]  # of the call and of its buffers
+    fingerprints: tuple[int, int]  # hashes of the call and of its buffers
     began: float
     arrived: float | None
     ended: float | None
     outcome: str
     place: str = ""
-    """Where the program made it, as ``in step (train.py:88)``; empty if unknown."""
+    """Source location of the call, such as ``in step (train.py:88)``; empty if unknown."""
 
     @property
     def kind(self) -> str:
@@ -66,9 +66,9 @@ class OperationStats:
     count : int
         Number of calls. The calls of two ranks of this process count as two.
     bytes : int
-        Size of their inputs.
+        Total size of their inputs.
     seconds : float
-        Time spent in them.
+        Total time spent in them.
     waiting_seconds : float
         The part of that time in which other ranks had not yet made the call.
 
@@ -87,7 +87,7 @@ class OperationStats:
 
 @dataclass(frozen=True)
 class Process:
-    """What the recorder of one process held: the operations of each thread, oldest first, and all totals by name."""
+    """Contents of the recorder of one process: the operations of each thread, oldest first, and all totals by name."""
 
     source: str
     pid: int
@@ -98,12 +98,12 @@ class Process:
     command: str
     threads: list[list[Operation]]
     num_half_written: int
-    num_runs: int  # of strategies
+    num_runs: int  # number of calls to strategy.run
     totals: dict[str, OperationStats]
 
 
 def header(pid: int, start_ticks: int, names: str) -> bytes:
-    """Return the header of a memory whose rings are unused."""
+    """Return the header of a recorder whose rings are unused."""
     ring_bytes = _RING_HEADER_BYTES + _NUM_RECORDS * _RECORD.size
     sizes = (_VERSION, _HEADER.size + _PLACES_BYTES, ring_bytes, _RING_HEADER_BYTES, _NUM_RECORDS, _MOST_RINGS)
     texts = (os.environ.get("RINGLET_JOB_ID", ""), os.uname().nodename, " ".join(sys.orig_argv), names)
@@ -112,9 +112,9 @@ def header(pid: int, start_ticks: int, names: str) -> bytes:
 
 
 def copy_memory(descriptor: int, source: str) -> bytes:
-    """Return a copy of an open recorder, in which records that a process changes meanwhile are marked as half-written.
+    """Return a copy of an open recorder; records that its process modifies during the copy are marked as half-written.
 
-    A record that is equal in two successive copies, and not half-written, was not being written between them.
+    A record that is equal in two successive copies, and not half-written, was not written between them.
     """
     head = _Header.of(os.pread(descriptor, _HEADER.size, 0), source)
     size = min(head.size, os.fstat(descriptor).st_size)
@@ -170,15 +170,15 @@ def read_process(data: bytes, source: str, *, totals_only: bool = False) -> Proc
 
 
 class NewOperations(NamedTuple):
-    """What a ring has received since it was last read."""
+    """Operations recorded in a ring since it was last read."""
 
     thread: int
     ended: list[Operation]
     current: Operation | None
-    """The operation in progress; it is returned again."""
+    """The operation in progress, which the next read returns again."""
     num_lost: int
     fill: float
-    """Part of the ring that was new."""
+    """New records, as a fraction of the ring's capacity."""
 
 
 class RingReader:
@@ -190,7 +190,7 @@ class RingReader:
         self._done: list[int] = []  # for each ring: number of the last record that was returned
 
     def read_new(self) -> Iterator[NewOperations]:
-        """Return what each ring has received since the last call."""
+        """Yield the new operations of each ring that has any."""
         head = _Header.of(os.pread(self._descriptor, _HEADER.size, 0), self._source)
         tables, places = head.tables, None
         self._done += [0] * (head.num_rings - len(self._done))
@@ -200,7 +200,7 @@ class RingReader:
             if last == done:
                 continue
             first = max(done, last - head.num_records) + 1
-            # The records from `first` to `last` lie at these places, of which the second range is empty in most cases.
+            # Slots of the records from `first` to `last`: two ranges if they wrap around the end of the ring.
             low, high = (first - 1) % head.num_records, (last - 1) % head.num_records + 1
             ranges = ((low, high),) if low < high else ((low, head.num_records), (0, high))
             data = b"".join(
@@ -211,9 +211,9 @@ class RingReader:
                 )
                 for start, end in ranges
             )
-            # A record is intact if the one that replaces it had not been begun after it was read.
+            # A record is intact if the write of the record that replaces it had not begun when it was read.
             oldest = self._ring(begin)[0] + 2 - head.num_records
-            if places is None:  # those of records were stored before them
+            if places is None:  # read after the records, whose locations were stored before them
                 places = _places(os.pread(self._descriptor, head.rings_offset - _HEADER.size, _HEADER.size))
             found = [
                 _operation(record, tables, places)
@@ -283,7 +283,7 @@ class _Header(NamedTuple):
 
 
 def _places(data: bytes) -> dict[int, str]:
-    """Return the texts of places by the number that records have."""
+    """Return the source locations by the number with which records refer to them."""
     words = list(_PLACE.iter_unpack(data[: len(data) // _PLACE.size * _PLACE.size]))
     texts = {word >> 1 & 0xFFFF: text for word, text in words if word and word % 2 == 0}
     return {number: text.split(b"\0", 1)[0].decode(errors="replace") for number, text in texts.items()}

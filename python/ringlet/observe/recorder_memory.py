@@ -1,4 +1,4 @@
-"""Memory of the flight recorder: an unnamed file, created with the first group, or by a launcher that keeps it."""
+"""Memory of the flight recorder: an anonymous file, created with the first group or by a launcher, which keeps it."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import sys
 from ringlet.observe import trace_hook
 from ringlet.observe.recorder import NAME, header
 
-VARIABLE = "RINGLET_RECORDER_FD"  # descriptor, device and inode of a memory that the launcher has made
+VARIABLE = "RINGLET_RECORDER_FD"  # descriptor, device and inode of a memory file that the launcher has created
 _NO_EXEC = 0x8  # MFD_NOEXEC_SEAL of Linux 6.3
 
 
 def new_memory() -> tuple[int, str]:
-    """Return the descriptor of an empty memory, and the value of `VARIABLE` for it."""
+    """Return the descriptor of an empty memory file, and the value of `VARIABLE` for it."""
     flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
     try:
         descriptor = os.memfd_create(NAME, flags | _NO_EXEC)
-    except OSError:  # an older kernel
+    except OSError:  # kernels before Linux 6.3 reject _NO_EXEC
         descriptor = os.memfd_create(NAME, flags)
     status = os.fstat(descriptor)
     return descriptor, f"{descriptor}:{status.st_dev}:{status.st_ino}"
@@ -29,7 +29,7 @@ def open_own() -> None:
 
     if os.environ.get("RINGLET_RECORDER") == "0" or sys.platform != "linux":
         return
-    # A program that this one starts may inherit the descriptor, too: then the memory is in use.
+    # A program started by this one may inherit the descriptor; the memory is then in use, and a new one is created.
     for find in (_passed_memory, lambda: new_memory()[0]):
         try:
             descriptor = find()
@@ -65,7 +65,7 @@ def start_ticks(pid: int) -> int | None:
 
 
 def _passed_memory() -> int:
-    # Programs that do not inherit the descriptor inherit the variable: the number may be another file there.
+    # A process may inherit the variable without the descriptor; the number may then be that of another file.
     descriptor, device, inode = map(int, os.environ.get(VARIABLE, "").split(":"))
     status = os.fstat(descriptor)
     if (status.st_dev, status.st_ino) != (device, inode):

@@ -1,4 +1,4 @@
-"""Places in the program that threads execute, without the frames inside Ringlet and the standard library's threads."""
+"""Source locations and stacks of threads, without the frames of Ringlet and of the ``threading`` module."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from types import FrameType
 
 _PACKAGE = __file__.rpartition("observe")[0]
-OWN_FILES = (_PACKAGE, threading.__file__)  # the beginnings of the names of files whose frames are not the program's
+OWN_FILES = (_PACKAGE, threading.__file__)  # prefixes of the files whose frames are left out
 _STANDARD_LIBRARY = (os.__file__.removesuffix("os.py"), "<frozen ")
 _INSTALLED = f"{_STANDARD_LIBRARY[0]}site-packages"
 _MOST_FRAMES = 8
@@ -18,15 +18,15 @@ _MOST_THREADS = 4
 
 
 def place() -> str:
-    """Return the place of the innermost frame of this thread outside Ringlet, as ``in step (train.py:88)``.
+    """Return the location of this thread's innermost frame outside Ringlet, such as ``in step (train.py:88)``.
 
-    Empty in a thread of Ringlet, which makes calls for others.
+    Empty in a thread without frames of the program, such as the one that runs asynchronous calls.
     """
     return _place(_frames(sys._getframe()))
 
 
 def call_site() -> str:
-    """Return the place of this thread; in a thread of Ringlet, that of the main thread."""
+    """Return the location of this thread or, if it has no frames of the program, that of the main thread."""
     if own := place():
         return own
     main = _place(_frames(sys._current_frames().get(threading.main_thread().ident or 0)))
@@ -38,23 +38,23 @@ def _place(frames: list[FrameType]) -> str:
 
 
 def rank_stacks(ranks: Sequence[tuple[int, int, bool]]) -> list[str]:
-    """Describe what the threads of ranks execute.
+    """Describe what the threads of ranks are executing.
 
     Parameters
     ----------
     ranks : sequence of (int, int, bool)
-        Of each rank of this process: its number, the thread that made its last call (0 for none), and whether it is in
+        For each rank of this process: its number, the thread that made its last call (0 for none), and whether it is in
         a call.
 
     Returns
     -------
     list of str
-        For each rank, in order, its innermost frames, one a line, each after a line break. The thread of another rank's
-        call is not the thread of a rank that is outside of a call. If the thread of a rank is unknown or executes only
+        For each rank, in order, its innermost frames, one a line, each after a line break. A thread in the call of one
+        rank is not reported for a rank outside a call. If the thread of a rank is unknown, or has no frames outside
         Ringlet, the text has the frames of every thread that is not in a call.
     """
     frames = sys._current_frames()
-    frames.pop(threading.get_ident(), None)  # the thread of this report
+    frames.pop(threading.get_ident(), None)  # omits the thread that makes the report
     stacks = {thread: found for thread, frame in frames.items() if (found := _frames(frame))}
     calling = {thread for _, thread, is_in_call in ranks if is_in_call}
     free = {thread: found for thread, found in stacks.items() if thread not in calling}
@@ -62,7 +62,7 @@ def rank_stacks(ranks: Sequence[tuple[int, int, bool]]) -> list[str]:
 
 
 def thread_stacks(threads: Iterable[int | None]) -> str:
-    """Return the innermost frames of each thread that executes the program, as text to follow a message."""
+    """Return the innermost frames of each thread that has frames of the program, as text to append to a message."""
     current = sys._current_frames()
     stacks = {thread: _frames(current[thread]) for thread in threads if thread in current}
     texts = [f"\n  {_name(thread)}:{_lines(found)}" for thread, found in stacks.items() if found]
@@ -80,7 +80,7 @@ def _of_rank(
 
 
 def _frames(frame: FrameType | None) -> list[FrameType]:
-    """Return the frames of a thread outside Ringlet, the innermost first; none if all are of the standard library."""
+    """Return the frames outside Ringlet, innermost first; an empty list if all are of the standard library."""
     found, is_of_program = [], False
     while frame is not None:
         name = frame.f_code.co_filename
@@ -113,7 +113,7 @@ def _line(frame: FrameType) -> str:
 
 
 def _file(frame: FrameType) -> str:
-    """Return the file of a frame, relative to the working directory if it is below it."""
+    """Return the file of a frame, relative to the working directory if inside it."""
     try:
         return frame.f_code.co_filename.removeprefix(os.getcwd() + os.sep)  # noqa: PTH109 - pathlib is slow to load
     except OSError:  # the working directory was deleted

@@ -1,4 +1,4 @@
-"""Reports of waits that last long: the time after which they are logged, and the functions that the core calls."""
+"""Reports of long waits: the time after which they are logged, and the functions that the core calls."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def stall_seconds(environ: Mapping[str, str] | None = None) -> float:
 def wait_for_threads(
     wait: Callable[[float], bool], seconds: float, what: str, threads: Callable[[], Iterable[int | None]]
 ) -> None:
-    """Wait for other threads; log once what they execute if that takes long.
+    """Wait for other threads; if the wait exceeds a limit, log once what they are executing.
 
     Parameters
     ----------
     wait : callable
         Takes a limit in seconds, and returns whether the wait has ended: ``threading.Condition.wait``.
     seconds : float
-        The result of :func:`stall_seconds`, which is not called for each wait.
+        The limit: the result of :func:`stall_seconds`, computed once by the caller.
     what : str
         Text of the log, with ``%g`` for the seconds; the frames of the threads follow it.
     threads : callable
@@ -70,11 +70,11 @@ def wait_for_threads(
 
 
 def report_stalls() -> float:
-    """Set how the core reports stalls of this process; return the time after which it does, in seconds.
+    """Install the functions with which the core reports stalls; return the time after which it does, in seconds.
 
-    A process whose interpreter lock is held by C code does not answer when another rank asks for its stacks. It prints
-    them on standard error when it receives a signal: the fifth from the last real-time signal, unless the program
-    handles that one, or the one whose number is in ``RINGLET_STACK_SIGNAL``; 0 for none.
+    A process in which C code holds the interpreter lock does not answer when another rank requests its stacks. It
+    prints them to standard error when it receives a signal: the one whose number is in ``RINGLET_STACK_SIGNAL`` (0 for
+    none), by default ``SIGRTMAX - 4`` unless the program handles it.
     """
     _install()
     return stall_seconds()
@@ -97,7 +97,7 @@ def _register_stack_signal() -> int:
         faulthandler.register(number, file=2)
     except (ValueError, OSError, RuntimeError) as error:
         raise ValueError(
-            f"RINGLET_STACK_SIGNAL is {text!r}: expected the number of a signal that a program may handle, as "
+            f"RINGLET_STACK_SIGNAL is {text!r}: expected the number of a signal that a program may handle, such as "
             f"{signal.SIGRTMAX - 4}, or 0 for none ({error})."
         ) from None
     return number

@@ -1,6 +1,6 @@
-"""Trace: a timeline of this process, which a thread writes into a file while the program runs.
+"""Trace: a timeline of this process, which a thread writes to a file while the program runs.
 
-The file is an array of JSON without its end until the trace is closed, one event a line; viewers accept it at any time.
+The file is a JSON array, one event per line; its closing bracket is written last, but viewers do not need it.
 The calls of ranks are read from the flight recorder. Other events are the spans that `Trace.timed` measures.
 """
 
@@ -28,14 +28,14 @@ R = TypeVar("R")
 
 SUFFIX = ".trace.json"
 VERSION = 1
-# Rank or replica N has track N + 1. Other threads have tracks from here.
+# Number of the first track of other threads; rank or replica N has track N + 1.
 FIRST_THREAD = 10_000
 _SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.005, 0.25
-# The thread works at most a fifth of the time: in a loop of calls of microseconds, it must not be what takes time.
+# The thread runs for at most a fifth of the time, so that it does not slow down loops of calls of a few microseconds.
 _PAUSE_PER_WORK = 4
 _MOST_SPANS = 10_000
 _SHORTEST_STAGE_NS = 20_000
-# A call that lasts longer is written when it is seen, so that it is in the file if the process is killed in it.
+# The start of a longer call is written before the call ends, in case the process is killed during the call.
 _LONG_CALL_SECONDS = 1.0
 
 
@@ -54,12 +54,12 @@ class Trace:
         self._num_lost_spans = 0
         self._replica = threading.local()
         self._asynchronous: set[int] = set()  # threads that run asynchronous calls
-        # All below is used by one thread at a time.
+        # All attributes below are used by one thread at a time.
         self._rings: RingReader | None = None
         self._tracks: dict[int, int] = {}
         self._names: dict[int, str] = {}
         self._new_names: dict[int, str] = {}
-        self._rank_tracks: dict[int, int] = {}  # of each thread: the rank of its last call in the largest group
+        self._rank_tracks: dict[int, int] = {}  # by thread: the track of the rank of its last call in the largest group
         self._most_ranks = 0
         self._has_replicas = False
         self._begun_calls: set[int] = set()  # threads whose call in progress has been written
@@ -79,7 +79,7 @@ class Trace:
                 try:
                     self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o666)
                     break
-                except FileExistsError:  # of an earlier process
+                except FileExistsError:  # an earlier process wrote a file of this name
                     continue
             began = time.monotonic_ns()
             about = {
@@ -94,7 +94,7 @@ class Trace:
             name = self._metadata("process_name", {"name": f"{host} {self._pid}"})
             self._write(f"[\n{self._metadata('ringlet', about)},\n{name}")
             if (rings := self._reader()) is not None:
-                list(rings.read_new())  # calls before the trace
+                list(rings.read_new())  # skips calls made before the trace
             self.path = path
             self._thread = threading.Thread(target=self._run, name="ringlet trace", daemon=True)
             self._thread.start()
@@ -132,7 +132,7 @@ class Trace:
         return call
 
     def close(self) -> None:
-        """Write what is left, and close the file."""
+        """Write the remaining events, and close the file."""
         self._is_over.set()
         if self._thread is not None:
             self._thread.join()
@@ -200,7 +200,7 @@ class Trace:
         if arrived > start:
             yield self._slice(track, start, arrived - start, "waiting", "waiting")
         if operation.arrived is not None and operation.num_ranks > 1:
-            # From the last rank that made the call to the others. Times are ordered: the last one has not waited.
+            # An arrow from the last rank to make the call, the only one that has not waited, to the others.
             yield (
                 f'{{"ph":"{"t" if arrived > start else "s"}","pid":{self._pid},"tid":{track},"ts":{arrived:.3f},'
                 f'"cat":"collective","name":"call","id":{_flow(operation)}}}'
@@ -225,7 +225,7 @@ class Trace:
     # --- tracks -------------------------------------------------------------------------------------------------------
 
     def _call_track(self, operation: Operation, thread: int) -> int:
-        """Return the track of the rank in the largest group; subgroups number the same ranks otherwise."""
+        """Return the track of the rank in the largest group; the ranks of subgroups have other numbers."""
         if thread in self._asynchronous:
             return self._thread_track(thread)
         if operation.num_ranks >= self._most_ranks or thread not in self._rank_tracks:
@@ -237,7 +237,7 @@ class Trace:
         return self._named(number + 1, f"{what} {number}")
 
     def _thread_track(self, thread: int) -> int:
-        """Return the track of a thread: that of its rank, unless replicas change threads."""
+        """Return the track of a thread: that of its rank, except with replicas, which may change threads."""
         if thread in self._rank_tracks and not self._has_replicas:
             return self._rank_tracks[thread]
         if thread not in self._tracks:
@@ -299,7 +299,7 @@ def _arguments(operation: Operation) -> str:
 
 
 def _flow(operation: Operation) -> int:
-    """Return the identity of a call, equal on all ranks, that JavaScript can represent."""
+    """Return an identifier of a call that is equal on all ranks, and exact as a JavaScript number."""
     return (int(operation.group, 16) ^ operation.sequence * 0x9E3779B97F4A7C15) >> 11 & (1 << 53) - 1
 
 

@@ -1,4 +1,4 @@
-"""The trace of this process while one is open, and the functions that open one."""
+"""The open trace of this process, if any, and the functions that open one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Tested at each place that can be traced; the modules that write traces are loaded when there is one.
+# None without a trace; the modules that write traces are loaded when one is opened.
 current: Trace | None = None
 
 
@@ -23,14 +23,14 @@ current: Trace | None = None
 def trace(folder: str | os.PathLike[str]) -> Iterator[str]:
     """Write a timeline of this process while the context is open.
 
-    The file is in the JSON format of traces that https://ui.perfetto.dev and ``chrome://tracing`` show. It has the
-    calls of all ranks of this process, the replicas' functions, the stages of datasets that are iterated from now on,
-    and checkpoints. ``RINGLET_TRACE=DIR`` in the environment traces all processes of a job from their start.
+    The file is in the JSON trace format that https://ui.perfetto.dev and ``chrome://tracing`` show. It has the calls of
+    all ranks of this process, the replicas' functions, the stages of datasets that are iterated from now on, and
+    checkpoints. ``RINGLET_TRACE=DIR`` in the environment traces all processes of a job from their start.
 
     Parameters
     ----------
     folder : str or path
-        Folder for the file, one for each process. It is created if it is missing.
+        Folder for the file, of which each process has its own. It is created if it is missing.
 
     Yields
     ------
@@ -71,7 +71,7 @@ def trace(folder: str | os.PathLike[str]) -> Iterator[str]:
 
 
 def traced(name: str, category: str) -> Callable[[F], F]:
-    """Return a decorator of functions whose calls are traced."""
+    """Return a decorator that traces the calls of a function."""
 
     def decorate(function: F) -> F:
         @functools.wraps(function)

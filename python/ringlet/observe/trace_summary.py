@@ -1,4 +1,4 @@
-"""Trace summary: in which part of the time each rank computed, communicated and waited, and for which rank."""
+"""Trace summary: the time that each rank spent computing, communicating and waiting for which other rank."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Track = tuple[int, int]  # process and track
 
 @dataclass(frozen=True)
 class RankTime:
-    """Where the time of one rank went; all in seconds."""
+    """How one rank spent its time; all times in seconds."""
 
     rank: int
     process: int
@@ -22,7 +22,7 @@ class RankTime:
     compute: float
     communication: float
     waiting: float
-    input: float  # in which any thread of the process waited for an iterator
+    input: float  # time in which at least one thread of the process waited for an iterator
     waits_for: dict[int, float]
     num_calls: int
     num_bytes: int
@@ -40,7 +40,7 @@ class _Call:
 @dataclass
 class _Times:
     replicas: list[Interval] = field(default_factory=list)
-    others: list[Interval] = field(default_factory=list)  # calls, waits, input and checkpoints
+    others: list[Interval] = field(default_factory=list)  # time in calls, waits, input and checkpoints
     calling: float = 0.0
     waiting: float = 0.0
     num_calls: int = 0
@@ -48,7 +48,7 @@ class _Times:
 
 
 class TraceSummary:
-    """Adds up the events of traces, whose times have been aligned, in microseconds."""
+    """Adds up the events of traces; times are in microseconds, on a clock common to all processes."""
 
     def __init__(self) -> None:
         self.num_lost = 0
@@ -57,12 +57,12 @@ class TraceSummary:
         self._last_calls: dict[Track, _Call] = {}
         self._begun: dict[Track, dict[str, Any]] = {}
         self._extents: dict[int, Interval] = {}
-        # By process: in wait() for asynchronous calls, and in next() of an iterator.
+        # By process: waits for asynchronous calls, and for the next element of an iterator.
         self._waits: defaultdict[int, list[Interval]] = defaultdict(list)
         self._inputs: defaultdict[int, list[Interval]] = defaultdict(list)
 
     def begin(self, process: int, time: float) -> None:
-        """Add a process whose trace begins at a time."""
+        """Add a process whose trace begins at `time`."""
         self._extents[process] = (time, time)
 
     def add(self, process: int, event: dict[str, Any]) -> None:
@@ -103,7 +103,7 @@ class TraceSummary:
         self._calls[args["group"], args["number"]][track] = call
 
     def end(self) -> None:
-        """End the calls that were in progress when the traces ended: their ranks have waited since."""
+        """End the calls that were in progress when the traces ended; the whole of each counts as waiting."""
         end = max((last for _, last in self._extents.values()), default=0.0)
         for track, event in self._begun.items():
             self._extents[track[0]] = (self._extents[track[0]][0], end)
@@ -113,7 +113,7 @@ class TraceSummary:
         self._begun.clear()
 
     def ranks(self) -> list[RankTime]:
-        """Return the times of each rank, in the order of ranks."""
+        """Return the times of each rank, in rank order."""
         waits = self._waits_for()
         return [
             self._rank_time(track, times, waits[track])
@@ -122,7 +122,7 @@ class TraceSummary:
         ]
 
     def asynchronous(self) -> Interval:
-        """Return the seconds of asynchronous calls, and those in which their process did not wait for one."""
+        """Return the seconds in asynchronous calls, and those of them in which the process did not wait for one."""
         total = hidden = 0.0
         for (process, number), times in self._tracks.items():
             if number >= FIRST_THREAD and times.num_calls:
@@ -132,7 +132,7 @@ class TraceSummary:
 
     def _rank_time(self, track: Track, times: _Times, waits_for: dict[int, float]) -> RankTime:
         extent = self._extents[track[0]]
-        # A program without strategy.run computes whenever it does nothing else.
+        # Without strategy.run, all remaining time counts as computation.
         busy = _union(times.replicas) or [extent]
         return RankTime(
             rank=track[1] - 1,
@@ -156,7 +156,7 @@ class TraceSummary:
                 late = max(calls, key=lambda track: calls[track].began)[1] - 1
             elif not any(call.has_ended for call in calls.values()):
                 late = min(set(range(num_ranks)) - ranks)
-            else:  # a record was lost
+            else:  # a rank's record was lost
                 continue
             for track, call in calls.items():
                 if call.waiting and track[1] < FIRST_THREAD:
@@ -175,7 +175,7 @@ def _union(intervals: list[Interval]) -> list[Interval]:
 
 
 def _overlap(first: list[Interval], second: list[Interval]) -> list[Interval]:
-    """Return the times in both of two unions."""
+    """Return the intersection of two sorted lists of disjoint intervals."""
     found, i, j = [], 0, 0
     while i < len(first) and j < len(second):
         start, end = max(first[i][0], second[j][0]), min(first[i][1], second[j][1])

@@ -1,4 +1,4 @@
-"""The ``torch.distributed`` backend "ringlet" for tensors in CPU memory: processes of one host, or of an MPI job.
+"""The ``torch.distributed`` backend "ringlet" for tensors in CPU memory, on one host or in an MPI job.
 
 Importing this module registers the backend; ``torch.distributed.init_process_group("ringlet")`` then uses it.
 """

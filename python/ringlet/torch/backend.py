@@ -28,7 +28,7 @@ __all__ = ["RingletProcessGroup"]
 
 _live: weakref.WeakSet[RingletProcessGroup] = weakref.WeakSet()
 _registered_pid = 0
-_LAST_SECONDS = 1.0  # for operations that run as a process exits
+_LAST_SECONDS = 1.0  # limit for operations in progress when the process exits
 
 
 class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # type: ignore[misc]
@@ -36,7 +36,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
 
     Created by ``torch.distributed.init_process_group("ringlet")`` and ``torch.distributed.new_group``. The functions
     of ``torch.distributed`` call its methods. Operations of one group run in the order of the calls; different groups
-    do not wait for each other.
+    run independently.
     """
 
     def __init__(
@@ -59,14 +59,14 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
         self._inbox = self._member._inboxes(rank)
         self._inbox.numbers = self._global_ranks
         self._pid: int | None = os.getpid()  # None after shutdown
-        self._key = ranks.key  # unique: the store may outlive the group
+        self._key = ranks.key  # unique, because the store may outlive the group
         self._barriers = 0
         _live.add(self)
         _leave_at_exit()
 
     @classmethod
     def create(cls, options: Any, backend_options: Any = None) -> RingletProcessGroup:
-        """Return the group that ``torch.distributed`` requests."""
+        """Create a group; called by ``torch.distributed``."""
         if backend_options is not None:
             raise InvalidArgumentError(f"pg_options is {backend_options!r}: the backend ringlet has no options.")
         return cls(
@@ -128,7 +128,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
 
     _set_default_timeout = set_timeout
 
-    # --- begin and end ------------------------------------------------------------------------------------------------
+    # --- shutdown -----------------------------------------------------------------------------------------------------
 
     def shutdown(self) -> None:
         """Finish the running operations and leave the group. A second call has no effect."""
@@ -228,7 +228,7 @@ def _leave_groups() -> None:
     """Leave the groups that a program did not destroy, so that other ranks finish or raise an error with the reason."""
     error = sys.exc_info()[1]
     is_interactive = hasattr(sys, "ps1") or sys.flags.interactive or "IPython" in sys.modules
-    if error is None and not is_interactive:  # else it is the error of some earlier input
+    if error is None and not is_interactive:  # in a session, last_value belongs to an earlier input
         error = getattr(sys, "last_value", None)
     reason = None if error is None else f"raised {type(error).__name__}: {error}"
     if isinstance(error, SystemExit):

@@ -70,7 +70,8 @@ class CollectiveCalls:
     def _all_reduce_many(self, tensors: list[Any], reductions: list[Reduction]) -> None:
         combined = [reduction.input(tensor) for reduction, tensor in zip(reductions, tensors, strict=True)]
         for index, tensor in enumerate(combined):
-            if any(tensor.data_ptr() == other.data_ptr() for other in combined[:index]):  # passed twice
+            # A tensor may be passed twice.
+            if any(tensor.data_ptr() == other.data_ptr() for other in combined[:index]):
                 combined[index] = tensor.clone()
         arrays = [reduction.array(tensor) for reduction, tensor in zip(reductions, combined, strict=True)]
         self._member.all_reduce_many(arrays, reductions[0].op, outs=arrays)
@@ -93,7 +94,7 @@ class CollectiveCalls:
         return self._run("reduce", run, tensors, opts)
 
     def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None, timeout: Any = None) -> RingletWork:
-        """Combine the tensor lists of all ranks; this rank receives the element at its position."""
+        """Combine the tensor lists of all ranks element by element; rank r receives element r."""
         outputs = checked(listed(outputs), "reduce_scatter")
         output = _one(outputs, "reduce_scatter")
         parts = self._parts("reduce_scatter", "input tensors", inputs, output)
@@ -308,7 +309,7 @@ class CollectiveCalls:
         return root
 
     def _parts(self, call: str, what: str, lists: Any, tensor: Any, root: int | None = None) -> list[Any]:
-        """Return the tensors for each rank, which torch passes as a list in a list; none if not on the root."""
+        """Return the tensors for all ranks, which torch passes as a list in a list; none except on the root."""
         if root not in (None, self._rank):
             if lists:
                 raise InvalidArgumentError(f"{call} got {what} on rank {self._rank}: pass them on the root, {root}.")
@@ -331,7 +332,7 @@ class CollectiveCalls:
         self._check_size(call, "the whole tensor", whole, block.numel() * self._size)
 
     def _exchange_counts(self, sent: Sequence[int]) -> list[int]:
-        """Exchange the numbers of items: `sent` is what this rank sends to each rank, the result what it receives."""
+        """Return the number of items that this rank receives from each rank; `sent` has the numbers that it sends."""
         received: list[int] = self._member.all_to_all(np.array(sent, np.int64)).tolist()
         return received
 
@@ -375,10 +376,10 @@ def _op(opts: Any) -> Any:
 
 def _one(tensors: Any, call: str) -> Any:
     if len(tensors) != 1:
-        raise InvalidArgumentError(f"{call} got a list of {len(tensors)}: pass one tensor, and call it for each.")
+        raise InvalidArgumentError(f"{call} got a list of {len(tensors)} tensors: pass one tensor per call.")
     return tensors[0]
 
 
 def _check_dtypes(call: str, tensors: Iterable[Any]) -> None:
     if len(dtypes := {str(tensor.dtype) for tensor in tensors}) > 1:
-        raise InvalidArgumentError(f"{call} got tensors of {' and '.join(sorted(dtypes))}: pass one dtype.")
+        raise InvalidArgumentError(f"{call} got tensors of {' and '.join(sorted(dtypes))}: pass tensors of one dtype.")

@@ -25,7 +25,7 @@ __all__ = ["Ranks", "exchange", "join"]
 class Ranks(NamedTuple):
     """The processes of a group, by rank, and a random secret of rank 0.
 
-    Over several hosts, `place` is the placement of this process, and `processes` are the numbers of all in the MPI job.
+    Over several hosts, `place` is the placement of this process, and `processes` are the MPI ranks of all processes.
     """
 
     identities: list[ProcessIdentity]
@@ -35,7 +35,7 @@ class Ranks(NamedTuple):
 
 
 def set_torch_variables(environ: MutableMapping[str, str]) -> None:
-    """Describe this process of an MPI job over several hosts to torch, unless a launcher has done so.
+    """Set torch's variables, such as RANK, for a process of an MPI job over several hosts, unless they are set.
 
     ``env://`` also requires MASTER_ADDR and MASTER_PORT, which `ringlet run --hosts` sets.
     """
@@ -61,7 +61,7 @@ def exchange(store: Any, rank: int, size: int, timeout: timedelta) -> Ranks:
             f"rank {rank} is not in a group of {size}: number the ranks from 0 to {size - 1}, or raise world_size"
         )
     mine = ProcessIdentity.of_this_process()
-    attempt = store.add(f"ringlet/{rank}", 1)  # the store may outlive a group, as torchrun's does
+    attempt = store.add(f"ringlet/{rank}", 1)  # the store may outlive a group, as that of torchrun does
     place = hosts_placement(os.environ)
     record = own_record() | {"key": secrets.token_hex(16) if rank == 0 else "", "mpi": place and place.rank}
     if attempt > 1:

@@ -75,7 +75,7 @@ def checked(tensors: Sequence[Any], call: str) -> list[Any]:
 
 
 def described(tensor: Any) -> str:
-    """Return what sender and receiver of a message compare."""
+    """Return dtype and size as text, which the sender and the receiver of a message compare."""
     return f"{str(tensor.dtype).removeprefix('torch.')}[{tensor.numel()}]"
 
 
@@ -139,7 +139,7 @@ def _width(dtype: Any) -> int:
 
 
 def item_count(tensor: Any) -> int:
-    """Return the size of a tensor as an array, which may be an array of bytes."""
+    """Return the number of items of the tensor's array: its elements, or bytes if the array is of uint8."""
     return int(tensor.numel() * _width(tensor.dtype))
 
 
@@ -169,7 +169,8 @@ class Reduction:
         self._dtype = dtype
         # Without ml_dtypes, values are combined as float32 and rounded once at the end, which gives the same bits.
         self._is_widened = dtype in _NARROW and dtype not in _ML_DTYPES
-        one = torch.empty(dtype.itemsize, dtype=torch.uint8).view(dtype)  # without torch's warning about complex32
+        # A view, because torch warns when complex32 is allocated.
+        one = torch.empty(dtype.itemsize, dtype=torch.uint8).view(dtype)
         if not self._is_widened and as_array(one).dtype.itemsize != dtype.itemsize:
             remedy = "x.to(torch.complex64)" if dtype.is_complex else "x.float()"
             raise InvalidArgumentError(f"{self.op.name} does not support {dtype}: convert with {remedy}.")

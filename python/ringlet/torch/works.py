@@ -38,7 +38,7 @@ def _value(value: Any) -> Any:
 
 
 class RingletWork(torch.distributed.Work):  # type: ignore[misc]
-    """An operation that ends when `future` is done; `results` are its outputs, in the order of torch."""
+    """An operation that ends when `future` is done; `results` are its outputs, in torch's order."""
 
     def __init__(
         self,
@@ -63,15 +63,15 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
                 raise
             late = DistBackendError(
                 f"the operation was not done within {seconds:g} s: another rank has not made its call. Allow more "
-                "with timeout=, or find out what the other ranks do."
+                "with timeout=, or check what the other ranks execute."
             )
             if self._withdraw is None or self._withdraw(late):
                 raise late from error
-            self._done.result()  # its message is arriving
+            self._done.result()  # the message is arriving already
         return True
 
     def synchronize(self) -> None:
-        """Wait; the same as `wait`."""
+        """Wait until the operation is done, as `wait` does."""
         self.wait()
 
     def is_completed(self) -> bool:
@@ -94,7 +94,7 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
     def get_future(self) -> Any:
         """Return a future of the outputs."""
         if not self.is_success() and torch._C._current_graph_task_id() != -1:
-            # Before the C++ code of DistributedDataParallel finds a failure, and loses its type.
+            # Runs before the C++ code of DistributedDataParallel, which would lose the type of an error.
             torch.autograd.Variable._execution_engine.queue_callback(self.wait)
         future: Any = torch.futures.Future()
         future._set_unwrap_func(_value)
@@ -113,12 +113,12 @@ class RingletWork(torch.distributed.Work):  # type: ignore[misc]
 
 
 def backend_error(error: BaseException, global_ranks: Sequence[int] | None = None) -> BaseException:
-    """Return the error that callers of torch expect: for the failure of a group, a `DistBackendError`.
+    """Return the error that users of torch expect: a `DistBackendError` for the failure of a group.
 
     `global_ranks` are the global ranks of a group whose own ranks differ from them.
     """
     if not isinstance(error, (RuntimeError, OSError)) or isinstance(error, (DistBackendError, NotImplementedError)):
-        return error  # about the arguments of this rank
+        return error  # an invalid argument of this rank, not a failure of the group
     text = str(error)
     facts = (
         {name: getattr(error, name) for name in ("rank", "host", "pid", "reason")}

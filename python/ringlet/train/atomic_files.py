@@ -1,8 +1,8 @@
-"""Atomic and durable writes of files into a folder: after a crash a file is complete or missing.
+"""Atomic and durable writes of files into a folder: after a crash, a file has its old or all of its new contents.
 
 A file is written in a staging folder beside its target, flushed, and renamed over the target; then the folder is
-flushed. The staging folder is locked while it is in use, so that the next save can remove the folders that killed
-programs have left.
+flushed. The staging folder is locked while it is in use, so that the next save can remove the folders left by killed
+programs.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def write_durably(folder: str, name: str, write: Callable[[str], Any]) -> str:
             os.replace(path, target)
             _flush(folder)
     except OSError as error:
-        if error.errno is None:  # the system has not raised it
+        if error.errno is None:  # the error is not from the operating system
             raise
         raise _with_target(error, error.errno, folder, target) from error
     return target
@@ -136,7 +136,7 @@ def _unlock(descriptor: int) -> None:
 
 
 def _remove(path: str) -> None:
-    """Remove a staging folder and its files; :func:`clean` removes what cannot be removed here."""
+    """Remove a staging folder and its files; if that fails, a later :func:`clean` removes them."""
     with suppress(OSError):
         for name in os.listdir(path):
             os.unlink(os.path.join(path, name))

@@ -86,7 +86,7 @@ class Checkpoint(Group):
                 )
             setattr(self, name, value)
 
-    # Attributes
+    # --- attributes ---------------------------------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Any:
         objects = self.__dict__.get("_objects", {})  # empty while the checkpoint is being copied
@@ -140,7 +140,7 @@ class Checkpoint(Group):
 
     @property
     def save_counter(self) -> Variable:
-        """The number of saves over all runs of the program, a variable that is saved and numbers the files."""
+        """The number of saves over all runs of the program: a variable that is itself saved, and numbers the files."""
         if _COUNTER not in self._objects:
             counter = create_plain(None, VariableRequest(0, False, name=_COUNTER, dtype=np.int64))
             self._objects[_COUNTER] = counter
@@ -150,7 +150,7 @@ class Checkpoint(Group):
         found: Variable = self._objects[_COUNTER]
         return found
 
-    # Saving
+    # --- saving -------------------------------------------------------------------------------------------------------
 
     @traced("write", "checkpoint")
     def write(self, file_prefix: Any, options: CheckpointOptions | None = None) -> str:
@@ -244,13 +244,13 @@ class Checkpoint(Group):
                 "call it outside strategy.run, or from the function of merge_call"
             )
 
-    # Restoring
+    # --- restoring ----------------------------------------------------------------------------------------------------
 
     @traced("restore", "checkpoint")
     def read(
         self, save_path: Any, options: CheckpointOptions | None = None, *, strict: bool = False
     ) -> CheckpointLoadStatus:
-        """Restore everything from a file of :meth:`write`; like :meth:`restore`, except for ``save_counter``."""
+        """Restore everything from a file that :meth:`write` wrote; as :meth:`restore`, except for ``save_counter``."""
         self._refuse_replicas("restored")
         path = _prefix_of(save_path)
         workers = saving_workers(options)

@@ -39,7 +39,8 @@ class CheckpointManager:
     max_to_keep : int or None
         Number of checkpoints to keep: older ones are removed once a new one is on the disk. None keeps all.
     keep_checkpoint_every_n_hours : float, optional
-        Keep one of the checkpoints to be removed permanently if this many hours have passed since the last one kept.
+        Instead of removing a checkpoint, keep it permanently if this many hours have passed since the last one kept
+        this way.
     checkpoint_name : str
         Prefix of the file names.
     step_counter : Variable, optional
@@ -114,13 +115,13 @@ class CheckpointManager:
         self._timestamps: dict[str, float] = {}
         self._latest: str | None = None
         # Held while the manager's state changes: threads may save concurrently. Reentrant for signal handlers.
-        self._knowing = threading.RLock()
+        self._state_lock = threading.RLock()
         # Slightly before now, as in TensorFlow: a checkpoint saved immediately is newer.
         self._last_preserved = _now() - 1.0
         clean(self._directory)
         self._recover()
 
-    # State
+    # --- state --------------------------------------------------------------------------------------------------------
 
     def _recover(self) -> None:
         base = os.path.basename(self._name)
@@ -169,7 +170,7 @@ class CheckpointManager:
         """Paths of the checkpoints that are subject to removal, from the oldest to the newest."""
         return list(self._timestamps)
 
-    # Saving
+    # --- saving -------------------------------------------------------------------------------------------------------
 
     def save(
         self, checkpoint_number: Any = None, check_interval: bool = True, options: CheckpointOptions | None = None
@@ -217,7 +218,7 @@ class CheckpointManager:
             if kind is not None:
                 self._last_step = last_step
             elif not saving.writes:
-                self._note(path, step, self._sweep)  # the chief removes the files
+                self._note(path, step, self._sweep)  # only the state changes here; the chief removes the files
 
         def write() -> None:
             saving.write()
@@ -240,7 +241,7 @@ class CheckpointManager:
         return path
 
     def _note(self, path: str, step: int | None, then: Callable[[], Any]) -> None:
-        with self._knowing:
+        with self._state_lock:
             self._last_step = self._last_step if step is None else step
             self._latest = path
             self._timestamps.pop(path, None)
@@ -257,7 +258,7 @@ class CheckpointManager:
         make_folder(self._directory)
         with locked(self._directory):
             self._join_others()
-            self._write_state()  # written before files are removed
+            self._write_state()  # the new state is on the disk before files are removed
             count = len(self._timestamps)
             remove_files([file_of(path) for path in self._sweep()])
             if len(self._timestamps) != count:
@@ -288,13 +289,13 @@ class CheckpointManager:
         return removed
 
     def _write_state(self) -> None:
-        assert self._latest is not None  # the save has set it
+        assert self._latest is not None  # the save has set `_latest`
         names = tuple([os.path.relpath(path, self._directory) for path in self._timestamps])
         latest = os.path.relpath(self._latest, self._directory)
         state = FolderState(latest, names, tuple(self._timestamps.values()), self._last_preserved)
         write_state(self._directory, state)
 
-    # Restoring
+    # --- restoring ----------------------------------------------------------------------------------------------------
 
     def restore_or_initialize(self) -> str | None:
         """Restore the newest checkpoint; call `init_fn` if there is no checkpoint.
@@ -364,7 +365,7 @@ class CheckpointManager:
 
 
 class _Writer(threading.Thread):
-    """Writes a file; its error is logged, because the program may end without another call, and raised."""
+    """Writes a file; an error is raised, and also logged, because the program may exit without another call."""
 
     def __init__(self, path: str, write: Callable[[], Any]) -> None:
         super().__init__(name="ringlet-save", daemon=False)

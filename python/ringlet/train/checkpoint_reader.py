@@ -20,7 +20,7 @@ from ringlet.train.checkpoint_writer import FORMAT, checksum_of
 from ringlet.train.safetensors_import import safetensors
 from ringlet.train.tensor_dtypes import Array, Form, bytes_of, form_of_text
 
-# Size of the chunks read before each is checksummed, while it is still in the CPU cache.
+# A file is read in chunks of this size; each is checksummed while it is in the CPU cache.
 _PIECE_BYTES = 1 << 20
 _HEADER_AT = 8
 
@@ -48,7 +48,7 @@ class CheckpointFile:
         texts, tensors = self._header()
         self.saved_ns, self.tree, self.entries = self._understood(texts, tensors)
 
-    # Header
+    # --- header -------------------------------------------------------------------------------------------------------
 
     def _header(self) -> tuple[dict[str, str], list[tuple[str, str, list[int]]]]:
         """Return the metadata, and (name, dtype, shape) of each tensor in file order, as parsed by the library."""
@@ -65,7 +65,7 @@ class CheckpointFile:
                 tensors = [(name, found.get_dtype(), found.get_shape()) for name, found in slices]
                 return opened.metadata() or {}, tensors
         except library.SafetensorError as error:
-            # The library does not report a position; missing bytes are missing at the end.
+            # The library does not report a position; a truncated file is damaged at its end.
             is_cut = "not fully covered" in str(error) or "IncompleteBuffer" in str(error)
             self._refuse(self._size_bytes if is_cut else _HEADER_AT, f"the library safetensors reports: {error}")
 
@@ -106,7 +106,7 @@ class CheckpointFile:
             f"the checkpoint {self.path} is damaged at byte {offset} of {self._size_bytes}: {reason}", self.path, offset
         )
 
-    # Tensors
+    # --- tensors ------------------------------------------------------------------------------------------------------
 
     def read_into(self, entry: Entry, array: Array) -> None:
         """Read a tensor into a contiguous array of its shape and dtype, in native byte order, and verify its checksum.
@@ -124,8 +124,8 @@ class CheckpointFile:
         if crc != entry.crc32c:
             self._refuse(
                 entry.offset,
-                f"the {entry.size_bytes} bytes of '{entry.name}' there are not those that were written (CRC32C "
-                f"{crc:08x}, expected {entry.crc32c:08x})",
+                f"the {entry.size_bytes} bytes of '{entry.name}' there do not match their checksum (CRC32C {crc:08x}, "
+                f"expected {entry.crc32c:08x})",
             )
 
     def _read_piece(self, piece: memoryview, offset: int) -> None:
@@ -163,7 +163,7 @@ def _form(text: str, code: str) -> Form:
 def _entry(name: str, form: Form, shape: tuple[int, ...], offset: int, crc32c: int) -> Entry:
     in_memory = form.shape_in_memory(shape)
     if in_memory is None or not isinstance(crc32c, int):
-        raise ValueError(f"'{name}' is {form.text} of the shape {shape} in the file")
+        raise ValueError(f"'{name}' is {form.text} of shape {shape} in the file")
     return Entry(name, form, in_memory, offset, math.prod(in_memory) * form.dtype.itemsize, crc32c)
 
 

@@ -55,7 +55,8 @@ class Tensor:
 def checksum_of(texts: Mapping[str, str], shapes: Mapping[str, tuple[str, Sequence[int]]]) -> str:
     """Return the checksum of everything in a file except the bytes of the tensors.
 
-    The entry ``checksum`` of the metadata is ignored; shapes are dtype and shape in the file by tensor name.
+    The entry ``checksum`` of the metadata is ignored; `shapes` maps the name of each tensor to its dtype and shape in
+    the file.
     """
     covered = [
         sorted((name, text) for name, text in texts.items() if name != "checksum"),
@@ -86,7 +87,7 @@ def write_file(path: str, tree: Any, tensors: Sequence[Tensor], saved_ns: int) -
     for tensor in tensors:
         if not tensor.is_steady and tensor.crc32c() != sums[tensor.name]:
             raise RuntimeError(
-                f"the array '{tensor.name}' was written to while it was saved, so nothing was saved: wait for the "
+                f"the array '{tensor.name}' was modified while it was being saved, so nothing was saved: wait for the "
                 "thread that writes to it, or hold it in a ringlet.Variable, which may be assigned at any time"
             )
 

@@ -53,7 +53,7 @@ def kind_of_node(node: Node) -> Kind:
 
 
 def children_of_node(node: Node, kind: Kind) -> list[tuple[Any, Node]]:
-    """Return the keys and nodes in a container; keys that are names are texts."""
+    """Return the keys and nodes in a container; keys that are names are strings."""
     try:
         if kind in _PAIRS:
             pairs = [(_key(key), child) for key, child in node[1]]
@@ -140,7 +140,7 @@ def saved_variable(file: CheckpointFile, node: Node) -> SavedVariable:
 def decode(file: CheckpointFile, node: Node, like: Any = None) -> Any:
     """Return the value of a node without variables and groups, in new memory.
 
-    The present value `like` determines the class of a dataclass, namedtuple or array; raises a ValueError if it does
+    The current value `like` determines the class of a dataclass, namedtuple or array; raises a ValueError if it does
     not fit.
     """
     kind = kind_of_node(node)
@@ -169,7 +169,7 @@ def _tensor(file: CheckpointFile, node: Node, like: Any) -> Any:
 
 
 def _kind_named(name: Any) -> ArrayAdapter | None:
-    """Return the kind with that name if its library is imported and the kind can be found without an array."""
+    """Return the array adapter with that name if its library is imported; None if only an array determines it."""
     if name == "torch.Tensor" and "torch" in sys.modules:
         from ringlet.collectives.adapters.torch_arrays import TorchAdapter  # imported only if such an array was saved
 
@@ -184,7 +184,7 @@ def _container(file: CheckpointFile, node: Node, kind: Kind, like: Any) -> Any:
         values = [decode(file, child, each) for (_, child), each in zip(children, likes, strict=True)]
         try:
             return _ITEMS[kind](values)
-        except TypeError as error:  # an unhashable element
+        except TypeError as error:  # an element is unhashable
             raise Malformed(f"{kind_name(kind)} with an invalid element: {error}") from error
     if kind is Kind.DICT:
         known = like if isinstance(like, dict) else {}

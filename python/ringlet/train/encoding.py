@@ -107,7 +107,7 @@ class _Encoder:
         self._is_in_state = False
         return [kind.value, node]
 
-    # Leaves
+    # --- leaves -------------------------------------------------------------------------------------------------------
 
     def whole(self, value: int, path: Path) -> Node:
         return value if -(1 << 63) <= value < 1 << 64 else ["int", hex(value)]
@@ -135,7 +135,7 @@ class _Encoder:
         plain = value.detach() if hasattr(value, "detach") else value
         return ["tensor", kind.name, self._tensor(kind.as_ndarray(plain, name_of(path)), path, not kind.is_mutable)]
 
-    # Tensors
+    # --- tensors ------------------------------------------------------------------------------------------------------
 
     def _tensor(self, array: Array, path: Path, is_steady: bool) -> str:
         name = self._new_name(name_of(path))
@@ -156,7 +156,7 @@ class _Encoder:
         self._names.add(found)
         return found
 
-    # Variables
+    # --- variables ----------------------------------------------------------------------------------------------------
 
     def _variable(self, variable: Variable, path: Path) -> Node:
         # A variable with several names is written once.

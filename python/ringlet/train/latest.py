@@ -25,7 +25,7 @@ def file_of(path: Any) -> str:
 
 @dataclasses.dataclass(frozen=True, order=True)
 class FolderEntry:
-    """A checkpoint in a folder; the newest one compares greatest. `number` is at the end of its name, or -1."""
+    """A checkpoint in a folder; the newest one compares greatest. `number` ends its name; -1 if there is none."""
 
     saved_ns: int
     number: int

@@ -14,7 +14,7 @@ S = TypeVar("S", bound="CheckpointLoadStatus")
 class Matches:
     """Matched and unmatched names of one restore; logs a warning of the unmatched names when it is deleted.
 
-    The status and each attribute that waits to be set refer to it. This object refers to neither, so there is no cycle.
+    The status and each deferred attribute refer to it. This object refers to neither, so there is no cycle.
     """
 
     def __init__(self, path: str, matched: set[str], unexpected: set[str]) -> None:
@@ -22,7 +22,7 @@ class Matches:
         self.is_quiet = False
 
     def found_place(self, names: Sequence[str]) -> None:
-        """Record names that are restored after the call of ``restore``."""
+        """Record names that are restored after the call to ``restore``."""
         self.matched.update(names)
         self.unexpected.difference_update(names)
 

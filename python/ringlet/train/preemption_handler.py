@@ -1,4 +1,4 @@
-"""PreemptionCheckpointHandler: all workers save at the same step, and exit, when one of them is asked to end."""
+"""PreemptionCheckpointHandler: when a worker is about to be preempted, all workers save at the same step, and exit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 _COUNTER = "checkpointed_runs"
 _EXIT_STATUS = 42  # TensorFlow's
-_MARGIN_RUNS = 6  # runs for which time is left at the end of the grace period, as in TensorFlow
+_MARGIN_RUNS = 6  # time for this many runs is left at the end of the grace period, as in TensorFlow
 
 
 class PreemptionCheckpointHandler:
@@ -49,12 +49,12 @@ class PreemptionCheckpointHandler:
     Raises
     ------
     InvalidArgumentError
-        If a Checkpoint is passed without `checkpoint_dir`, or the newest checkpoint is of another program: it holds
-        none of the objects. Objects of some names only are restored, and a warning lists the others.
+        If a Checkpoint is passed without `checkpoint_dir`, or the newest checkpoint belongs to another program: it has
+        none of the objects. If it has some of them, these are restored, and a warning lists the others.
     NotImplementedError
         If the cluster has parameter servers.
     FailedPreconditionError
-        If the cluster has several workers, and this process has no strategy of them.
+        If the cluster has several workers, and this process has not created their strategy.
     ValueError
         If SIGTERM cannot be handled because this is not the main thread.
 
@@ -106,17 +106,17 @@ class PreemptionCheckpointHandler:
         self._notice = TerminationNotice(self._config.termination_watcher_fn)
         self._manager._restore_newest(_refuse_another_program)
         self._is_due = self._is_postponed = self._is_in_grace_period = False
-        self._positions: dict[int, tuple[Any, Any]] = {}  # of iterators after the last run, by id
+        self._positions: dict[int, tuple[Any, Any]] = {}  # by id: iterator, state after the last run
         self._run_seconds = self._save_seconds = 0.0
         self._num_runs = 0
 
     @property
     def total_run_calls(self) -> int:
-        """The number of calls of :meth:`run`, those before the restored checkpoint included."""
+        """The number of calls to :meth:`run`, including those before the restored checkpoint."""
         return int(getattr(self._manager.checkpoint, _COUNTER))
 
     def run(self, distributed_train_function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """Call a function that trains one step, and return its result; save and exit first if that is due.
+        """Call a function that trains one step, and return its result; after a termination notice, first save and exit.
 
         Every worker makes the same calls, outside of ``strategy.run``.
 
@@ -132,13 +132,13 @@ class PreemptionCheckpointHandler:
         begin = time.monotonic()
         result = distributed_train_function(*args, **kwargs)
         self._count(time.monotonic() - begin)
-        self._is_due = self._is_any_worker_asked()
+        self._is_due = self._is_termination_due()
         if self._is_due:
             self._positions = {id(each): (each, each.get_state()) for each in self._iterators()}
         return result
 
     def save_checkpoint_if_preempted(self, *args: Any, **kwargs: Any) -> None:
-        """Save and exit if any worker was asked to end; a loop without :meth:`run` calls this after each step.
+        """Save and exit if any worker has a termination notice; a loop without :meth:`run` calls this after each step.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class PreemptionCheckpointHandler:
         """
         self._manager.checkpoint._refuse_replicas("saved")
         self._count(0.0)
-        if self._is_any_worker_asked():
+        if self._is_termination_due():
             self._save_and_exit(*args, **kwargs)
 
     @contextlib.contextmanager
@@ -161,8 +161,8 @@ class PreemptionCheckpointHandler:
         self._num_runs += 1
         self._run_seconds += (seconds - self._run_seconds) / self._num_runs
 
-    def _is_any_worker_asked(self) -> bool:
-        """Return the same answer on all workers."""
+    def _is_termination_due(self) -> bool:
+        """Return whether any worker has to save and exit now; the result is the same on all workers."""
         at = self._notice.at
         is_asked = at is not None
         if at is not None and self._is_in_grace_period:
@@ -184,9 +184,9 @@ class PreemptionCheckpointHandler:
         self._is_due = False
         iterators = self._iterators()
         if not self._is_postponed and any(id(each) not in self._positions for each in iterators):
-            self._is_postponed = True  # the first batch of a new iterator may have been taken: save after it
+            self._is_postponed = True  # the first batch of a new iterator may be in use: save after the next run
             return
-        # A batch that was taken since the last run is an argument of the next one, which comes after the restart.
+        # Save the state before the batch of the next run was taken, because that run follows the restart.
         taken = [(each, each.get_state()) for each in iterators if id(each) in self._positions]
         for each, _ in taken:
             each.set_state(self._positions[id(each)][1])
@@ -200,7 +200,7 @@ class PreemptionCheckpointHandler:
             self._save(*args, **kwargs)
         except Exception as error:
             newest = self._manager.latest_checkpoint
-            add_note(error, f"the program was asked to end, and could not save. Its newest checkpoint: {newest}")
+            add_note(error, f"termination was requested, but saving failed. The newest checkpoint is {newest}")
             raise
         self._save_seconds = time.monotonic() - begin
         self._is_postponed, self._positions = False, {}
@@ -208,7 +208,7 @@ class PreemptionCheckpointHandler:
         workers = saving_workers()
         _log.log(
             logging.WARNING if workers is None or workers.is_chief else logging.INFO,
-            "asked to end: saved %s after %d runs, in %.1f s; %s",
+            "termination was requested: saved %s after %d runs, in %.1f s; %s",
             self._manager.latest_checkpoint, self.total_run_calls, self._save_seconds,
             f"training continues in the grace period of {self._grace_seconds:g} s" if continues else "exiting",
         )  # fmt: skip
@@ -235,9 +235,9 @@ def _refuse_another_program(status: CheckpointLoadStatus) -> None:
     saved = (matches.matched | matches.unexpected) - counters
     if present and saved and not present & saved:
         raise InvalidArgumentError(
-            f"the checkpoint {matches.path} is of another program: it holds {listed(saved)}, and this program saves "
-            f"{listed(present)}. Pass another folder to the CheckpointManager, or the names of that program to the "
-            "Checkpoint"
+            f"the checkpoint {matches.path} belongs to another program: it holds {listed(saved)}, and this program "
+            f"saves {listed(present)}. Pass another folder to the CheckpointManager, or the names of that program to "
+            "the Checkpoint"
         )
 
 
@@ -252,6 +252,6 @@ def _check_cluster(resolver: Any) -> None:
     # The hosts of a TPU slice are simulated in this process.
     if count > 1 and saving_workers() is None and not hasattr(resolver, "tpu_hardware_feature"):
         raise FailedPreconditionError(
-            f"the cluster has {count} workers, but this process has no strategy of them: create the "
+            f"the cluster has {count} workers, but this process has not created their strategy: create the "
             "MultiWorkerMirroredStrategy before the PreemptionCheckpointHandler"
         )

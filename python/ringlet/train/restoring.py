@@ -83,12 +83,13 @@ class Restoration:
         self._states: list[tuple[Any, Kind, Maker, str]] = []
         self._commits: list[Callable[[], Any]] = []
 
-    # Comparing
+    # --- comparing ----------------------------------------------------------------------------------------------------
 
     def match(self, value: Any, node: Node, path: Path = ()) -> Maker:
         """Compare an object with a node of the file, recording actions and problems.
 
-        The result returns the restored object: a new one if its kind is replaced, not changed in place.
+        The result is a function that returns the restored object: the same one, changed in place, or a new one,
+        depending on its kind.
         """
         maker: Maker = check_tree(self._file, lambda: self._match(value, node, path))
         return maker
@@ -112,7 +113,7 @@ class Restoration:
         if inside is not None:
             self._differ(kind, inside, path)
             return keep
-        for _ in entries_of(self._file, node):  # raises an error if one is missing
+        for _ in entries_of(self._file, node):  # raises an error if a tensor is missing
             pass
         return lambda: self._replaced(value, decode(self._file, node, value))
 
@@ -162,7 +163,7 @@ class Restoration:
                     self._match_arrays(here[key], child, (*path, key))
 
     def _match_children(self, value: Any, kind: Kind | None, node: Node, saved: Kind, path: Path) -> Maker:
-        assert kind is not None  # other nodes have no children
+        assert kind is not None  # only nodes of a known kind have children
         if kind is not saved and not {kind, saved} <= _SAME_FAMILY:
             self._differ(kind, saved, path)
             return lambda: value
@@ -193,7 +194,7 @@ class Restoration:
             "Create the objects as they were when it was saved, or omit those that differ"
         )
 
-    # Changing
+    # --- changing -----------------------------------------------------------------------------------------------------
 
     def read(self, maker: Maker) -> Maker:
         """Read everything; return a function that changes all variables and objects, or none of them if one raises."""
@@ -285,7 +286,7 @@ def _set_fields(value: Any, items: dict[str, Any]) -> None:
         setattr(value, name, each)
 
 
-# Functions that give a plain container new items; a tuple is replaced.
+# Functions that replace the items of a plain container in place, or return a new tuple.
 _REFILL: dict[Kind, Callable[[Any, dict[Any, Any]], Any]] = {
     Kind.LIST: _refill_list,
     Kind.DICT: _refill_dict,

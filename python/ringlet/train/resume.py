@@ -1,4 +1,4 @@
-"""resume: the steps that remain of a training, in a loop that survives the end of its process."""
+"""resume: the remaining steps of a training loop that continues after its process was terminated."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def resume(
     save_every: int | None = None,
     termination_config: TerminationConfig | None = None,
 ) -> Iterator[int]:
-    """Yield the numbers of the steps that remain after the newest checkpoint; save and exit if asked to end.
+    """Yield the numbers of the steps that remain after the newest checkpoint; save and exit on a termination notice.
 
-    The newest checkpoint is restored before the first step. After SIGTERM to any worker, all workers finish the step
-    that they are in, save, and exit with status 42; the same program then continues with the next step. All workers of
-    a strategy make the same loop.
+    The newest checkpoint is restored before the first step. After SIGTERM to any worker, all workers finish the current
+    step, save, and exit with status 42; started again, the program continues with the next step. All workers of a
+    strategy run the same loop.
 
     Parameters
     ----------
@@ -30,9 +30,9 @@ def resume(
     num_steps : int, optional
         The number of steps over all runs of the program; unlimited by default.
     save_every : int, optional
-        Also save after so many steps, and after the last one: a process that is killed saves nothing.
+        Also save each time this many steps are done, and after the last one: a process that is killed saves nothing.
     termination_config : TerminationConfig, optional
-        The exit status, a grace period, and other notices than SIGTERM.
+        The exit status, a grace period, and termination notices other than SIGTERM.
 
     Yields
     ------
@@ -44,7 +44,7 @@ def resume(
     ValueError
         If `save_every` is less than 1, or this is not the main thread.
     InvalidArgumentError
-        If the newest checkpoint is of another program: it holds none of the objects of this one.
+        If the newest checkpoint belongs to another program: it has none of the objects of this one.
 
     Examples
     --------

@@ -9,7 +9,8 @@ from typing import Any
 def safetensors() -> Any:
     """Return the module safetensors.
 
-    Raises a ModuleNotFoundError with the install command if it is missing, or if its version copies all data to write.
+    Raises a ModuleNotFoundError with the install command if it is missing, or if its version is too old to write
+    without a copy of all data.
     """
     try:
         library = importlib.import_module("safetensors")

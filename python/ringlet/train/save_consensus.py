@@ -62,7 +62,7 @@ def exchange_messages(
         pieces = workers.exchange(join_frames([head, data]))
     except Exception:
         if error is not None:
-            raise error from None  # the other workers have left or made another call: report the first error
+            raise error from None  # the other workers have left or made a different call: report the first error
         raise
     if error is not None:
         raise error
@@ -94,10 +94,10 @@ def restore_together(
     for number, each in enumerate(described):
         if each["folder"] == described[0]["folder"] and each["saved"] != described[0]["saved"]:
             raise FailedPreconditionError(
-                f"workers 0 and {number} have read different files as {path}, so nothing was changed: one file was "
+                f"workers 0 and {number} have read different files from {path}, so nothing was changed: one file was "
                 "overwritten meanwhile, or their disks differ. Restore again, from a folder that all workers share"
             )
-    assert found is not None  # otherwise exchange_messages() has raised an error
+    assert found is not None  # without a result, exchange_messages() would have raised an error
     try:
         found[2]()
     except Exception as caught:
@@ -107,7 +107,7 @@ def restore_together(
 
 
 def chief_choice(workers: WorkerGroup, path: str | None, folder: str) -> str | None:
-    """Return the chief's checkpoint as a path of this worker; its own if its folder differs from the chief's."""
+    """Return this worker's path of the chief's checkpoint, or `path` if its folder differs from the chief's."""
     mine = {"folder": os.path.realpath(folder), "name": None if path is None else os.path.relpath(path, folder)}
     chief = exchange_messages(workers, "choose a checkpoint", mine)[0][0]
     if chief["folder"] != mine["folder"]:

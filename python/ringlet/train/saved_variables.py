@@ -4,9 +4,9 @@ Every component is saved, for ON_READ variables the components of all workers. A
 number of components takes them unchanged. Otherwise the value of the saved variable as a whole, as a read outside of
 replicas returns it, becomes the value of the new one:
 
-- saved as ON_READ with SUM or MEAN: the sum or the mean of its components; of all others the first component;
-- into an ON_READ variable with SUM: split, so that the sum is the same; the first replica gets the remainder of whole
-numbers. Into all others: every component gets the value.
+- Its value is the sum or mean of the components if it was saved as ON_READ with SUM or MEAN, else the first component.
+- A new ON_READ variable with SUM splits the value, so that the sum is the same; of whole numbers, the first replica
+  gets the remainder. Of other variables, every component gets the value.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class SavedVariable:
             for entry, array in zip(entries, value.arrays, strict=True):
                 file.read_into(entry, array)
             return value
-        whole = self._worth(file)
+        whole = self._cross_replica_value(file)
         is_total = isinstance(variable, SyncOnReadVariable) and variable.aggregation is VariableAggregation.SUM
         # Values that cannot be summed, such as text, are not split either.
         parts = _shares(variable, whole) if is_total and whole.dtype.kind not in "bSUmM" else [whole]
@@ -90,7 +90,7 @@ class SavedVariable:
             return self._is_shared and Sort.ON_READ not in (self.sort, sort_of(variable))
         return count == 1 or sort_of(variable) is self.sort
 
-    def _worth(self, file: CheckpointFile) -> Array:
+    def _cross_replica_value(self, file: CheckpointFile) -> Array:
         """Return the value that a read outside of replicas had when the variable was saved."""
         op = _OPS.get(self.aggregation) if self.sort is Sort.ON_READ else None
         if op is None or len(self.entries) == 1:

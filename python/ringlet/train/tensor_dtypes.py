@@ -43,7 +43,7 @@ class Form:
         return self.dtype.name in _CODES
 
     def shape_in_file(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape in the file of an array."""
+        """Return the shape in the file of an array with this shape in memory."""
         return shape if self.is_named else (*shape, self.dtype.itemsize)
 
     def shape_in_memory(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:

@@ -1,4 +1,4 @@
-"""Requests to end this process: SIGTERM, and a function of the user that is polled."""
+"""Termination notices to this process: SIGTERM, and a user's function that is polled."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from typing import Any
 
 _log = logging.getLogger(__name__)
 _POLL_SECONDS = 1.0
-# The time between a signal to a forked child and the same one to its parent.
+# Maximum time between a signal to a forked child and the same one to its parent.
 _GROUP_SECONDS = 0.2
-# The time that a child has for the last step if a second signal is ambiguous.
+# If a second signal may be for the child alone, the child handles it after this time, once the last step is done.
 _MERGED_SECONDS = 5.0
 _ending: list[TerminationNotice] = []  # kept until the process exits, so that a second SIGTERM does not end it earlier
 
 
 class TerminationConfig:
-    """How a program is asked to end, and how it ends (``tf.distribute.experimental.TerminationConfig``).
+    """Termination notices, and the reaction to them (``tf.distribute.experimental.TerminationConfig``).
 
     Parameters
     ----------
@@ -70,12 +70,12 @@ class TerminationConfig:
 class _SignalLog:
     """The signals of this process, in memory that forked children read.
 
-    Python's C handler writes the number of each signal, also while the main thread is in a long call of a library.
+    Python's C handler writes the number of each signal, even while the main thread is in a long call to a library.
     Byte 0 is 1 while there is a notice.
     """
 
     def __init__(self) -> None:
-        self._num_seen, self._seen_at = 0, -math.inf  # SIGTERM to the parent, in a child
+        self._num_seen, self._seen_at = 0, -math.inf  # in a child: the SIGTERMs to the parent
         self.is_written_by_python = False
         self._process, self.notices = os.getpid(), set[Any]()
         self._descriptor = _file_in_memory()
@@ -130,7 +130,7 @@ class _SignalLog:
                 time.sleep(0.005)
             elif now > self._seen_at + _GROUP_SECONDS:
                 return False
-            else:  # The parent has received two signals as one, or this is one to the child alone, which has to wait.
+            else:  # The parent received two signals as one, or this one is for the child alone, which handles it later.
                 timer = threading.Timer(_MERGED_SECONDS, os.kill, (os.getpid(), signal.SIGTERM))
                 timer.daemon = True
                 timer.start()
@@ -154,12 +154,12 @@ def _file_in_memory() -> int:
 
         with tempfile.TemporaryFile() as file:
             descriptor = os.dup(file.fileno())
-    os.set_blocking(descriptor, False)  # as Python requires it
+    os.set_blocking(descriptor, False)  # required by signal.set_wakeup_fd
     return descriptor
 
 
 class _Logs:
-    """The log of this process, and the log of the process that has forked it."""
+    """The log of this process, and the log of its parent."""
 
     def __init__(self) -> None:
         self.parents: _SignalLog | None = None
@@ -179,7 +179,7 @@ class _Logs:
         self.parents.read_by_child()
 
     def is_of_parent(self) -> bool:
-        """Return whether the SIGTERM that this process has received is one to its parent, too."""
+        """Return whether the SIGTERM that this process has received was sent to its parent, too."""
         return self.parents is not None and self.parents.is_of_parent()
 
 
@@ -189,11 +189,11 @@ os.register_at_fork(before=_logs.prepare_fork, after_in_child=_logs.enter_child)
 
 
 def protect_loader_process(worker_id: int = 0) -> None:
-    """Ignore a SIGTERM that the process which has forked this one receives, too: it needs its input for one more step.
+    """Ignore SIGTERM in a forked child if its parent receives it, too: the parent needs the child for one more step.
 
-    Processes that are forked during :func:`~ringlet.train.resume` do so by themselves, unless they replace the
-    handler. A ``DataLoader`` of PyTorch does: pass this function as its ``worker_init_fn``. A SIGTERM to this process
-    alone has its previous effect.
+    Processes that are forked during :func:`~ringlet.train.resume` do so without this call, unless they replace the
+    handler, as the workers of PyTorch's ``DataLoader`` do: pass this function as its ``worker_init_fn``. SIGTERM to the
+    child alone has its previous effect.
 
     Parameters
     ----------
@@ -229,11 +229,11 @@ def _handle_as(previous: Any, number: int) -> None:
 
 
 class TerminationNotice:
-    """The time `at` (``time.monotonic()``) at which this process was first asked to end; None until then.
+    """The time `at` (``time.monotonic()``) of the first request to terminate this process; None until then.
 
-    While it exists, SIGTERM sets `at`, also repeatedly. Afterwards it has its previous effect. Forked children, such as
-    loader processes, ignore a signal that this process receives, too, as part of a process group or a Slurm step: they
-    are needed for the last step. A signal to a child alone has its previous effect.
+    While it exists, SIGTERM sets `at` and does nothing else; afterwards it has its previous effect. Forked children,
+    such as loader processes, ignore a SIGTERM that this process also receives, for example as part of a process group
+    or a Slurm step: they are needed for the last step. SIGTERM to a child alone has its previous effect.
     """
 
     def __init__(self, watch: Callable[[], Any] | None) -> None:
@@ -241,7 +241,7 @@ class TerminationNotice:
         _ending.clear()
         if threading.current_thread() is not threading.main_thread() and watch is None:
             raise ValueError(
-                f"SIGTERM is handled by the main thread only, and this is the thread "
+                f"SIGTERM is handled by the main thread only, but this is the thread "
                 f"{threading.current_thread().name!r}: call this in the main thread, or pass a termination_watcher_fn"
             )
         self._is_over, self._log = threading.Event(), _logs.mine
@@ -259,7 +259,7 @@ class TerminationNotice:
         self._log.end(self._log.notices)
 
     def set(self) -> None:
-        """Record that this process was asked to end."""
+        """Record a request to terminate."""
         self.at = self.at or time.monotonic()
 
     def close(self) -> None:
@@ -295,7 +295,7 @@ def _poll(
     while not is_over.is_set():
         try:
             is_asked = watch()
-        except Exception as error:  # a server that does not answer once must not end the training
+        except Exception as error:  # a single failed request to a server must not end the training
             is_asked, text = False, f"{type(error).__name__}: {error}"
             if text != last:
                 _log.warning("termination_watcher_fn raised %s; it is called again every second", text)

@@ -24,7 +24,7 @@ struct Reduction {
   core::Op op;
   Algorithm algorithm;
   sync::Poll* poll;
-  bool continues = false;  // in further rounds
+  bool continues = false;  // true in further rounds of a call
 
   const Call& begin(Round& round, std::span<const Buffer> some) const {
     Call& call = round.begin(Kind::kAllReduce);

@@ -142,7 +142,7 @@ void all_to_all_ragged(Round& round, std::span<const std::int64_t> rows) {
   };
   const Extents blocks(static_cast<int>(num_ranks * num_ranks),
                        [&](std::size_t block) { return bytes_from_to(block % num_ranks, block / num_ranks); });
-  std::vector<std::size_t> offsets(num_ranks * num_ranks);  // in the source, [target * P + source]
+  std::vector<std::size_t> offsets(num_ranks * num_ranks);  // offsets in the source, [target * P + source]
   for (std::size_t source = 0; source < num_ranks; ++source) {
     std::size_t offset = 0;
     for (std::size_t target = 0; target < num_ranks; ++target) {

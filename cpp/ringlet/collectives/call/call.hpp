@@ -63,15 +63,15 @@ struct Call {
   core::Op op = core::Op::kSum;
   Algorithm algorithm = Algorithm::kAuto;
   int root = 0;
-  int axis = 0;  // of a gather
+  int axis = 0;  // axis of a gather
   bool has_outputs = false;
   bool has_buffers = true;  // false: a receiver of a broadcast or scatter, which takes shape and dtype from the root
   bool is_ragged = false;
-  bool continues = false;  // a later round of the operation whose first round was the rank's call before
+  bool continues = false;  // a later round of the operation that the rank's previous call began
   std::vector<Buffer> buffers;
   std::vector<std::int64_t> dims;     // storage of the buffers' shapes
-  std::vector<std::int64_t> numbers;  // scatter, all-to-all: rows for each rank; permute: pairs; split: see there
-  std::string name;                   // of a barrier
+  std::vector<std::int64_t> numbers;  // scatter, all-to-all: rows for each rank; permute: pairs; split: see split.cpp
+  std::string name;                   // name of a barrier
   // The number of the first call of the rank's series if this call is in a series: see Member::begin_series.
   std::uint32_t series = 0;
 

@@ -1,4 +1,4 @@
-// What reports and errors of long waits show of the ranks: see stall.cpp.
+// Descriptions of the ranks in reports and errors of long waits: see stall.cpp.
 #include <algorithm>
 #include <exception>
 #include <string>
@@ -19,7 +19,7 @@ constexpr std::string_view kStopped = ", stopped";
 
 }  // namespace
 
-// The ranks that keep a call from ending, for messages: stopped ones, if there are any.
+// The ranks for which a call waits, for messages; if some of them are stopped, only these.
 std::string Round::unfinished_ranks() const {
   std::string stopped;
   for (int rank = 0; rank < num_ranks(); ++rank) {
@@ -40,7 +40,7 @@ void Round::fail_late() {
                   " more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS.");
 }
 
-// Never raises: a report that cannot be made must not end the call.
+// Never throws: a failed report must not end the call.
 void Round::report_stall() noexcept {
   try {
     if (interruption_.has_come() || is_hopeless() || !(*group_.control_)->stalled.claim(sequence_)) return;
@@ -51,7 +51,7 @@ void Round::report_stall() noexcept {
   }
 }
 
-// What all ranks execute. For the rank that has claimed `stalled`: for the errors of all ranks, too.
+// What all ranks execute. Called by the rank that has claimed `stalled`; the errors of all ranks show it, too.
 std::string Round::describe_ranks(sync::Clock::duration waited) {
   std::vector<bool> is_missing;
   for (const RankBoard& board : group_.control_->boards()) {
@@ -64,8 +64,8 @@ std::string Round::describe_ranks(sync::Clock::duration waited) {
   return stacks;
 }
 
-// For the error of a time-out: what the report of the stall had, or if there was none, what the ranks execute now.
-// Never raises.
+// For the error of a time-out: the text of the stall report or, without a report, what the ranks execute now. Never
+// throws.
 std::string Round::describe_late() noexcept try {
   Control& control = **group_.control_;
   const auto is_described = [&] { return control.described.has_reached(sequence_) || group_.has_failed(); };

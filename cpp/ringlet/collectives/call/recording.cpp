@@ -1,4 +1,4 @@
-// What the flight recorder notes of a call.
+// Records of calls for the flight recorder.
 #include <algorithm>
 
 #include "ringlet/collectives/call/round.hpp"

@@ -24,7 +24,7 @@ std::string place_in_series(std::uint32_t series, std::uint64_t sequence) {
   return ", call " + std::to_string(static_cast<std::uint32_t>(sequence) - series + 1) + " of a series";
 }
 
-// For the call before one at which all ranks have arrived: no rank reads from it any more. Blocks larger than the
+// Called for the set of a call that all ranks have left, which no rank reads any more. Blocks larger than the
 // pieces of large all-reduces return to the heap, which caches them for some time.
 void drop_large_stages(RankState::Set& set) {
   constexpr std::size_t kLargestKept = std::size_t{4} << 20;
@@ -117,11 +117,11 @@ void Round::publish_core(int core) noexcept {
   if (sync::RelaxedNumber& own = own_board().core; own.value() != number) own.set(number);
 }
 
-// Ranks that each could have a core may share one all the same, as after a sleep, and the system may leave them there
+// Ranks may share a core even if there are enough cores, for example after a sleep, and the system may leave them there
 // as long as each parks in turn. A rank that spins on the core of the rank that it waits for delays it, and one that
-// yields may lose the core to another program for milliseconds: it parks at once. The rank with the higher number first
-// moves to a core without ranks. Beside other programs, that makes small calls faster, but in large ones a rank that
-// loses its core in the middle of the work delays the others more than one that shares it with them.
+// yields may lose the core to another program for milliseconds; so it parks immediately. The rank with the higher
+// number first moves to a core without ranks. If other programs run, this makes small calls faster, but in large calls
+// a rank that loses its core in the middle of the work delays the others more than a rank that shares a core with them.
 //
 // During a move and after it, ranks spin for longer than a move and a wake-up take. If one parked meanwhile, the other
 // would wake it, and the system often moves a thread to the core of its waker.

@@ -249,7 +249,7 @@ class Round {
   [[noreturn]] void leave_together();
   [[noreturn]] void give_up_unreachable();
 
-  // Most ranks arrive within the first spins, which need no look at their cores.
+  // Most ranks arrive within the first spins, before the cores of the ranks are compared.
   template <class Ready>
   bool wait_until(sync::Clock::duration limit, sync::Poll* poll, Ready&& is_ready) {
     if (sync::spin_until(std::min(group_.patience_.spins, kFirstSpins), is_ready)) return true;
@@ -355,8 +355,8 @@ class Round {
   bool writes_own_output_ = false;
   bool goes_ = false;  // between processes: others may take results of this call
   bool has_taken_ = false;
-  std::uint64_t record_ = 0;      // of the flight recorder
-  std::optional<int> announcer_;  // of results, once their addresses are known
+  std::uint64_t record_ = 0;      // number of the call's record in the flight recorder
+  std::optional<int> announcer_;  // set once the addresses of its results are known
   Takers takers_ = Takers::kNone;
   sync::Interruption interruption_;
 };
@@ -366,7 +366,7 @@ void Round::process_chunks(std::size_t num_chunks, Work&& work) {
   const auto first_of = [&](int rank) { return share_begin(num_chunks, rank, num_ranks()); };
   std::size_t finished = 0;
   try {
-    for (int i = 0; i < num_ranks(); ++i) {  // the own share first, then what others have not begun
+    for (int i = 0; i < num_ranks(); ++i) {  // this rank's share first, then chunks that others have not begun
       const int owner = (rank_ + i) % num_ranks();
       const std::size_t first = first_of(owner);
       const std::size_t share = first_of(owner + 1) - first;

@@ -303,7 +303,7 @@ void Round::copy(MappedBuffer from, std::size_t bytes, MappedBuffer to, kernels:
     sync::fault_point();
     return collectives::copy(from.here, bytes, to.here, store);
   }
-  if (from.name == to.name && process_of(from.rank) == process_of(to.rank)) return;  // in place
+  if (from.name == to.name && process_of(from.rank) == process_of(to.rank)) return;  // the operation is in place
   read(from, bytes, to.here);
 }
 

@@ -34,7 +34,7 @@ struct alignas(sync::kCacheLine) RankBoard {
   sync::SequenceNumber over;      // the last call whose memory it no longer accesses: see Group::retire
   sync::SequenceNumber located;   // the last call of which `call_site` is the place in the program
   FixedText<184> call_site;
-  alignas(sync::kCacheLine) sync::RelaxedNumber core;  // on which it began its last call, plus 1; 0 while it moves
+  alignas(sync::kCacheLine) sync::RelaxedNumber core;  // core on which it began its last call, plus 1; 0 while it moves
   sync::Flag has_departed;
   FixedText<184> departure;  // the reason; written before has_departed is set
 };
@@ -42,14 +42,14 @@ struct alignas(sync::kCacheLine) RankBoard {
 // Text of a failure, which a process writes before it claims the failure word.
 struct FailureNote {
   FixedText<3832> text;
-  FixedText<248> reason;  // how a process ended
+  FixedText<248> reason;  // how the lost process ended
 };
 
-// What the ranks of a process do, which it writes when another process asks for it.
+// The stacks of the ranks of a process, which it writes at the request of another process.
 struct StackNote {
   FixedText<8120> texts;         // one for each of its ranks, separated by kStackSeparator
-  sync::SequenceNumber answers;  // how many times it has answered
-  sync::RelaxedNumber signal;    // that makes it print its stacks: see ThreadReports; 0 for none
+  sync::SequenceNumber answers;  // number of requests that it has answered
+  sync::RelaxedNumber signal;    // signal that makes it print its stacks: see ThreadReports; 0 for none
 };
 inline constexpr char kStackSeparator = '\x1e';
 
@@ -63,7 +63,7 @@ struct alignas(sync::kCacheLine) Control {
   std::uint64_t size_bytes = 0;
   std::int32_t num_ranks = 0;
   std::int32_t num_processes = 0;
-  std::uint64_t identity = 0;  // of the flight recorder: 64 bits that no other group of this host should have
+  std::uint64_t identity = 0;  // for the flight recorder: 64 bits that no other group of this host should have
   std::array<sync::Gate, kSets> gates;
   sync::Event event;
   sync::Flag has_leavers;  // a rank intends to leave a call: see Gate
@@ -80,10 +80,10 @@ static_assert(std::is_trivially_destructible_v<Control> && std::is_trivially_des
 class ControlBlock {
  public:
   ControlBlock() = default;
-  // Makes a block in `memory`, which is aligned to a cache line and has bytes_for() bytes. With num_processes 0, for
+  // Creates a block in `memory`, which is aligned to a cache line and has bytes_for() bytes. With num_processes 0, for
   // the threads of one process.
   static ControlBlock make(std::byte* memory, int num_ranks, int num_processes);
-  // Finds the block that another process has made; throws core::MismatchError if it is not a control block of this
+  // Finds the block that another process has created; throws core::MismatchError if it is not a control block of this
   // shape.
   static ControlBlock find(std::byte* memory, int num_ranks, int num_processes);
   static std::size_t bytes_for(int num_ranks, int num_processes);

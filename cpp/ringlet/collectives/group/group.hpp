@@ -30,7 +30,7 @@ struct RankState;
 struct Options {
   sync::Clock::duration timeout = sync::kForever;    // how long a rank waits for the others to arrive
   sync::Clock::duration stall = sync::kForever;      // how long a rank waits before it reports the stall
-  std::optional<sync::Clock::duration> remaining{};  // the part of it that is left for making the group; default: all
+  std::optional<sync::Clock::duration> remaining{};  // the part of it that is left to create the group; default: all
   std::uint64_t epoch = 0;                           // distinguishes the successive groups of a strategy
   bool from_interpreter = false;                     // the ranks are Python threads, which must not spin
 };
@@ -85,8 +85,8 @@ class Group {
   struct Subgroup {
     std::weak_ptr<Group> group;
     std::vector<int> ranks;            // ranks in this group, indexed by rank in the subgroup
-    std::uint64_t name = 0;            // of its control block, between processes
-    std::shared_ptr<Group> kept = {};  // until all of its ranks that are here have joined
+    std::uint64_t name = 0;            // name of its control block, between processes
+    std::shared_ptr<Group> kept = {};  // keeps the group until all of its ranks that are here have joined
     int num_awaited = 0;
   };
 
@@ -110,9 +110,9 @@ class Group {
 
   // For reports of stalls: see stall.cpp.
   std::vector<RankThread> threads_here() const;
-  void answer(const std::vector<std::string>& stacks) noexcept;  // between processes: to a request
+  void answer(const std::vector<std::string>& stacks) noexcept;  // between processes: answers a request
   std::vector<std::string> all_stacks();
-  std::string describe_ranks(const std::vector<bool>& is_missing);  // what they execute, one line or more for each
+  std::string describe_ranks(const std::vector<bool>& is_missing);  // what the ranks execute, one line or more for each
   void log_stall(std::string text);
 
   // Between processes: keeps memory that other ranks may still read or write until they no longer access it.
@@ -121,9 +121,9 @@ class Group {
   // them, and the results that it announced, even if no process holds them, until that rank has left the call.
   void keep_memory(int rank, std::uint64_t sequence) noexcept;
 
-  // Makes a group of these ranks, which fails when this group does.
+  // Creates a group of these ranks, which fails when this group does.
   std::shared_ptr<Group> make_subgroup(const std::vector<int>& ranks);
-  // The same between processes: one rank makes the control block, each rank of the subgroup then joins it.
+  // The same between processes: one rank creates the control block, then each rank of the subgroup joins it.
   memory::Block make_subgroup_control(const std::vector<int>& ranks, BufferName& place, sync::Poll* poll);
   std::shared_ptr<Group> join_subgroup(const std::vector<int>& ranks, BufferName place, sync::Poll* poll);
   std::shared_ptr<Group> find_subgroup(BufferName place);
@@ -144,10 +144,10 @@ class Group {
   std::shared_ptr<World> world_;
   sync::Patience patience_;
   std::uint64_t fork_generation_;
-  memory::Block memory_;  // of the control block
+  memory::Block memory_;  // memory of the control block
   std::unique_ptr<ControlBlock> control_;
   std::vector<std::unique_ptr<RankState>> states_;  // null for ranks of other processes
-  std::vector<int> process_of_;                     // of each rank; empty for threads of this process
+  std::vector<int> process_of_;                     // process of each rank; empty for threads of this process
   int num_ranks_here_ = 0;
   bool shares_processes_ = false;     // whether some process has several ranks
   Group* parent_ = nullptr;           // between processes; guarded by the World

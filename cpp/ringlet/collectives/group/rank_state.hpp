@@ -35,14 +35,14 @@ struct Access {
 struct RankState {
   struct Set {
     Call call;
-    std::shared_ptr<Group> subgroup;  // of a split: the group that this rank made for its color
+    std::shared_ptr<Group> subgroup;  // in a split: the group that this rank has created for its color
 
     // Results that this rank allocated for others. Among threads:
     std::vector<std::byte*> results;
     std::vector<Results> holds;  // references to `results`, one entry for each rank, which moves it out
     // Between processes:
     std::vector<BufferName> result_names;
-    Results kept;  // until the call is over
+    Results kept;  // results that are held until the call is over
 
     // Between processes: the names of this rank's buffers, the staged memory that replaces unreachable ones, and their
     // original names.
@@ -52,24 +52,24 @@ struct RankState {
     std::vector<BufferName> own_outputs;
     memory::Block staged_inputs;
     memory::Block staged_outputs;
-    memory::Block record;  // for a record that is too long for its RecordArea
+    memory::Block record;  // memory for a record that is too long for its RecordArea
   };
   std::array<Set, kSets> sets;
 
   std::uint64_t sequence = 0;          // the last call at which it arrived
-  std::uint32_t series = 0;            // of the calls to come
+  std::uint32_t series = 0;            // series of the next calls: see Call::series
   sync::Clock::duration extra_time{};  // see Member::set_extra_time
   sync::Flag is_busy;
-  sync::RelaxedNumber thread;  // that made its last call, for messages
-  sync::TimeMark next_move;    // to another core: see Round::patience
+  sync::RelaxedNumber thread;  // thread that made its last call, for messages
+  sync::TimeMark next_move;    // when it may move to another core: see Round::patience
   sync::Clock::duration between_moves = std::chrono::microseconds(500);
   int waits_apart = 0;  // the number of waits for which it is patient after a move
   Chunks chunks;
-  PathTuner path_tuner;  // of rank 0: to reach across (0), or to exchange pieces (1)
+  PathTuner path_tuner;  // used by rank 0: read across (0), or exchange pieces (1)
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
-  std::vector<MappedBuffer> targets;  // of a gather
-  std::vector<Access> accesses;       // of an OverlapCheck
+  std::vector<MappedBuffer> targets;  // used by a gather
+  std::vector<Access> accesses;       // used by an OverlapCheck
 
   // Between processes: the buffers of the call in progress, [part * P + rank], and its shared results; the calls of
   // remote ranks; memory for data in transit.

@@ -54,9 +54,9 @@ class CallReclaimPolicy final : public memory::ReclaimPolicy {
  private:
   std::shared_ptr<const memory::ReclaimPolicy> before_;
   std::shared_ptr<const ProcessReclaimPolicy> reclaim_policy_;
-  memory::Block memory_;  // of the control block
+  memory::Block memory_;  // memory of the control block
   ControlBlock control_;
-  std::vector<int> process_of_;  // of each rank
+  std::vector<int> process_of_;  // process of each rank
   std::uint64_t last_;
   Use use_;
 };
@@ -84,7 +84,7 @@ void Group::retire() noexcept {
     for (const memory::Block* block : blocks) {
       if (*block != nullptr) memory::SharedHeap::of_this_process().hand_over((*block)->data(), policy);
     }
-  } catch (const std::exception&) {  // no memory for that: the blocks are never used again
+  } catch (const std::exception&) {  // out of memory: the blocks are never reused
     for (const memory::Block* block : blocks) {
       if (*block != nullptr) header_of((*block)->data()).holds_of(world_->index()).add(1);
     }
@@ -100,7 +100,7 @@ void Group::keep_memory(int rank, std::uint64_t sequence) noexcept {
                                                          *control_, process_of_, sequence,
                                                          CallReclaimPolicy::Use::kBuffers);
       });
-    } catch (const std::exception&) {  // no memory for that: the block is never used again
+    } catch (const std::exception&) {  // out of memory: the block is never reused
       heap.give_up(address);
     }
   };

@@ -88,7 +88,7 @@ std::shared_ptr<Group> Member::split_between(const std::vector<int>& subgroup, b
   group_->mark_split();
   Round round(*group_, rank_, poll);
   round.begin(Kind::kSplit).continues = true;
-  round.set_of(rank_).kept.assign(1, std::move(made));  // until no rank is in this call any more
+  round.set_of(rank_).kept.assign(1, std::move(made));  // held until no rank is in this call any more
   announce_subgroup(round, place);
   round.finish();
   if (subgroup.empty()) return nullptr;

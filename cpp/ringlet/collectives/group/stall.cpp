@@ -1,8 +1,8 @@
 // Reports of calls that wait for a long time: which ranks are missing, and what every rank executes.
 //
-// The first rank that has waited for Options::stall claims the call and reports for all. The ranks of its own process
-// are described by a thread of their own, since a thread in C code may hold the interpreter lock for ever; those of
-// other processes by their monitor threads, on request. A process that does not answer in time is named as such.
+// The first rank that has waited for Options::stall claims the call and reports for all. A separate thread describes
+// the ranks of its process, since a thread in C code may hold the interpreter lock forever; the monitor threads of
+// other processes describe theirs, on request. A process that does not answer in time is named as such.
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ constexpr std::string_view kPrinted = "; its process prints its stacks on standa
 
 ThreadReports* reports = nullptr;
 
-// The result of f(), called on another thread; nothing if it is not there in time.
+// The result of f(), called on another thread; nothing if it takes too long.
 template <class F>
 auto answer_of(F f, sync::Clock::time_point end) -> std::optional<decltype(f())> {
   struct Answer {
@@ -114,7 +114,7 @@ std::vector<std::string> Group::all_stacks() {
   };
   const auto has_ranks_of = [&](int process) { return std::ranges::find(process_of_, process) != process_of_.end(); };
   const int here = world_ == nullptr ? 0 : world_->index();
-  const auto end = sync::Clock::now() + kAnswerLimit;  // for all answers together
+  const auto end = sync::Clock::now() + kAnswerLimit;  // one deadline for all answers
   std::vector<std::uint64_t> before;
   if (world_ != nullptr) {
     for (int process = 0; process < world_->num_processes(); ++process) {
@@ -171,7 +171,7 @@ std::string Group::describe_ranks(const std::vector<bool>& is_missing) {
     std::vector<bool> is_done(stacks.size());
     for (std::size_t first = 0; first < stacks.size(); ++first) {
       if (is_missing[first] != missing || is_done[first]) continue;
-      std::vector<int> ranks;  // with equal stacks
+      std::vector<int> ranks;  // ranks with equal stacks
       for (std::size_t rank = first; rank < stacks.size(); ++rank) {
         if (is_missing[rank] != missing || stacks[rank] != stacks[first]) continue;
         ranks.push_back(static_cast<int>(rank));

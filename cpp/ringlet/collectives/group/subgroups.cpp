@@ -67,7 +67,8 @@ std::shared_ptr<Group> Group::join_subgroup(const std::vector<int>& ranks, Buffe
   const std::scoped_lock lock_join(join_mutex_);
   if (std::shared_ptr<Group> known = find_subgroup(place)) return known;
   memory::Block control = world_->take_hold(place, poll);
-  // The maker keeps the block until every process has come here or has left the split: see split_between.
+  // The rank that created the block keeps it until every process has reached this line or left the split: see
+  // split_between.
   header_of(control->data()).holds_of(world_->index()).add(1);
   auto subgroup = std::make_shared<Group>(SubgroupOf{*this, ranks, std::move(control)});
   const auto here = std::count_if(ranks.begin(), ranks.end(), [&](int rank) { return is_here(rank); });

@@ -11,7 +11,7 @@ namespace ringlet::collectives {
 // Arguments of a subgroup between processes.
 struct Group::SubgroupOf {
   Group& parent;
-  const std::vector<int>& ranks;  // of the parent
+  const std::vector<int>& ranks;  // ranks in the parent
   memory::Block memory;
 };
 

@@ -1,4 +1,4 @@
-// What only the owner of the ranks' threads knows about them, such as an interpreter.
+// Reports about the ranks' threads from their owner, such as an interpreter.
 #pragma once
 
 #include <pthread.h>

@@ -18,7 +18,7 @@ enum class Subject : std::uint32_t {
   kControl,    // name of the control block of a group
   kLook,       // a group has failed: check which
   kLeave,      // the sender leaves before the group is made; with the reason
-  kStacks,     // the sender asks what the ranks of the receiver do
+  kStacks,     // the sender requests the stacks of the receiver's ranks
 };
 
 struct Message {
@@ -30,7 +30,7 @@ struct Message {
 
 struct ReceivedMessage {
   Message message;
-  sync::Descriptor descriptor;  // of a kSegment
+  sync::Descriptor descriptor;  // set in a kSegment
   bool is_cut = false;          // the system could not give this process the descriptor
 };
 

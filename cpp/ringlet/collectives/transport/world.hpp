@@ -30,10 +30,10 @@ namespace ringlet::collectives {
 
 class Group;
 
-// When to give up making a group.
+// When to give up the creation of a group.
 struct JoinLimit {
   sync::Clock::time_point end;
-  sync::Clock::duration asked;  // for messages
+  sync::Clock::duration asked;  // the original time-out, for messages
 
   static JoinLimit after(sync::Clock::duration remaining, sync::Clock::duration asked) {
     return {remaining == sync::kForever ? sync::Clock::time_point::max() : sync::Clock::now() + remaining, asked};
@@ -41,7 +41,7 @@ struct JoinLimit {
 };
 
 struct ProcessInfo {
-  std::vector<int> ranks;  // of the whole world
+  std::vector<int> ranks;  // numbered in the whole world
   int pid = -1;
   std::string host;
   int socket_fd = -1;  // takes ownership; -1 for this process
@@ -66,8 +66,8 @@ class World : public std::enable_shared_from_this<World> {
   const std::vector<int>& ranks_of(int process) const noexcept { return info(process).ranks; }
   int pid_of(int process) const noexcept { return info(process).pid; }
   const std::string& host_of(int process) const noexcept { return info(process).host; }
-  std::string name_of(int process) const;         // by its ranks
-  std::string whereabouts_of(int process) const;  // by its ranks, pid and host
+  std::string name_of(int process) const;         // lists its ranks
+  std::string whereabouts_of(int process) const;  // lists its ranks, pid and host
   // Whether the end of a process has been detected: it no longer accesses memory.
   bool is_gone(int process) const noexcept { return is_gone_[static_cast<std::size_t>(process)].is_set(); }
   // Whether a process is connected, by a system call: false after it has ended or closed its socket, as by exec.
@@ -125,7 +125,7 @@ class World : public std::enable_shared_from_this<World> {
     ProcessInfo info;
     MessageSocket message_socket;
     sync::Pidfd pidfd;
-    sync::PointerTable<std::byte> segments;  // their begins; for this process, the sent segments only
+    sync::PointerTable<std::byte> segments;  // their start addresses; for this process, of sent segments only
     Message hello;
     bool has_greeted = false;
     bool has_judged = false;
@@ -166,7 +166,7 @@ class World : public std::enable_shared_from_this<World> {
   std::vector<int> process_of_;
   std::vector<sync::Flag> is_gone_;
   std::shared_ptr<ProcessReclaimPolicy> reclaim_policy_;
-  std::shared_ptr<std::deque<memory::Segment>> mappings_;  // of other processes' segments
+  std::shared_ptr<std::deque<memory::Segment>> mappings_;  // mappings of other processes' segments
   std::uint64_t probe_;                                    // read by other processes as a trial
   std::once_flag rendezvous_once_;
 
@@ -177,7 +177,7 @@ class World : public std::enable_shared_from_this<World> {
 
   std::mutex groups_mutex_;
   std::vector<Group*> groups_;
-  // Processes, in the order of their ends, and how they ended; guarded by groups_mutex_.
+  // Ended processes, in order, and how they ended; guarded by groups_mutex_.
   std::vector<std::pair<int, std::string>> ended_;
 
   std::vector<std::unique_ptr<Peer>> peers_;

@@ -17,6 +17,6 @@ inline constexpr int kNoQuota = std::numeric_limits<int>::max();
 // because a spinning rank uses a whole core, but at least 1. devices/cores.py reads the same files but rounds up, for
 // replicas that compute.
 int quota_cores(const ReadFile& read);
-int quota_cores();  // of this process
+int quota_cores();  // from the files of this process
 
 }  // namespace ringlet::sync

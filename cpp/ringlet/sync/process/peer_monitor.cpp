@@ -265,7 +265,7 @@ bool PeerMonitor::finish_if_idle() {
 void PeerMonitor::run() noexcept {
   std::array<epoll_event, 16> events;
   const int epoll_fd = [&] {
-    const std::lock_guard lock(mutex_);  // until start_thread has returned
+    const std::lock_guard lock(mutex_);  // waits until start_thread has returned
     return epoll_.get();
   }();
   for (;;) {

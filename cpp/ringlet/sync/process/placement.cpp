@@ -27,9 +27,9 @@ long online_cores() noexcept {
 
 int current_core() noexcept { return sched_getcpu(); }
 
-// A thread on a core that its affinity excludes is moved at once, and stays there when the core is allowed again. The
-// system remembers the last affinity that was asked for, for the time when it allows the process more cores: a thread
-// that may run everywhere asks for everything.
+// A thread on a core that its new affinity excludes is moved immediately, and is not moved back when the core is
+// allowed again. The system remembers the last requested affinity, and applies it when the process is allowed more
+// cores: so a thread that may run on all cores requests all cores.
 bool move_to_core_outside(const CoreSet& taken) noexcept {
   cpu_set_t before;
   if (sched_getaffinity(0, sizeof before, &before) != 0) return false;
@@ -46,7 +46,7 @@ bool move_to_core_outside(const CoreSet& taken) noexcept {
   return true;
 }
 
-// The file: three averages, then the numbers of threads that are ready, with this one, and of all.
+// The file has three averages, then the number of runnable threads, including this one, and the number of all threads.
 bool has_idle_core() noexcept {
   std::array<char, 128> text{};
   const int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);

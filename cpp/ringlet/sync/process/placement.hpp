@@ -15,7 +15,7 @@ int current_core() noexcept;
 // move it again at any time. False if its affinity allows no other core.
 bool move_to_core_outside(const CoreSet& taken) noexcept;
 
-// Whether fewer threads are ready to run than this machine has cores. False if the system does not tell.
+// Whether fewer threads are ready to run than this machine has cores. False if the system does not report it.
 bool has_idle_core() noexcept;
 
 }  // namespace ringlet::sync

@@ -27,7 +27,7 @@ class Descriptor {
 // A handle that denotes the same process even after its pid is reused.
 class Pidfd {
  public:
-  Pidfd() noexcept = default;  // of no process: never ends
+  Pidfd() noexcept = default;  // denotes no process, which never ends
   Pidfd(int fd, int pid);      // takes ownership of `fd`; -1 if the system has none: `pid` is then only a name
   static Pidfd open(int pid);  // throws std::system_error if the process does not exist or the system has no pidfds
 
@@ -49,7 +49,7 @@ class Pidfd {
 // A process identified by its pid and start time: needs no handle, but the process must be alive at construction.
 class LivingProcess {
  public:
-  LivingProcess() noexcept = default;  // of no process: never ends
+  LivingProcess() noexcept = default;  // denotes no process, which never ends
   explicit LivingProcess(int pid);
 
   // Whether all threads of the process have ended; false if the system does not report it.

@@ -1,8 +1,8 @@
 """Adapters between NumPy and the arrays of other libraries.
 
 Collectives work on NumPy arrays. An array of another library is read through a NumPy view of its memory, and the result
-is written once, into memory that becomes an array of that library, without a copy. The libraries are not imported here:
-the program that made such an array has imported its library.
+is written once, into memory that becomes an array of that library, without a copy. No library is imported here: a
+program that has an array of a library has imported it.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _clear_cache() -> None:
 
 
 def _package_of(given: type[Any]) -> str:
-    return str(given.__module__).partition(".")[0]  # classes made by ctypes have no module
+    return str(given.__module__).partition(".")[0]  # classes created by ctypes have no module
 
 
 def _find_adapter(array_type: type[Any]) -> ArrayAdapter | None:
@@ -169,7 +169,7 @@ def common_kind(values: Sequence[Any], whose: str = "replica") -> ArrayAdapter |
     for number, kind in enumerate(kinds):
         if kind is not kinds[0]:
             raise InvalidArgumentError(
-                f"{whose} 0 gives {_named(values[0], kinds[0])}, {whose} {number} {_named(values[number], kind)}: "
+                f"{whose} 0 has {_named(values[0], kinds[0])}, {whose} {number} {_named(values[number], kind)}: "
                 "arrays of different libraries cannot be combined. Convert them to one kind first"
             )
     return kinds[0] if kinds else None
@@ -183,7 +183,7 @@ def _named(value: Any, kind: ArrayAdapter | None) -> str:
 
 
 def in_kind_of(value: Any, result: Array, *, is_own: bool = False) -> Any:
-    """Return a result as an array of the library of the corresponding input.
+    """Return a result as an array of the library of the corresponding input `value`.
 
     Unless `is_own`, the memory is shared, and a mutable array is made from a copy.
     """

@@ -1,7 +1,7 @@
-"""One rank of a group over several hosts: the frame of its calls, and bytes between the leaders of the hosts.
+"""One rank of a group over several hosts: comparison of its calls, and transfer of bytes between the hosts' leaders.
 
 The ranks of a host combine or collect their data in the memory of the host's first rank, the leader; the leaders
-exchange these; then each leader distributes the result in its host. A call begins with a comparison of the calls: in
+exchange the data; then each leader distributes the result in its host. A call begins with a comparison of the calls: in
 each host by a barrier with the description of the call as its name, between hosts by the first message.
 """
 
@@ -40,14 +40,14 @@ _FAILURES = (
     WorkerLostError,
 )
 
-# Largest payload that travels with the first messages of a call to all other hosts, and of each at least; and room for
-# the description before it.
+# Maximum payload of the first messages of a call, in total to all other hosts, and its minimum for each host. The
+# description before the payload has HEAD_BYTES.
 _INLINE_BYTES, _LEAST_INLINE_BYTES = 256 << 10, 16 << 10
 HEAD_BYTES = 4 << 10
-PIECE_BYTES = 1 << 20  # of one message of a large call: measured
+PIECE_BYTES = 1 << 20  # of one message of a large call, chosen by measurement
 _LONGEST_TEXT = 300
-_LENGTHS = struct.Struct("<QQ")  # of the description and of other properties, which follow
-_ALIGNMENT = 64  # of data after the description
+_LENGTHS = struct.Struct("<QQ")  # lengths of the description and of the metadata, which follow
+_ALIGNMENT = 64  # of the data after the description
 
 
 class HostCalls:
@@ -61,18 +61,18 @@ class HostCalls:
         self._begin, self._num_local = host.begin, host.end - host.begin
         self.rank = host.begin + local.rank
         self.num_ranks = group.num_ranks
-        self.calls = 0  # that this rank has begun
+        self.calls = 0  # number of calls that this rank has begun
         self._series: int | None = None
         self._is_leader = local.rank == 0
-        # Of data that travel with the first message of a call.
+        # Maximum size of data sent with the first message of a call.
         self._inline_bytes = max(_INLINE_BYTES // max(len(group.hosts) - 1, 1), _LEAST_INLINE_BYTES)
         self._gate: Callable[[], object] | None = None
         self._extra = 0.0
 
-    # --- begin and end ------------------------------------------------------------------------------------------------
+    # --- life cycle ---------------------------------------------------------------------------------------------------
 
     def begin_series(self) -> None:
-        """Begin a series of calls; see the core's member."""
+        """Begin a series of calls; see `_core.Member.begin_series`."""
         self._local.begin_series()
         self._series = self.calls
 
@@ -91,7 +91,7 @@ class HostCalls:
         self._leave(reason)
 
     def close(self, reason: str) -> bool:
-        """Leave the group; return False if this rank left it before."""
+        """Leave the group; return False if this rank has left it already."""
         is_first = self._local.close(reason)
         if is_first:
             self._leave(reason)
@@ -101,7 +101,7 @@ class HostCalls:
         if self._is_leader and self.group.failure is None:
             self._link.leave(reason)
 
-    # --- begin and end of a call --------------------------------------------------------------------------------------
+    # --- comparison of calls ------------------------------------------------------------------------------------------
 
     def barrier(self, name: str) -> None:
         """Wait until all ranks have called it."""
@@ -110,7 +110,8 @@ class HostCalls:
     def _call(self, text: str, run: Callable[[str], T], *, ends_together: bool = False) -> T:
         """Compare the call with those of the other ranks of this host, and run it; a failure fails the group.
 
-        With `ends_together`, no rank of this host returns before the leader has compared the call with other hosts'.
+        With `ends_together`, no rank of this host returns before the leader has compared the call with those of other
+        hosts.
         """
         if self._gate is not None:
             self._gate()
@@ -125,7 +126,7 @@ class HostCalls:
             if self._num_local > 1:
                 self._allow(0)
                 self._local.barrier(text)
-                self._allow(3 * EXTRA_SECONDS)  # the leader waits for other hosts
+                self._allow(3 * EXTRA_SECONDS)  # extra time, in which the leader waits for other hosts
             if self._is_leader:
                 self._link.begin(self.calls)
                 self.group.call = self.calls, text
@@ -150,11 +151,11 @@ class HostCalls:
             self._local.set_extra_time(seconds)
 
     def _meet(self, text: str, data: bytes = b"", meta: bytes = b"") -> list[tuple[bytes, bytes]]:
-        """Exchange a description and some data with the leaders; return theirs, in the order of hosts."""
+        """Exchange a description, metadata and data between the leaders; return the last two of each host."""
         return self._compare(text, self._announce(text, data, meta), (meta, data)) if self._is_leader else []
 
     def _announce(self, text: str, data: bytes = b"", meta: bytes = b"") -> list[Incoming]:
-        """Start to exchange descriptions and data with the leaders; return the messages expected."""
+        """Start the exchange of :meth:`_meet`; return the expected messages."""
         link, capacity = self._link, HEAD_BYTES + self._inline_bytes
         incoming = [link.receive(host, HEAD, capacity) for host in link.others]
         content = b"".join((description(text, len(meta)), meta, data))
@@ -164,11 +165,11 @@ class HostCalls:
         return incoming
 
     def _compare(self, text: str, incoming: Sequence[Incoming], own: tuple[bytes, bytes]) -> list[tuple[bytes, bytes]]:
-        """Wait for the descriptions of the other leaders, and compare them; return the data of all hosts."""
+        """Finish the exchange of :meth:`_meet`, and return its result; raise an error if the descriptions differ."""
         link, begin = self._link, description(text, len(own[0]))
         parts, texts = [own] * link.num_hosts, [text] * link.num_hosts
         for message, payload in zip(incoming, link.wait(incoming), strict=True):
-            content = payload.tobytes()  # the frame is used again
+            content = payload.tobytes()  # copied, because the frame is reused
             link.release(message.frame)
             middle, meta_length = len(begin), len(own[0])
             if not content.startswith(begin):
@@ -191,7 +192,7 @@ class HostCalls:
     # --- bytes --------------------------------------------------------------------------------------------------------
 
     def _send_bytes(self, hosts: Sequence[int], array: Array) -> None:
-        """Send an array to hosts, in pieces."""
+        """Send an array to each of some hosts, in pieces."""
         data = _as_bytes(array)
         for begin in range(0, len(data), PIECE_BYTES):
             frame = self._link.frame(PIECE_BYTES)
@@ -200,7 +201,7 @@ class HostCalls:
             self._link.send(hosts, RESULT, frame, size)
 
     def _receive_bytes(self, places: Iterable[tuple[int, Array]]) -> None:
-        """Receive an array from each of some hosts, in pieces; two pieces of each are under way at a time."""
+        """Receive an array from each of some hosts, in pieces; two pieces of each are in flight at a time."""
         targets = [(host, _as_bytes(array)) for host, array in places]
         link = self._link
         longest = max((len(data) for _, data in targets), default=0)
@@ -218,7 +219,7 @@ class HostCalls:
             before = now
 
     def _scatter_here(self, rows: Array | None, counts: list[int]) -> Array:
-        """Distribute rows of the leader in this host."""
+        """Distribute the leader's rows to the ranks of this host."""
         if self._num_local == 1:
             assert rows is not None
             return rows
@@ -226,20 +227,20 @@ class HostCalls:
 
 
 def is_description(text: str) -> bool:
-    """Return whether a text is short enough to describe a call as it is."""
+    """Return whether a text is short enough to be the description of a call; a longer one is hashed."""
     return len(text) <= _LONGEST_TEXT
 
 
 @functools.lru_cache(maxsize=256)
 def description(text: str, meta_length: int = 0) -> bytes:
-    """Return the begin of a first message: the description of a call, after its length and that of other properties."""
+    """Return the start of a first message: the lengths of description and metadata, and the description, padded."""
     encoded = text.encode()
     begin = _LENGTHS.pack(len(encoded), meta_length) + encoded
     return begin + bytes(-len(begin) % _ALIGNMENT)
 
 
 def described_by(content: bytes) -> tuple[str, int, int]:
-    """Return the description of a call in a first message, its end, and the length of other properties."""
+    """Parse a first message: return the description, the position of the metadata, and their length."""
     length, meta_length = _LENGTHS.unpack_from(content)
     end = _LENGTHS.size + length
     return content[_LENGTHS.size : end].decode(), end + -end % _ALIGNMENT, meta_length
@@ -249,7 +250,7 @@ def described_by(content: bytes) -> tuple[str, int, int]:
 
 
 def check_plain(array: Any, op: Op | None = None) -> None:
-    """Raise `_core.Unusable` for arguments that the caller converts first."""
+    """Raise `_core.Unusable` for arguments that the caller has to convert first."""
     flags = array.flags if type(array) is np.ndarray else None
     if flags is None or not (flags.c_contiguous and flags.aligned):
         raise _core.Unusable()
@@ -277,7 +278,7 @@ def text_of(array: Array) -> str:
     return f"{_name_of(array.dtype)}{list(array.shape)}"
 
 
-_name_of = functools.lru_cache(maxsize=64)(lambda dtype: dtype.name)  # NumPy computes the name each time
+_name_of = functools.lru_cache(maxsize=64)(lambda dtype: dtype.name)  # NumPy computes a dtype's name on each access
 
 
 def read_only(array: Array) -> Array:

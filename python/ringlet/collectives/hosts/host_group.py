@@ -90,8 +90,8 @@ class HostGroup:
         self.num_ranks = hosts[-1].end
         self.epoch = epoch
         self._whole = whole
-        self.report: Callable[[bytes], None] = lambda data: None  # of a failure, to the leaders of the other hosts
-        self.left: dict[int, tuple[int, str]] = {}  # host: the number of its calls, and why it makes no more
+        self.report: Callable[[bytes], None] = lambda data: None  # reports a failure to the other leaders
+        self.left: dict[int, tuple[int, str]] = {}  # host: the number of its calls, and why it makes no more calls
         self.call = (0, "")  # number and description of the leader's call in progress
         self.identities = identities
         self.processes = processes
@@ -113,7 +113,7 @@ class HostGroup:
         self._adopt(CollectiveAborted(reason))
 
     def report_stall(self, waiting: str, rank: int) -> None:
-        """Log the message `waiting` about a rank that waits, and what the ranks of this host execute."""
+        """Log the message `waiting` about a waiting rank, and what the ranks of this host are executing."""
         self.local.report_stall(waiting, rank - self.hosts[self.host].begin)
 
     def check(self) -> None:
@@ -145,7 +145,7 @@ class HostGroup:
                 self._first = error
         if is_first:
             text = WHOLE + str(self._first)
-            self.local.abort(text)  # no effect if it has failed
+            self.local.abort(text)  # no effect if that group has already failed
             self.report(text.encode())
         assert self._first is not None
         return copy.copy(self._first)

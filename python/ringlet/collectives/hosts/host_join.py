@@ -33,7 +33,7 @@ from ringlet.rendezvous.process_identity import ProcessIdentity
 
 _HELLO_TAG, _ANSWER_TAG = 1, 2
 _PAUSE_SECONDS = 0.001
-_LAST_SECONDS = 1.0  # time for the answer of the first process after its time-out
+_LAST_SECONDS = 1.0  # after the time-out, for the answer of the first process
 
 # A function that joins the group of the ranks of one host.
 JoinLocally = Callable[[Job, Sequence[int], float], Any]
@@ -49,7 +49,7 @@ def join(
     identity: ProcessIdentity | None = None,
     processes: Sequence[int] | None = None,
 ) -> list[Member]:
-    """Join a group of processes of a transport, by default of all; see `init_process_group`."""
+    """Join a group of `processes` of a transport, by default all; see `init_process_group`."""
     deadline = Deadline.after(seconds)
     processes = sorted(processes or range(transport.size))
     identity = identity or ProcessIdentity.of_this_process()
@@ -57,7 +57,7 @@ def join(
     hub = hub_of(transport)
     inboxes = {rank: HostInbox(hub) for rank in sorted(ranks)}
     answer = _introduce(transport, processes, job, _introduction(job, inboxes, identity), deadline)
-    transport.watch_connections(of_program)  # those between the first process and the others
+    transport.watch_connections(of_program)  # the connections between the first process and the others
     records = answer["processes"]
     identities = [ProcessIdentity.from_record(record["process"]) for record in records]
     hosts = hosts_of([(record["ranks"], identity) for record, identity in zip(records, identities, strict=True)])
@@ -94,7 +94,7 @@ class _HostShare:
     def __init__(self, group: HostGroup, link: HostLink, local: Any) -> None:
         self.connected: ConnectedGroup | None = local.connected
         self._group = group
-        self._link = link  # freed with this object
+        self._link = link  # kept alive as long as this object
         self._local = local
 
     def abort(self, reason: str) -> None:
@@ -102,7 +102,7 @@ class _HostShare:
         self._group.abort(reason)
 
 
-# --- introductions ----------------------------------------------------------------------------------------------------
+# --- rendezvous -------------------------------------------------------------------------------------------------------
 
 
 def _introduction(job: Job, inboxes: Mapping[int, HostInbox], identity: ProcessIdentity) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def _introduction(job: Job, inboxes: Mapping[int, HostInbox], identity: ProcessI
 def _introduce(
     transport: Transport, processes: Sequence[int], job: Job, mine: dict[str, Any], deadline: Deadline
 ) -> dict[str, Any]:
-    """Exchange the introductions of all processes, and return them with the epoch and the tag of the group."""
+    """Exchange the descriptions of all processes, and return them with the epoch and the tag of the group."""
     group, first = mine["group"], processes[0]
     if transport.rank == first:
         records = {first: mine}
@@ -172,7 +172,7 @@ def _wait(requests: Sequence[Request]) -> None:
             while request.test() is None and not deadline.is_over():
                 time.sleep(_PAUSE_SECONDS)
         except PeerFailed:
-            continue  # its loss is reported by the first call
+            continue  # the first call reports the lost process
 
 
 def _answer(
@@ -182,7 +182,7 @@ def _answer(
     records: Mapping[int, dict[str, Any]],
     deadline: Deadline,
 ) -> dict[str, Any]:
-    """Return the introductions in the order of processes, or the reason why the group cannot be made."""
+    """Return the descriptions in the order of processes, or the reason why the group cannot be formed."""
     try:
         _check(transport, processes, job, records, deadline)
     except (DeadlineExceededError, FailedPreconditionError, WorkerLostError) as error:

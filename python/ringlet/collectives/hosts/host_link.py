@@ -27,7 +27,7 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 # ranks within the host.
 WHOLE = "\x1e"
 
-# Kinds of messages: each has a tag of its own, so that messages of one kind arrive in order.
+# Kinds of messages: each has its own tag, so that messages of one kind arrive in order.
 HEAD, PARTIAL, RESULT, NOTICE, NUM_KINDS = 1, 2, 3, 4, 8
 
 # Magic number, epoch, number of the call, sending host, kind, position in the call, bytes after the stamp.
@@ -43,7 +43,7 @@ _CAUSE_SECONDS = 0.3
 
 _FIRST_CALL = 1
 _SPINS = 100
-_YIELD_SECONDS = 0.05  # MPI moves bytes only while it is called
+_YIELD_SECONDS = 0.05  # a waiting rank yields first, because MPI moves bytes only while it is called
 _LONG_PAUSE_SECONDS = 0.0002
 _CHECK_SECONDS = 0.01
 
@@ -64,7 +64,7 @@ class Frame:
         self.bytes = self.memory.data
 
     def erase_stamp(self) -> None:
-        """Make sure that the stamp of an earlier message is not taken for that of the next."""
+        """Erase the stamp, so that the stamp of an earlier message is not mistaken for that of the next."""
         self.bytes[:_STAMP_BYTES] = _NO_STAMP
 
     def write(self, content: bytes) -> None:
@@ -81,11 +81,11 @@ class Incoming:
     index: int
     frame: Frame
     request: Request
-    size: int | None = None  # of the payload, if known in advance
+    size: int | None = None  # size of the payload, if known in advance
 
 
 class Exchange:
-    """The memory of a message to all other hosts that is sent many times, and of those received.
+    """Memory for an exchange that is repeated: of one message to all other hosts, and of those received from them.
 
     Each message has `begin`, then an array; `parts` are the arrays of all hosts, in their order.
     """
@@ -146,11 +146,11 @@ class HostLink:
         self._sent: list[tuple[list[Request], Frame]] = []
         self._expected: list[Incoming] = []
         self._exchanges: list[Exchange] = []
-        # For each host and kind, the number of messages of the call in progress.
+        # By host and kind: the number of messages sent, or received, in the call in progress.
         self._numbers_to: dict[tuple[int, int], int] = {}
         self._numbers_from: dict[tuple[int, int], int] = {}
         self._of_program: set[int] = set()  # the sockets of the program when the first call began
-        self.number = 0  # of the call in progress
+        self.number = 0  # number of the call in progress
         self._is_open = is_leader and transport.rank == leaders[host]
 
     # --- messages -----------------------------------------------------------------------------------------------------
@@ -168,8 +168,8 @@ class HostLink:
         self._idle.setdefault(len(frame.payload), []).append(frame)
 
     def begin(self, number: int) -> None:
-        """Begin a call; its messages are numbered for each kind."""
-        if number == _FIRST_CALL:  # which connects the leaders
+        """Begin a call; its messages are numbered from 0 for each host and kind."""
+        if number == _FIRST_CALL:  # the first call opens MPI's connections between the leaders
             self._of_program = self.transport.sockets()
         self.number = number
         self._numbers_to.clear()
@@ -223,9 +223,9 @@ class HostLink:
         return self._exchanges[-1]
 
     def exchange(self, exchange: Exchange) -> list[Incoming]:
-        """Send the own part of an exchange as the first message of a call, and receive those of the other hosts.
+        """Send this host's part of an exchange as the first message of a call, and receive those of the other hosts.
 
-        Return the messages that begin in another way.
+        Return the messages with a different beginning, whose calls differ.
         """
         for message in exchange.incoming:
             message.frame.erase_stamp()
@@ -257,7 +257,7 @@ class HostLink:
     def abandon(self) -> None:
         """Keep the memory that MPI may still access after a failure."""
         _abandoned.extend((self._sent, self._expected, self._exchanges))
-        self._exchanges = []  # which `leave` would free
+        self._exchanges = []  # otherwise `leave` would free the exchanges
 
     def _release_sent(self) -> None:
         """Release the frames that have been sent."""
@@ -320,7 +320,7 @@ class HostLink:
     # --- waits --------------------------------------------------------------------------------------------------------
 
     def _wait_for(self, requests: Sequence[tuple[Request, int]]) -> None:
-        """Wait for requests, each with its host; any test makes MPI move the messages of all."""
+        """Wait for requests, each given with its host; testing one makes MPI move the messages of all."""
         began: float | None = None
         checked, is_reported, spins = 0.0, False, 0
         try:
@@ -344,9 +344,9 @@ class HostLink:
                             _log.warning("%s; it continues", self._waiting_text(requests, self._stall_seconds))
                         if now - began > self.seconds + EXTRA_SECONDS:
                             raise DeadlineExceededError(
-                                f"{WHOLE}{self._waiting_text(requests, self.seconds)}. Find out what they do and "
-                                "whether the network between the hosts works, or allow more with timeout_seconds= or "
-                                "RINGLET_TIMEOUT_SECONDS."
+                                f"{WHOLE}{self._waiting_text(requests, self.seconds)}. Check what they execute "
+                                "and whether the network between the hosts works, or allow more with timeout_seconds= "
+                                "or RINGLET_TIMEOUT_SECONDS."
                             )
         except PeerFailed:
             self._raise_lost()
@@ -358,7 +358,7 @@ class HostLink:
             self._raise_lost()
 
     def _raise_lost(self) -> NoReturn:
-        """Raise the error about a process that MPI reports as failed; a notice with the cause takes precedence."""
+        """Raise the error about a process that MPI reports as failed, unless a notice with the cause arrives."""
         until = time.monotonic() + _CAUSE_SECONDS
         while time.monotonic() < until:
             self.read_notices()

@@ -26,7 +26,7 @@ EPOCH_BITS = 56
 
 
 class HostMember(HostReductions, HostMovement):
-    """One rank, with all collectives."""
+    """One rank of a group over several hosts."""
 
     def exclusive_scan(self, array: Array, op: int, out: Array | None) -> Array:
         """Combine the arrays of the ranks before this one, from left to right."""
@@ -36,7 +36,7 @@ class HostMember(HostReductions, HostMovement):
         text = f"exclusive_scan({operation.name}, {text_of(array)})"
         row = array.reshape(1, *array.shape)
         rows = self._call(text, lambda text: self._gather_blocks(text, row, None, 0), ends_together=True)
-        if self.rank == 0:  # the identity
+        if self.rank == 0:  # rank 0 gets the identity element
             _core.Group(1, 1.0, 0).member(0).exclusive_scan(array, op, place)
             return result
         total = rows[0].astype(partial_dtype(array.dtype))
@@ -85,7 +85,7 @@ class HostMember(HostReductions, HostMovement):
             hub.stop()
 
     def rejoin(self) -> NoReturn:
-        """Raise an error."""
+        """Raise an error: a rank of a group over several hosts cannot rejoin it."""
         raise _unsupported("rejoin")
 
 
@@ -122,7 +122,7 @@ def linked(
 
 
 def new_tag(transport: Transport) -> int:
-    """Return a tag for a group whose first rank is in this process; each process has a range of tags."""
+    """Return a tag for a group in which this process is the first; each process has its own range of tags."""
     with transport.lock:
         transport.num_groups += 1
         most = max((transport.largest_tag // NUM_KINDS - 1) // transport.size, 1)
@@ -133,7 +133,7 @@ _live: weakref.WeakSet[HostMember] = weakref.WeakSet()
 
 
 def leave_at_exit(cores: Sequence[HostMember]) -> None:
-    """Make members leave when this process ends, so that other ranks do not wait for them."""
+    """Make members leave the group when this process exits, so that other ranks do not wait for them."""
     if not _live:
         multiprocessing.util.Finalize(None, _leave_all, exitpriority=-1)
     _live.update(cores)
@@ -143,13 +143,12 @@ def _leave_all() -> None:
     error = getattr(sys, "last_value", None)
     reason = "ended without closing its group" if error is None else f"raised {type(error).__name__}: {error}"
     for core in list(_live):
-        with contextlib.suppress(FailedPreconditionError):  # of a closed member
+        with contextlib.suppress(FailedPreconditionError):  # the member is closed
             core.depart(reason)
         core.stop_messages()
 
 
 def _unsupported(name: str) -> NotImplementedError:
     return NotImplementedError(
-        f"{name} is not available for a group over several hosts in this version: start all ranks on one host, or use "
-        "all_gather."
+        f"{name} is not available for a group over several hosts: start all ranks on one host, or use all_gather."
     )

@@ -103,7 +103,7 @@ class HostMovement(HostCalls):
         return list(outs)
 
     def _meet_described(self, text: str, meta: bytes) -> list[tuple[bytes, bytes]]:
-        """Exchange descriptions of any length with the leaders: a long one follows its size."""
+        """Exchange a description, and metadata of any length, between the leaders: long metadata follow their size."""
         is_long = len(meta) > HEAD_BYTES // 2
         found = self._meet(text, np.int64(len(meta)).tobytes(), b"") if is_long else self._meet(text, b"", meta)
         for host, (_, size) in enumerate(found):
@@ -176,7 +176,7 @@ class HostMovement(HostCalls):
         if is_here:
             if self.rank == root and array is not None:
                 meta = json.dumps([array.dtype.name, array.shape, rows]).encode()
-            if self._num_local > 1 and root != self._begin:  # to the leader
+            if self._num_local > 1 and root != self._begin:  # the leader sends the root's array on
                 packed = [np.frombuffer(meta, np.uint8), array] if self.rank == root else None
                 found = self._local.broadcast(packed, root - self._begin, None)  # type: ignore[arg-type]
                 meta, array = found[0].tobytes(), found[1]
@@ -199,7 +199,7 @@ class HostMovement(HostCalls):
         return self._scatter_here(mine, counts)
 
     def _exchange_rows(self, text: str, array: Array, rows: Sequence[int]) -> Array:
-        """Send blocks of rows from each rank to each."""
+        """Send a block of rows from each rank to each rank."""
         table = np.array(rows, np.int64).reshape(1, -1)
         block: Array | None = array
         if self._num_local > 1:
@@ -213,7 +213,7 @@ class HostMovement(HostCalls):
         return self._scatter_here(mine, counts)
 
     def _exchange_blocks(self, text: str, block: Array, table: Array) -> tuple[Array, list[int]]:
-        """Exchange rows between leaders; return those for this host, by target and source, and their counts."""
+        """Exchange rows between leaders; return those for this host, ordered by target and source, and their counts."""
         link, hosts = self._link, self.group.hosts
         self._meet(text)
         # The numbers of rows between all ranks.
@@ -250,17 +250,17 @@ def _dtype_of(name: str) -> np.dtype[Any]:
         import ml_dtypes
 
         dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
-        is_known(dtype)  # registers it
+        is_known(dtype)  # registers the dtype
         return dtype
 
 
 def _stored(result: Array, out: Array | None) -> Array:
-    """Return a result, or the caller's output with its contents."""
+    """Return a result, or copy it to the caller's output and return that."""
     if out is None:
         return read_only(result)
     if out.shape != result.shape or out.dtype != result.dtype:
         raise InvalidArgumentError(
-            f"out is {text_of(out)}, and the result is {text_of(result)}: pass an array of that shape."
+            f"out is {text_of(out)}, but the result is {text_of(result)}: pass an output of that dtype and shape."
         )
     out[...] = result
     return out

@@ -27,9 +27,9 @@ from ringlet.collectives.hosts.mpi_transport import PeerFailed
 from ringlet.collectives.op import Op
 from ringlet.errors import InvalidArgumentError
 
-# With so many hosts, whole arrays are exchanged directly.
+# With at most this many hosts, whole arrays are exchanged directly.
 _FEW_HOSTS = 2
-_MOST_SMALL = 100  # small all-reduces that are kept prepared
+_MOST_SMALL = 100  # maximum number of small all-reduces that stay prepared
 
 
 class _Small(NamedTuple):
@@ -134,9 +134,10 @@ class HostReductions(HostCalls):
             self._local.broadcast(results, 0, results)
 
     def _small_of(self, arrays: Sequence[Array], op: int, outs: Sequence[Array] | None) -> _Small | None:
-        """Return the prepared small all-reduce of one array, or None if it is not small or its arguments are unusual.
+        """Return the prepared small all-reduce of one array; None if the array is large or an argument is unsuitable.
 
-        Ranks may differ in that, as one may pass a view as `out`: the messages are those of `_all_reduce_small`.
+        The choice may differ between ranks, for example if one passes a view as `out`: the messages are those of
+        `_all_reduce_small`.
         """
         if len(arrays) != 1 or type(arrays[0]) is not np.ndarray or self._series is not None:
             return None
@@ -187,8 +188,8 @@ class HostReductions(HostCalls):
     def _all_reduce_directly(self, text: str, streams: Sequence[Any], op: Op) -> None:
         """Exchange whole partial results with the other host, and combine them on both.
 
-        The messages have as many bytes as those of `_reduce_regions`, and one latency. Those of one piece are under way
-        while the piece before is combined.
+        The messages have as many bytes as those of `_reduce_regions`, but the latency of one message instead of two.
+        The messages of one piece are in flight while the previous piece is combined.
         """
         link, heads = self._link, self._announce(text) if self._is_leader else []
         before: Any = None
@@ -215,7 +216,7 @@ class HostReductions(HostCalls):
             before = now
 
     def _local_partial(self, source: Array, op: Op, into: Array | None = None) -> Array:
-        """Return the combination of this host's ranks on the leader, in `into` if given; elsewhere the input."""
+        """On the leader, return this host's partial result, in `into` if given; on other ranks, return the input."""
         source = source.astype(partial_dtype(source.dtype), copy=False)
         if self._num_local == 1:
             if into is None:
@@ -239,8 +240,8 @@ class HostReductions(HostCalls):
     ) -> None:
         """Combine a flat array over all ranks: the leader of each host receives its region of the result.
 
-        With `distribute`, all ranks receive all regions in `result`; else `result` is the region, on the leader. The
-        messages of one step are under way while the step before is combined.
+        With `distribute`, all ranks receive all regions in `result`; otherwise `result` is the region, on the leader.
+        The messages of one step are in flight while the previous step is combined.
         """
         step = PIECE_BYTES // max(partial_dtype(source.dtype).itemsize, as_result(source.dtype, op).itemsize)
         offset = 0 if distribute else regions[self.group.host][0]
@@ -263,7 +264,7 @@ class HostReductions(HostCalls):
                     self._distribute(pieces, result)
 
     def _send_partials(self, source: Array, op: Op, pieces: Sequence[slice]) -> tuple[Array | None, list[Any]]:
-        """Send each leader this host's partial result of its piece; return the own one, and what is expected."""
+        """Send each leader the partial result of its piece; return that of the own piece, and the expected messages."""
         link, dtype, here = self._link, partial_dtype(source.dtype), self.group.host
         sizes = [(piece.stop - piece.start) * dtype.itemsize for piece in pieces]
         own: Array | None = None
@@ -335,7 +336,7 @@ class HostReductions(HostCalls):
 
 
 def _pieces(streams: Iterable[Any]) -> Iterable[tuple[Array, Array]]:
-    """Return the inputs and outputs in pieces; of half a message, as measured."""
+    """Yield the inputs and outputs in pieces of half a message, the fastest size in measurements."""
     for source, result, _ in streams:
         step = PIECE_BYTES // 2 // max(partial_dtype(source.dtype).itemsize, result.dtype.itemsize)
         for begin in range(0, len(source), step):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
-END_TAG = 0  # of the last message of a process
+END_TAG = 0  # tag of the last message of a process
 _PAUSE_SECONDS = 0.001
 INSTALL = "pip install 'ringlet[mpi]'"
 
@@ -46,13 +46,13 @@ class Request(Protocol):
 
 
 class PreparedRequest(Request, Protocol):
-    """A send or receive that is started many times, of the same memory."""
+    """A send or receive that can be started repeatedly, on the same memory."""
 
     def start(self) -> None:
-        """Start it; raise PeerFailed if it cannot start."""
+        """Start the operation; raise PeerFailed if that is not possible."""
 
     def free(self) -> None:
-        """Release what MPI keeps for it; it is not in progress."""
+        """Release the resources of MPI; the operation must not be in progress."""
 
 
 class Transport(Protocol):
@@ -62,7 +62,7 @@ class Transport(Protocol):
     size: int
     largest_tag: int
     num_groups: int  # groups that this process has created
-    kept: dict[tuple[int, str], deque[tuple[int, Any]]]  # by tag and group: received messages that no call has taken
+    kept: dict[tuple[int, str], deque[tuple[int, Any]]]  # by tag and group: received messages that no call has consumed
     lock: threading.Lock
     hub: MessageHub | None  # of the messages from rank to rank
 
@@ -91,11 +91,11 @@ class Transport(Protocol):
         """Return the descriptors of the sockets of this process."""
 
     def watch_connections(self, others: set[int]) -> None:
-        """Make connections fail if the network does, but not those in `others`, which belong to the program."""
+        """Make connections fail if the network fails, except those in `others`, which belong to the program."""
 
 
-# A probe of the other system each second without data, and the milliseconds without an answer after which a connection
-# fails. The system answers for its processes, so a process that is slow, or stopped, is not lost.
+# Without data, the other system is probed each second, and the connection fails after this many milliseconds without an
+# answer. The kernel answers for its processes, so a slow or stopped process is not lost.
 _KEEP_ALIVE = (
     {socket.TCP_KEEPIDLE: 1, socket.TCP_KEEPINTVL: 1, socket.TCP_USER_TIMEOUT: 5000} if sys.platform == "linux" else {}
 )
@@ -154,7 +154,7 @@ class MpiTransport:
         try:
             try:
                 has_come = self._comm.Iprobe(self._mpi.ANY_SOURCE, tag, status)
-            except self._mpi.Exception:  # raised until the failure of a process is acknowledged
+            except self._mpi.Exception:  # raised until a process failure is acknowledged
                 self._comm.Ack_failed()
                 has_come = self._comm.Iprobe(self._mpi.ANY_SOURCE, tag, status)
             if not has_come:
@@ -162,7 +162,7 @@ class MpiTransport:
             data = np.empty(status.Get_count(self._mpi.BYTE), np.uint8)
             self._comm.Recv([data, self._mpi.BYTE], status.source, tag, status)
         except self._mpi.Exception:
-            return None  # reported by `failed`
+            return None  # `failed` reports the failure
         return status.source, data.tobytes()
 
     def failed(self) -> list[int]:
@@ -186,7 +186,7 @@ class MpiTransport:
         watch_connections(others)
 
     def _finalize(self) -> None:
-        """Wait until all processes end, then finalize MPI; after a failure, return without finalizing.
+        """Wait until all processes are about to end, then finalize MPI; after a failure, return without finalizing.
 
         With fault tolerance, MPI is never finalized: processes are allowed to exit without ``MPI_Finalize``, which
         does not return if a thread detects failures (Open MPI 5.0.11).
@@ -229,7 +229,7 @@ def sockets() -> set[int]:
 
 
 def watch_connections(others: set[int]) -> None:
-    """Turn on keepalive for the TCP connections of this process, except those in `others`; a dead one then fails."""
+    """Enable keepalive for the TCP connections of this process, except those in `others`, so that a dead one fails."""
     for descriptor in sockets() - others:
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as connection:
             if connection.family in (socket.AF_INET, socket.AF_INET6) and connection.getpeername():
@@ -239,9 +239,9 @@ def watch_connections(others: set[int]) -> None:
 
 
 def _skip_exit_handlers() -> None:
-    """End the process right after Python has ended: the handlers of C libraries would race with the threads of MPI."""
+    """Skip the exit handlers of C libraries after Python's finalization: they would race with MPI's threads."""
     libc = ctypes.CDLL(None)
-    if hasattr(libc, "on_exit"):  # of glibc: the last function that is registered is called first, with the status
+    if hasattr(libc, "on_exit"):  # glibc; the function registered last is called first, with the exit status
         libc.on_exit.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
         libc.on_exit(ctypes.cast(libc._exit, ctypes.c_void_p), None)
         libc.fflush(None)

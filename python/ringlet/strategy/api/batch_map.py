@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-def map(  # named like the built-in function
+def map(  # shadows the built-in function on purpose
     fn: Callable[[Unpack[Arrays]], R],
     *arrays: Unpack[Arrays],
     batch_size: int | None = None,
@@ -43,14 +43,13 @@ def map(  # named like the built-in function
     Parameters
     ----------
     fn : callable
-        Called with the same rows of each of `arrays`, several at once; not with single rows. It must not call
-        collectives.
+        Called with a batch: the same rows of each of `arrays`. It must not call collectives.
     *arrays : nested structure of array
         Split along axis 0; all have the same number of rows. Each is one argument of `fn`.
     batch_size : int, optional
         Rows of each batch; the last one may have fewer. By default there are four batches for each core.
     progress : callable, optional
-        Called after each batch with the numbers of rows that are done and of all rows.
+        Called after each batch with the number of finished rows and the total number of rows.
 
     Returns
     -------
@@ -125,7 +124,7 @@ def _num_rows(leaves: Sequence[Any]) -> int:
                 f"map splits arrays along axis 0, got {shortened(leaf)} of type {type(leaf).__name__}, which has no "
                 f"rows: write {_with_rows(leaf)}"
             )
-        counts.append(leaf.shape[0])  # sparse matrices have no len
+        counts.append(leaf.shape[0])  # not len(): sparse matrices have no length
     if len(set(counts)) != 1:
         raise ValueError(
             f"map takes one or more arrays with equal numbers of rows, got {counts}: pass arrays of the same length"
@@ -134,7 +133,7 @@ def _num_rows(leaves: Sequence[Any]) -> int:
 
 
 def _with_rows(leaf: Any) -> str:
-    if hasattr(leaf, "batch"):  # a dataset
+    if hasattr(leaf, "batch"):  # the leaf is a dataset
         return "dataset.map(fn), or for batch in strategy.distribute_dataset(dataset): strategy.run(fn, args=(batch,))"
     values = "list(values)" if hasattr(leaf, "__next__") else "values"
     return f"np.asarray({values}) for a list of values, and functools.partial(fn, value) for one value of all rows"

@@ -61,7 +61,7 @@ class CentralStorageExtended(MirroredExtended):
         if parameter_device is not None and not isinstance(parameter_device, str):
             raise TypeError(
                 f"parameter_device must be a device string, got {parameter_device!r} of type "
-                f"{type(parameter_device).__name__}: write 'CPU:0', or leave it out"
+                f"{type(parameter_device).__name__}: write 'CPU:0', or omit it"
             )
         is_empty = isinstance(compute_devices, (list, tuple)) and not compute_devices
         given = compute_devices is not None and not is_empty

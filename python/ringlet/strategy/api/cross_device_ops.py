@@ -298,7 +298,7 @@ class NcclAllReduce(HierarchicalCopyAllReduce):
 
 
 def copies(value: Any, count: int) -> Any:
-    """Return a value for each replica, with shared memory if read-only; for one replica, the value itself."""
+    """Return a copy of a value for each replica; read-only copies share memory. With one replica, return the value."""
     if count == 1:
         return value
     # A separate object for each replica: `run` would return identical objects bare.

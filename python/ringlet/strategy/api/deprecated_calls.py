@@ -139,7 +139,7 @@ class DeprecatedCalls(PlainNames):
         input_fn: Callable[[InputContext], Any],
         replication_mode: Any = InputReplicationMode.PER_WORKER,
     ) -> Any:
-        """Return an iterator over the batches of a function, as in TensorFlow 1.
+        """Return an iterator over batches that a function creates, as in TensorFlow 1.
 
         Parameters
         ----------
@@ -184,7 +184,7 @@ class DeprecatedCalls(PlainNames):
                 )
         datasets = iter(results)
         dataset = _built(self.distribute_datasets_from_function(lambda _: next(datasets)[0]))
-        without_padding = getattr(dataset, "without_padding", None)  # not in datasets of the default strategy
+        without_padding = getattr(dataset, "without_padding", None)  # absent in datasets of the default strategy
         return InputIterator(dataset if without_padding is None else without_padding())
 
     def experimental_make_numpy_dataset(self, numpy_input: Any, session: Any = None) -> Any:

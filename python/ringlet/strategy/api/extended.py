@@ -45,23 +45,23 @@ class StrategyExtended(ValueCombining, VariableUpdates):
     -----
     Calls check their arguments and the context, and then call a hook. A strategy needs `_num_replicas_in_sync` and
     `_call_for_each_replica`; it overrides the hooks of other features that it supports: `_reduce_to` and
-    `_batch_reduce_to` (and `_reduce` for a shorter way), `_broadcast_to`, `_gather`, `_update`, `_update_non_slot`,
+    `_batch_reduce_to` (and `_reduce` for a faster path), `_broadcast_to`, `_gather`, `_update`, `_update_non_slot`,
     `_create_variable`, `_distribute_values_from_function`, `_distribute_dataset`, `_distribute_datasets_from_function`,
     `_local_results`, `_call_with_options`, `_run_steps`, `_scope`, and, with several workers, `_num_local_replicas` and
     `_first_replica`. Properties such as `worker_devices` are overridden directly; variables need `parameter_devices`.
     """
 
-    # Properties
+    # --- properties ---------------------------------------------------------------------------------------------------
 
     @property
     def worker_devices(self) -> tuple[str, ...]:
         """Full names of the devices that replicas of this process run on, in replica order."""
-        raise NotImplementedError(f"{type(self).__name__} does not define worker_devices")
+        raise NotImplementedError(f"{type(self).__name__} does not define worker_devices: override this property")
 
     @property
     def parameter_devices(self) -> tuple[str, ...]:
         """Full names of the devices that hold variables."""
-        raise NotImplementedError(f"{type(self).__name__} does not define parameter_devices")
+        raise NotImplementedError(f"{type(self).__name__} does not define parameter_devices: override this property")
 
     @property
     def experimental_require_static_shapes(self) -> bool:
@@ -194,7 +194,7 @@ class StrategyExtended(ValueCombining, VariableUpdates):
     run_steps_on_iterator = experimental_run_steps_on_iterator
     make_numpy_dataset = experimental_make_numpy_dataset
 
-    # Hooks, in addition to the hooks of the base classes
+    # --- hooks, in addition to the hooks of the base classes ----------------------------------------------------------
 
     def _call_for_each_replica(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Implement ``strategy.run``; the arguments are checked."""

@@ -42,7 +42,7 @@ class ExtendedBase(PlainNames):
             raise RuntimeError("the strategy of this extended object no longer exists: keep a reference to it")
         return strategy
 
-    # Hooks
+    # --- hooks --------------------------------------------------------------------------------------------------------
 
     # The worker group of a strategy of several processes; see `ringlet.strategy.multi_worker.ambient_worker_group`.
     _workers: Any = None

@@ -103,7 +103,7 @@ class MirroredStrategy(Strategy):
 class MirroredExtended(StrategyExtended):
     """Implementation of :class:`MirroredStrategy`."""
 
-    # The class that runs several replicas.
+    # The class whose instances run several replicas.
     _run_type = ReplicaRun
     # Whether a device may have several replicas.
     _may_repeat_devices = False
@@ -313,7 +313,7 @@ _has_hinted = False
 
 def rows_for_all(rows: Sequence[Sequence[Any]], keywords: Sequence[Mapping[str, Any]]) -> int:
     """Return the length of the arrays among the arguments if they look like a batch for all replicas, else 0."""
-    if _has_hinted or not (rows[0] or keywords[0]) or (rows[0] and rows[0][0] is not rows[-1][0]):  # most calls
+    if _has_hinted or not (rows[0] or keywords[0]) or (rows[0] and rows[0][0] is not rows[-1][0]):  # true for most
         return 0
     first, last = (*rows[0], *keywords[0].values()), (*rows[-1], *keywords[-1].values())
     lengths = set()

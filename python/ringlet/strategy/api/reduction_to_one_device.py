@@ -24,7 +24,7 @@ class ReductionToOneDevice(CrossDeviceOps):
         Accepted for compatibility; without effect, because every device is host memory.
     accumulation_fn : callable, optional
         Takes a list with the array of each replica and returns their sum, or another combination; MEAN divides the
-        result by the number of replicas. The default is the sum of the core.
+        result by the number of replicas. The default is the core's sum.
 
     Raises
     ------

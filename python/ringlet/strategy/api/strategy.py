@@ -47,7 +47,7 @@ class Strategy(DeprecatedCalls):
 
     Notes
     -----
-    Methods that TensorFlow calls ``experimental_NAME`` are also called ``NAME``, here and in other classes.
+    Methods named ``experimental_NAME`` in TensorFlow are also available as ``NAME``, here and in other classes.
 
     Examples
     --------
@@ -285,7 +285,8 @@ class Strategy(DeprecatedCalls):
         reduce_op : ReduceOp or str
             ``SUM`` or ``MEAN``; strings in any case.
         value : nested structure
-            Usually a :class:`~ringlet.values.PerReplica`. MEAN returns a value that all replicas share unchanged.
+            Usually a :class:`~ringlet.values.PerReplica`. With MEAN, a value that all replicas share is returned
+            unchanged.
         axis : int, tuple of int, or None
             None: element by element over the replicas; MEAN divides by their number. Otherwise each component is
             reduced along that axis first, and MEAN divides by the total number of elements, so that components are

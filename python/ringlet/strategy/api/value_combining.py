@@ -143,7 +143,7 @@ class ValueCombining(ExtendedBase):
             check_destinations(destinations)
         return self._broadcast_to(tensor, destinations)
 
-    # Hooks
+    # --- hooks --------------------------------------------------------------------------------------------------------
 
     def _reduce(self, op: ReduceOp, value: Any) -> Any:
         """Implement ``strategy.reduce`` without an axis; calls :meth:`_reduce_to` unless overridden."""

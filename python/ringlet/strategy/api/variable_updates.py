@@ -223,7 +223,7 @@ class VariableUpdates(ExtendedBase):
         'no component'
         """
         container = getattr(value, "_container", None)
-        if callable(container):  # stored as a weak reference
+        if callable(container):  # the container is stored as a weak reference
             container = container()
         return value if container is None else container
 
@@ -255,7 +255,7 @@ class VariableUpdates(ExtendedBase):
         mode = context.current()
         return None if mode is None or mode.is_cross_replica else mode
 
-    # Hooks
+    # --- hooks --------------------------------------------------------------------------------------------------------
 
     def _first_value(self, request: Any) -> Any:
         """Return the initial value of a new variable."""
@@ -290,7 +290,7 @@ class VariableUpdates(ExtendedBase):
         self, colocate_with: Any, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], group: bool
     ) -> Any:
         """Implement :meth:`update_non_slot` in cross-replica context."""
-        if not isinstance(colocate_with, (list, tuple)):  # a single variable, which takes per-replica values whole
+        if not isinstance(colocate_with, (list, tuple)):  # a single variable takes per-replica values whole
             result = context.call_in(context.UpdateMode(self._container_strategy(), 0), fn, *args, **kwargs)
             return regroup_updates(self, [result], group)
         if len(colocate_with) > self._num_local_replicas:

@@ -36,7 +36,7 @@ class KindShape:
 
 def with_kinds(shape: nest.PyTreeSpec, leaves: Sequence[Any]) -> Any:
     """Return `shape`, with a record of the leaves that are arrays of other libraries, if any."""
-    if LEAF_TYPES.issuperset(map(type, leaves)):  # the usual case
+    if LEAF_TYPES.issuperset(map(type, leaves)):  # the usual case: no arrays of other libraries
         return shape
     kinds = [kind_of(leaf) for leaf in leaves]
     if not any(kinds):

@@ -49,7 +49,7 @@ def _hook(kind: type[BaseException], error: BaseException, trace: TracebackType 
 
 
 def describe_crash(error: BaseException) -> str:
-    """Describe an exception and its line in the program, as continuation of "worker 1 ..."."""
+    """Describe an exception and its line in the program, to complete the sentence "worker 1 ..."."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not frame.filename.startswith(_PACKAGE)]
     last = own[-1] if own else None

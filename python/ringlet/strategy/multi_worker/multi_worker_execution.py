@@ -71,7 +71,7 @@ class SingleRun:
     whole_batch = 0
 
     def begin_collective(self) -> None:
-        """Prepare a call of the group of all replicas."""
+        """Prepare a collective in the group of all replicas."""
         if self.ended[0]:
             refuse_stale()
         member = self.workers.member(0)
@@ -134,13 +134,12 @@ class WorkerRun(ReplicaRun):
         self.__dict__["shapes"] = WorkerShapes(count, workers)
 
     def begin_collective(self) -> None:
-        """Prepare a replica's call of the group of all replicas."""
+        """Prepare a replica's collective in the group of all replicas."""
         self.use_group()
         replica = context.current().local_replica_id  # type: ignore[union-attr]  # a replica calls
         assert replica is not None
-        self.members = (
-            self.workers.members()
-        )  # before the call is counted, because only an existing group can be aborted
+        # Before the call is counted, because only an existing group can be aborted.
+        self.members = self.workers.members()
         self._enter(replica, _COLLECTIVE)
         member = self.workers.member(replica)
         if not self._is_in_series[replica]:
@@ -196,7 +195,8 @@ class WorkerRun(ReplicaRun):
             return CollectiveMismatchError(text)
         for other, has_ended in enumerate(self.ended):
             if has_ended and self._entered[other] < number:
-                if kind == _COLLECTIVE:  # abort in either order: this call may also start before the other replica ends
+                # If the other replica ends after this check, _release_waiting aborts the group.
+                if kind == _COLLECTIVE:
                     self._abort_waiting(other, replica, "has returned")
                 return CollectiveMismatchError(
                     f"{self._name(other)} has ended after {self._entered[other]} calls, and {self._name(replica)} "
@@ -231,9 +231,9 @@ class WorkerRun(ReplicaRun):
                 self._check_later(replica, other, what, _FIRST_PAUSE_SECONDS)
 
     def _check_later(self, replica: int, other: int, what: str, seconds: float) -> None:
-        """Abort the group if `other` waits in a call of the core that the failed `replica` has not reached.
+        """Abort the group if `other` waits in a collective that the failed `replica` has not entered.
 
-        Both have started the same call; check again later whether both made it in the core.
+        Both have started the same call, but may not have entered the core's collective yet: check again later.
         """
         if self.ended[other] or self.threads.work is not self or not self.workers.is_joined:
             return

@@ -143,7 +143,7 @@ class MultiWorkerMirroredExtended(MirroredExtended):
         if not spec and cluster_resolver is not None and type(resolver) is TFConfigClusterResolver:
             warn_if_alone(
                 "MultiWorkerMirroredStrategy(TFConfigClusterResolver())",
-                "To join the others, leave the resolver out: this one reads TF_CONFIG only",
+                "To join the others, omit the resolver: this one reads TF_CONFIG only",
             )
         job: Any = "localhost"
         index: Any = 0

@@ -36,9 +36,9 @@ T = TypeVar("T")
 
 _RESUME = "resuming after an exception left the strategy"
 _NOTHING = np.empty(0, np.uint8)
-# Patterns of ranks, call numbers and lists in error texts of the core, which are translated for users.
+# Patterns of ranks and call numbers in error texts of the core, which are translated for users. A translated text
+# contains no ranks, so that it is not translated again.
 _RANK = re.compile(r"\b(rank) (\d+)\b|\brank(?=s?\b)")
-# Each text is translated only once: the translated text contains no ranks.
 _CALL = re.compile(
     r"(\bthe ranks did not make the same call \(their call number |, call (?=\d+ of rank)"
     r"|\brank \d+ \((?:[^()]* )?after (?=\d+ calls?\)))(\d+)( calls?\))?"
@@ -79,14 +79,14 @@ class WorkerGroup:
         self._last_error: BaseException | None = None
         # For each replica, the structures that were compared with the other workers.
         self._compared: list[dict[Any, None]] = [{} for _ in range(cluster.num_local)]
-        # For each replica, the number of its internal calls, such as calls of the handshake.
+        # For each replica, the number of its internal calls, such as those of the handshake.
         self._num_uncounted = [0] * cluster.num_local
         # Replicas that must synchronize with all others before their next call.
         self._to_resume: set[int] = set()
 
     @property
     def job(self) -> str:
-        """A text that is equal on all workers of this job and differs between jobs."""
+        """An identifier of this job, equal on all its workers."""
         return hashlib.sha256(f"{self.cluster.digest()} {job_id(os.environ)}".encode()).hexdigest()[:32]
 
     @property
@@ -107,7 +107,7 @@ class WorkerGroup:
         return int(self._call_uncounted(lambda local, member: member.all_reduce(none if local else mine))[0])
 
     def broadcast(self, array: Any, root: int = 0) -> Array:
-        """Return the array of the worker `root` on all workers, read-only; the others' arrays are ignored."""
+        """Return the array of worker `root` on all workers, read-only; the arrays of other workers are ignored."""
         rank = root * self.num_local
         value = np.asarray(array) if self.worker_index == root else None
         result: Array = self._call_uncounted(lambda local, member: member.broadcast(None if local else value, rank))[0]
@@ -126,7 +126,7 @@ class WorkerGroup:
         return split_frames(self._call_uncounted(call)[0])
 
     def call_on_ranks(self, call: Callable[[int, Member], T]) -> list[T]:
-        """Make one call of each rank of this process in parallel, while all workers do; return the results.
+        """Make a call for each rank of this process, in parallel; return the results. All workers make this call.
 
         The call receives the index of a replica in this process and its rank in the group of all replicas.
         """
@@ -241,15 +241,15 @@ class WorkerGroup:
         return None if self._members is None else self._members[0]._core.group.failure
 
     def annotate(self, error: BaseException) -> None:
-        """Prepare for an exception that leaves the strategy, and add the remedy to it."""
+        """Prepare for an exception that leaves the strategy: translate its text, and add the remedy."""
         self._to_resume = set(range(self.num_local))
         for compared in self._compared:
-            compared.clear()  # a comparison may have been interrupted on another worker
+            compared.clear()  # another worker may have been interrupted in a comparison
         if self.failure is None:
             return
         if self.is_group_failure(error):
             error.args = (self._translated(error, error.args[0]), *error.args[1:])
-        if isinstance(error, KeyboardInterrupt):  # names the workers that had not made the call
+        if isinstance(error, KeyboardInterrupt):  # the note names the workers that had not made the call
             add_note(error, self._translated(error, self.failure))
         if "again" not in str(error):
             add_note(error, f"this strategy is unusable on every worker. {_RESTART}")

@@ -43,7 +43,7 @@ class ParameterServers:
         self._lock = threading.Lock()
         # For each parameter server, the keys of tables whose variables were freed; appended by finalizers.
         self._freed: list[collections.deque[int]] = [collections.deque() for _ in tasks.ps]
-        self._numbers = itertools.count()  # request ids
+        self._numbers = itertools.count()  # ids of requests
 
     @property
     def lost(self) -> PSUnavailableError | None:
@@ -61,7 +61,7 @@ class ParameterServers:
         key = new_table_key()
         try:
             storage = TableStorage(key, _uninterrupted(self._new_table, index, key, form), form, array_type)
-        except BaseException:  # the table may have been created
+        except BaseException:  # the server may have created the table
             self._freed[index].append(key)
             raise
         # A finalizer may run in any thread, so it must not take a lock.
@@ -90,9 +90,8 @@ class ParameterServers:
         """Record that a parameter server has exited; return the error of the first recorded loss."""
         if self._loss is None:
             reason = self.tasks.ending_of("ps", index) or "has closed its connection"
-            if all(
-                channel.fileno() < 0 for channel in (*self.tasks.ps, *self.tasks.workers)
-            ):  # this process has closed them
+            # All channels are closed if this process has closed them.
+            if all(channel.fileno() < 0 for channel in (*self.tasks.ps, *self.tasks.workers)):
                 return _stopped()
             self._loss = (
                 f"parameter server {index} ({task_name('ps', index)}, pid {self.tasks.pid_of('ps', index)}) {reason}: "
@@ -146,7 +145,6 @@ def _stopped() -> FailedPreconditionError:
 
 
 def _reply_to(number: int, channel: Channel, deadline: Deadline) -> tuple[Message, tuple[Any, ...]]:
-    """Wait for the reply to a request."""
     while True:
         message = _receive(channel, deadline)
         its_number, reply = unpack(message.header, message.buffers)

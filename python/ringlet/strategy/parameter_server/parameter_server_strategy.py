@@ -132,7 +132,7 @@ class ParameterServerExtended(OneDeviceExtended):
         spec = self._resolver.cluster_spec()
         return f"workers={num_tasks(spec, 'worker')}, ps={num_tasks(spec, 'ps')}"
 
-    # Properties
+    # --- properties ---------------------------------------------------------------------------------------------------
 
     @property
     def worker_devices(self) -> tuple[str, ...]:
@@ -148,7 +148,7 @@ class ParameterServerExtended(OneDeviceExtended):
         """Return the variable whose name sorts first, as in strategies without devices."""
         return StrategyExtended.non_slot_devices(self, var_list)
 
-    # The cluster
+    # --- the cluster --------------------------------------------------------------------------------------------------
 
     def _servers(self) -> ParameterServers:
         """Return the parameter servers, after starting the cluster if necessary."""
@@ -164,7 +164,7 @@ class ParameterServerExtended(OneDeviceExtended):
         """Return the processes of the cluster, after starting them if necessary."""
         return self._servers().tasks
 
-    # Variables
+    # --- variables ----------------------------------------------------------------------------------------------------
 
     def colocate_vars_with(self, colocate_with_variable: Any) -> AbstractContextManager[None]:
         """Return a context manager in which variables are created on another variable's server, without sharding."""
@@ -222,10 +222,10 @@ class ParameterServerExtended(OneDeviceExtended):
                 f"{self._container_strategy()!r}"
             )
 
-    # Running
+    # --- running ------------------------------------------------------------------------------------------------------
 
     def _warn_outside(self) -> None:
-        if self._resolver is not None:  # not in a worker
+        if self._resolver is not None:  # this process is not a worker
             _log.warning(
                 "A `tf.distribute.experimental.ParameterServerStrategy` method is invoked without using "
                 "`ClusterCoordinator.schedule`: it runs in the coordinator, not on a worker"
@@ -247,7 +247,7 @@ class ParameterServerExtended(OneDeviceExtended):
     def _distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
         return StrategyExtended._distribute_values_from_function(self, value_fn)
 
-    # Datasets
+    # --- datasets -----------------------------------------------------------------------------------------------------
 
     def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
         from ringlet.data.distribution.distribute import distribute_dataset  # imported on first use
@@ -268,7 +268,7 @@ class ParameterServerExtended(OneDeviceExtended):
 # --- the cluster ------------------------------------------------------------------------------------------------------
 
 
-# Ends an error about the cluster.
+# End of the errors about the cluster.
 _WITHOUT_CLUSTER = (
     "write ringlet.cluster_resolver.LocalClusterResolver(workers=2, ps=1), which starts processes on this machine"
 )

@@ -110,5 +110,5 @@ class _LazyParts:
 def _takes_shard_info(initial_value: Callable[..., Any]) -> bool:
     try:
         return "shard_info" in inspect.signature(initial_value).parameters
-    except (TypeError, ValueError):  # a callable without a signature
+    except (TypeError, ValueError):  # the callable has no signature
         return False

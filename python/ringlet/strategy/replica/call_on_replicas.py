@@ -47,7 +47,7 @@ def call_on_replicas(pool: ReplicaThreadPool, call: Callable[[int], T], abort: C
             for replica in iter(threads.claims.claim, -1):
                 work.execute(replica)
             is_finished = threads.claims.wait_finished(pool.timeout_seconds)
-        except BaseException as error:  # Ctrl-C between two instructions
+        except BaseException as error:  # Ctrl-C may interrupt between any two instructions
             abort(f"{type(error).__name__} interrupted a joint call of the replicas")
             raise
         if not is_finished:

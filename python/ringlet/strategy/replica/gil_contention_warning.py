@@ -16,7 +16,8 @@ _log = logging.getLogger(__name__)
 SLOW_SECONDS = 0.02
 # Consecutive slow steps that kept about one core busy.
 STEPS_BEFORE_WARNING = 5
-# CPU seconds per second of a process whose threads contend for the lock; a process with less waits for something else.
+# CPU seconds per second of a process whose threads contend for the lock; a process that uses less waits for something
+# else.
 ONE_CORE = (0.8, 1.25)
 
 

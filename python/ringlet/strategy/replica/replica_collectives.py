@@ -106,7 +106,7 @@ def _in_time(run: ReplicaRun, replica: int, name: str, seconds: float, call: Cal
     count = run.strategy.num_replicas_in_sync
     text = (
         f"replica {run.first_replica + replica} of {count} waited {seconds:g} s for the other replicas in {name}: the "
-        "timeout_seconds of its CommunicationOptions is over. Allow more, or find what delays the other replicas"
+        "timeout_seconds of its CommunicationOptions has passed. Allow more, or find out what delays the others"
     )
     with Watchdog(seconds, run.abort, lambda: text):
         return call()
@@ -188,7 +188,7 @@ def _reduce_by_ops(
 
 
 class _Cell:
-    """Wrap a replica's value, so that identical objects of several replicas are not regrouped into one."""
+    """Wrapper that keeps identical values of several replicas from being regrouped into one."""
 
     __slots__ = ("content",)
 

@@ -87,7 +87,6 @@ class ReplicaContext(context.Mode):
 
     @classmethod
     def _of_run(cls, run: ReplicaRun, local_replica_id: int) -> ReplicaContext:
-        """Return the context of one replica of a run."""
         replica = cls.__new__(cls)
         replica.strategy = run.strategy
         replica.local_replica_id = local_replica_id
@@ -156,8 +155,8 @@ class ReplicaContext(context.Mode):
         -------
         nested structure of ndarray
             `out`; or read-only arrays whose memory the replicas share: for writable arrays, copy them, or run the step
-            with ``RunOptions(writable_results=True)``. Tensors of PyTorch and arrays of JAX are returned as such; each
-            replica may write to its tensors.
+            with ``RunOptions(writable_results=True)``. PyTorch tensors and JAX arrays have results of the same type;
+            each replica may write to its tensors.
 
         Raises
         ------
@@ -214,7 +213,7 @@ class ReplicaContext(context.Mode):
         -------
         nested structure of ndarray
             Read-only, because replicas share the memory. A single replica gets its own arrays back, regardless of the
-            axis. Tensors of PyTorch and arrays of JAX are returned as such; each replica may write to its tensors.
+            axis. PyTorch tensors and JAX arrays have results of the same type; each replica may write to its tensors.
 
         Raises
         ------
@@ -380,7 +379,7 @@ def _same_structure(shape: nest.PyTreeSpec, out: Any) -> list[Any]:
 
 
 def traced_on_replicas(trace: Trace, fn: Callable[..., T]) -> Callable[..., T]:
-    """Return a step function whose calls are in the trace, under the name of the replica."""
+    """Wrap a step function so that its calls are traced, under the names of the replicas."""
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> T:

@@ -173,9 +173,8 @@ class ReplicaThreadPool:
         """Refuse further runs and stop the helpers; the helpers of a current run stop when it ends."""
         self._closed = self._closed or reason
         for threads in list(self._all):
-            if (
-                self._owners.setdefault(threads, self._owners) is self._owners
-            ):  # free threads, which cannot be acquired again
+            # Closes threads that are not in use; they cannot be acquired any more.
+            if self._owners.setdefault(threads, self._owners) is self._owners:
                 threads.close()
 
     def abandon(self, threads: ReplicaThreads) -> None:

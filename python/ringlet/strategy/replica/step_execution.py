@@ -85,15 +85,15 @@ class ReplicaRun:
 
     # Whether replicas that have not started are skipped, and replicas that map batches take no further batch.
     is_stopping = False
-    # Length of arguments that look like a batch that every replica gets; 0 once a replica reads its id, with which it
-    # may select its part, or combines an argument, which is then not a batch.
+    # Number of rows of arguments that look like a global batch passed to every replica; 0 once a replica reads its id,
+    # because it may select its rows, or reduces an argument, which then is not a batch.
     whole_batch = 0
     # Whether a replica has used the group in this run, so that ended replicas must depart from it.
     _uses_group = not _HAS_INTERPRETER_LOCK
     # The result or the exception of the last merge_call.
     _merged: Any = None
     _merge_error: Exception | None = None
-    # Replicas that have not taken their part of the result.
+    # Replicas that have not taken their part of the merge_call's result.
     _pending: set[int]
 
     def drive(
@@ -147,7 +147,7 @@ class ReplicaRun:
 
     @property
     def is_abandoned(self) -> bool:
-        """Return whether the run has raised while replicas were busy."""
+        """Return whether the run has raised an error while replicas were busy."""
         return self.threads.is_abandoned
 
     def use_group(self) -> None:
@@ -156,7 +156,7 @@ class ReplicaRun:
         Runs that never call the group, such as a map over replicas, avoid that cost.
         """
         if not self._uses_group:
-            if self.threads.work is not self:  # a thread that outlived its run
+            if self.threads.work is not self:  # the calling thread has outlived its run
                 refuse_stale()
             # setdefault: several replicas may run this at once, and share one object.
             self.__dict__.setdefault("shapes", Shapes(len(self.ended)))
@@ -241,7 +241,7 @@ class ReplicaRun:
             for replica in iter(claims.claim, -1):
                 self.execute(replica)
                 num_mine += 1
-        except BaseException as error:  # Ctrl-C between two instructions of this file
+        except BaseException as error:  # Ctrl-C may interrupt between any two instructions of this file
             self._fail(_CALLER, error)
             if replica in claims.running():  # an interrupted _finish may be repeated
                 self._finish(replica)
@@ -255,7 +255,7 @@ class ReplicaRun:
         )
 
     def _wait(self, timeout_seconds: float) -> bool:
-        """Wait until all replicas have ended; log once which are running if that takes long."""
+        """Wait until all replicas have ended; if the wait is long, log once which are still running."""
         claims, stall_seconds = self.threads.claims, min(self.threads.stall_seconds, timeout_seconds)
         if claims.wait_finished(stall_seconds):
             return True
@@ -280,8 +280,8 @@ class ReplicaRun:
         self.abort("strategy.run was interrupted")
         with contextlib.suppress(Exception):  # stderr may be closed
             print(
-                f"ringlet: strategy.run was interrupted while {where}; the group is closed, and this strategy runs "
-                "again when that has returned",
+                f"ringlet: strategy.run was interrupted while {where}; the group is closed; this strategy is "
+                "usable again once that has returned",
                 file=sys.stderr,
                 flush=True,
             )
@@ -292,8 +292,8 @@ class ReplicaRun:
         where = self.threads.describe_running(self.first_replica)
         text = (
             f"strategy.run waited {timeout_seconds:g} s for {num_running} of {len(self._results)} replicas to return: "
-            f"{where}. Allow more with RINGLET_TIMEOUT_SECONDS (0: no limit); this strategy runs again when that has "
-            "returned"
+            f"{where}. Allow more with RINGLET_TIMEOUT_SECONDS (0: no limit); this strategy is usable again once "
+            "that has returned"
         )
         self.threads.group.abort(text)
         raise DeadlineExceededError(text) from (primary_failure(self._failures)[1] if self._failures else None)
@@ -354,7 +354,8 @@ def torch_modes() -> Callable[[], contextlib.ExitStack] | None:
     depend on the thread that runs a replica.
     """
     torch: Any = sys.modules.get("torch")
-    if torch is None or not hasattr(torch, "get_autocast_dtype"):  # PyTorch is not imported, or only partly
+    # PyTorch may not be imported, or its import may be in progress.
+    if torch is None or not hasattr(torch, "get_autocast_dtype"):
         return None
     has_gradients, is_inference = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
     is_autocast = torch.is_autocast_enabled("cpu")

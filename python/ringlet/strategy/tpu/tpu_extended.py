@@ -65,7 +65,7 @@ class TPUExtended(MirroredExtended):
         self._thread_pool = ReplicaThreadPool(len(self._devices))
         _log.info("TPUStrategy models %d replicas of %d logical devices", *self.tpu_devices.shape)
 
-    # Properties
+    # --- properties ---------------------------------------------------------------------------------------------------
 
     @property
     def num_logical_devices(self) -> int:
@@ -134,7 +134,7 @@ class TPUExtended(MirroredExtended):
 
     @contextmanager
     def experimental_logical_device(self, logical_device_id: int) -> Iterator[None]:
-        """Return a context manager that makes another logical device of the replicas current, for new variables."""
+        """Return a context manager that makes a logical device current, on which new variables are placed."""
         count, number = self.num_logical_devices, checked_logical_device(logical_device_id)
         if not -count <= number < count:
             raise ValueError(
@@ -156,7 +156,7 @@ class TPUExtended(MirroredExtended):
                 return number
         return 0
 
-    # Differences from MirroredStrategy
+    # --- differences from MirroredStrategy ----------------------------------------------------------------------------
 
     def _reduce(self, op: ReduceOp, value: Any) -> Any:
         return super()._reduce(op, self._reducible(op, value))
@@ -208,7 +208,7 @@ class TPUExtended(MirroredExtended):
     ) -> MultiStepContext:
         return run_steps(self, fn, iterator, 1 if self.steps_per_run == 1 else iterations, always_wrap=True)
 
-    # Datasets: a pipeline for each host
+    # --- datasets: a pipeline for each host ---------------------------------------------------------------------------
 
     def _distribute_dataset(self, dataset: Any, options: Any, uneven: Literal["keep"] | None = None) -> Any:
         from ringlet.data.distribution.per_host_pipelines import distribute_to_hosts  # imported on first use

@@ -249,7 +249,7 @@ class ExperimentalTPUStrategy(TPUStrategyBase):
     """
 
     def __init__(self, tpu_cluster_resolver: Any = None, device_assignment: Any = None) -> None:
-        _log.warning("experimental.TPUStrategy is deprecated: use TPUStrategy, whose argument has another name")
+        _log.warning("experimental.TPUStrategy is deprecated: use TPUStrategy, with experimental_device_assignment=")
         super().__init__(TPUExtended(self, tpu_cluster_resolver, device_assignment=device_assignment))
 
 
@@ -292,7 +292,7 @@ def check_run_arguments(fn: Callable[..., Any], args: Any, kwargs: Mapping[str, 
 def _parameters(fn: Callable[..., Any]) -> list[inspect.Parameter] | None:
     try:
         return list(inspect.signature(fn).parameters.values())
-    except (TypeError, ValueError):  # C functions without a signature
+    except (TypeError, ValueError):  # some C functions have no signature
         return None
 
 
@@ -306,8 +306,8 @@ def _check_parameters(
         if named or any(is_variable):
             raise ValueError(
                 f"Mixing Variables and positional-only parameters not supported by TPUStrategy. Received {named} "
-                f"DistributedVariables in **kwargs and {sum(is_variable)} in *args, expected zero for both. Leave the "
-                f"'/' out of the parameters of {fn!r}, or use the variable in the function without passing it"
+                f"DistributedVariables in **kwargs and {sum(is_variable)} in *args, expected zero for both. Remove "
+                f"the '/' from the parameters of {fn!r}, or use the variable in the function without passing it"
             )
         return
     count = kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD)
