@@ -53,9 +53,9 @@ def replace(old: Array, value: Any, new: Array) -> None:
 
 
 class _Block:
-    """A memory block with two arrays: writeable `memory`, and a read-only one, kept in a list, for readers.
+    """A memory block: the writeable array `memory`, and a read-only array for readers, the only item of `readable`.
 
-    `open` is the read-only array as well; None during a write.
+    `open` is the read-only array, or None during a write.
     """
 
     __slots__ = ("memory", "open", "readable")
