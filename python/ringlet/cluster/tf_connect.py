@@ -66,7 +66,7 @@ def experimental_connect_to_host(remote_host: Any = None, job_name: str = "worke
     Raises
     ------
     ValueError
-        If it is empty.
+        If `remote_host` is empty.
 
     Examples
     --------

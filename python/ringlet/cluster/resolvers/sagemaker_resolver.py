@@ -18,7 +18,7 @@ _EXAMPLE = """For example: SM_HOSTS='["algo-1", "algo-2"]' SM_CURRENT_HOST=algo-
 
 
 class SageMakerClusterResolver(TFConfigBaseResolver):
-    """The machines of a training job of SageMaker: each is a worker, in the order of their names.
+    """The machines of a training job of SageMaker, as workers sorted by name.
 
     The environment is read at each call.
 
