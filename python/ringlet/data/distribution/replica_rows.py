@@ -27,7 +27,7 @@ def balanced_slices(size: int, num_parts: int) -> tuple[slice, ...]:
 def batch_sizes_for_worker(
     global_batch_size: int, num_workers: int, num_replicas_per_worker: int, worker_index: int
 ) -> tuple[int, ...]:
-    """Return the cycle of batch sizes of a worker, so that a step takes a global batch over all workers.
+    """Return the cycle of batch sizes of a worker; in each step, all workers together read a global batch.
 
     Workers read different rows, and each worker cycles through all shares, starting with its own. In step k, its
     replicas take the k-th group of R sizes; over all workers, these groups are all the shares. The sum is

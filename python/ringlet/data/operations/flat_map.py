@@ -84,13 +84,13 @@ class FlatMap(ElementTransform):
         try:
             return common_spec([spec, self._inner(doubled(self.input.example, outer)).element_spec])
         except Exception:
-            # If the function rejects the other size, the dependence of result sizes stays undetermined.
+            # The function rejects the other size, so it is unknown which result sizes depend on the input.
             return without_sizes(spec)
 
     def _common_spec(self) -> Nest:
         spec = self.inner_example.element_spec
         for example in self.input.examples[1:]:
-            with suppress(Exception):  # the error occurs again when the element is made
+            with suppress(Exception):  # the error occurs again when the element is computed
                 spec = common_spec([spec, self._inner(example).element_spec])
         return spec
 
