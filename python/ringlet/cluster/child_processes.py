@@ -68,7 +68,7 @@ class ChildProcesses:
                 if not self._has_ended:
                     return worker
                 self.end(worker)
-            raise FailedPreconditionError("the processes of this cluster were stopped: start another cluster")
+            raise FailedPreconditionError("the processes of this cluster were stopped: start a new cluster")
 
     def end(self, worker: Worker) -> None:
         """Kill a process and reap it."""

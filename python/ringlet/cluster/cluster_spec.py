@@ -55,7 +55,6 @@ class ClusterSpec:
 
     @classmethod
     def _of(cls, jobs: Jobs) -> ClusterSpec:
-        """Return the spec of parsed jobs."""
         spec = cls({})
         spec._jobs = jobs
         return spec

@@ -35,7 +35,7 @@ TF_CONFIG, JOB_ID = "TF_CONFIG", "RINGLET_JOB_ID"
 _TO_RUN_ALONE = "to run one process alone, set RINGLET_RANK=0 and RINGLET_NUM_RANKS=1"
 
 # A strategy needs an address for each worker. No process listens on the ports, because the rendezvous uses a name
-# derived from cluster and job; so equal ports of two jobs do not collide.
+# derived from cluster and job; so two jobs with the same ports do not collide.
 _FIRST_PORT = 20000
 
 

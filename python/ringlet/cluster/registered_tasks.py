@@ -111,7 +111,6 @@ class _Registrations:
         return None
 
     def welcome(self, rank: int, registration: Registration) -> None:
-        """Record a registration."""
         with self._changed:
             if self._is_closed:
                 registration.channel.close()

@@ -33,7 +33,7 @@ def experimental_connect_to_cluster(  # noqa: PLR0917  # TensorFlow's arguments
     Raises
     ------
     ValueError
-        If the argument has another type, or the resolver cannot determine its cluster.
+        If the argument is of a different type, or the resolver cannot determine its cluster.
 
     Examples
     --------

@@ -142,7 +142,7 @@ def _shape_of(value: Any) -> nest.PyTreeSpec:
 def leaf_columns(
     components: Sequence[Any], call: str, whose: str = "replica"
 ) -> tuple[list[tuple[Any, ...]], nest.PyTreeSpec]:
-    """Flatten equal nested structures; return the leaves, grouped by position, and the common structure.
+    """Flatten nested structures of the same form; return the leaves, grouped by position, and the common structure.
 
     If the structures differ, raise a ValueError that shows two of them; `call` names the operation, and `whose` the
     owners of the values, such as "replica".

@@ -124,7 +124,7 @@ def _converted(array: Array, dtype: np.dtype[Any], value: Any) -> Array:
 
 
 def _dtype_spelling(dtype: np.dtype[Any]) -> str:
-    """Return a spelling that np.dtype accepts; the names of string dtypes, such as str32, are not accepted."""
+    """Return a name of a dtype that np.dtype accepts, such as ``<U1`` instead of the name ``str32``."""
     return str(dtype.str if dtype.kind in "US" else dtype.name)
 
 

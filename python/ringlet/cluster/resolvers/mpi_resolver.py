@@ -20,7 +20,7 @@ class MPIClusterResolver(SimpleClusterResolver):
     rpc_layer : str, optional
         Protocol prefix of addresses.
     environ : mapping of str to str, optional
-        The environment; by default the environment of this process.
+        The environment variables; by default, those of this process.
 
     Examples
     --------

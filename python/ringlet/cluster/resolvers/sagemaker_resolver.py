@@ -33,9 +33,9 @@ class SageMakerClusterResolver(TFConfigBaseResolver):
     rpc_layer : str, optional
         Protocol prefix of addresses.
     environment : str, optional
-        The value of `environment`.
+        The environment in which the program runs.
     environ : mapping of str to str, optional
-        The environment; by default the environment of this process.
+        The environment variables; by default, those of this process.
 
     Raises
     ------

@@ -14,15 +14,15 @@ class SimpleClusterResolver(ClusterResolver):
     cluster_spec : ClusterSpec
         The cluster.
     master : str
-        The result of :meth:`master` without a task.
+        Address that :meth:`master` returns if no task is given.
     task_type : str, optional
         Job of this process, such as ``"worker"``.
     task_id : int, optional
         Index of this process in its job.
     environment : str
-        The value of `environment`.
+        The environment in which the program runs.
     num_accelerators : dict of str to int, optional
-        The result of `num_accelerators`.
+        Number of accelerators of every task, by kind.
     rpc_layer : str, optional
         Protocol prefix of addresses.
 

@@ -16,15 +16,15 @@ _RANK = "SLURM_PROCID"  # of this task in the step
 _NUM_TASKS = "SLURM_STEP_NUM_TASKS"
 _HOSTS = "SLURM_STEP_NODELIST"  # such as n[1-3]
 _TASKS_PER_HOST = "SLURM_STEP_TASKS_PER_NODE"  # such as 2(x3)
-# Read if gpus_per_node is not given, and written for this task.
+# Read if gpus_per_node is not given; set to the GPUs of this task.
 _GPUS = "CUDA_VISIBLE_DEVICES"
 
 
 class SlurmClusterResolver(AddressResolver):
     """The tasks of a job step of Slurm (``tf.distribute.cluster_resolver.SlurmClusterResolver``).
 
-    Hosts and jobs are sorted by name, so that the cluster is equal in all tasks. `cluster_spec` determines the task of
-    this process.
+    Hosts and jobs are sorted by name, so that the cluster is the same in all tasks. `cluster_spec` determines the task
+    of this process.
 
     Parameters
     ----------

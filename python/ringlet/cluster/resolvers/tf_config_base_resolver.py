@@ -26,9 +26,9 @@ class TFConfigBaseResolver(ClusterResolver):
     task_type, task_id, rpc_layer : optional
         Override the values of the configuration.
     environment : str, optional
-        The value of `environment`.
+        The environment in which the program runs.
     environ : mapping of str to str, optional
-        The environment; by default the environment of this process.
+        The environment variables; by default, those of this process.
     """
 
     def __init__(

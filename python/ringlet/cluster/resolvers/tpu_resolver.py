@@ -28,7 +28,7 @@ _PORT = 8470
 class TPUClusterResolver(ClusterResolver):
     """The hosts and devices of a TPU slice (``tf.distribute.cluster_resolver.TPUClusterResolver``).
 
-    On a TPU machine the slice is described by the variables of the machine; elsewhere it is a model of the type
+    On a TPU machine, the environment variables of the machine describe the slice; elsewhere it is a model of the type
     `accelerator_type` or ``TPU_ACCELERATOR_TYPE``, by default ``v4-16``. No TPU is used, and addresses are names only.
 
     Parameters
@@ -56,7 +56,7 @@ class TPUClusterResolver(ClusterResolver):
     NotImplementedError
         If `tpu` is a list of several names.
     TypeError
-        If `tpu` has another type.
+        If `tpu` is neither a string nor a list of strings.
 
     Examples
     --------
@@ -262,7 +262,7 @@ def _name(tpu: Any) -> str:
         return tpu.decode()
     if not isinstance(tpu, str):
         raise TypeError(
-            f"tpu is the name of a slice or 'grpc://host:port', got {tpu!r} of type {type(tpu).__name__}: leave it out "
-            "for the slice of the environment"
+            f"tpu must be the name of a slice or 'grpc://host:port', got {tpu!r} of type {type(tpu).__name__}: omit it "
+            "to use the slice of the environment"
         )
     return tpu

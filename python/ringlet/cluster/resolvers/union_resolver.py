@@ -24,7 +24,7 @@ class UnionResolver(ClusterResolver):
     Raises
     ------
     ValueError
-        If no resolver is given, or `kwargs` has another name.
+        If no resolver is given, or `kwargs` contains an unknown name.
     TypeError
         If one of `args` is not a resolver.
 

@@ -163,7 +163,7 @@ class ScatterNdUpdates(ScatterUpdates):
         Parameters
         ----------
         sparse_delta : IndexedSlices
-            Its indices have the batch dimensions of the variable, and one for the rows.
+            Its indices have the batch dimensions of the variable, and one dimension for rows.
         use_locking, name
             Ignored; for compatibility with TensorFlow.
 

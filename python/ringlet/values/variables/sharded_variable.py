@@ -208,7 +208,7 @@ class ShardedVariable(RowReader, ScatterUpdates, SpecProperties):
         Parameters
         ----------
         value : array-like
-            Has the shape and dtype of the whole variable.
+            The new value, with the shape and dtype of the whole variable.
         use_locking, name, read_value
             Ignored; for compatibility with TensorFlow.
 
@@ -220,7 +220,7 @@ class ShardedVariable(RowReader, ScatterUpdates, SpecProperties):
         Raises
         ------
         ValueError
-            If the value has another dtype or shape; the variable is unchanged.
+            If the value has a different dtype or shape; the variable is unchanged.
         """
         return self._update(replace, value)
 

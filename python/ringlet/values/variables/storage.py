@@ -27,7 +27,7 @@ Change = Callable[[Array, Any, Array], Any]
 
 # In free-threaded builds a reference count does not exclude concurrent readers.
 _COUNTS_ARE_EXACT = getattr(sys, "_is_gil_enabled", lambda: True)()
-# np.errstate is a context variable since NumPy 2, and thread-local before.
+# The state of np.errstate is a context variable since NumPy 2, and thread-local in NumPy 1.
 _CONTEXTS_CARRY_ERRSTATE = int(np.__version__.partition(".")[0]) >= 2
 _QUIET = contextvars.Context()
 if _CONTEXTS_CARRY_ERRSTATE:

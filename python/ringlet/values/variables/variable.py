@@ -250,7 +250,7 @@ class Variable(SparseReader, ScatterNdUpdates, SpecProperties, metaclass=Variabl
         Raises
         ------
         ValueError
-            If the value has another dtype or shape, or the values of the replicas cannot be aggregated.
+            If the value has a different dtype or shape, or the values of the replicas cannot be aggregated.
         TypeError
             If a Python number cannot be represented in the dtype.
         RuntimeError

@@ -132,7 +132,7 @@ class VariableSpec:
         )
 
     def renamed(self, name: str) -> VariableSpec:
-        """Return a copy with another name."""
+        """Return a copy with a different name."""
         return dataclasses.replace(self, name=f"{name}:0")
 
 
