@@ -77,7 +77,7 @@ def auto_shard(node: Node, sharding: Sharding) -> Sharded:
         return Sharded(_by_data(node, sharding), AutoShardPolicy.DATA, f"AUTO: {reason}")
     is_chosen = policy is AutoShardPolicy.AUTO
     has_readers = any(map(reads_files, graph_nodes(node)))
-    found = "the dataset is read from files" if has_readers else "elements for which datasets are opened count as files"
+    found = "the dataset is read from files" if has_readers else "elements that open datasets are sharded like files"
     return Sharded(by_file, AutoShardPolicy.FILE, f"AUTO: {found}" if is_chosen else "set in the options")
 
 
@@ -135,7 +135,7 @@ def _by_file(node: Node, sharding: Sharding, is_opened: bool = False) -> Node:
     if not node.inputs:
         raise _NoFiles(f"{kind} does not read files")
     if kind not in _SEEN_THROUGH:
-        raise _NoFiles(f"{kind} hides whether its input reads files")
+        raise _NoFiles(f"it is unknown whether the input of {kind} reads files")
     source, *others = node.inputs
     return node.with_inputs(_by_file(source, sharding, is_opened or kind in _OPENS_DATASETS), *others)
 

@@ -144,5 +144,5 @@ class ElementDistributionStream(InputStreams):
 
 
 def next_padded(stream: Stream) -> Nest:
-    """Return the next step of a plan's stream, padded with arrays without rows for elements of any size."""
+    """Return the next step of a stream; an `ElementDistributionStream` pads it with arrays without rows."""
     return stream.next_padded() if isinstance(stream, ElementDistributionStream) else next(stream)

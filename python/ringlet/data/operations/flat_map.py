@@ -84,7 +84,7 @@ class FlatMap(ElementTransform):
         try:
             return common_spec([spec, self._inner(doubled(self.input.example, outer)).element_spec])
         except Exception:
-            # The function rejects the other size, so it is unknown which result sizes depend on the input.
+            # The function rejects the doubled sizes, so it is unknown which result sizes depend on the input.
             return without_sizes(spec)
 
     def _common_spec(self) -> Nest:
