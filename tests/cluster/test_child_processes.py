@@ -65,7 +65,7 @@ def test_nothing_starts_after_the_end_and_nothing_is_left(crew):
     start(crew, "import time; time.sleep(300)")
     crew.end_all(0.0)
     crew.end_all(0.0)
-    with pytest.raises(FailedPreconditionError, match="were stopped: start another cluster"):
+    with pytest.raises(FailedPreconditionError, match="were stopped: start a new cluster"):
         start(crew, "")
     assert len(children()) < len(before) + 1
 

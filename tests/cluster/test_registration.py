@@ -88,7 +88,7 @@ def test_who_waits_long_says_once_for_whom_and_goes_on_waiting(job, monkeypatch,
         come(job, ("worker", 0), 0.1)
     (record,) = caplog.records
     assert "waited 0.02 s for the coordinator of the cluster of 3 servers" in record.getMessage()
-    assert record.getMessage().endswith("It keeps waiting (limit: 0.1 s)")
+    assert record.getMessage().endswith("Still waiting (limit: 0.1 s)")
 
 
 def test_who_is_objected_to_is_told_why(job, open_doorway):

@@ -32,7 +32,7 @@ class Model:
         (
             lambda: tf.nn.sparse_softmax_cross_entropy_with_logits(tf.ones([2]), tf.ones([2, 3])),
             ValueError,
-            ["labels must be whole numbers, got float32", "first argument"],
+            ["labels must be integers, got float32", "first argument"],
         ),
         (
             lambda: tf.metrics.Mean().update_state([0, 1], tf.ones([2, 3])),

@@ -429,7 +429,7 @@ def load(element):
 def test_a_dataset_names_what_its_threads_execute(pipeline, monkeypatch, caplog):
     monkeypatch.setenv("RINGLET_STALL_SECONDS", "0.1")
     assert sorted(pipeline(ringlet.data.Dataset.range(2))) == [0, 1]
-    made_by = "a dataset has waited 0.1 s for an element, which is made by\n  ringlet-"
+    made_by = "a dataset has waited 0.1 s for an element, which is computed by\n  ringlet-"
     assert any(text.startswith(made_by) for text in reports(caplog))
     assert any("test_stall_reports.py:" in text and "in load: time.sleep(0.5)" in text for text in reports(caplog))
 

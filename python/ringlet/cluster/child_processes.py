@@ -19,11 +19,11 @@ from ringlet.ipc.worker_process import Worker, WorkerProcessGroup
 
 _START_SECONDS = 60.0
 _LOOK_SECONDS = 0.02  # polling interval on systems without pidfds
-_KILL_SECONDS = 0.5  # share of end_all()'s time that is reserved for killing
+_KILL_SECONDS = 0.5  # part of the time limit of end_all() that is reserved for killing
 
 
 class ChildProcesses:
-    """Starts processes and kills them.
+    """Starts, awaits and kills child processes.
 
     PR_SET_PDEATHSIG kills a child when the *thread* that started it exits, so one long-lived thread starts all
     children.
@@ -68,7 +68,7 @@ class ChildProcesses:
                 if not self._has_ended:
                     return worker
                 self.end(worker)
-            raise FailedPreconditionError("the processes of this cluster were stopped: start another cluster")
+            raise FailedPreconditionError("the processes of this cluster were stopped: start a new cluster")
 
     def end(self, worker: Worker) -> None:
         """Kill a process and reap it."""
@@ -81,7 +81,7 @@ class ChildProcesses:
                 self._workers.remove(worker)
 
     def end_all(self, seconds: float) -> None:
-        """Wait until all processes have exited; shortly before the time limit, kill the others with their children."""
+        """Wait until all processes have exited; shortly before the time limit, kill the rest and their children."""
         if self.is_inherited:
             return
         with self._lock:

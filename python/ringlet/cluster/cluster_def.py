@@ -86,7 +86,7 @@ class ClusterDef:
 
 def _job_bytes(job: JobDef) -> bytes:
     tasks = b"".join(
-        # An entry of a map has both fields, even a zero.
+        # A map entry has both fields, even if the index is 0.
         bytes_field(2, (number_field(1, index) or b"\x08\x00") + bytes_field(2, address.encode()))
         for index, address in sorted(job.tasks.items(), reverse=True)  # as TensorFlow writes them
     )

@@ -9,7 +9,7 @@ from ringlet.cluster.cluster_spec_parser import Jobs, read_jobs
 from ringlet.cluster.config_errors import ABSENT, Fault, corrected, json_path, shown
 from ringlet.errors import ClusterConfigError
 
-_MOST_LISTED = 10_000_000  # largest list of a sparse job's tasks
+_MOST_LISTED = 10_000_000  # longest list that job_tasks() returns
 _EXAMPLE_CHARACTERS = 300
 
 
@@ -19,8 +19,8 @@ class ClusterSpec:
     Parameters
     ----------
     cluster : dict, ClusterDef or ClusterSpec
-        Job name -> list of addresses, or, for a sparse job, dictionary of task index to address. TensorFlow's
-        ``tf.train.ClusterDef`` is also accepted.
+        Dictionary of job name to list of addresses, or, for a sparse job, to dictionary of task index to address.
+        TensorFlow's ``tf.train.ClusterDef`` is also accepted.
 
     Raises
     ------
@@ -55,7 +55,6 @@ class ClusterSpec:
 
     @classmethod
     def _of(cls, jobs: Jobs) -> ClusterSpec:
-        """Return the spec of parsed jobs."""
         spec = cls({})
         spec._jobs = jobs
         return spec
@@ -83,8 +82,8 @@ class ClusterSpec:
         Returns
         -------
         dict
-            Job name -> list of addresses, or dictionary of task index to address if indices are missing or the job has
-            no tasks.
+            Job name to list of addresses, or to dictionary of task index to address if indices are missing or the job
+            has no tasks.
         """
         return {
             job: list(map(tasks.get, range(len(tasks))))

@@ -85,7 +85,7 @@ def _index(job: object, key: object) -> int:
         index = int(key) if is_number else operator.index(key)  # type: ignore[arg-type,call-overload]
     except (ValueError, TypeError) as error:
         raise Fault(
-            f"{_short(error)}: the tasks of job {shown(job)} are numbered",
+            f"{_short(error)}. The task indices of job {shown(job)} must be integers",
             "0, 1, 2 and so on for the tasks of a job",
             [job, key],
             found=key,

@@ -33,10 +33,10 @@ class ClusterConfigJSONError(ClusterConfigError, json.JSONDecodeError):
 
 
 class Fault(Exception):
-    """A fault in a structure of dictionaries and lists; `as_error` converts it to the error that users see.
+    """A fault in a structure of dictionaries and lists; `as_error` converts it to the error for users.
 
-    `text` is TensorFlow's wording if it has one, without a full stop; `keys` the path of the faulty value; `instead` a
-    correct value for an example, `ABSENT` if unknown; `kind` the class of the error.
+    `text` is TensorFlow's message if it has one, without a full stop; `keys` is the path of the faulty value; `instead`
+    is a correct value for an example, or `ABSENT`; `kind` is the class of the error.
     """
 
     def __init__(

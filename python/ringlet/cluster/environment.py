@@ -35,7 +35,7 @@ TF_CONFIG, JOB_ID = "TF_CONFIG", "RINGLET_JOB_ID"
 _TO_RUN_ALONE = "to run one process alone, set RINGLET_RANK=0 and RINGLET_NUM_RANKS=1"
 
 # A strategy needs an address for each worker. No process listens on the ports, because the rendezvous uses a name
-# derived from cluster and job; so equal ports of two jobs do not collide.
+# derived from cluster and job; so two jobs with the same ports do not collide.
 _FIRST_PORT = 20000
 
 
@@ -61,7 +61,7 @@ _DIALECTS = (
     ),
     _Dialect("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", ("PMI_JOBID",)),
     _Dialect("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "", ("SLURM_JOB_ID", "SLURM_STEP_ID")),
-    _Dialect("PMIX_RANK", ""),  # no variable for the size: processes query a server
+    _Dialect("PMIX_RANK", ""),  # no variable for the size: processes query the PMIx server
 )
 _SERVERS = {"PMIX_RANK", "PMI_FD"}
 _MASTER, _STEP_NODES, _NUM_TASKS = "MASTER_ADDR", "SLURM_STEP_NUM_NODES", "SLURM_NTASKS"
@@ -83,9 +83,9 @@ class Placement(NamedTuple):
     """The rank of a process and the number of processes.
 
     `source` names the variables that were used, with their values; it is empty if no such variables are set.
-    `local_rank` and `local_size` count the processes of this machine. `note` names variables that suggest other
-    processes but do not suffice to find them. `config` is set if the source is ``TF_CONFIG``; the other fields then
-    have their defaults.
+    `local_rank` is the rank among the `local_size` processes on this machine. `note` names variables that suggest other
+    processes but do not identify them. `config` is set if the source is ``TF_CONFIG``; the other fields then have their
+    defaults.
     """
 
     source: str = ""
@@ -133,11 +133,11 @@ def _placement(values: tuple[str | None, ...]) -> Placement:
 def _read(dialect: _Dialect, environ: Mapping[str, str]) -> Placement | str:
     """Return the placement that a launcher's variables describe.
 
-    If they do not suffice, return a sentence with the reason; if they are not set, return an empty string.
+    If they do not suffice, return text with the reason; if they are not set, return an empty string.
     """
     seen = " ".join(f"{name}={environ[name]}" for name in dialect[:2] if name in environ)
     if dialect.rank == "SLURM_PROCID" and dialect.size not in environ:
-        # A batch script also has a rank, but is not in a step.
+        # A batch script also has a rank, but is not part of a step.
         num_tasks = _number(environ, _NUM_TASKS) or 1
         return f"{seen} {_NUM_TASKS}={num_tasks} outside of an srun step" if seen and num_tasks > 1 else ""
     rank, size = _number(environ, dialect.rank), _number(environ, dialect.size)
@@ -148,7 +148,7 @@ def _read(dialect: _Dialect, environ: Mapping[str, str]) -> Placement | str:
                 "$",
             )
         missing = [name for name in dialect[:2] if name not in environ]
-        # RANK is a common word: it is noticed only beside a WORLD_SIZE that counts processes, or is not a number.
+        # Other programs also use RANK: it counts only with a WORLD_SIZE that is greater than 1 or not a number.
         is_meant = (size or 0) > 1 or (rank is not None and dialect.rank != "RANK") or dialect is _DIALECTS[0]
         is_meant = is_meant or (not missing and size is None)
         expected = f"without {missing[0] or 'a number of processes'}" if missing else _expectation(dialect)
@@ -181,7 +181,7 @@ def _number(environ: Mapping[str, str], name: str) -> int | None:
 
 
 def mpi_placement(environ: Mapping[str, str]) -> Placement | None:
-    """Return the placement of a process that mpiexec or srun started, whatever other variables say."""
+    """Return the placement of a process that mpiexec or srun started, regardless of other variables."""
     found = (_read(dialect, environ) for dialect in _DIALECTS[2:5])
     return next((place for place in found if isinstance(place, Placement)), None)
 
@@ -195,7 +195,7 @@ def hosts_placement(environ: Mapping[str, str]) -> Placement | None:
 
 
 def job_id_of(environ: Mapping[str, str]) -> str:
-    """Return the text that separates concurrent jobs: ``RINGLET_JOB_ID``, else the job id of the launcher."""
+    """Return the text that distinguishes concurrent jobs: ``RINGLET_JOB_ID``, else the job id of the launcher."""
     return environ.get(JOB_ID, "") or ("" if TF_CONFIG in environ else placement(environ).job_id)
 
 
@@ -236,7 +236,7 @@ _warned: set[str] = set()
 
 
 def warn_if_alone(what: str, remedy: str = "") -> None:
-    """Log once that `what` has one process although the environment suggests that there are more."""
+    """Log once that `what` runs as one process although the environment suggests more."""
     place = placement()
     others = place.note or (place.source if place.size > 1 else "")
     if others and others not in _warned:

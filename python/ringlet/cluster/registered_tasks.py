@@ -31,7 +31,7 @@ def start_tasks(resolver: ClusterResolver, timeout_seconds: float) -> Tasks:
 
 
 class RegisteredTasks:
-    """Separately started workers and parameter servers, which the constructor awaits; thread-safe."""
+    """Separately started workers and parameter servers; the constructor waits for all of them. Thread-safe."""
 
     def __init__(self, spec: ClusterSpec, job_id: str, timeout_seconds: float) -> None:
         self._job = ServersJob.of(spec, job_id)
@@ -85,7 +85,7 @@ Tasks: TypeAlias = LocalCluster | RegisteredTasks
 def _close(registrations: _Registrations, server: RegistrationServer, pid: int) -> None:
     if pid != os.getpid():  # a forked child, where another thread's lock would never be released
         return
-    server.close()  # first, so that later servers wait for the next coordinator
+    server.close()  # first, so that no server registers with this coordinator any more
     registrations.close()
 
 
@@ -103,7 +103,7 @@ class _Registrations:
         return self._current[rank]
 
     def objection(self, rank: int) -> str | None:
-        """Return the message that names the running process of a rank, or None."""
+        """Return an error message if a running process already has this rank, else None."""
         with self._changed:
             for registrations in (self._arrived, self._current):
                 if rank in registrations and registrations[rank].is_there():
@@ -111,7 +111,6 @@ class _Registrations:
         return None
 
     def welcome(self, rank: int, registration: Registration) -> None:
-        """Record a registration."""
         with self._changed:
             if self._is_closed:
                 registration.channel.close()
@@ -129,7 +128,7 @@ class _Registrations:
                 if deadline.is_over():
                     raise DeadlineExceededError(self._waited_text(ranks, deadline))
                 if silence.is_over():
-                    _log.warning("%s. It keeps waiting (limit: %s)", self._waited_text(ranks, silence), deadline)
+                    _log.warning("%s. Still waiting (limit: %s)", self._waited_text(ranks, silence), deadline)
                     silence = Deadline.after(math.inf)
                 self._changed.wait(min(deadline.left(60.0), silence.left(60.0)))
             if self._is_closed:

@@ -57,7 +57,7 @@ class ServersJob(ClusterJob):
 
     @classmethod
     def of(cls, spec: ClusterSpec, job_id: str) -> ServersJob:
-        """Return the job of a cluster: equal for equal addresses of workers and parameter servers."""
+        """Return the job of a cluster: the same for the same addresses of workers and parameter servers."""
         tasks = tuple((job, index) for job in ("worker", "ps") for index in spec.task_indices(job))
         known = [(*task, str(spec.task_address(*task))) for task in tasks]
         return cls(f"servers {json.dumps(known)}", job_id, 1 + len(tasks), tasks)
@@ -68,7 +68,7 @@ class ServersJob(ClusterJob):
 
     @property
     def start_alike(self) -> str:
-        """The advice in messages about processes that did not connect."""
+        """The remedy in messages about processes that did not connect."""
         return (
             "Start a ringlet.Server for every task once, as the user of the coordinator, with the same cluster and the "
             "same RINGLET_JOB_ID"
@@ -92,15 +92,15 @@ class Registration:
     process: _core.Pidfd
 
     def is_there(self) -> bool:
-        """Return whether the process is running and connected."""
+        """Return whether the process is running and its channel is open."""
         return not self.channel.is_closed and not self.identity.has_ended()
 
 
 class RegistrationServer:
     """Accepts the servers of a cluster, in a thread that sleeps until a process connects.
 
-    The thread calls ``objection(rank)``, which returns the reason why the rank cannot be registered, or None, and then
-    ``welcome(rank, registration)``.
+    For each server the thread calls ``objection(rank)``, which returns a reason for refusing the rank or None, and if
+    it is None, ``welcome(rank, registration)``.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class RegistrationServer:
                     clients, ready = self._listener.poll(3600.0)
                     for client in clients:
                         self._answer_client(client)
-                except OSError:  # no descriptor is free: retry
+                except OSError:  # no free file descriptor: retry
                     time.sleep(0.1)
                     continue
                 if ready:
@@ -183,7 +183,7 @@ def register(job: ServersJob, task: Task, deadline: Deadline) -> LocalChannel:
         if deadline.is_over():
             raise DeadlineExceededError(_waited_text(job, handshake, deadline))
         if silence.is_over():
-            _log.warning("%s. It keeps waiting (limit: %s)", _waited_text(job, handshake, silence), deadline)
+            _log.warning("%s. Still waiting (limit: %s)", _waited_text(job, handshake, silence), deadline)
             silence = Deadline.after(math.inf)
         time.sleep(deadline.left(pause))
         pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
@@ -193,7 +193,7 @@ def _waited_text(job: ServersJob, handshake: Handshake, deadline: Deadline) -> s
     return (
         f"{job.names_of(handshake.ranks)} ({handshake.identity}) waited {deadline} for the coordinator of {job}, which "
         "has not started. Start it with the same cluster, as the same user, on this machine and in this network "
-        "namespace, or allow more with timeout_seconds= or RINGLET_TIMEOUT_SECONDS"
+        "namespace, or allow more time with timeout_seconds= or RINGLET_TIMEOUT_SECONDS"
     )
 
 
@@ -217,7 +217,7 @@ def _try(job: ServersJob, handshake: Handshake, seconds: float) -> LocalChannel 
         if uid != os.geteuid():
             raise PermissionError(
                 errno.EPERM,
-                f"the name of the coordinator of {job} is held by pid {pid} of user {uid}, but "
+                f"the socket name of the coordinator of {job} is held by pid {pid} of user {uid}, but "
                 f"{job.names_of(handshake.ranks)} runs as user {os.geteuid()}: run all processes as one user; if that "
                 "process belongs to another job, choose another RINGLET_JOB_ID",
             )
@@ -233,7 +233,7 @@ def _try(job: ServersJob, handshake: Handshake, seconds: float) -> LocalChannel 
 
 def _answer(connection: socket.socket, handshake: Handshake) -> tuple[Message, list[int]]:
     """Send the handshake; return the answer, or an empty message."""
-    with contextlib.suppress(OSError):  # the next read returns the reason
+    with contextlib.suppress(OSError):  # the next read returns the coordinator's reason
         send(connection, handshake.as_message())
     try:
         return receive(connection) or ({}, [])

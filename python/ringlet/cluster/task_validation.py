@@ -67,7 +67,7 @@ def _check_jobs(spec: ClusterSpec, task_type: str | None) -> None:
 def check_complete(spec: ClusterSpec, workers: list[tuple[str, int, str]]) -> None:
     """Raise a `Fault` if an index of a worker is missing, or if two workers have the same address.
 
-    `workers` has the job, the index and the address of each worker.
+    `workers` holds the job, the index and the address of each worker.
     """
     for job in ("chief", "worker"):
         present = spec.task_indices(job) if job in spec.jobs else []

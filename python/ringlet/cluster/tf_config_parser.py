@@ -25,7 +25,7 @@ _EXAMPLE = {
     "cluster": {"worker": ["localhost:2222", "localhost:2223"]},
     "task": {"type": "worker", "index": 0},
 }
-# The names that TensorFlow, its estimators and Google's training services write; other names may be misspelt.
+# The keys that TensorFlow, its estimators and Google's training services write; other keys may be misspelled.
 _KEYS = {"cluster", "task", "environment", "rpc_layer", "session_master", "eval_session_master", "master", "service"}
 _KEYS |= {"job", "model_dir"}
 _LONGEST_EXAMPLE = 400  # longest correction in a message, in characters; a longer one is replaced by an example
@@ -76,7 +76,7 @@ class TFConfig:
             return None
         if isinstance(value, (str, int, float)) and not isinstance(value, bool):
             return str(value)
-        raise self._type_error("the type of a task must be a string", 'such as "worker"', ["task", "type"], value)
+        raise self._type_error("the type of a task must be a string", '"worker", for example', ["task", "type"], value)
 
     @functools.cached_property
     def task_id(self) -> int | None:
@@ -122,7 +122,7 @@ class TFConfig:
         return self.error_of(fault)
 
     def error_of(self, fault: Fault) -> ClusterConfigError:
-        """Return the error of a fault in this configuration, with a correction if it is known and short."""
+        """Return the error for a fault in this configuration, with a correction if it is known and short."""
         better = corrected(self._whole, fault) if hasattr(self, "_whole") else ABSENT
         if better is ABSENT or len(self._text) > _LONGEST_EXAMPLE:
             return fault.as_error("TF_CONFIG", f"For example: {_shown(_EXAMPLE)}")

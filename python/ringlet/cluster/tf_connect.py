@@ -33,7 +33,7 @@ def experimental_connect_to_cluster(  # noqa: PLR0917  # TensorFlow's arguments
     Raises
     ------
     ValueError
-        If the argument has another type, or the resolver cannot determine its cluster.
+        If the argument is of a different type, or the resolver cannot determine its cluster.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def experimental_connect_to_host(remote_host: Any = None, job_name: str = "worke
     Raises
     ------
     ValueError
-        If it is empty.
+        If `remote_host` is empty.
 
     Examples
     --------

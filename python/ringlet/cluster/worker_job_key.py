@@ -1,4 +1,4 @@
-"""Worker job key: the job of a cluster's workers, whose messages name tasks as TF_CONFIG does."""
+"""Worker job key: the job of a cluster's workers; messages name tasks as in device strings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ClusterJob(Job):
 
     @property
     def taken(self) -> str:
-        """Text of messages about a task that another process holds."""
+        """The cause and the remedy in messages about a task that another process holds."""
         return (
             "two processes were started as this task, or another job with this cluster is running. Start each task "
             "once, and give each job its own RINGLET_JOB_ID"
@@ -33,8 +33,8 @@ class ClusterJob(Job):
 class WorkersJob(ClusterJob):
     """A job whose processes are the workers of a cluster, each with the same number of ranks.
 
-    `tasks` are their names in rank order, `number` is the strategy's number in the program, from 1, and `command`
-    starts all workers.
+    `tasks` are their names in rank order, `number` is the number of the strategy in the program, counted from 1, and
+    `command` is the command that starts all workers.
     """
 
     tasks: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class WorkersJob(ClusterJob):
 
     @property
     def start_alike(self) -> str:
-        """The advice in messages about processes that did not connect."""
+        """The remedy in messages about processes that did not connect."""
         return (
             'Start every task once, as one user, with the same "cluster" in TF_CONFIG and the same RINGLET_JOB_ID '
             f"(`{self.command}` starts all)"

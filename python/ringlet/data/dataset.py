@@ -188,7 +188,8 @@ class Dataset:
             raise TypeError("the dataset is infinite, so it has no length. Call take(count) to make it finite.")
         if size == UNKNOWN_CARDINALITY:
             raise TypeError(
-                "the dataset length is unknown before the dataset is read: cardinality() is UNKNOWN_CARDINALITY"
+                "the dataset length is unknown before the dataset is read: cardinality() is UNKNOWN_CARDINALITY. "
+                "Declare it with apply(assert_cardinality(length))."
             )
         return size
 

@@ -39,7 +39,7 @@ class DistributeOptions(OptionGroup):
 
 
 class ThreadingOptions(OptionGroup):
-    """Settings of the threads that make the elements of a dataset (``tf.data.ThreadingOptions``).
+    """Settings of the threads that compute the elements of a dataset (``tf.data.ThreadingOptions``).
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class Options(OptionGroup):
     threading : ThreadingOptions
     experimental_distribute : DistributeOptions
     experimental_external_state_policy : ExternalStatePolicy or None
-        Policy for saving an iterator whose elements are made by functions; None means FAIL if their code reads
+        Policy for saving an iterator whose elements are computed by functions; None means FAIL if their code reads
         variables or draws random numbers, else IGNORE.
     autotune, dataset_name, experimental_optimization, experimental_slack, framework_type : object
         Without effect, as are `experimental_symbolic_checkpoint` and `experimental_warm_start`.

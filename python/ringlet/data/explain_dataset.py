@@ -17,7 +17,7 @@ from ringlet.data.operations.with_options import options_of
 from ringlet.data.policies import AutoShardPolicy
 from ringlet.nest import flatten
 
-# Maximum number of files or steps listed, and of rows shown for each part.
+# Maximum number of files listed, and of rows shown for each part.
 _MAX_LINES = 8
 _MAX_ROWS = 4
 

@@ -1,4 +1,4 @@
-"""InputContext: the position of an input pipeline, for functions that make datasets."""
+"""InputContext: the position of an input pipeline, for functions that create datasets."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ class InputContext:
         """
         size, rest = divmod(global_batch_size, self.num_replicas_in_sync)
         if rest:
+            nearest = (size * self.num_replicas_in_sync, (size + 1) * self.num_replicas_in_sync)
             raise ValueError(
                 f"global_batch_size {global_batch_size} is not divisible by num_replicas_in_sync "
-                f"{self.num_replicas_in_sync}. Use {size * self.num_replicas_in_sync} or "
-                f"{(size + 1) * self.num_replicas_in_sync}."
+                f"{self.num_replicas_in_sync}. Use {' or '.join(str(multiple) for multiple in nearest if multiple)}."
             )
         return size
 

@@ -32,7 +32,7 @@ class InputIterator(Iterator[Nest]):
         """Return the next step, or an empty Optional at the end."""
         ask: Any = getattr(self._iterator, "get_next_as_optional", None)
         if ask is not None:
-            return ask()  # type: ignore[no-any-return]  # of iterators of datasets
+            return ask()  # type: ignore[no-any-return]  # an iterator of a dataset
         try:
             return Optional(next(self._iterator))
         except StopIteration:
@@ -51,7 +51,7 @@ class InputIterator(Iterator[Nest]):
     @property
     def element_spec(self) -> Nest:
         """The specs of a step, if the dataset has them."""
-        return self._dataset.element_spec  # type: ignore[attr-defined]  # and an AttributeError where it does not
+        return self._dataset.element_spec  # type: ignore[attr-defined]  # raises AttributeError if it has none
 
     def close(self) -> None:
         """Close the iterator and end the iteration; `initialize` restarts it."""
@@ -64,7 +64,7 @@ class InputIterator(Iterator[Nest]):
 class FunctionSteps(Iterable[Nest]):
     """An infinite sequence of steps, computed by calling a function for each replica.
 
-    `functions` has one function for each replica of this process. With one replica, the steps are the results of its
+    `functions` holds one function for each replica of this process. With one replica, each step is the result of the
     function.
     """
 

@@ -31,8 +31,8 @@ class InputOptions(_Fields):
         Kept for compatibility with TensorFlow; as in TensorFlow, True requires PER_REPLICA and
         ``experimental_fetch_to_device=False``.
     experimental_per_replica_buffer_size : int, default 1
-        Number of elements that a thread prefetches for each replica, if making an element takes longer than passing it
-        between threads, as in a dataset with functions or large copies. With 0, elements are made on request.
+        Number of elements that a thread prefetches for each replica, if computing an element takes longer than passing
+        it between threads, as with functions or large copies. With 0, elements are computed on request.
 
     Examples
     --------
@@ -49,7 +49,6 @@ class InputOptions(_Fields):
         experimental_place_dataset_on_device: bool = False,
         experimental_per_replica_buffer_size: int = 1,
     ) -> InputOptions:
-        """Create options."""
         return super().__new__(
             cls,
             True if experimental_fetch_to_device is None else experimental_fetch_to_device,

@@ -15,7 +15,7 @@ Settings = dict[str, tuple[type, Any]]
 class OptionGroup:
     """Base class of settings with checked names and types; a setting may itself be a group.
 
-    A setting without an assigned value is None, or a group of defaults.
+    A setting without an assigned value has its default, which may be None or a new group.
     """
 
     _SETTINGS: ClassVar[Settings] = {}
@@ -54,7 +54,7 @@ class OptionGroup:
         Raises
         ------
         TypeError
-            If `options` are of another class.
+            If `options` are of a different class.
 
         Examples
         --------

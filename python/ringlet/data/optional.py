@@ -103,9 +103,7 @@ class Optional(Generic[T]):
         'x'
         """
         if not self._value:
-            raise InvalidArgumentError(
-                "this Optional has no value, because the iterator was at its end. Check has_value() first."
-            )
+            raise InvalidArgumentError("this Optional has no value. Check has_value() first.")
         return self._value[0]
 
     @property

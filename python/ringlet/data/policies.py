@@ -6,7 +6,7 @@ import enum
 
 
 class AutoShardPolicy(enum.IntEnum):
-    """Policy for sharding a dataset to workers (``tf.data.experimental.AutoShardPolicy``).
+    """Policy for sharding a dataset across workers (``tf.data.experimental.AutoShardPolicy``).
 
     Attributes
     ----------
@@ -40,8 +40,8 @@ class AutoShardPolicy(enum.IntEnum):
 class ExternalStatePolicy(enum.Enum):
     """Policy for saving an iterator that calls functions (``tf.data.experimental.ExternalStatePolicy``).
 
-    A function of `map` that draws random numbers or reads a clock has state of its own, which is not saved with the
-    iterator and not restored. Without a policy, saving raises an error if the code of a function reads a variable or
+    A function of `map` that draws random numbers or reads a clock has state of its own, which is neither saved nor
+    restored with the iterator. Without a policy, saving raises an error if the code of a function reads a variable or
     draws from a random number generator; other functions are assumed to be stateless.
 
     Attributes
@@ -60,7 +60,7 @@ class ExternalStatePolicy(enum.Enum):
     >>> options.experimental_external_state_policy = ExternalStatePolicy.FAIL
     >>> iter(Dataset.range(4).map(abs).with_options(options)).get_state()
     Traceback (most recent call last):
-    ringlet.errors.FailedPreconditionError: elements of this dataset are made by user functions or iterables, ...
+    ringlet.errors.FailedPreconditionError: elements of this dataset are computed by user functions or iterables, ...
     """
 
     WARN = 0

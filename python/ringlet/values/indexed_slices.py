@@ -160,7 +160,9 @@ def checked_indices(indices: Any, shape: tuple[int, ...]) -> Array:
     """Return validated row indices of an array."""
     array = as_integers(indices)
     if not shape:
-        raise InvalidArgumentError("a scatter updates rows, but this variable has no dimensions: use assign")
+        raise InvalidArgumentError(
+            "row indices require at least one dimension, but the value is a scalar: read the value, or use assign"
+        )
     if array.size and (array.min() < 0 or array.max() >= shape[0]):
         place = tuple(int(i) for i in np.argwhere((array < 0) | (array >= shape[0]))[0])
         raise InvalidArgumentError(
@@ -171,7 +173,7 @@ def checked_indices(indices: Any, shape: tuple[int, ...]) -> Array:
 
 
 def update_at(array: Array, indices: Any, rows: Array) -> None:
-    """Assign rows."""
+    """Assign rows to indices; a ufunc.at for assignment."""
     array[indices] = rows
 
 

@@ -17,7 +17,7 @@ class PerReplica(DistributedValues[T_co]):
     """A value with a different component on every replica (``tf.types.experimental.distributed.PerReplica``).
 
     ``strategy.run`` passes each replica its component. Outside replica context a PerReplica has no operators and cannot
-    be converted to an array, because no single component is meant; inside, NumPy uses the current replica's component.
+    be converted to an array, because the component is ambiguous; inside, NumPy uses the current replica's component.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class PerReplica(DistributedValues[T_co]):
     def __getitem__(self, key: object) -> Any:
         raise TypeError(f"'PerReplica' object is not subscriptable: {self._remedy()}")
 
-    __iter__ = None  # or __getitem__ would make it iterable
+    __iter__ = None  # otherwise __getitem__ would make it iterable
 
     def _remedy(self) -> str:
         return (
@@ -76,14 +76,14 @@ class PerReplica(DistributedValues[T_co]):
 def _refused(text: str) -> Callable[..., Any]:
     def method(self: PerReplica[Any], *others: object) -> Any:
         if others and type(others[0]) not in (int, float, complex, bool, PerReplica) and "operand" in text:
-            return NotImplemented  # an array, which takes the component of the current replica
+            return NotImplemented  # an array operand converts this value with __array__
         names = [type(self).__name__, *(type(other).__name__ for other in others)]
         raise TypeError(f"{text.format(*names)}: {self._remedy()}")
 
     return method
 
 
-# Not __len__ and __bool__: `if value:` stays true.
+# __len__ and __bool__ are not defined, so that `if value:` is true.
 _OPERATORS = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "@": "matmul"}
 for _symbol, _name in _OPERATORS.items():
     setattr(PerReplica, f"__{_name}__", _refused(f"unsupported operand type(s) for {_symbol}: {{0!r}} and {{1!r}}"))

@@ -22,9 +22,9 @@ _SAME_ANSWERS = "Return the same nested structure from every replica, with None 
 def regroup(values: Sequence[Any], wrap: Wrap = PerReplica, *, always_wrap: bool = False) -> Any:
     """Combine one nested structure per replica into one structure of distributed values.
 
-    Composites such as dataclasses are also structures, unless the object is identical on all replicas or contains
-    itself. Components of a distributed variable are replaced by that variable. An object that is identical on all
-    replicas is returned unchanged unless `always_wrap`.
+    A leaf or composite that is the same object on all replicas is kept unless `always_wrap`. Other composites, such as
+    dataclasses, are combined field by field, unless they contain themselves. Components of a distributed variable are
+    replaced by that variable.
     """
     first = values[0]
     if type(first) in LEAF_TYPES:
@@ -142,10 +142,10 @@ def _shape_of(value: Any) -> nest.PyTreeSpec:
 def leaf_columns(
     components: Sequence[Any], call: str, whose: str = "replica"
 ) -> tuple[list[tuple[Any, ...]], nest.PyTreeSpec]:
-    """Flatten nested structures of one shape; return the leaves, grouped by position, and the shape.
+    """Flatten nested structures of the same form; return the leaves, grouped by position, and the common structure.
 
-    If one differs, a ValueError shows both structures; `call` names the operation, `whose` the owner of a value, such
-    as "replica".
+    If the structures differ, raise a ValueError that shows two of them; `call` names the operation, and `whose` the
+    owners of the values, such as "replica".
     """
     leaves, shape = nest.flatten(components[0])
     text = f"{call} of components that are different structures"

@@ -17,13 +17,13 @@ from ringlet.errors import InvalidArgumentError
 Array = NDArray[Any]
 Shape = tuple["int | None", ...] | None
 
-# Python numbers are converted to the dtype of the variable.
+# Kinds of Python numbers, which are converted to the dtype of the variable.
 _NUMBER_KINDS = {bool: "b", int: "i", float: "f", complex: "c"}
 # For each kind of variable, the accepted kinds of Python numbers, lists and initial values.
 _TAKEN = {"b": "b", "i": "ib", "f": "fib", "c": "cfi"}
 # Numeric kinds (V: ml_dtypes), and kinds whose conversions must be exact.
 _NUMBERS, _EXACT = "biufcV", "iuUS"
-# Types that are converted like the Python numbers that they contain.
+# Containers, which are converted like the Python numbers in them.
 _WRITTEN_OUT = (list, tuple, range)
 
 
@@ -124,7 +124,7 @@ def _converted(array: Array, dtype: np.dtype[Any], value: Any) -> Array:
 
 
 def _dtype_spelling(dtype: np.dtype[Any]) -> str:
-    """Return a spelling that np.dtype accepts; the names of string dtypes, such as str32, are not accepted."""
+    """Return a name of a dtype that np.dtype accepts, such as ``<U1`` instead of the name ``str32``."""
     return str(dtype.str if dtype.kind in "US" else dtype.name)
 
 
@@ -143,7 +143,7 @@ def _check_dtype(value: Any, array: Array, dtype: np.dtype[Any], name: str | Non
     """Raise an error unless an array has the variable's dtype, in any byte order."""
     owner = "the variable" if name is None else f"variable '{name}'"
     if isinstance(value, (str, bytes)):
-        return  # text, which is converted
+        return  # strings are converted
     if value is None:
         raise ValueError(f"None values not supported: {owner} holds {dtype}. Pass an array, or omit the call")
     if array.dtype.hasobject and not hasattr(value, "dtype"):

@@ -73,5 +73,5 @@ def test_a_client_is_made_with_the_settings_of_the_place(monkeypatch, location, 
 
 
 def test_another_location_is_refused():
-    with pytest.raises(ValueError, match=r"The executable location provided is invalid. It is 7"):
+    with pytest.raises(ValueError, match=r"The executable location provided is invalid. Expected .*, got 7"):
         KubernetesClusterResolver(executable_location=7)

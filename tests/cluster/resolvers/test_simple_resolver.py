@@ -41,5 +41,5 @@ def test_a_cluster_that_is_no_cluster_spec_is_refused_with_what_to_write(bad):
 
 
 def test_a_master_that_is_no_text_is_refused():
-    with pytest.raises(TypeError, match=r"master must be a string. It is 5"):
+    with pytest.raises(TypeError, match=r"master must be a string, got 5"):
         SimpleClusterResolver(SPEC, master=5)

@@ -94,7 +94,7 @@ def test_the_name_is_that_of_the_environment_where_none_is_given():
     [
         ([], ValueError, "At least one TPU must be specified"),
         (["a", "b"], NotImplementedError, "Using multiple TPUs"),
-        (5, TypeError, "tpu is the name of a slice"),
+        (5, TypeError, "tpu must be the name of a slice"),
     ],
 )
 def test_what_names_no_slice_is_refused(tpu, error, message):

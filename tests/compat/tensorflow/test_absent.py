@@ -26,7 +26,7 @@ def get(path):
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        ("tf.GradientTape", "use your framework's gradients, docs/porting.md#gradients"),
+        ("tf.GradientTape", "use your framework's gradients, see docs/porting.md#gradients"),
         ("tf.nn.conv2d", "use your framework's models"),
         ("tf.distribute.cluster_resolver.LocalClusterResolver", "use ringlet.cluster_resolver.LocalClusterResolver"),
         ("tf.keras.Model", "docs/porting.md#gradients"),

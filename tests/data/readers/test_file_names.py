@@ -36,7 +36,7 @@ def test_names_come_as_one_several_or_a_dataset(filenames, names):
 
 @pytest.mark.parametrize("filenames", [1, [1, 2], None, Dataset.range(2), Dataset.from_tensor_slices([["a"]])])
 def test_what_is_no_name_is_refused(filenames):
-    with pytest.raises(TypeError, match="`filenames` must be text, a path"):
+    with pytest.raises(TypeError, match="`filenames` must be a string, a path"):
         names_node(filenames)
 
 

@@ -97,7 +97,7 @@ REFUSED = [
     (ROWS, {"label_name": "q"}, r"label_name must be one of the columns \['x', 'y', 'n'\], got 'q'"),
     (ROWS, {"select_columns": ["q"]}, "select_columns has 'q'"),
     (ROWS, {"select_columns": [3]}, "select_columns has 3, which is not a column: .*positions from 0 to 2"),
-    (ROWS, {"select_columns": ["x", 0]}, "must not have a column twice"),
+    (ROWS, {"select_columns": ["x", 0]}, "must not contain duplicates"),
     (ROWS, {"column_defaults": [[0], [0.5]], "select_columns": ["x"]}, "2 defaults and 1 columns"),
     ("1,2\n", {"header": False}, "header=False requires column_names"),
     ("a,a\n1,2\n", {}, r"must be unique, got duplicates \['a'\]"),

@@ -23,14 +23,13 @@ class GCEClusterResolver(AddressResolver):
     task_type : str
         Name of the job.
     task_id : int
-        Index of this process in it.
+        Index of this process in the job.
     rpc_layer : str, optional
         Protocol prefix of addresses.
     credentials : optional
         Credentials of the default client; by default the credentials of the machine or of the user.
     service : optional
-        A client of version 1 of the API ``compute``, as returned by ``googleapiclient.discovery.build``, which creates
-        the default.
+        A client of version 1 of the API ``compute``, by default created by ``googleapiclient.discovery.build``.
 
     Raises
     ------

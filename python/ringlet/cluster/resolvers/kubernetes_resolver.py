@@ -37,8 +37,8 @@ class KubernetesClusterResolver(AddressResolver):
     rpc_layer : str, optional
         Protocol prefix of addresses.
     override_client : optional
-        A client with ``list_pod_for_all_namespaces(label_selector=)``, such as ``kubernetes.client.CoreV1Api()``. By
-        default one is created with the settings of the cluster or of the user.
+        A client with ``list_pod_for_all_namespaces(label_selector=)``, by default a ``kubernetes.client.CoreV1Api``
+        with the settings of the cluster or of the user.
     executable_location : KubernetesExecutableLocation
         Where the program runs.
 
@@ -107,7 +107,7 @@ class KubernetesClusterResolver(AddressResolver):
 def _new_client(location: KubernetesExecutableLocation) -> Any:
     if not isinstance(location, KubernetesExecutableLocation):
         raise ValueError(
-            f"The executable location provided is invalid. It is {location!r}: pass a KubernetesExecutableLocation"
+            f"The executable location provided is invalid. Expected a KubernetesExecutableLocation, got {location!r}"
         )
     try:
         from kubernetes import client, config

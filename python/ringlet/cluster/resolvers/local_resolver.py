@@ -25,7 +25,7 @@ from ringlet.ipc.unix_sockets import pair
 from ringlet.ipc.worker_process import Worker, ending_text
 from ringlet.rendezvous.job_key import MOST_PROCESSES
 
-# Modules of the processes' main functions, by name because they belong to a higher layer.
+# Module of the main function of the processes; not imported here, because it belongs to a higher layer.
 _MAIN = "ringlet.coordinator.local_task"
 # Time to wait for the exit of a process whose channel has closed.
 _END_SECONDS = 0.5
@@ -141,9 +141,9 @@ def local_tasks(workers: int, ps: int) -> dict[str, list[str]]:
 
 
 class LocalClusterResolver(AddressResolver):
-    """A cluster of processes on this machine, started by the first strategy that uses them.
+    """A cluster of processes on this machine, started by the first strategy that uses the resolver.
 
-    The calling process is its chief.
+    The calling process is the chief.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ class LocalClusterResolver(AddressResolver):
         Raises
         ------
         OSError
-            If the system cannot start so many processes.
+            If the system cannot start the processes.
         """
         with self._lock:
             if self._cluster is None or self._cluster.is_inherited:

@@ -13,14 +13,14 @@ class MPIClusterResolver(SimpleClusterResolver):
     """The processes that ``mpiexec`` or ``srun`` has started, as workers in the order of their ranks.
 
     Unlike a strategy without a resolver, it ignores ``TF_CONFIG`` and the variables of torchrun. Addresses are names
-    only: no process listens on them. A process that MPI has not started is the only worker.
+    only: no process listens on them. The cluster is empty if MPI did not start this process, or started no other.
 
     Parameters
     ----------
     rpc_layer : str, optional
         Protocol prefix of addresses.
     environ : mapping of str to str, optional
-        The environment; by default the environment of this process.
+        The environment variables; by default, those of this process.
 
     Examples
     --------
@@ -31,7 +31,7 @@ class MPIClusterResolver(SimpleClusterResolver):
     """
 
     def __init__(self, rpc_layer: str | None = None, *, environ: Mapping[str, str] | None = None) -> None:
-        from ringlet.cluster.environment import local_workers, mpi_placement  # imports this folder
+        from ringlet.cluster.environment import local_workers, mpi_placement  # which imports this folder
 
         place = mpi_placement(os.environ if environ is None else environ)
         if place is None or place.size == 1:

@@ -18,7 +18,7 @@ _EXAMPLE = """For example: SM_HOSTS='["algo-1", "algo-2"]' SM_CURRENT_HOST=algo-
 
 
 class SageMakerClusterResolver(TFConfigBaseResolver):
-    """The machines of a training job of SageMaker: each is a worker, in the order of their names.
+    """The machines of a training job of SageMaker, as workers sorted by name.
 
     The environment is read at each call.
 
@@ -33,9 +33,9 @@ class SageMakerClusterResolver(TFConfigBaseResolver):
     rpc_layer : str, optional
         Protocol prefix of addresses.
     environment : str, optional
-        The value of `environment`.
+        The environment in which the program runs.
     environ : mapping of str to str, optional
-        The environment; by default the environment of this process.
+        The environment variables; by default, those of this process.
 
     Raises
     ------

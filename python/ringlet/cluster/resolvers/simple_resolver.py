@@ -14,15 +14,15 @@ class SimpleClusterResolver(ClusterResolver):
     cluster_spec : ClusterSpec
         The cluster.
     master : str
-        The result of `master` without a task.
+        Address that :meth:`master` returns if no task is given.
     task_type : str, optional
         Job of this process, such as ``"worker"``.
     task_id : int, optional
         Index of this process in its job.
     environment : str
-        The value of `environment`.
+        The environment in which the program runs.
     num_accelerators : dict of str to int, optional
-        The result of `num_accelerators`.
+        Number of accelerators of every task, by kind.
     rpc_layer : str, optional
         Protocol prefix of addresses.
 
@@ -51,11 +51,11 @@ class SimpleClusterResolver(ClusterResolver):
     ) -> None:
         if not isinstance(cluster_spec, ClusterSpec):
             raise TypeError(
-                f"cluster_spec must be a `tf.train.ClusterSpec`. It is {cluster_spec!r}: write "
+                f"cluster_spec must be a `tf.train.ClusterSpec`, got {cluster_spec!r}: write "
                 "ringlet.train.ClusterSpec({'worker': ['host:port']})"
             )
         if not isinstance(master, str):
-            raise TypeError(f"master must be a string. It is {master!r}")
+            raise TypeError(f"master must be a string, got {master!r}")
         self._cluster_spec = cluster_spec
         self._master = master
         self._task_type = task_type
@@ -65,11 +65,11 @@ class SimpleClusterResolver(ClusterResolver):
         self._rpc_layer = rpc_layer
 
     def cluster_spec(self) -> ClusterSpec:
-        """Return the given cluster."""
+        """Return the cluster passed to the constructor."""
         return self._cluster_spec
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Return the address of a task, or the `master` that was given unless both `task_type` and `task_id` are given.
+        """Return the address of a task; without a task type or a task id, the `master` passed to the constructor.
 
         Raises
         ------
@@ -82,11 +82,11 @@ class SimpleClusterResolver(ClusterResolver):
 
     @property
     def environment(self) -> str | None:
-        """Return the given environment."""
+        """Return the `environment` passed to the constructor."""
         return self._environment
 
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Return the given numbers of accelerators, for any task."""
+        """Return the `num_accelerators` passed to the constructor, for any task."""
         return {} if self._num_accelerators is None else self._num_accelerators

@@ -16,15 +16,15 @@ _RANK = "SLURM_PROCID"  # of this task in the step
 _NUM_TASKS = "SLURM_STEP_NUM_TASKS"
 _HOSTS = "SLURM_STEP_NODELIST"  # such as n[1-3]
 _TASKS_PER_HOST = "SLURM_STEP_TASKS_PER_NODE"  # such as 2(x3)
-# Read if gpus_per_node is not given, and written for this task.
+# Read if gpus_per_node is not given; set to the GPUs of this task.
 _GPUS = "CUDA_VISIBLE_DEVICES"
 
 
 class SlurmClusterResolver(AddressResolver):
     """The tasks of a job step of Slurm (``tf.distribute.cluster_resolver.SlurmClusterResolver``).
 
-    Hosts and jobs are sorted by name, so that the cluster is equal in all tasks. `cluster_spec` determines the task of
-    this process.
+    Hosts and jobs are sorted by name, so that the cluster is the same in all tasks. `cluster_spec` determines the task
+    of this process.
 
     Parameters
     ----------
@@ -33,13 +33,13 @@ class SlurmClusterResolver(AddressResolver):
     port_base : int
         Port of the first task of each host; the others follow.
     gpus_per_node : int, optional
-        By default determined by ``CUDA_VISIBLE_DEVICES``, else ``nvidia-smi``, else none.
+        By default counted from ``CUDA_VISIBLE_DEVICES`` if set, else by ``nvidia-smi`` if installed, else 0.
     gpus_per_task : int, optional
-        By default the GPUs of a node, divided by the largest number of tasks of a host.
+        By default `gpus_per_node` divided by the largest number of tasks on a host, rounded down.
     tasks_per_node : int or dict of str to int, optional
         Number of tasks of every host, or of each host by name; by default Slurm's number.
     auto_set_gpu : bool
-        Whether `cluster_spec` writes the GPUs of this task to ``CUDA_VISIBLE_DEVICES``, if there are GPUs.
+        Whether `cluster_spec` sets ``CUDA_VISIBLE_DEVICES`` to the GPUs of this task, if it has any.
     rpc_layer : str, optional
         Protocol prefix of addresses.
     environ : mutable mapping of str to str, optional
@@ -48,8 +48,8 @@ class SlurmClusterResolver(AddressResolver):
     Raises
     ------
     RuntimeError
-        If a variable of Slurm is missing; if tasks need more GPUs than exist; if `jobs` has another number of tasks
-        than the step.
+        If a variable of Slurm is missing, the tasks of a node need more GPUs than it has, or the number of tasks in
+        `jobs` differs from the number in the step.
     ValueError
         If a variable of Slurm is invalid.
 
@@ -90,7 +90,7 @@ class SlurmClusterResolver(AddressResolver):
         self._gpus_per_task = self._gpus_per_node // fullest if gpus_per_task is None else gpus_per_task
         self._auto_set_gpu = auto_set_gpu
         self._rpc_layer = rpc_layer
-        # GPUs of each task, in the order of ranks.
+        # The GPUs of each task, by rank.
         self._gpu_allocation: list[str] = []
         if fullest * self._gpus_per_task > self._gpus_per_node:
             raise RuntimeError(
@@ -110,13 +110,13 @@ class SlurmClusterResolver(AddressResolver):
         Raises
         ------
         RuntimeError
-            If the rank of this process is larger than the cluster.
+            If the rank of this process is not less than the number of tasks.
         """
         addresses = [f"{host}:{self._port_base + place}" for host, place in self._places()]
         if self._rank >= len(addresses):
             raise RuntimeError(
-                f"{_RANK} is {self._rank}, but there are {len(addresses)} tasks: {self._tasks_on}. Pass the tasks "
-                "that srun starts to the resolver"
+                f"{_RANK} is {self._rank}, but there are {len(addresses)} tasks: {self._tasks_on}. Pass all tasks "
+                "that srun starts as jobs= and tasks_per_node="
             )
         each = self._gpus_per_task
         self._gpu_allocation = [
@@ -139,7 +139,7 @@ class SlurmClusterResolver(AddressResolver):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Return the number of GPUs that Slurm assigns to each task; devices are still CPUs."""
+        """Return the number of GPUs of each task, although replicas run on CPUs."""
         return {"GPU": self._gpus_per_task}
 
     def _places(self) -> list[tuple[str, int]]:
@@ -213,7 +213,7 @@ def _count_gpus(environ: Mapping[str, str]) -> int:
 
 # --- Slurm's notation for lists of hosts, ``n[1-3],m5``, and of numbers of tasks, ``2(x3),1`` -------------------------
 
-_MOST_ENTRIES = 1_000_000  # largest number of hosts in a list; a larger one is probably a typing error
+_MOST_ENTRIES = 1_000_000  # largest number of hosts in a list; a larger number is probably a typo
 
 
 def expand_hostlist(hostlist: str) -> list[str]:

@@ -24,11 +24,11 @@ class TFConfigBaseResolver(ClusterResolver):
     Parameters
     ----------
     task_type, task_id, rpc_layer : optional
-        Replace the values of the configuration.
+        Override the values of the configuration.
     environment : str, optional
-        The value of `environment`.
+        The environment in which the program runs.
     environ : mapping of str to str, optional
-        The environment; by default the environment of this process.
+        The environment variables; by default, those of this process.
     """
 
     def __init__(
@@ -88,13 +88,13 @@ class TFConfigBaseResolver(ClusterResolver):
 
     @property
     def environment(self) -> str | None:
-        """Return the given environment, or None."""
+        """Return the `environment` passed to the constructor, or None."""
         return self._environment
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
         """Return the address of a task, by default this task; empty if the cluster has at most one task.
 
-        The ``session_master`` of the configuration, if given, replaces it.
+        If the configuration has a ``session_master``, it is returned instead.
 
         Raises
         ------
@@ -113,7 +113,7 @@ class TFConfigBaseResolver(ClusterResolver):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Return the number of accelerators of a task, by default this one: none, because devices are CPUs."""
+        """Return the number of accelerators of a task, by default this task: empty, because devices are CPUs."""
         task_type = self.task_type if task_type is None else task_type
         task_id = self.task_id if task_id is None else task_id
         return super().num_accelerators(task_type, task_id, config_proto)

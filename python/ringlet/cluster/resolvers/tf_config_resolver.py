@@ -26,9 +26,9 @@ class TFConfigClusterResolver(TFConfigBaseResolver):
     rpc_layer : str, optional
         Replaces the value in ``TF_CONFIG``.
     environment : str, optional
-        The value of `environment`.
+        The environment in which the program runs.
     environ : mapping of str to str, optional
-        The environment; by default the environment of this process.
+        The environment variables; by default, those of this process.
 
     Examples
     --------

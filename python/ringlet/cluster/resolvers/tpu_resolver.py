@@ -28,15 +28,14 @@ _PORT = 8470
 class TPUClusterResolver(ClusterResolver):
     """The hosts and devices of a TPU slice (``tf.distribute.cluster_resolver.TPUClusterResolver``).
 
-    On a TPU machine the slice is described by the variables of the machine; elsewhere it is a model of the type
+    On a TPU machine, the environment variables of the machine describe the slice; elsewhere it is a model of the type
     `accelerator_type` or ``TPU_ACCELERATOR_TYPE``, by default ``v4-16``. No TPU is used, and addresses are names only.
 
     Parameters
     ----------
     tpu : str, optional
         Name of the slice, ``"grpc://host:port"`` with one or more addresses of its hosts, or ``"local"`` for a slice in
-        this process. By default, or with ``""``: the variables ``KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS`` and ``TPU_NAME``, if
-        set.
+        this process. If None or empty, the value of ``KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS`` or ``TPU_NAME``, if set.
     zone, project : str, optional
         Accepted for compatibility; without effect.
     job_name : str
@@ -57,7 +56,7 @@ class TPUClusterResolver(ClusterResolver):
     NotImplementedError
         If `tpu` is a list of several names.
     TypeError
-        If `tpu` has another type.
+        If `tpu` is neither a string nor a list of strings.
 
     Examples
     --------
@@ -133,7 +132,7 @@ class TPUClusterResolver(ClusterResolver):
         Raises
         ------
         ValueError
-            If the slice does not exist, or the number of its hosts is not the number of given addresses.
+            If the slice does not exist, or the number of its hosts differs from the number of addresses given.
         """
         addresses = self._given_addresses()
         topology = slice_topology(
@@ -164,7 +163,7 @@ class TPUClusterResolver(ClusterResolver):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Return the number of TPU devices of each host: none before ``initialize_tpu_system``."""
+        """Return the number of TPU devices of each host; 0 before ``initialize_tpu_system``."""
         cores = cores_by_host(tpu_devices(self._name))
         return {"TPU": cores_per_host(cores.device_map) if cores.total_cores else 0}
 
@@ -191,7 +190,7 @@ class TPUClusterResolver(ClusterResolver):
     # The cluster
 
     def cluster_spec(self) -> ClusterSpec:
-        """Return the hosts of the slice, and the coordinator if given; an empty cluster for ``"local"``."""
+        """Return the hosts of the slice, and the coordinator if given; the cluster is empty for ``"local"``."""
         if self._name == _LOCAL:
             return ClusterSpec({})
         addresses = self._given_addresses() or [f"localhost:{_PORT + host}" for host in range(self.topology.num_tasks)]
@@ -211,7 +210,7 @@ class TPUClusterResolver(ClusterResolver):
         return [name if ":" in name else f"{name}:{_PORT}" for name in names]
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Return the address of a host, by default the first one; always with ``grpc://``, and empty for ``"local"``.
+        """Return the address of a host with ``grpc://``, by default of the first host; empty for ``"local"``.
 
         Raises
         ------
@@ -263,7 +262,7 @@ def _name(tpu: Any) -> str:
         return tpu.decode()
     if not isinstance(tpu, str):
         raise TypeError(
-            f"tpu is the name of a slice or 'grpc://host:port', got {tpu!r} of type {type(tpu).__name__}: leave it out "
-            "for the slice of the environment"
+            f"tpu must be the name of a slice or 'grpc://host:port', got {tpu!r} of type {type(tpu).__name__}: omit it "
+            "to use the slice of the environment"
         )
     return tpu

@@ -24,7 +24,7 @@ class UnionResolver(ClusterResolver):
     Raises
     ------
     ValueError
-        If no resolver is given, or `kwargs` has another name.
+        If no resolver is given, or `kwargs` contains an unknown name.
     TypeError
         If one of `args` is not a resolver.
 
@@ -52,7 +52,7 @@ class UnionResolver(ClusterResolver):
         self._resolvers = args
 
     def cluster_spec(self) -> ClusterSpec:
-        """Return the tasks of all resolvers: lists of a job are concatenated, and the indices of sparse ones are kept.
+        """Return the tasks of all resolvers: task lists of a job are concatenated, indices of a sparse job are kept.
 
         Raises
         ------
@@ -68,7 +68,7 @@ class UnionResolver(ClusterResolver):
         return ClusterSpec(merged)
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Return the address of a task, or the result of the first resolver unless both type and index are given."""
+        """Return the address of a task; without a type or an index, the result of the first resolver."""
         if task_type is not None and task_id is not None:
             address = self.cluster_spec().task_address(task_type, task_id)
             return master_url(address, rpc_layer or self._rpc_layer)

@@ -11,8 +11,8 @@ from ringlet.compat.tensorflow.names import TENSORFLOW_NAMES
 
 __all__ = ["ALTERNATIVES", "absent_error", "absent_getter", "namespace", "namespace_getter"]
 
-# Sections of docs/porting.md.
-GRADIENTS = "docs/porting.md#gradients"
+# A section of docs/porting.md.
+GRADIENTS = "see docs/porting.md#gradients"
 
 
 def _same(names: str, text: str) -> dict[str, str]:
@@ -23,16 +23,16 @@ def _same(names: str, text: str) -> dict[str, str]:
 ALTERNATIVES: dict[str, str] = {
     # gradients, models, optimizers
     **_same("GradientTape gradients custom_gradient autodiff hessians", f"use your framework's gradients, {GRADIENTS}"),
-    **_same("grad_pass_through recompute_grad no_gradient", f"use your framework's, {GRADIENTS}"),
+    **_same("grad_pass_through recompute_grad no_gradient", f"use the function of your framework, {GRADIENTS}"),
     **_same("optimizers nn initializers", f"use your framework's models and optimizers, {GRADIENTS}"),
     "tf.keras": f"use your framework's models and optimizers, {GRADIENTS}",
-    "tf.metrics": "use tf.metrics.Mean of one value for each example, such as tf.equal(labels, predictions)",
+    "tf.metrics": "use tf.metrics.Mean with one value for each example, such as tf.equal(labels, predictions)",
     "tf.losses": "use tf.nn and tf.reduce_mean",
     "tf.Module": "use a plain class; tf.train.Checkpoint(model=vars(model)) saves its variables",
     "tf.saved_model": "save variables with tf.train.Checkpoint",
     # arithmetic
     **_same("math linalg signal bitwise sets ragged sparse quantization", "use numpy and scipy"),
-    **_same("strings image audio", "use Python, or the library of your choice, on tensor.numpy()"),
+    **_same("strings image audio", "use Python or a library of your choice on tensor.numpy()"),
     "tf.random": "use numpy.random.default_rng(seed)",
     **_same("meshgrid searchsorted", "use numpy.{}, which returns tensors for tensors"),
     **{
@@ -48,10 +48,11 @@ ALTERNATIVES: dict[str, str] = {
             "linalg.qr": "linalg.qr",
             "linalg.svd": "linalg.svd",
             "sequence_mask": "arange(maxlen) < lengths[..., None]",
-            "slice": "s_[begin:end], as in x[numpy.s_[begin:end]], or x[begin:end]",
         }.items()
     },
-    **_same("unique unravel_index", "use numpy.{}, whose results are in NumPy's order"),
+    "tf.slice": "use x[begin:end]",
+    "tf.unique": "use numpy.unique, which sorts the values",
+    "tf.unravel_index": "use numpy.unravel_index, which returns a tuple with the indices of each axis",
     # control flow and graphs
     **_same(
         "cond case switch_case while_loop map_fn foldl foldr scan vectorized_map",
@@ -67,7 +68,7 @@ ALTERNATIVES: dict[str, str] = {
     **_same(
         "compat.v1.Session compat.v1.InteractiveSession compat.v1.placeholder compat.v1.ConfigProto "
         "compat.v1.global_variables_initializer compat.v1.get_variable compat.v1.disable_eager_execution",
-        "there are no sessions: functions run eagerly, on variables that have values",
+        "there are no sessions: functions run eagerly, and variables are initialized when created",
     ),
     **_same("compat.v1.enable_eager_execution compat.v1.enable_v2_behavior", "delete it: functions run eagerly"),
     "tf.compat.v1.data": "use tf.data",
@@ -85,7 +86,7 @@ ALTERNATIVES: dict[str, str] = {
     **_same(
         "compat.v1.train.MonitoredTrainingSession compat.v1.train.get_or_create_global_step "
         "compat.v1.train.get_global_step",
-        "there are no sessions: functions run eagerly, on variables that have values",
+        "there are no sessions: functions run eagerly, and variables are initialized when created",
     ),
     "tf.TensorArray": "use a list",
     "tf.TensorShape": "shapes are tuples",
@@ -106,16 +107,16 @@ ALTERNATIVES: dict[str, str] = {
     # devices, clusters and coordination
     "tf.distribute.experimental.PreemptionWatcher": "use tf.distribute.experimental.PreemptionCheckpointHandler",
     "tf.tpu.XLAOptions": "delete it: functions are not compiled",
-    "tf.tpu.experimental.embedding": "use arrays, and numpy.take",
+    "tf.tpu.experimental.embedding": "use arrays and numpy.take",
     "tf.distribute.experimental.rpc": "use a library for remote calls",
     "tf.distribute.cluster_resolver.LocalClusterResolver": "use ringlet.cluster_resolver.LocalClusterResolver",
     "tf.config.experimental": "delete it: there are no GPUs here",
     **_same("config.run_functions_eagerly config.functions_run_eagerly", "delete it: functions always run eagerly"),
     **_same("config.threading", "delete it: strategies run one thread for each replica"),
-    **_same("config.optimizer config.set_soft_device_placement", "delete it: there are no graphs, and no GPUs"),
+    **_same("config.optimizer config.set_soft_device_placement", "delete it: there are no graphs and no GPUs"),
     **_same(
         "config.get_visible_devices config.set_visible_devices",
-        "choose devices with tf.config.set_logical_device_configuration, or name them where a strategy is made",
+        "choose devices with tf.config.set_logical_device_configuration, or pass device names to the strategy",
     ),
     # data
     **_same("data.Dataset.ragged_batch data.Dataset.sparse_batch", "use tf.data.Dataset.padded_batch"),

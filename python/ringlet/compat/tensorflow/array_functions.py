@@ -80,7 +80,7 @@ def _sum(x: Any, **how: Any) -> Any:
 
 
 def _mean(x: Any, axis: Any, keepdims: bool) -> Any:
-    if x.dtype.kind in "iu":  # the mean of integers is an integer
+    if x.dtype.kind in "iu":  # as in TensorFlow, the mean of integers is an integer
         total = _sum(x, axis=axis, keepdims=keepdims)
         return (total / (x.size // max(total.size, 1))).astype(x.dtype)
     return np.mean(x, axis=axis, keepdims=keepdims)
@@ -260,7 +260,7 @@ def _average_loss(per_example_loss: Any, sample_weight: Any = None, global_batch
         if has_strategy() and in_cross_replica_context():
             raise RuntimeError(
                 "tf.nn.compute_average_loss without global_batch_size must be called in a step function. Call it in "
-                "run."
+                "the function that strategy.run calls, or pass global_batch_size."
             )
         global_batch_size = len(losses) * get_strategy().num_replicas_in_sync
     size = np.asarray(global_batch_size)
@@ -274,7 +274,10 @@ def _average_loss(per_example_loss: Any, sample_weight: Any = None, global_batch
 def _scaled_loss(regularization_loss: Any) -> Any:
     loss = as_array(regularization_loss)
     if has_strategy() and in_cross_replica_context():
-        raise RuntimeError("tf.nn.scale_regularization_loss must be called in a step function. Call it in run.")
+        raise RuntimeError(
+            "tf.nn.scale_regularization_loss must be called in a step function. Call it in the function that "
+            "strategy.run calls."
+        )
     return _sum(loss) / loss.dtype.type(get_strategy().num_replicas_in_sync)
 
 
@@ -282,8 +285,8 @@ def _sparse_cross_entropy(labels: Any, logits: Any, name: Any = None) -> Any:
     classes = np.asarray(labels)
     if classes.dtype.kind not in "iu":
         raise InvalidArgumentError(
-            f"labels must be whole numbers, got {classes.dtype}: they are the first argument, logits the second. Or "
-            "write tf.cast(labels, tf.int64)"
+            f"labels must be integers, got {classes.dtype}. Pass labels as the first argument and logits as the "
+            "second, or convert labels with tf.cast(labels, tf.int64)"
         )
     if classes.size and not 0 <= classes.min() <= classes.max() < logits.shape[-1]:
         raise InvalidArgumentError(f"labels must be in [0, {logits.shape[-1]}), got {classes.tolist()}")
@@ -503,7 +506,7 @@ def _function(name: str, kinds: str, of_arrays: Callable[..., Any]) -> Callable[
             arrays = _converted([given[parameter] for parameter in names])
             given.update(zip(names, arrays, strict=True))
         for array in arrays:
-            if hasattr(array, "dtype"):  # a number next to a sharded array has no dtype
+            if hasattr(array, "dtype"):  # numbers passed with a sharded array have no dtype
                 check_kind(f"tf.{name}", kinds, array.dtype)
         try:
             return wrapped(of_arrays(*bound.args, **bound.kwargs))

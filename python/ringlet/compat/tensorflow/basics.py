@@ -41,7 +41,7 @@ def constant(value: Any, dtype: Any = None, shape: Sequence[int] | None = None, 
     Raises
     ------
     TypeError
-        If a number does not fit the dtype, a tensor has another dtype, or `shape` has another number of elements.
+        If a number does not fit the dtype, a tensor has a different dtype, or `shape` a different number of elements.
     ValueError
         If the value cannot be converted.
 
@@ -106,7 +106,7 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
     Raises
     ------
     ValueError
-        If a tensor or a variable has another dtype, or the value cannot be converted.
+        If a tensor or a variable has a different dtype, or the value cannot be converted.
     TypeError
         If a number does not fit the dtype.
 
@@ -227,7 +227,7 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
     wanted = np.dtype(np.float32) if wanted.kind == "f" and not _any_wide(numbers) and dtype is None else wanted
     begin, end, step = (number.item() for number in numbers)
     if step == 0 or (end - begin) * step < 0:
-        raise InvalidArgumentError(f"the range from {begin} to {end} never ends with delta {step}. Pass another delta.")
+        raise InvalidArgumentError(f"a range from {begin} with delta {step} never reaches {end}. Pass another delta.")
     return tensor_of(np.arange(begin, end, step, dtype=wanted))
 
 

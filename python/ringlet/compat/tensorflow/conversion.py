@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 # Types of plain Python values, which have no dtype.
 WRITTEN_OUT = (bool, int, float, complex, str, bytes, list, tuple, range)
-# Kind of an array built from a Python sequence: kinds of dtypes that it can be converted to.
+# Kind of an array built from Python values: kinds of dtypes that it can be converted to.
 _TAKEN = {"b": "biufcV", "i": "iufcV", "u": "iufcV", "f": "fcV", "c": "c", "O": "O", "V": "V"}
 _INT32 = np.iinfo(np.int32)
 
@@ -69,7 +69,7 @@ def _plain(value: Any) -> Array:
 
 
 def _native(array: Array, value: Any) -> Array:
-    """Return the array in native byte order, with text as bytes objects: NumPy's text dtypes drop trailing zeros."""
+    """Return the array in native byte order, with text as bytes objects: NumPy's text dtypes drop trailing nulls."""
     if array.dtype.kind in "OSU":
         return _texts(np.array(value, object) if isinstance(value, WRITTEN_OUT) else array, value)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))

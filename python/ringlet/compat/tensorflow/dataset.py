@@ -22,7 +22,7 @@ class DatasetIterator(TensorElements, data.DatasetIterator):
 
 
 class _DatasetType(type):
-    """Metaclass of Dataset: for names that only TensorFlow has, it raises an error that states a replacement."""
+    """Metaclass of Dataset: the error for a name that only TensorFlow has states a replacement."""
 
     def __getattr__(cls, name: str) -> Any:
         path = f"tf.data.Dataset.{name}"
@@ -70,7 +70,7 @@ def _plain(dataset: data.Dataset) -> data.Dataset:
 
 
 def _argument(value: Any) -> Any:
-    """Return an argument of ringlet's operation: user functions receive tensors; numbers are unchanged."""
+    """Convert an argument for ringlet's operation: user functions then receive tensors; numbers are unchanged."""
     if isinstance(value, data.Dataset):
         return _plain(value)
     if isinstance(value, Tensor):
@@ -109,7 +109,7 @@ def _with_tensor_state(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict
 
 
 def dataset_maker(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that creates datasets of tensors, for a function that creates ringlet's datasets."""
+    """Wrap a function that creates ringlet's datasets: the new function creates datasets of tensors."""
 
     @functools.wraps(original, updated=())
     def make(*args: Any, **kwargs: Any) -> Any:
@@ -146,7 +146,7 @@ def _of_generator(original: Callable[..., Any]) -> Callable[..., Any]:
     return make
 
 
-# Creators of datasets that need a special conversion of their arguments.
+# Functions that create datasets, and whose arguments need a special conversion.
 _MAKERS = {
     "from_generator": _of_generator,
     "from_list": _of_list,

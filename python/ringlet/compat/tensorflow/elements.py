@@ -22,9 +22,9 @@ _VALUES = (np.ndarray, np.generic, bool, int, float, complex, str, bytes)
 
 
 def as_tensors(element: Any) -> Any:
-    """Return a nest with its arrays, numbers and texts as tensors, without copies; distributed values are included.
+    """Return a nest with its arrays, numbers and strings as tensors, also in distributed values.
 
-    Datasets in the nest, such as windows, become datasets of tensors.
+    Read-only arrays are not copied. Datasets in the nest, such as windows, become datasets of tensors.
     """
     return _tensor(element) if isinstance(element, _VALUES) else map_until(_tensor, element, _is_written_out)
 
@@ -36,7 +36,7 @@ def _tensor(leaf: Any) -> Any:
     if kind is PerReplica or kind is Mirrored:
         return kind([as_tensors(component) for component in leaf.values])
     if isinstance(leaf, Dataset) or (kind is np.ndarray and has_datasets(leaf)):
-        from ringlet.compat.tensorflow.dataset import as_dataset  # imported here, because dataset imports this module
+        from ringlet.compat.tensorflow.dataset import as_dataset  # imported here, because that module imports this one
 
         return _each_dataset(as_dataset, leaf)
     if isinstance(leaf, data.Optional) and kind is not Optional:
@@ -97,7 +97,7 @@ def with_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
         result = function(*map(as_tensors, args), **as_tensors(kwargs))
-        return as_arrays(tuple(result) if type(result) is list else result)  # a returned list has several components
+        return as_arrays(tuple(result) if type(result) is list else result)  # a returned list is a tuple of components
 
     return call
 
@@ -114,7 +114,7 @@ class Optional(data.Optional[Any]):
 
 
 class TensorElements:
-    """Mixin of iterators that yield tensors; listed before the class of the iterator."""
+    """Mixin of iterators that yield tensors; must precede the iterator class in the list of bases."""
 
     __slots__ = ()
 

@@ -21,7 +21,7 @@ _VALUES = (bool, int, float, complex, str, bytes, np.ndarray, np.generic)
 
 
 class TensorFunction(Function[..., Any]):
-    """A function whose numbers and arrays are returned as tensors. Created by ``tf.function``."""
+    """A function whose results, numbers and arrays, are returned as tensors; created by ``tf.function``."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the Python function, with arguments as tensors if `input_signature` is given."""
@@ -91,14 +91,14 @@ def function(  # noqa: PLR0917  # TensorFlow's
     experimental_compile: bool | None = None,
     experimental_follow_type_hints: bool | None = None,
 ) -> Any:
-    """Mark a function, which runs eagerly, as :func:`ringlet.function` does; its results become tensors.
+    """Mark a function, as :func:`ringlet.function` does. It runs eagerly, and its results become tensors.
 
     Parameters
     ----------
     func, autograph, jit_compile, reduce_retracing : optional
         As for :func:`ringlet.function`.
     input_signature : sequence of TensorSpec, optional
-        Specs that arguments are converted to; a tensor of another dtype or shape raises a `TypeError`.
+        Specs to which arguments are converted; a tensor of a different dtype or shape raises TypeError.
     experimental_implements, experimental_autograph_options, experimental_attributes : optional
     experimental_relax_shapes, experimental_compile, experimental_follow_type_hints : optional, unused
 

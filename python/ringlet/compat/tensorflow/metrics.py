@@ -48,7 +48,7 @@ class Mean:
 
     @property
     def variables(self) -> list[Any]:
-        """The variables of the sum and of the weights."""
+        """The variables that hold the sum of the values and the sum of the weights."""
         return [self.total, self.count]
 
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
@@ -60,7 +60,7 @@ class Mean:
         except ValueError:
             raise InvalidArgumentError(
                 f"sample_weight of shape {weights.shape} does not broadcast to values of shape {array.shape}: "
-                "update_state takes the values, and a weight for each; for an accuracy tf.equal(labels, predictions)"
+                "pass the values and one weight for each; for an accuracy, pass tf.equal(labels, predictions)"
             ) from None
         self.total.assign_add(np.sum(array * weights, dtype=self.dtype))
         self.count.assign_add(np.sum(weights, dtype=self.dtype))

@@ -64,7 +64,7 @@ class ParameterServerStrategyV1(StrategyV1, TensorCalls):
         raise _for_estimators()
 
     def reduce(self, reduce_op: Any, value: Any, axis: Any = None) -> Any:
-        """Combine the components of a value into one value; raises for an axis, as in TensorFlow."""
+        """Combine the components of a value; as in TensorFlow, an axis raises NotImplementedError."""
         if axis is None:
             return super().reduce(reduce_op, value)
         parse_reduce_op(reduce_op)
@@ -140,5 +140,5 @@ class _ExtendedV1(OneDeviceExtended):
         raise _for_estimators()
 
     def non_slot_devices(self, var_list: Sequence[Any]) -> Any:
-        """Return the variable whose name comes first."""
+        """Return the variable whose name sorts first."""
         return StrategyExtended.non_slot_devices(self, var_list)

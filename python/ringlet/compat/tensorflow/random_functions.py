@@ -29,7 +29,7 @@ def _generator(seed: Any) -> Any:
 
 
 def set_seed(seed: int) -> None:
-    """Set the seed of all following calls, so that each replica draws the same numbers whenever the program runs."""
+    """Set the global seed, with which each replica draws the same numbers in every run of the program."""
     global _global_seed
     with _lock:
         _global_seed = int(seed)

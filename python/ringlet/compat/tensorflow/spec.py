@@ -11,7 +11,7 @@ from ringlet.data import TensorSpec as RingletSpec
 
 
 class _SpecType(type):
-    """Metaclass of ``tf.TensorSpec``: the instances of ringlet's class are its instances."""
+    """Metaclass of ``tf.TensorSpec``: instances of ringlet's class count as its instances."""
 
     def __call__(cls, shape: Any, dtype: Any = np.float32, name: str | None = None) -> Any:
         """Return an instance of ringlet's class."""

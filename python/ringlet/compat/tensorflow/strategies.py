@@ -62,12 +62,12 @@ class AliasType(type):
 
 
 class TensorCalls(strategies.Strategy):
-    """Mixin of strategies that return tensors; listed before the class of the strategy."""
+    """Mixin of strategies that return tensors; must precede the strategy class in the list of bases."""
 
     def reduce(self, reduce_op: Any, value: Any, axis: Any) -> Any:
         """Return the combined components of a value as tensors; see :meth:`ringlet.Strategy.reduce`."""
         result = _results(super().reduce(reduce_op, _components(value), axis))
-        # The mean of a number is the same object, but its sum is a tensor if the strategy mirrors sums.
+        # As in TensorFlow, the mean of a number is the number itself, but its sum on a mirrored strategy is a tensor.
         if parse_reduce_op(reduce_op) is ReduceOp.SUM and isinstance(self.extended, MirroredExtended):
             return nest.map_structure(_as_tensor, result)
         return result
@@ -81,7 +81,7 @@ class TensorCalls(strategies.Strategy):
         return _with_tensors(super().experimental_distribute_dataset(dataset, options, **kwargs))
 
     def distribute_datasets_from_function(self, dataset_fn: Callable[..., Any], options: Any = None) -> Any:
-        """Distribute the batches of a dataset that a function creates to the replicas; each step holds tensors."""
+        """Create a dataset with a function, and distribute its batches to the replicas; each step holds tensors."""
         return _with_tensors(super().distribute_datasets_from_function(dataset_fn, options))
 
 
@@ -167,7 +167,7 @@ class MultiWorkerMirroredStrategy(TensorCalls, multi_worker_strategy.MultiWorker
 
 
 class MultiWorkerMirroredStrategyExperimental(MultiWorkerMirroredStrategy):
-    """``tf.distribute.experimental.MultiWorkerMirroredStrategy``: the same strategy with another order of arguments.
+    """``tf.distribute.experimental.MultiWorkerMirroredStrategy``: the same strategy with reordered arguments.
 
     Parameters
     ----------
@@ -311,6 +311,6 @@ def get_replica_context() -> strategies.ReplicaContext | None:
     """
     replica = strategies.get_replica_context()
     if type(replica) is strategies.ReplicaContext:
-        # The class of the strategy's object is changed, because the identity of this object identifies the replica.
+        # The class of the object is changed instead of wrapping it, because its identity identifies the replica.
         replica.__class__ = ReplicaContext
     return replica

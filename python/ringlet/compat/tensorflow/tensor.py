@@ -47,7 +47,7 @@ def wrapped(result: Any) -> Any:
 
 
 def as_operand(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return the other operand as an array of the tensor's dtype; NotImplemented to let the operand decide."""
+    """Return the other operand as an array of the tensor's dtype; NotImplemented to defer to that operand."""
     value = plain(value)
     if isinstance(value, Tensor):
         if value.dtype != dtype:
@@ -126,7 +126,7 @@ def _not_equal(self: Tensor, other: Any) -> Any:
 
 @shown_as(InvalidArgumentError)
 class _OutOfRange(InvalidArgumentError, IndexError, TypeError):
-    """Raised for an index out of range: an error of TensorFlow's classes and of NumPy's IndexError."""
+    """Raised for an index out of range; derived from the errors that TensorFlow and NumPy raise."""
 
 
 class Tensor(np.ndarray[Any, Any]):
@@ -146,7 +146,7 @@ class Tensor(np.ndarray[Any, Any]):
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
-        """Raise TypeError, because a tensor cannot be uninitialized memory."""
+        """Raise TypeError, as in TensorFlow: tensors are created by ``tf.constant``."""
         raise TypeError("tf.Tensor cannot be instantiated. Use tf.constant(value).")
 
     # Properties
@@ -157,7 +157,7 @@ class Tensor(np.ndarray[Any, Any]):
         return array if array.ndim else array[()]
 
     @property
-    def device(self) -> str:  # type: ignore[override,unused-ignore]  # NumPy has a shorter name
+    def device(self) -> str:  # type: ignore[override,unused-ignore]  # NumPy returns "cpu"
         """Full name of the device, which is always the host's CPU."""
         return canonicalize("CPU:0")
 
@@ -183,7 +183,7 @@ class Tensor(np.ndarray[Any, Any]):
     def __format__(self, specification: str) -> str:
         return format(self.view(np.ndarray)[()], specification)
 
-    def __hash__(self) -> int:  # type: ignore[override]  # refuses
+    def __hash__(self) -> int:  # type: ignore[override]  # raises
         raise TypeError("Tensor is unhashable. Instead, use tensor.ref() as the key.")
 
     # Elements
@@ -269,13 +269,13 @@ class Tensor(np.ndarray[Any, Any]):
 
 
 def _block(text: str) -> str:
-    """Return a string unchanged, or with a line break before it if it has several lines."""
+    """Return a string, with a line break before it if it has several lines."""
     return f"\n{text}" if "\n" in text else text
 
 
 def tensor_of(result: Any) -> Tensor:
     """Return a tensor that shares the memory of an array; the array must not be modified later."""
-    # Text is stored as objects, because NumPy's text dtypes drop trailing zeros.
+    # Text is stored as objects, because NumPy's text dtypes drop trailing null bytes.
     tensor: Tensor = np.asarray(result, object if isinstance(result, (bytes, str)) else None).view(Tensor)
     tensor.setflags(write=False)
     return tensor
@@ -309,7 +309,6 @@ class _TensorKind(ArrayAdapter):
     is_mutable = False
 
     def as_ndarray(self, value: Any, name: str = "the array") -> Array:
-        """Return the plain array."""
         array: Array = value.view(np.ndarray)
         return array
 

@@ -40,11 +40,11 @@ class TPUStrategy(TensorCalls, tpu_strategy.TPUStrategy, metaclass=AliasType):
         return super().experimental_split_to_logical_devices(_tensor(tensor), partition_dimensions)
 
     def experimental_assign_to_logical_device(self, tensor: Any, logical_device_id: int) -> ShardedArray:
-        """Place a tensor on one logical device; functions and operators of the result return tensors."""
+        """Place a tensor on one logical device; functions and operators applied to the result return tensors."""
         return super().experimental_assign_to_logical_device(_tensor(tensor), logical_device_id)
 
     def experimental_replicate_to_logical_devices(self, tensor: Any) -> ShardedArray:
-        """Replicate a tensor to all logical devices; functions and operators of the result return tensors."""
+        """Replicate a tensor to all logical devices; functions and operators applied to the result return tensors."""
         return super().experimental_replicate_to_logical_devices(_tensor(tensor))
 
 

@@ -37,7 +37,6 @@ class _CompatVariableType(VariableType):
         shape: Any = None,
         experimental_enable_variable_lifting: bool = True,
     ) -> Any:
-        """Create a variable."""
         if variable_def is not None:
             raise NotImplementedError(
                 "variable_def is not supported, because functions run eagerly, without graphs. Pass initial_value "
@@ -93,7 +92,7 @@ class Variable(RingletVariable, metaclass=_CompatVariableType):
 
 
 def _request(initial_value: Any = None, dtype: Any = None, **given: Any) -> VariableRequest:
-    """Return the request to the strategy for a variable with the arguments of the last creator."""
+    """Return the request for a variable with the arguments that the last creator passed."""
     asked = {field.name: given[field.name] for field in dataclasses.fields(VariableRequest) if field.name in given}
     wanted = None if dtype is None else as_dtype(dtype)
     return VariableRequest(_first_value(initial_value, dtype), dtype=wanted, array_type=Tensor, **asked)

@@ -11,7 +11,7 @@ from ringlet import context
 
 Creator = Callable[..., Any]
 
-# Each creator, and whether the replicas that inherited it call it together. The last creator is called first.
+# Each creator, and whether it is called once for all replicas. The last creator is called first.
 _creators: ContextVar[tuple[tuple[Creator, bool], ...]] = ContextVar("ringlet_variable_creators", default=())
 
 

@@ -1,6 +1,7 @@
 """TensorFlow's names for programs of ``tf.distribute``: ``from ringlet.compat import tf`` is the only line to change.
 
-``docs/porting.md`` lists equal, different and absent names. The error for an absent name states a replacement.
+``docs/porting.md`` lists which names are the same, different or absent. The error for an absent name states a
+replacement.
 
 Examples
 --------

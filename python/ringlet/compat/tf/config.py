@@ -111,7 +111,7 @@ def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
     if device_type in (None, "CPU"):
         found += [LogicalDevice(f"/device:CPU:{Device.parse(name).index}", "CPU") for name in logical_devices()]
     if device_type in (None, "TPU"):
-        prefix = "/job:localhost/replica:0/task:0"  # TensorFlow's lists do not have it
+        prefix = "/job:localhost/replica:0/task:0"  # TensorFlow omits this prefix in lists
         found += [LogicalDevice(device.name.removeprefix(prefix), "TPU") for device in tpu_devices()]
     return found
 
@@ -131,9 +131,9 @@ def set_logical_device_configuration(
     Raises
     ------
     RuntimeError
-        If another number of devices is in use.
+        If a different number of devices is in use.
     ValueError
-        If the machine does not have the device, or a memory limit is given.
+        If the machine does not have the device, or a memory limit or a priority is given.
 
     Examples
     --------

@@ -14,7 +14,7 @@ __all__ = ["assert_same_structure", "flatten", "is_nested", "map_structure", "pa
 
 
 class _Components:
-    """A node that replaces a composite of this library in a structure and holds the parts of the composite."""
+    """A node that replaces a composite of this library in a structure, and holds its parts."""
 
     def __init__(self, kind: type[Any], parts: Sequence[Any]) -> None:
         self.kind = kind
@@ -76,7 +76,7 @@ def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> A
     func : callable
         Takes one leaf of each structure.
     *structure : nested structure
-        Structures that must be equal.
+        One or more structures of the same form.
     **kwargs
         ``expand_composites``: as for :func:`flatten`. ``check_types``: accepted and ignored.
 
@@ -113,7 +113,7 @@ def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> A
 
 
 def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any], expand_composites: bool = False) -> Any:
-    """Return leaves arranged in the form of a structure.
+    """Return a structure of the same form with the leaves of a flat sequence.
 
     Parameters
     ----------

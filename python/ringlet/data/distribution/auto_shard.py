@@ -1,7 +1,7 @@
 """Auto-sharding: rewrites the graph of a dataset so that each worker reads its share.
 
 FILE inserts a `Shard` before the node that reads files, so that a worker opens only its own files. DATA appends a
-`Shard` to the graph, so that a worker makes all elements but keeps only its own elements. HINT fills in the numbers of
+`Shard` to the graph, so that a worker computes all elements but keeps only its own. HINT fills in the numbers of
 ``shard(SHARD_HINT, SHARD_HINT)``. AUTO is FILE if possible, else DATA.
 """
 
@@ -23,7 +23,7 @@ from ringlet.data.policies import AutoShardPolicy
 from ringlet.data.readers.file_reader import FileReader
 from ringlet.errors import NotFoundError
 
-# Operations after a file reader that allow the policy FILE; any other operation ends the search, as in TensorFlow.
+# Operations that may follow a file reader under the policy FILE; others end the search, as in TensorFlow.
 _SEEN_THROUGH = frozenset(
     {
         *("Batch", "Cache", "CsvFields", "Filter", "FlatMap", "Interleave", "LegacyRebatch", "Map", "PaddedBatch"),
@@ -36,9 +36,9 @@ _AT_THE_END = frozenset(["Prefetch", "WithOptions"])
 
 
 class Sharding(NamedTuple):
-    """Parameters of sharding: the position of one of several workers that all read the same dataset.
+    """Parameters of sharding: the position of a worker among the workers that read the same dataset.
 
-    With `fills_all`, a worker with data checks, at its first element, that all other workers have data.
+    With `fills_all`, a worker checks at its first element that all other workers have data too.
     """
 
     num_workers: int
@@ -77,7 +77,7 @@ def auto_shard(node: Node, sharding: Sharding) -> Sharded:
         return Sharded(_by_data(node, sharding), AutoShardPolicy.DATA, f"AUTO: {reason}")
     is_chosen = policy is AutoShardPolicy.AUTO
     has_readers = any(map(reads_files, graph_nodes(node)))
-    found = "the dataset is read from files" if has_readers else "elements that datasets are opened for count as files"
+    found = "the dataset is read from files" if has_readers else "elements that open datasets are sharded like files"
     return Sharded(by_file, AutoShardPolicy.FILE, f"AUTO: {found}" if is_chosen else "set in the options")
 
 
@@ -95,7 +95,7 @@ def _not_found(reason: _NoFiles) -> NotFoundError:
 def reads_files(node: Node) -> bool:
     """Return whether a node reads the files named by its input: a reader, or a flat_map or interleave over readers.
 
-    User functions may be called on an example. A function that raises counts as a function without files: the error
+    User functions may be called on an example. A function that raises is treated as if it read no files; the error
     occurs again when the dataset is read.
     """
     if isinstance(node, FileReader):
@@ -135,13 +135,13 @@ def _by_file(node: Node, sharding: Sharding, is_opened: bool = False) -> Node:
     if not node.inputs:
         raise _NoFiles(f"{kind} does not read files")
     if kind not in _SEEN_THROUGH:
-        raise _NoFiles(f"{kind} hides whether its input reads files")
+        raise _NoFiles(f"it is unknown whether the input of {kind} reads files")
     source, *others = node.inputs
     return node.with_inputs(_by_file(source, sharding, is_opened or kind in _OPENS_DATASETS), *others)
 
 
 def _shard_names(names: Node, sharding: Sharding) -> Node:
-    """Shard the file names before any shuffle of them, since every worker shuffles independently."""
+    """Shard the file names before they are shuffled, because every worker shuffles independently."""
     if sharding.num_workers == 1:
         return names
     names, shuffles = _without_shuffles(names)
@@ -170,7 +170,7 @@ def _by_data(node: Node, sharding: Sharding) -> Node:
     if isinstance(node, Rebatch):
         node = LegacyRebatch(node.input, sharding.num_replicas_in_sync)
     if isinstance(node, LegacyRebatch) and node.kept is None and node.num_replicas % sharding.num_workers == 0:
-        # Yields the same parts as a Shard after the node, without making the parts of other workers.
+        # Yields the same parts as a Shard after the node, without computing the parts of other workers.
         kept = range(sharding.worker_index, node.num_replicas, sharding.num_workers)
         return node if sharding.num_workers == 1 else replace(node, kept=tuple(kept))
     return node if sharding.num_workers == 1 else _shard(node, sharding)

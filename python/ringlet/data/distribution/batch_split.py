@@ -94,7 +94,6 @@ class BatchSplitStream(OneToOneStream):
         return self.cut(next(self._input))
 
     def cut(self, element: Nest) -> Nest:
-        """Split one element."""
         # Fast path for an array or a tuple of arrays, without traversing the structure.
         if type(element) is np.ndarray:
             return self._cut(element)

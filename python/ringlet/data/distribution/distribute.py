@@ -23,7 +23,7 @@ def distribute_dataset(
     exchange: Callable[[bytes], list[bytes]] | None = None,
     uneven: Uneven = None,
 ) -> DistributedDataset:
-    """Shard a dataset, or an iterable of batches, to workers, and split its global batches among the replicas."""
+    """Shard a dataset, or an iterable of batches, across workers, and split its global batches among the replicas."""
     if _mode(options) is InputReplicationMode.PER_REPLICA:
         raise NotImplementedError(
             "InputReplicationMode.PER_REPLICA requires a function that creates a dataset for each replica. Call "
@@ -51,7 +51,7 @@ def distribute_datasets_from_function(
     sum_over_workers: Callable[[int], int] | None = None,
     exchange: Callable[[bytes], list[bytes]] | None = None,
 ) -> DistributedDataset:
-    """Distribute the elements of the dataset that a function returns to the replicas of a worker.
+    """Create a dataset with a function, and distribute its elements to the replicas of a worker.
 
     The function takes an InputContext and returns a dataset of batches for one replica; consecutive elements go to
     consecutive replicas. With PER_REPLICA, the function is called once for each replica, and each replica reads its own

@@ -33,8 +33,8 @@ class DistributedDataset:
     num_replicas : int
         Number of replicas of this worker.
     rebatch : bool, default True
-        Whether to shard the dataset to workers and split its batches for the replicas, by the policy in its options.
-        Otherwise, whole elements are distributed to the replicas in turn.
+        Whether to shard the dataset across workers by the policy in its options, and to split its batches for the
+        replicas. Otherwise, whole elements are distributed to the replicas in turn.
     num_workers, worker_index : int, optional
         Number of workers, and index of this worker. By default, there is one worker.
     sum_over_workers : callable, optional
@@ -45,8 +45,8 @@ class DistributedDataset:
         elements at the first step, and an exception in the dataset of one worker is raised on all workers at the next
         step.
     buffer_size : int, default 1
-        Number of elements prefetched for each replica, if making an element takes longer than passing it between
-        threads. With 0, elements are made on request.
+        Number of elements prefetched for each replica, if computing an element takes longer than passing it between
+        threads. With 0, elements are computed on request.
     uneven : "keep" or None
         None, the default, is TensorFlow's behavior. "keep" yields every element once; each step becomes a pair of the
         step and the weights of its parts in the mean.
@@ -128,7 +128,7 @@ class DistributedDataset:
     def without_padding(self) -> DistributedDataset:
         """Return a copy that drops the last elements if they are too few for a step, as TensorFlow 1 does.
 
-        This affects only datasets made by a function, because they distribute whole elements.
+        Only datasets created by a function are affected, because only these distribute whole elements.
 
         Examples
         --------
@@ -153,7 +153,7 @@ class DistributedDataset:
 
     @property
     def cardinality(self) -> int:
-        """Return the cardinality of the dataset before distribution."""
+        """The cardinality of the dataset before distribution."""
         return self._decision.plan.cardinality
 
     def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Nest], Any]) -> Any:

@@ -14,7 +14,7 @@ from ringlet.data.state.iterator_state import batches_read, restored
 from ringlet.data.state.pipeline_iterator import PipelineIterator
 from ringlet.observe import trace_hook
 
-_UNKNOWN = -(1 << 62)  # remains negative: the number of steps after a state of another class of iterators
+_UNKNOWN = -(1 << 62)  # number of steps after restoring a state without it; remains negative when incremented
 
 
 class DistributedIterator(PipelineIterator):
@@ -59,8 +59,8 @@ class DistributedIterator(PipelineIterator):
     def get_next_as_optional(self) -> Optional[Nest]:
         """Return the next step, or an empty Optional at the end.
 
-        As in TensorFlow, the last elements are never dropped here, even if they are too few for a step and `get_next`
-        drops them because all sizes are known: replicas without data receive arrays without rows.
+        Unlike `get_next`, this method never drops the last elements, as in TensorFlow: if they are too few for a step,
+        replicas without data receive arrays without rows.
 
         Raises
         ------
@@ -90,7 +90,7 @@ class DistributedIterator(PipelineIterator):
         """Continue from a saved state, as :meth:`DatasetIterator.set_state` does.
 
         The numbers of workers and replicas may differ if each step is one global batch, as under AutoShardPolicy.DATA;
-        the batches before the position are then made again, unless one worker keeps all rows.
+        the batches before the position are then computed again, unless a single worker keeps all rows.
         """
         self._opened = restored(self._opened, state, _global_batches(self._source))
         self._stream = self._opened.stream
@@ -98,7 +98,7 @@ class DistributedIterator(PipelineIterator):
 
 
 def _global_batches(plan: Plan) -> Graph | None:
-    """Return the dataset of which each step of all workers is one element; None if steps are made in another way."""
+    """Return the dataset whose elements are the steps of all workers; None if steps are not single elements."""
     batches: Graph | None = getattr(plan, "global_batches", position_graph(plan))
     return batches.inputs[0] if isinstance(batches, Prefetch) else batches
 

@@ -29,7 +29,7 @@ from ringlet.errors import InvalidArgumentError
 Uneven = Literal["keep"] | None
 """Treatment of elements that are too few for a step: "keep" yields all of them, None follows TensorFlow's rules."""
 
-# Nodes that may follow a Prefetch at the end of a user's dataset.
+# Nodes that may follow a Prefetch at the end of a dataset; another Prefetch is then unnecessary.
 _CHEAP = frozenset(["LegacyRebatch", "Rebatch", "Shard", "WithOptions"])
 
 
@@ -38,7 +38,7 @@ class Plan(Protocol):
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        """The datasets that the steps are made of."""
+        """The datasets whose elements form the steps."""
         ...
 
     @property
@@ -60,7 +60,7 @@ class Plan(Protocol):
 class Decision:
     """A plan and the reasons for it, for `ringlet.data.explain`.
 
-    `policy` is None if a function made the dataset, which is then not sharded. `cut` describes how batches are split.
+    `policy` is None for a dataset created by a function, which is not sharded. `cut` describes how batches are split.
     """
 
     plan: Plan
@@ -81,8 +81,8 @@ def decide(node: Node, place: InputPlacement, *, buffer_size: int = 1, uneven: U
     sharding = Sharding(place.num_workers, place.worker_index, place.total, fills_all=uneven is None)
     sharded = auto_shard(node, sharding)
     is_by_data = sharded.policy is AutoShardPolicy.DATA
-    # With DATA, the whole dataset is split here; TensorFlow's rewrite removes a rebatch at the end of the dataset
-    # instead.
+    # Under DATA, the original dataset is split here; the graph of auto_shard() follows TensorFlow, which replaces a
+    # final rebatch.
     share = node if is_by_data else sharded.node
     cuts_whole = is_by_data or (uneven is not None and place.num_workers == 1)
     if place.total == 1:

@@ -29,9 +29,9 @@ class ElementDistribution:
     """A distribution plan: a step takes one element for each replica of a worker.
 
     `nodes` holds one node for all replicas, which take turns, or one node for each replica. The specs of `source`, the
-    dataset as given by the user, determine the treatment of the end of data. Without `may_pad`, the last elements are
-    dropped if they are too few for a step. `steps_are_batches` states that the parts of all workers in one step are the
-    parts of one element of `source`.
+    user's dataset, determine the treatment of the end of data. Without `may_pad`, the last elements are dropped if they
+    are too few for a step. With `steps_are_batches`, the parts of all workers in one step are the parts of one element
+    of `source`.
     """
 
     nodes: tuple[Node, ...]
@@ -42,7 +42,7 @@ class ElementDistribution:
 
     @property
     def global_batches(self) -> Node | None:
-        """The dataset of which each step of all workers is one element; None if steps are made in another way."""
+        """The dataset whose elements are the steps of all workers; None if steps are not single elements."""
         return self.source if self.steps_are_batches else None
 
     @property
@@ -66,8 +66,8 @@ class ElementDistribution:
     def pads(self) -> bool:
         """Whether replicas without data receive arrays without rows while others have data.
 
-        False for an infinite dataset, and for one worker with elements of known sizes, which the parts of each step
-        must have too.
+        False without `may_pad`, for an infinite dataset, and for a single worker if all sizes are known, because every
+        part must then have these sizes.
         """
         if not self.may_pad or self.cardinality == INFINITE_CARDINALITY:
             return False
@@ -144,5 +144,5 @@ class ElementDistributionStream(InputStreams):
 
 
 def next_padded(stream: Stream) -> Nest:
-    """Return the next step of a plan's stream, padded with arrays without rows for elements of any size."""
+    """Return the next step of a stream; an `ElementDistributionStream` pads it with arrays without rows."""
     return stream.next_padded() if isinstance(stream, ElementDistributionStream) else next(stream)

@@ -50,7 +50,7 @@ class LegacyRebatch(ElementTransform):
             return spec
         if not spec.shape:
             raise InvalidArgumentError(
-                f"cannot cut elements into {self.num_replicas} parts: they hold scalars ({self.input.element_spec}). "
+                f"cannot split elements into {self.num_replicas} parts: they hold scalars ({self.input.element_spec}). "
                 "Call dataset.batch(batch_size) first."
             )
         rows = spec.shape[0]
@@ -99,7 +99,7 @@ class PartElements(InputStream):
             return None
         if not getattr(array, "shape", ()):
             raise InvalidArgumentError(
-                f"cannot cut an element into {self._node.num_replicas} parts: it holds the scalar {array!r}. Call "
+                f"cannot split an element into {self._node.num_replicas} parts: it holds the scalar {array!r}. Call "
                 "dataset.batch(batch_size) first."
             )
         return array[chunk_slices(array.shape[0], self._node.num_replicas)[self._kept[self._part]]]

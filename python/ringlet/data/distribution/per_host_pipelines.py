@@ -24,7 +24,7 @@ from ringlet.nest import map_structure
 class HostDistribution(ElementDistribution):
     """A distribution plan: a step takes the next elements of each host's dataset for the replicas of that host.
 
-    For each host, `nodes` has a node and `counts` has the number of replicas.
+    For each host, `nodes` holds a node, and `counts` the number of replicas.
     """
 
     counts: tuple[int, ...] = ()
@@ -63,10 +63,10 @@ def distribute_to_hosts(
     *,
     uneven: Uneven = None,
 ) -> DistributedDataset:
-    """Shard a dataset to the hosts of this process, and split its global batches among all replicas.
+    """Shard a dataset across the hosts of this process, and split its global batches among all replicas.
 
-    `counts` has the number of replicas of each host. The replicas of a host are adjacent, and get the same parts of a
-    batch as the replicas of a worker.
+    `counts` holds the number of replicas of each host. The replicas of a host are adjacent, and receive the same parts
+    of a batch as the replicas of a worker.
     """
     total, hosts = sum(counts), len(counts)
     if hosts == 1 or uneven is not None:
@@ -89,9 +89,9 @@ def distribute_to_hosts_from_function(
     counts: Sequence[int],
     options: InputOptions | None = None,
 ) -> DistributedDataset:
-    """Distribute the elements of the datasets that a function returns, one for each host, to the host's replicas.
+    """Create a dataset for each host with a function, and distribute its elements to the replicas of the host.
 
-    The function takes an InputContext that counts the hosts as pipelines; `counts` is as for `distribute_to_hosts`.
+    The function takes an InputContext in which each host is a pipeline; `counts` is as for `distribute_to_hosts`.
     """
     total, hosts = sum(counts), len(counts)
     if hosts == 1:

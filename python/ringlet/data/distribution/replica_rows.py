@@ -27,11 +27,10 @@ def balanced_slices(size: int, num_parts: int) -> tuple[slice, ...]:
 def batch_sizes_for_worker(
     global_batch_size: int, num_workers: int, num_replicas_per_worker: int, worker_index: int
 ) -> tuple[int, ...]:
-    """Return the cycle of batch sizes of a worker, so that a step takes a global batch over all workers.
+    """Return the batch sizes of a worker's replicas, which repeat after W steps.
 
-    Workers read different rows, and each worker cycles through all shares, starting with its own. In step k, its
-    replicas take the k-th group of R sizes; over all workers, these groups are all the shares. The sum is
-    `global_batch_size`.
+    Each worker goes through the shares of all replicas, starting with those of its own. In each step, its R replicas
+    take the next R sizes. Over all workers, these are all the shares, so that a step reads `global_batch_size` rows.
     """
     shares = _shares(global_batch_size, num_workers * num_replicas_per_worker)
     first = worker_index * num_replicas_per_worker

@@ -1,8 +1,8 @@
 """Distribution plans that yield every element exactly once, with weights (``uneven="keep"``).
 
 A step over N replicas whose parts have ``n_0, n_1, ...`` rows carries the weights ``w_k = n_k * N / (n_0 + n_1 +
-...)``. So the mean over replicas of ``w_k * (mean over the rows of part k)`` is the mean over the rows of the step, for
-parts of any size. All weights are 1 if the parts have equal sizes; a replica without data has the weight 0.
+...)``. With them, the mean over replicas of ``w_k * (mean over the rows of part k)`` is the mean over the rows of the
+step, for parts of any size. All weights are 1 if the parts have equal sizes; a replica without data has the weight 0.
 """
 
 from __future__ import annotations

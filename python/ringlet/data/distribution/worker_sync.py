@@ -1,7 +1,7 @@
 """WorkerSync: synchronization of the workers of one distributed dataset that read separate shares.
 
-A worker that has ended, has failed or reads a different dataset must not block the other workers, and different
-elements must not be combined in one step. Therefore, all workers compare the kind of the first element, and the
+A worker that has ended, has failed or reads a different dataset must not block the other workers, and elements of
+different kinds must not be combined in one step. Therefore, all workers compare the kind of the first element, and the
 exchange of counts in each step also reports errors.
 """
 
@@ -25,7 +25,7 @@ _FAILED = -(1 << 48)
 def kind_of_element(element: Nest) -> str:
     """Return a description of the properties that must be equal on all workers: structure, dtypes and ranks of arrays.
 
-    Sizes may differ: batches may be short or padded to other lengths.
+    Sizes may differ: batches may be short or padded to different lengths.
     """
     kinds = [_kind_of_leaf(leaf) for leaf in flatten(element)[0]]
     return ", ".join(f"{path}: {kind}" if path else kind for path, kind in zip(paths(element), kinds, strict=True))
@@ -41,7 +41,7 @@ def _kind_of_leaf(leaf: Any) -> str:
 
 
 class WorkerSync:
-    """Synchronization of the workers in one iteration; `counts` states whether any worker counts steps."""
+    """Synchronization of the workers in one iteration; with `counts`, workers sum their elements in each step."""
 
     def __init__(self, place: InputPlacement, counts: bool) -> None:
         self._place = place

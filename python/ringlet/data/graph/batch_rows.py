@@ -23,7 +23,7 @@ def num_rows(batch: Nest) -> int:
     shapes: list[tuple[int, ...]] = [getattr(leaf, "shape", ()) for leaf in leaves if leaf is not None]
     if not all(shapes):
         raise InvalidArgumentError(
-            f"every component of an element must be non-scalar to be cut into rows, got {batch!r}. Call "
+            f"every component of an element must be non-scalar to be split into rows, got {batch!r}. Call "
             "dataset.batch(batch_size) first."
         )
     rows = {shape[0] for shape in shapes}
@@ -31,7 +31,7 @@ def num_rows(batch: Nest) -> int:
         parts = zip(paths(batch), leaves, strict=True)
         named = ", ".join(f"element{path}: {len(leaf)}" for path, leaf in parts if leaf is not None)
         raise InvalidArgumentError(
-            f"all arrays of an element must have the same batch size to be cut into rows, got {named}."
+            f"all arrays of an element must have the same batch size to be split into rows, got {named}."
         )
     return int(rows.pop()) if rows else 0
 

@@ -14,7 +14,7 @@ AUTOTUNE = -1
 
 
 def positive(value: Any, name: str, hint: str = "") -> int:
-    """Check a count that must be one or more."""
+    """Return a count as an int; raise an error unless it is one or more."""
     count = whole(value, name)
     if count < 1:
         raise InvalidArgumentError(f"{name} must be greater than zero, got {count}.{hint}")
@@ -27,7 +27,7 @@ def count_or_all(value: Any, name: str) -> int:
 
 
 def check_buffer_size(value: Any) -> int:
-    """Return the size of a buffer: zero or more, or AUTOTUNE, which is also the meaning of None."""
+    """Return the size of a buffer: zero or more, or AUTOTUNE; None means AUTOTUNE."""
     size = AUTOTUNE if value is None else whole(value, "buffer_size")
     if size < AUTOTUNE:
         raise InvalidArgumentError(

@@ -6,7 +6,7 @@ arrays, NumPy scalars, ``str``, ``bytes``, datasets, arrays of datasets, Optiona
 becomes int64, while TensorFlow uses float32 and int32.
 
 ``bytes`` stay Python objects, and a batch of them is an array of objects, because NumPy's dtype for bytes drops
-trailing zeros.
+trailing null bytes.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def as_element(value: Nest) -> Nest:
     if value is None:
         raise InvalidArgumentError(
             "an element of a dataset must have at least one array, got None. Return a value from the function that "
-            "makes the element; only a component may be None, as in (x, None)."
+            "computes the element; only a component may be None, as in (x, None)."
         )
     return _as_nest(value)
 
@@ -123,7 +123,7 @@ def as_leaf(value: Any) -> Any:
         return value
     kind = kind_of(value)
     if kind is not None:
-        kind.as_ndarray(value)  # raises an error for arrays that cannot be batched or sent
+        kind.as_ndarray(value)  # raises an error for arrays that cannot be converted
         return value
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError("a dataset cannot hold a masked array: its mask would be lost. Pass the pair (x.data, x.mask).")
@@ -168,5 +168,5 @@ def _from_list(value: list[Any]) -> Array:
         raise InvalidArgumentError(
             f"a list must be convertible to one array. Use a tuple for several components. NumPy's error is: {error}"
         ) from error
-    # NumPy's dtype for bytes would drop trailing zeros.
+    # NumPy's dtype for bytes would drop trailing null bytes.
     return np.array(value, dtype=object) if array.dtype.kind == "S" else array

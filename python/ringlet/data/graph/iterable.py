@@ -35,7 +35,7 @@ def iterable_source(iterable: Any) -> IterableSource:
 
 
 def _is_columns(iterable: Any) -> bool:
-    """Whether a list has arrays of the same number of rows that are not batches of one dataset, such as (x, y)."""
+    """Return whether a list holds columns, such as (x, y): arrays of equal length but different ranks."""
     if not isinstance(iterable, (tuple, list)) or not all(getattr(each, "shape", ()) for each in iterable):
         return False
     return len({each.shape[0] for each in iterable}) == 1 and len({len(each.shape) for each in iterable}) > 1
@@ -51,7 +51,7 @@ class IterableSource(Node):
     """
 
     iterable: Iterable[Any]
-    # Whether the only iteration of an iterator has started.
+    # Not empty once the only iteration of an iterator has started.
     begun: list[bool] = field(default_factory=list, repr=False)
 
     @property

@@ -11,9 +11,7 @@ class Graph(Protocol):
     """Protocol of nodes and distribution plans: objects with input nodes."""
 
     @property
-    def inputs(self) -> tuple[Any, ...]:
-        """The input nodes."""
-        ...
+    def inputs(self) -> tuple[Any, ...]: ...
 
 
 def position_graph(graph: Graph) -> Graph:
@@ -94,7 +92,7 @@ class IterationContext:
         return [self._choices.get(node) for node in graph_nodes(root)]
 
     def set_state(self, root: Graph, state: list[Any]) -> None:
-        """Restore the choices of an iteration of an equal graph, for all rounds."""
+        """Restore the choices of an iteration of an equivalent graph, for all rounds."""
         for node, choice in zip(graph_nodes(root), state, strict=True):
             if choice is not None:
                 self._choices[node] = choice

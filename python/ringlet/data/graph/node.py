@@ -82,7 +82,7 @@ class Stream(ABC):
         """Release threads, files and buffers, down to the source. Idempotent."""
 
     def get_state(self) -> State:
-        """Return a snapshot, from which a new stream of an equal graph continues; this stream remains usable.
+        """Return a snapshot, from which a new stream of an equivalent graph continues; this stream remains usable.
 
         A stream that is at its end or closed has the state of an exhausted stream.
         """
@@ -152,7 +152,7 @@ class OneToOneStream(UnaryStream):
 
 
 class TracedStream(OneToOneStream):
-    """A stream that traces the time in which it makes each element."""
+    """Stream that traces the time spent on each element."""
 
     def __init__(self, source: Stream, name: str) -> None:
         super().__init__(source)
@@ -172,7 +172,7 @@ class RowStream(ABC):
         """Return the next `count` row numbers, or fewer at the end."""
 
     def get_state(self) -> State:
-        """Return a snapshot, from which a new row stream of an equal graph continues."""
+        """Return a snapshot, from which a new row stream of an equivalent graph continues."""
         raise _no_state(self)
 
     def set_state(self, state: State) -> None:
@@ -260,7 +260,7 @@ class Node(ABC):
 
     @property
     def examples(self) -> tuple[Nest, ...]:
-        """`example`, and further examples that may differ in size, if they are cheap to make."""
+        """`example`, and further examples that may differ in size, if they are cheap to compute."""
         return (self.example,)
 
     @property
@@ -280,7 +280,7 @@ class Node(ABC):
 
     @property
     def runs_user_code(self) -> bool:
-        """Whether making an element calls user functions or iterators, with unknown cost and effects."""
+        """Whether computing an element calls user functions or iterators, with unknown cost and effects."""
         return any(node.runs_user_code for node in self.inputs)
 
     @property
@@ -290,13 +290,13 @@ class Node(ABC):
 
     @property
     def bytes_copied(self) -> int:
-        """Number of bytes written to make one element, except by user code."""
+        """Number of bytes written to compute one element, except by user code."""
         return 0
 
     def choose(self, context: IterationContext) -> None:  # noqa: B027 - most nodes make no choice
-        """Make the random choices of an iteration, with `IterationContext.choice`; called when the iteration begins.
+        """Make the random choices of an iteration, with `IterationContext.choice`.
 
-        Therefore, a choice does not depend on whether and when a stream uses it.
+        Called when the iteration begins, so that a choice does not depend on whether and when a stream uses it.
         """
 
     def open_rows(self, context: IterationContext) -> RowStream:
@@ -354,7 +354,7 @@ class Transformation(Node):
 
     @property
     def bytes_copied(self) -> int:
-        """Number of bytes written to make one element, except by user code."""
+        """Number of bytes written to compute one element, except by user code."""
         return self.input.bytes_copied
 
 

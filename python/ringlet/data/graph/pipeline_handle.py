@@ -35,7 +35,6 @@ class PipelineHandle:
         return self.stream
 
     def close(self) -> None:
-        """Close the stream."""
         self.stream.close()
 
     def get_state(self) -> State:

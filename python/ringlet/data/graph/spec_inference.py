@@ -39,7 +39,7 @@ def row_spec(spec: Any) -> LeafSpec:
     if spec.shape is None:
         return spec  # type: ignore[no-any-return]
     if not spec.shape:
-        raise ValueError(f"unbatch cuts elements into rows, but a component is a scalar: {spec!r}")
+        raise ValueError(f"unbatch splits elements into rows, but a component is a scalar: {spec!r}")
     if isinstance(spec, DatasetSpec):
         return DatasetSpec(spec.element_spec, spec.shape[1:])
     return TensorSpec(spec.shape[1:], spec.dtype)
@@ -117,7 +117,7 @@ def spec_of_answers(answers: Sequence[Nest], source: Node, function: Callable[[N
             specs.append(map_structure(spec_of, larger))
         return common_spec(specs)
     except Exception:
-        # If the function rejects the other size, the dependence of result sizes stays undetermined.
+        # The function rejects the other size, so it is unknown which result sizes depend on the input.
         return without_sizes(specs[0])
 
 

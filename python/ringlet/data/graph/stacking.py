@@ -14,7 +14,7 @@ from ringlet.data.graph.element_structure import LEAF_TYPES, Nest, is_dataset, i
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten, unflatten
 
-# Markers used in place of a dtype: text and datasets make arrays of objects, None stays None.
+# Markers used in place of a dtype: text and datasets are stacked in arrays of objects, None stays None.
 _TEXT = "str or bytes"
 _NONE = "None"
 _DATASET = "a dataset"
@@ -89,8 +89,8 @@ def _difference(leaves: Any, where: str) -> InvalidArgumentError:
     if other_shape != shape:
         return InvalidArgumentError(
             f"cannot batch arrays of different shapes in {where}: the first element has shape {list(shape)}, element "
-            f"{number} has shape {list(other_shape)}. Pad or cut them in a map before the batch, or drop the remainder "
-            "of an earlier batch."
+            f"{number} has shape {list(other_shape)}. Pad or truncate them in a map before the batch, or drop the "
+            "remainder of an earlier batch."
         )
     return InvalidArgumentError(
         f"cannot batch arrays of different dtypes in {where}: the first element is {dtype}, element {number} is "

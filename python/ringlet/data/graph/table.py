@@ -155,7 +155,6 @@ class Table:
         return all(column.is_memory for column in self.columns)
 
     def element(self, number: int) -> Nest:
-        """Return one row as an element."""
         if self._bare is not None:
             return self._bare.row(number)
         if self._row is not None:

@@ -1,4 +1,4 @@
-"""ThreadMap: a bounded pool of threads that calls one function, with results in order.
+"""ThreadMap: a bounded pool of threads that call one function.
 
 A *call* is the function applied to one item. It is waiting, running in a thread, or finished but not yet taken. At most
 `num_calls` calls and threads exist at a time. One thread calls `put` and `take`; no items are read ahead.
@@ -23,15 +23,15 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 # Passing an element between threads takes about 20 us, and gathering this many bytes from rows about 50 us:
-# a smaller element is faster to make than to pass.
+# a thread does not pay off for smaller elements.
 WORTH_A_THREAD_BYTES = 256 * 1024
 
-# Timeout of waiting for threads when an iterator is deleted without `close`, so that a map function that hangs does not
+# Timeout for joining threads when an iterator is deleted without `close`, so that a map function that hangs does not
 # block the program. A thread that is still in the function stops when the function returns.
 DROPPED_SECONDS = 1.0
 
 # Message about a long wait; the stacks of the threads follow it.
-WAITS = "a dataset has waited %g s for an element, which is made by"
+WAITS = "a dataset has waited %g s for an element, which is computed by"
 
 
 def count_calls(num_parallel_calls: int | None) -> int:
@@ -70,7 +70,7 @@ class _Call:
 
 
 class _ThreadPool:
-    """State shared by the threads and the reader; threads do not reference the reader, which can be collected."""
+    """State shared by the threads and the reader, which threads do not reference, so that it can be collected."""
 
     def __init__(self, function: Callable[[Any], Any], num_threads: int, name: str) -> None:
         self._function = function
@@ -100,14 +100,14 @@ class _ThreadPool:
                 self._has_work.notify()
 
     def _work(self) -> None:
-        """Run calls; the body of a thread."""
+        """Run calls until the pool shuts down; the target of a thread."""
         while (call := self._next_call()) is not None:
             call.make(self._function)
             with self.lock:
                 call.is_done = True
                 self.finished.append(call)
                 self.has_result.notify_all()
-            del call  # otherwise, this frame would keep the object alive until the next call
+            del call  # otherwise, this frame would keep the result alive until the next call
 
     def _next_call(self) -> _Call | None:
         with self.lock:
@@ -118,7 +118,6 @@ class _ThreadPool:
             return None if self.is_shut else self._waiting.popleft()
 
     def thread_ids(self) -> list[int | None]:
-        """Return the identifiers of the threads."""
         return [thread.ident for thread in self._threads]
 
     def shut(self, timeout_seconds: float | None) -> None:
@@ -150,9 +149,9 @@ class ThreadMap(Generic[T, R]):
         self._num_calls = num_calls
         self._is_ordered = is_ordered
         self._calls: deque[_Call] = deque()  # calls that were put but not taken
-        self._team = _ThreadPool(function, num_calls, name)
+        self._pool = _ThreadPool(function, num_calls, name)
         # Runs when the object is deleted and at exit; daemon threads do not block the exit.
-        self._finalizer = weakref.finalize(self, self._team.shut, DROPPED_SECONDS)
+        self._finalizer = weakref.finalize(self, self._pool.shut, DROPPED_SECONDS)
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -167,12 +166,12 @@ class ThreadMap(Generic[T, R]):
         return [call.item for call in self._calls]
 
     def put(self, item: T) -> None:
-        """Start a call; raise FailedPreconditionError in a forked child of the process that made the object."""
-        if os.getpid() != self._team.process:
-            raise other_process(self._team.process)
+        """Start a call; raise FailedPreconditionError in a forked child of the process that created the object."""
+        if os.getpid() != self._pool.process:
+            raise other_process(self._pool.process)
         call = _Call(item)
         self._calls.append(call)
-        self._team.put(call)
+        self._pool.put(call)
 
     def take(self) -> R:
         """Return the next result, or raise its exception; raise StopIteration if no call is pending."""
@@ -189,26 +188,26 @@ class ThreadMap(Generic[T, R]):
             del error
 
     def _wait(self) -> _Call:
-        team = self._team
-        if os.getpid() != team.process:
-            raise other_process(team.process)
-        with team.lock:
-            while not team.is_shut and self._calls:
+        pool = self._pool
+        if os.getpid() != pool.process:
+            raise other_process(pool.process)
+        with pool.lock:
+            while not pool.is_shut and self._calls:
                 if self._is_ordered and self._calls[0].is_done:
-                    team.finished.clear()
+                    pool.finished.clear()
                     return self._calls.popleft()
-                if not self._is_ordered and team.finished:
-                    call = team.finished.popleft()
+                if not self._is_ordered and pool.finished:
+                    call = pool.finished.popleft()
                     self._calls.remove(call)
                     return call
-                wait_for_threads(team.has_result.wait, team.stall_seconds, WAITS, team.thread_ids)
+                wait_for_threads(pool.has_result.wait, pool.stall_seconds, WAITS, pool.thread_ids)
         raise StopIteration
 
     def close(self) -> None:
         """Stop the threads after their current calls; results that were not taken are discarded."""
         self._calls.clear()
         if self._finalizer.detach() is not None:
-            self._team.shut(None)
+            self._pool.shut(None)
 
     def __enter__(self) -> ThreadMap[T, R]:
         return self

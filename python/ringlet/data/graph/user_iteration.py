@@ -12,8 +12,8 @@ from ringlet.data.state.saved_elements import load_value, save_value
 from ringlet.errors import FailedPreconditionError, OutOfRangeError
 from ringlet.errors.exception_notes import add_note
 
-# Names of the methods that return and restore a position. Iterators have these methods. In PyTorch and Hugging Face,
-# the iterable has them; they are called before iteration.
+# Names of methods that return and restore a position: methods of an iterator, or, in PyTorch and Hugging Face, of the
+# iterable, where the position is restored before iteration.
 _METHODS = (("get_state", "set_state"), ("state_dict", "load_state_dict"))
 
 
@@ -73,7 +73,7 @@ class Iteration(Stream):
                     try:
                         return {**state, "holder": holder, "place": save_value(methods[0]())}
                     except TypeError:
-                        continue  # the state cannot be saved, so elements are counted instead
+                        continue  # the position cannot be saved, so elements are counted instead
         return state
 
     def set_state(self, state: State) -> None:

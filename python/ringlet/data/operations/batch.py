@@ -49,8 +49,8 @@ def batch(
     drop_remainder : bool, default False
         Whether to drop the last batch if it is short. If True, `element_spec` has the batch size.
     num_parallel_calls : int, optional
-        Number of batches made concurrently, in threads; AUTOTUNE (-1) is the number of cores. Rows of
-        arrays are gathered in threads only if batches are large enough.
+        Number of batches computed concurrently, in threads; AUTOTUNE (-1) is the number of cores. Rows of arrays are
+        gathered in threads only if batches are large enough.
     deterministic : bool, optional
         False yields concurrent batches in the order of completion. Otherwise, the order is kept.
     name : str, unused
@@ -140,7 +140,7 @@ class Batch(ElementTransform):
 
 
 def num_batches(size: int, batch_size: int, drop_remainder: bool) -> int:
-    """Return the number of batches of `size` elements, a cardinality."""
+    """Return the number of batches of `size` elements; a negative `size`, a special cardinality, is unchanged."""
     if size < 0:
         return size
     return size // batch_size if drop_remainder else -(-size // batch_size)
@@ -183,7 +183,7 @@ class BatchRows(MappedStream[Rows]):
 
 
 class BatchBlocks(UnaryStream):
-    """Stream of batches that the input makes, such as rows of a columnar file."""
+    """Stream of batches that the input returns, such as rows of a columnar file."""
 
     def __init__(self, source: Any, batch_size: int, least: int) -> None:
         super().__init__(source)
@@ -199,7 +199,7 @@ class BatchBlocks(UnaryStream):
 
 
 class Groups(UnaryStream):
-    """Stream of lists with the elements of each batch."""
+    """Stream of the lists of elements of each batch."""
 
     def __init__(self, source: Stream, batch_size: int, least: int) -> None:
         super().__init__(source)
@@ -214,7 +214,7 @@ class Groups(UnaryStream):
 
 
 class BatchElements(MappedStream[list[Nest]]):
-    """Stream of batches of any elements, made by a function of a list of elements."""
+    """Stream of batches of any elements; `make` returns a batch for a list of elements."""
 
     def __init__(
         self,

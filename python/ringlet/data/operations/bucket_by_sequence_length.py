@@ -36,8 +36,7 @@ def bucket_by_sequence_length(  # noqa: PLR0917 - the arguments are TensorFlow's
     bucket_boundaries : sequence of int
         The lengths that separate the buckets, ascending.
     bucket_batch_sizes : sequence of int
-        Number of elements in the batches of each bucket; its length must exceed the length of `bucket_boundaries` by
-        one.
+        Number of elements in the batches of each bucket: one more item than `bucket_boundaries`.
     padded_shapes, padding_values : optional
         As in `padded_batch`.
     pad_to_bucket_boundary : bool, default False
@@ -109,7 +108,6 @@ class _Buckets:
         return next(at for at, (low, high) in enumerate(zip(lows, highs, strict=True)) if low <= length < high)
 
     def size(self, key: Any) -> int:
-        """Return the batch size of a bucket."""
         return self.sizes[int(key)]
 
     def reduce(self, key: Any, window: Dataset) -> Dataset:

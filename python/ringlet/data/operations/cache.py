@@ -22,8 +22,8 @@ def cache(self: Dataset, filename: Any = "", name: str | None = None) -> Dataset
     Parameters
     ----------
     filename : str or path, optional
-        If given, elements are stored in the file ``{filename}.ringlet-cache``, which later programs use too; otherwise,
-        in memory. The file holds arrays and text, but no code. Delete the file when the pipeline changes.
+        If given, elements are stored in the file ``{filename}.ringlet-cache``, which later runs use too; otherwise, in
+        memory. The file holds arrays and text, but no code. Delete the file when the pipeline changes.
     name : str, unused
 
     Returns
@@ -35,7 +35,8 @@ def cache(self: Dataset, filename: Any = "", name: str | None = None) -> Dataset
     Raises
     ------
     TypeError
-        If `filename` is not text. While a file is written, if elements hold values other than numbers and text.
+        If `filename` is neither a string nor a path. While a file is written, if elements hold values other than
+        numbers and text.
     NotFoundError
         During iteration, if the folder of the file does not exist.
     DataLossError
@@ -44,7 +45,7 @@ def cache(self: Dataset, filename: Any = "", name: str | None = None) -> Dataset
     Notes
     -----
     An iteration that ends early, or in which an element raised an exception, stores no cache. If two iterations start
-    before one is complete, each makes its own elements, but only one of them writes the file, even if they are in
+    before one is complete, each computes its own elements, but only one of them writes the file, even if they are in
     different processes.
 
     Examples
@@ -58,7 +59,7 @@ def cache(self: Dataset, filename: Any = "", name: str | None = None) -> Dataset
     try:
         path = os.fsdecode(filename)
     except TypeError:
-        raise TypeError(f"filename must be text or a path, got {filename!r}") from None
+        raise TypeError(f"filename must be a string or a path, got {filename!r}") from None
     return type(self)(Cache(self.node, path))
 
 

@@ -29,7 +29,7 @@ def choose_from_datasets(
     Parameters
     ----------
     datasets : sequence of Dataset
-        Datasets with elements of equal structure and dtypes.
+        Datasets with elements of the same structure and dtypes.
     choice_dataset : Dataset
         A dataset of int64: positions in `datasets`.
     stop_on_empty_dataset : bool, default True
@@ -66,7 +66,7 @@ def choose_from_datasets(
 
 
 def nodes_of(datasets: Sequence[Dataset]) -> tuple[Node, ...]:
-    """Return the nodes of datasets with elements of equal structure and dtypes."""
+    """Return the nodes of datasets with elements of the same structure and dtypes."""
     found = [node_of(dataset) for dataset in datasets]
     if not found:
         raise ValueError("datasets must not be empty. Pass at least one dataset.")
@@ -94,7 +94,7 @@ class Choose(Node):
 
     @property
     def cardinality(self) -> int:
-        """INFINITE_CARDINALITY if the elements cannot end, else UNKNOWN_CARDINALITY."""
+        """INFINITE_CARDINALITY if all inputs are infinite, else UNKNOWN_CARDINALITY."""
         if self.choice.cardinality != INFINITE_CARDINALITY:
             return UNKNOWN_CARDINALITY
         endless = [part.cardinality == INFINITE_CARDINALITY for part in self.parts]
@@ -149,7 +149,5 @@ class ChooseElements(InputStreams):
 def _position(choice: Any, count: int) -> int:
     at = int(choice)
     if not 0 <= at < count:
-        raise InvalidArgumentError(
-            f"choice_dataset chose dataset {at}, but datasets has the positions 0 to {count - 1}"
-        )
+        raise InvalidArgumentError(f"choice_dataset yielded {at}, but the positions in datasets are 0 to {count - 1}")
     return at

@@ -19,7 +19,7 @@ from ringlet.data.graph.spec_inference import check_compatible, common_spec
 from ringlet.data.graph.table import Column, Rows, Table, row_count, row_numbers
 from ringlet.data.operations.common.user_function import node_of
 
-# The round in which the second input is opened: a shuffle shared by both inputs has two orders.
+# The round in which the second input is opened, so that a shuffle in both inputs has a different order in each.
 _SECOND = 2**32
 
 
@@ -29,19 +29,19 @@ def concatenate(self: Dataset, dataset: Dataset, name: str | None = None) -> Dat
     Parameters
     ----------
     dataset : Dataset
-        A dataset with elements of equal structure and dtypes.
+        A dataset with elements of the same structure and dtypes.
     name : str, unused
 
     Returns
     -------
     Dataset
-        If both datasets have rows of arrays, later operations process them as rows of arrays. Sizes that differ are
-        unknown in `element_spec`.
+        If the elements of both datasets are slices of arrays, later operations process slices of these arrays. Sizes
+        that differ are unknown in `element_spec`.
 
     Raises
     ------
     TypeError
-        If `dataset` is not a Dataset, or has elements of another structure or dtype. If user functions make the
+        If `dataset` is not a Dataset, or has elements of a different structure or dtype. If user functions compute the
         elements, `element_spec` raises this error.
 
     Examples

@@ -33,7 +33,8 @@ def enumerate(self: Dataset, start: int = 0, name: str | None = None) -> Dataset
     Returns
     -------
     Dataset
-        The numbers are int64. Later operations process consecutive slices of arrays as slices of arrays.
+        The numbers are int64. If the elements are consecutive slices of arrays, later operations process slices of
+        these arrays.
 
     Raises
     ------

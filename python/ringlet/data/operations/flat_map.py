@@ -76,7 +76,7 @@ class FlatMap(ElementTransform):
 
     @cached_property
     def element_spec(self) -> Nest:
-        """The specs of the inner dataset; sizes that change with unknown sizes of the input are unknown."""
+        """The specs of the inner dataset; sizes that depend on unknown sizes of the input are unknown."""
         spec = self._common_spec()
         outer = self.input.element_spec
         if all(leaf.is_fully_defined for leaf in flatten(outer)[0]):
@@ -84,13 +84,13 @@ class FlatMap(ElementTransform):
         try:
             return common_spec([spec, self._inner(doubled(self.input.example, outer)).element_spec])
         except Exception:
-            # If the function rejects the other size, the dependence of result sizes stays undetermined.
+            # The function rejects the doubled sizes, so it is unknown which result sizes depend on the input.
             return without_sizes(spec)
 
     def _common_spec(self) -> Nest:
         spec = self.inner_example.element_spec
         for example in self.input.examples[1:]:
-            with suppress(Exception):  # the error occurs again when the element is made
+            with suppress(Exception):  # the error occurs again when the element is computed
                 spec = common_spec([spec, self._inner(example).element_spec])
         return spec
 

@@ -20,8 +20,8 @@ def from_list(cls: type[Dataset], elements: Any, name: str | None = None) -> Dat
     Parameters
     ----------
     elements : list
-        Elements of equal structure and dtypes: arrays, numbers, text, and nests of these in tuples and dictionaries. A
-        list inside an element is one array. Arrays are copied.
+        Elements of the same structure and dtypes: arrays, numbers, text, and nests of these in tuples and dictionaries.
+        A list inside an element is one array. Arrays are copied.
     name : str, unused
 
     Returns

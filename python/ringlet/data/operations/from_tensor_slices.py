@@ -39,7 +39,7 @@ def from_tensor_slices(cls: type[Dataset], tensors: Nest, name: str | None = Non
     InvalidArgumentError
         If an array is a scalar, arrays differ in length, or `tensors` contains no array.
     TypeError
-        If `name` is not a string, as where a second array is passed.
+        If `name` is not a string, for example because a second array was passed by position.
 
     Examples
     --------

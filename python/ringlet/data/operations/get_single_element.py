@@ -32,8 +32,7 @@ def get_single_element(self: Dataset, name: str | None = None) -> Nest:
     with iter(self) as elements:
         found = [element for element, _ in zip(elements, range(2), strict=False)]
     if len(found) != 1:
+        hint = " Call take(1) to keep the first element." if found else ""
         counted = "more than one element" if found else "no element"
-        raise InvalidArgumentError(
-            f"the dataset has {counted}, but exactly one is required. Call take(1) to keep the first element."
-        )
+        raise InvalidArgumentError(f"the dataset has {counted}, but exactly one is required.{hint}")
     return found[0]

@@ -95,7 +95,7 @@ class WindowGroups(ElementTransform):
     key_func: Callable[..., Any]
     size: int | Callable[[Any], Any] | None
     dataset_type: type[Dataset]
-    # Keys for examples, if the reduction depends on the key; by default, the key of the input's example.
+    # Keys of the examples, for reductions that depend on the key; by default, the key of the input's example.
     keys: tuple[int, ...] = ()
 
     cardinality = UNKNOWN_CARDINALITY
@@ -117,7 +117,6 @@ class WindowGroups(ElementTransform):
         return tuple((np.int64(key), window) for key in keys)
 
     def size_of(self, key: int) -> int:
-        """Return the window size for a key."""
         size = self.size(np.int64(key)) if callable(self.size) else self.size
         return positive(integer(size, "window_size"), "window_size")
 

@@ -43,7 +43,7 @@ def list_files(
     InvalidArgumentError
         If no file matches.
     TypeError
-        If a pattern is not text.
+        If a pattern is neither a string nor a path.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def _patterns(given: Any) -> list[str | bytes]:
     try:
         return [os.fspath(item) for item in items]
     except TypeError:
-        raise TypeError(f"file_pattern must be text, a path, or a list of these, got {given!r}") from None
+        raise TypeError(f"file_pattern must be a string, a path, or a list of these, got {given!r}") from None
 
 
 def matching_files(pattern: str) -> list[str]:

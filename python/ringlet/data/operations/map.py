@@ -40,8 +40,8 @@ def map(  # noqa: PLR0917 - the arguments are TensorFlow's
         arguments and read-only arrays are not copied.
     num_parallel_calls : int, optional
         Number of concurrent calls, in threads; AUTOTUNE (-1) is the number of cores. Threads reduce the time if the
-        function mostly waits or runs outside of the interpreter, as in NumPy. With None, the default, or 1, the
-        function is called when the element is requested.
+        function mostly waits, or releases the GIL as NumPy does. With None, the default, or 1, the function is called
+        when the element is requested.
     deterministic : bool, optional
         False yields the results of concurrent calls in the order of completion. Otherwise, the order is kept.
     synchronous : bool, optional
@@ -115,7 +115,7 @@ class Map(ElementTransform):
         """The function's results for the examples of the input, except later examples for which it raises."""
         found = [self.example]
         for example in self.input.examples[1:]:
-            with suppress(Exception):  # the error occurs again when the element is made
+            with suppress(Exception):  # the error occurs again when the element is computed
                 found.append(self._answer(example))
         return tuple(found)
 

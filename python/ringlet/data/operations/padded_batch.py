@@ -54,8 +54,8 @@ def padded_batch(  # noqa: PLR0917 - the arguments are TensorFlow's
         If shapes or values do not have the structure of the elements, a size is less than -1, or a padding value is not
         a scalar.
     TypeError
-        If a size is not an integer, or the dtypes of a padding value and its component differ. If user functions make
-        the elements, these errors are raised with the first batch.
+        If a size is not an integer, or the dtypes of a padding value and its component differ. If user functions
+        compute the elements, these errors are raised with the first batch.
     DataLossError
         During iteration, if an element is larger than its padded shape.
 
@@ -99,7 +99,6 @@ class PaddedBatch(ElementTransform):
 
     @cached_property
     def padding(self) -> Padding:
-        """The padding of each component."""
         return self.padding_of(self.input.element_spec)
 
     def padding_of(self, specs: Nest) -> Padding:
@@ -127,7 +126,7 @@ class PaddedBatch(ElementTransform):
 
 
 class _Padded:
-    """Padding that is determined by the first element, for elements made by user functions."""
+    """Padding that is determined by the first element, for elements computed by user functions."""
 
     def __init__(self, node: PaddedBatch) -> None:
         self._node = node

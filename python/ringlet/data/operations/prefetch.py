@@ -1,4 +1,4 @@
-"""Dataset.prefetch: elements made in advance by a thread."""
+"""Dataset.prefetch: elements computed in advance by a thread."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from ringlet.data.graph.thread_map import DROPPED_SECONDS, WAITS, WORTH_A_THREAD
 from ringlet.data.state.saved_elements import load_elements, save_elements
 from ringlet.observe.stall_reports import stall_seconds, wait_for_threads
 
-# The size for AUTOTUNE: one element is made while one is ready.
+# The size for AUTOTUNE: one element is computed while another is ready.
 _AUTOMATIC_SIZE = 2
 
 
 def prefetch(self: Dataset, buffer_size: int | None, name: str | None = None) -> Dataset:
-    """Make elements in a background thread before they are requested.
+    """Compute elements in a background thread before they are requested.
 
     Parameters
     ----------
     buffer_size : int or None
         Maximum number of buffered elements. With AUTOTUNE (-1) or None, the number is chosen automatically; with 0,
-        elements are made on request.
+        elements are computed on request.
     name : str, unused
 
     Returns
@@ -73,7 +73,7 @@ class Prefetch(Transformation):
         return self.input.open_rows(context)
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of elements, with a thread if making elements takes longer than passing them."""
+        """Open a stream of elements, with a thread if computing elements takes longer than passing them."""
         stream = self.input.open(context)
         is_cheap = not (self.runs_user_code or self.has_files) and self.bytes_copied < WORTH_A_THREAD_BYTES
         if self.buffer_size == 0 or is_cheap:
@@ -95,7 +95,7 @@ _END = object()
 
 
 class _Channel:
-    """State shared by the thread and the reader. The thread does not reference the reader, which can be collected."""
+    """State shared by the thread and the reader, which the thread does not reference, so that it can be collected."""
 
     def __init__(self, stream: Stream, size: int) -> None:
         self.stream = stream
@@ -137,7 +137,7 @@ class _Channel:
         self._thread = thread
 
     def _fill(self) -> None:
-        """Make elements until the buffer is full; the body of the thread."""
+        """Compute elements whenever the buffer has room; the target of the thread."""
         is_last = False
         while not is_last and self._wait_for_room():
             item = self._make()
@@ -146,7 +146,7 @@ class _Channel:
                 self._is_making = False
                 self._ready.append(item)
                 self._changed.notify_all()
-            del item  # otherwise, this frame would keep the element alive until the next one
+            del item  # otherwise, this frame would keep the element alive until the next one is computed
         self._leave()
 
     def get_state(self) -> State:
@@ -196,7 +196,7 @@ class _Channel:
         with self._changed:
             self._thread = None
             must_close = self._is_shut
-            # The reader, if it is waiting, starts the next thread.
+            # A waiting reader starts the next thread.
             self._changed.notify_all()
         if must_close:
             self.stream.close()
@@ -219,7 +219,7 @@ class _Channel:
 
 
 class PrefetchElements(Stream):
-    """Stream of the elements of its input; a thread makes up to `size` elements in advance."""
+    """Stream of the elements of its input; a thread computes up to `size` elements in advance."""
 
     def __init__(self, stream: Stream, size: int, node: Node) -> None:
         self._channel = _Channel(stream, size)

@@ -25,10 +25,10 @@ def random(
     Parameters
     ----------
     seed : int, optional
-        The same seed and NumPy version give the same numbers, which differ from TensorFlow's.
+        The same seed and NumPy version produce the same numbers, which differ from TensorFlow's.
     rerandomize_each_iteration : bool, optional
         True yields different numbers in each iteration and in each round of a `repeat`. False, the default, yields the
-        same numbers again, even without a seed.
+        same numbers in all iterations, even without a seed.
     name : str, unused
 
     Returns
@@ -68,7 +68,7 @@ class Seeded:
         return choice
 
     def generator(self, context: IterationContext, changes: bool) -> np.random.Generator:
-        """Return the generator of an iteration; if `changes`, each iteration has other numbers."""
+        """Return the generator of an iteration; if `changes`, the numbers differ between iterations."""
         entropy, number = self._choice(context)
         key = (number, *context.rounds) if changes else ()
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy, spawn_key=key)))

@@ -16,7 +16,7 @@ from ringlet.data.graph.table import RangeColumn, Table
 from ringlet.errors import InvalidArgumentError
 from ringlet.nest import flatten
 
-# The largest length in Python.
+# The largest length of a Python object.
 MOST_ELEMENTS = sys.maxsize
 
 
@@ -39,8 +39,8 @@ def range(cls: type[Dataset], *args: int, output_type: DTypeLike = np.int64, nam
     Raises
     ------
     InvalidArgumentError
-        If the step is zero, a number does not fit into `output_type`, or there are more numbers than the largest length
-        in Python. Floats are limited to the range of int64 and rounded if necessary.
+        If the step is zero, a number does not fit into `output_type`, or there are more than ``sys.maxsize`` numbers.
+        Floats are limited to the range of int64 and rounded if necessary.
     TypeError
         If an argument is not an integer, or the number of arguments is not one, two or three.
 
@@ -79,7 +79,7 @@ def _check_fit(span: builtins.range, dtype: np.dtype[Any]) -> None:
         if not lowest <= number <= highest:
             raise InvalidArgumentError(
                 f"{span} holds {number}, which does not fit into {dtype}: only numbers from {lowest} to {highest} fit. "
-                "Choose another output_type, or make a smaller range and add a number in a map."
+                "Choose another output_type, or use smaller numbers and add an offset in a map."
             )
     if span and (span[-1] - span[0]) // span.step >= MOST_ELEMENTS:
         raise InvalidArgumentError(f"{span} holds more numbers than the maximum length of a dataset, {MOST_ELEMENTS}")

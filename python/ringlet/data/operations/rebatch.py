@@ -1,4 +1,4 @@
-"""Dataset.rebatch: batches split and joined into batches of other sizes."""
+"""Dataset.rebatch: batches split and joined into batches of different sizes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ringlet.nest import flatten, map_structure, unflatten
 
 
 def rebatch(self: Dataset, batch_size: Any, drop_remainder: bool = False, name: str | None = None) -> Dataset:
-    """Regroup the rows of the batches of a dataset into batches of other sizes.
+    """Regroup the rows of the batches of a dataset into batches of different sizes.
 
     Parameters
     ----------
@@ -86,8 +86,8 @@ class Rebatch(ElementTransform):
         for path, spec in zip(paths(specs), flatten(specs)[0], strict=True):
             if spec.shape == ():
                 raise InvalidArgumentError(
-                    f"cannot cut elements into batches of {self.sizes}: element{path} is a scalar, which has no rows. "
-                    "Call dataset.batch(batch_size) first."
+                    f"cannot split elements into batches of {self.sizes}: element{path} is a scalar, which has no "
+                    "rows. Call dataset.batch(batch_size) first."
                 )
             if spec.shape is not None:
                 rows.add(spec.shape[0])
@@ -103,7 +103,7 @@ class Rebatch(ElementTransform):
 
     @property
     def element_spec(self) -> Nest:
-        """The specs of the input with another first size, which is known if all batches have the same size."""
+        """The specs of the input with a different first size, which is known if all batches have the same size."""
         rows = self._known_rows()
         size = self.sizes[0] if len(set(self.sizes)) == 1 else None
         if size is not None and not self.drop_remainder and (rows is None or rows % size):
@@ -119,7 +119,7 @@ class Rebatch(ElementTransform):
 
 
 class RebatchElements(InputStream):
-    """Stream of the rows of its input's batches, in batches of other sizes."""
+    """Stream of the rows of its input's batches, in batches of different sizes."""
 
     SAVED = ("at",)
     _at = 0  # index of the next size

@@ -20,7 +20,7 @@ def reduce(
     ----------
     initial_state : array, or nest of arrays
     reduce_func : callable
-        Takes the state and an element (a tuple is one argument); returns the next state, with equal structure and
+        Takes the state and an element (a tuple is one argument); returns the next state, with the same structure and
         dtypes.
     name : str, unused
 
@@ -32,9 +32,9 @@ def reduce(
     Raises
     ------
     TypeError
-        If `reduce_func` is not callable, or returns a state of other dtypes.
+        If `reduce_func` is not callable, or returns a state of different dtypes.
     InvalidArgumentError
-        If `reduce_func` returns a state of another structure.
+        If `reduce_func` returns a state of a different structure.
 
     Examples
     --------

@@ -50,7 +50,7 @@ def rejection_resample(  # noqa: PLR0917 - the arguments are TensorFlow's
         The share of each class in the dataset. By default, shares are estimated from the elements read so far, and
         updated every 32 elements.
     seed : int, optional
-        The same seed and NumPy version give the same elements, which differ from TensorFlow's.
+        The same seed and NumPy version produce the same elements, which differ from TensorFlow's.
     name : str, unused
 
     Returns
@@ -78,7 +78,7 @@ def rejection_resample(  # noqa: PLR0917 - the arguments are TensorFlow's
     """
     check_callable(class_func, "rejection_resample", "a function that returns the class of an element")
     target = _shares(target_dist, "target_dist")
-    seed_entropy(seed)  # raises an error for an invalid class
+    seed_entropy(seed)  # raises an error for an invalid seed
     make, count = type(self), len(target)
 
     def with_class(*element: Nest) -> Nest:
@@ -129,8 +129,8 @@ def _shares(given: Any, name: str) -> Array:
     is_good = shares.dtype.kind in "biuf" and shares.ndim == 1 and shares.size and (shares >= 0).all()
     if not is_good or abs(shares.sum() - 1) > 1e-3:
         raise InvalidArgumentError(
-            f"{name} must be one share for each class, zero or more, with the sum 1, got {given!r}. Divide counts by "
-            "their sum."
+            f"{name} must hold one share for each class, each zero or more, with the sum 1, got {given!r}. Divide "
+            "counts by their sum."
         )
     return shares.astype(np.float32)
 

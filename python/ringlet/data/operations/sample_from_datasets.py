@@ -34,13 +34,13 @@ def sample_from_datasets(  # noqa: PLR0917 - the arguments are TensorFlow's
     Parameters
     ----------
     datasets : sequence of Dataset
-        Datasets with elements of equal structure and dtypes.
+        Datasets with elements of the same structure and dtypes.
     weights : sequence of float, or Dataset, optional
         Relative frequency of each dataset; equal by default. A weight of zero or less excludes a dataset. If `weights`
         is a Dataset, each element holds the weights of one draw, an array of floats; the result ends when `weights`
         ends.
     seed : int, optional
-        The same seed and NumPy version give the same choices, which differ from TensorFlow's.
+        The same seed and NumPy version produce the same choices, which differ from TensorFlow's.
     stop_on_empty_dataset : bool, default False
         Whether to end when an exhausted dataset is drawn; otherwise, another dataset is drawn.
     rerandomize_each_iteration : bool, optional
@@ -58,7 +58,7 @@ def sample_from_datasets(  # noqa: PLR0917 - the arguments are TensorFlow's
     TypeError
         If one of `datasets` is not a Dataset, their elements differ in structure or dtype, or weights are not floats.
     InvalidArgumentError
-        During iteration, if a dataset of weights yields a wrong number of weights, or no positive weight.
+        During iteration, if a dataset of weights yields the wrong number of weights, or no positive weight.
 
     Examples
     --------

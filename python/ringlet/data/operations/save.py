@@ -114,7 +114,6 @@ class ShardFunction(UserFunction):
         super().__init__(function, "shard_func", _shard)
 
     def shard(self, number: int, element: Nest) -> int:
-        """Return the shard number of an element."""
         shard: int = self(number, *spread(element))
         return shard
 

@@ -29,8 +29,8 @@ def scan(
     ----------
     initial_state : array, or nest of arrays
     scan_func : callable
-        Takes the state and an element (a tuple is one argument); returns a pair: the next state, with equal structure
-        and dtypes, and an element.
+        Takes the state and an element (a tuple is one argument); returns a pair: the next state, with the same
+        structure and dtypes, and an element.
     name : str, unused
 
     Returns
@@ -41,9 +41,9 @@ def scan(
     ------
     TypeError
         If `scan_func` is not callable; during iteration, if `scan_func` does not return a pair, or returns a state of
-        other dtypes.
+        different dtypes.
     InvalidArgumentError
-        During iteration, if `scan_func` returns a state of another structure.
+        During iteration, if `scan_func` returns a state of a different structure.
 
     Notes
     -----

@@ -73,7 +73,7 @@ def shard(self: Dataset, num_shards: int, index: int, name: str | None = None) -
 class Shard(Transformation):
     """Node of every `num_shards`-th element, starting with element `index`.
 
-    With `fills_all`, set by auto-sharding, a shard with an element checks that each other shard has an element too.
+    With `fills_all`, set by auto-sharding, a shard with an element checks that every other shard has one too.
     """
 
     num_shards: int
@@ -82,7 +82,7 @@ class Shard(Transformation):
 
     @property
     def is_hint(self) -> bool:
-        """Whether a strategy has not replaced the hints yet."""
+        """Whether the numbers are hints that a strategy must replace."""
         return self.num_shards == SHARD_HINT
 
     @property

@@ -55,10 +55,10 @@ def shuffle(
         is at least the size of the dataset shuffles uniformly, as does UNKNOWN_CARDINALITY for any size. For slices of
         arrays, the buffer holds only row numbers.
     seed : int, optional
-        The same seed and NumPy version give the same order, which differs from TensorFlow's.
+        The same seed and NumPy version produce the same order, which differs from TensorFlow's.
     reshuffle_each_iteration : bool, optional
         True, the default, yields a different order in each iteration and in each round of a `repeat`. False yields the
-        same order again, even without a seed.
+        same order in all iterations, even without a seed.
     name : str, unused
 
     Returns
@@ -152,9 +152,9 @@ class ShuffleRows(RowStream):
         self._rows: RowStream | None = rows
         self._buffer_size = buffer_size
         self._random = random
-        self._buffer: Rows | None = None  # None until filled; copied before a slot is refilled
+        self._buffer: Rows | None = None  # None until filled; a slice becomes an array before a slot is refilled
         self._ready: Numbers = np.empty(0, np.int64)  # shuffled numbers
-        self._at = 0  # how many shuffled numbers were yielded
+        self._at = 0  # number of shuffled numbers yielded
 
     def next_rows(self, count: int) -> Rows:
         stop = self._at + count

@@ -12,7 +12,7 @@ from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import InputRows, InputStream, IterationContext, RowStream, Stream, Transformation
 from ringlet.data.graph.table import Rows, row_count
 
-# Number of row numbers to skip per call; limited, because a shuffle makes arrays of this size.
+# Number of row numbers to skip per call; limited, because a shuffle allocates arrays of this size.
 _AT_ONCE = 2**20
 
 

@@ -47,7 +47,7 @@ def snapshot(  # noqa: PLR0917 - the arguments are TensorFlow's
     Returns
     -------
     Dataset
-        Random operations before the snapshot give the same results in every iteration but the first.
+        Random operations before the snapshot give the same results in every iteration.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def snapshot(  # noqa: PLR0917 - the arguments are TensorFlow's
 
     Notes
     -----
-    An iteration that ends early saves nothing. While one iteration writes, other iterations make their own elements.
+    An iteration that ends early saves nothing. While one iteration writes, other iterations compute their own elements.
 
     Examples
     --------
@@ -98,7 +98,7 @@ class Snapshot(ElementTransform):
 
     @property
     def folder(self) -> str:
-        """The subfolder shared by equal pipelines."""
+        """The subfolder shared by equivalent pipelines."""
         return str(Path(self.path) / hashlib.sha256(fingerprint(self.input).encode()).hexdigest()[:16])
 
     def open_elements(self, context: IterationContext) -> Stream:
@@ -106,7 +106,7 @@ class Snapshot(ElementTransform):
 
 
 class SnapshotElements(Stream):
-    """Stream of elements that are loaded from the folder, or made and saved by the first stream."""
+    """Stream of elements: loaded from the folder, or computed and saved by the first stream."""
 
     def __init__(self, node: Snapshot, context: IterationContext) -> None:
         self._node = node
@@ -141,7 +141,7 @@ class SnapshotElements(Stream):
     def _open_saved(self) -> PipelineHandle:
         node = self._node
         manifest = read_manifest(node.folder)
-        # The specs of this pipeline, because they have its classes of named tuples.
+        # Use the specs of this pipeline, because they have its named tuple classes.
         dataset = read_shards(node.dataset_type, manifest, node.element_spec, node.reader_func)
         return PipelineHandle(dataset.node, self._context.in_round(0))
 
@@ -188,7 +188,7 @@ class SnapshotElements(Stream):
         }
 
     def set_state(self, state: State) -> None:
-        """Restore a snapshot of the stream; no elements are saved then, since earlier elements are not made again."""
+        """Restore a snapshot; the stream then saves no elements, because it does not recompute earlier ones."""
         if state["is_closed"]:
             self.close()
         elif state["loaded"] is not None:

@@ -27,8 +27,7 @@ def unbatch(self: Dataset, name: str | None = None) -> Dataset:
     Returns
     -------
     Dataset
-        Rows are views of their arrays. The cardinality is known if the first size of all
-        elements is known.
+        Rows are views of their arrays. The cardinality is known if the first size of all elements is known.
 
     Raises
     ------
@@ -74,7 +73,7 @@ class Unbatch(ElementTransform):
             return size
         try:
             rows = _common_rows(flatten(self.input.element_spec)[0])
-        except Exception:  # the error occurs again when an element is made
+        except Exception:  # the error occurs again when an element is computed
             return UNKNOWN_CARDINALITY
         return size * rows if rows else UNKNOWN_CARDINALITY
 

@@ -113,7 +113,6 @@ class Window(ElementTransform):
         return None if column[0] is None else self.dataset_type(Elements(column, spec))
 
     def of_elements(self, elements: Sequence[Nest]) -> Nest:
-        """Return a window of elements."""
         rows, shape = [], flatten(elements[0])[1]
         for element in elements:
             rows.append(flatten(element)[0])
@@ -186,7 +185,7 @@ def _piece(numbers: Numbers) -> Rows:
 
 
 class WindowElements(InputStream):
-    """Stream of windows of any elements."""
+    """Stream of windows of elements that are not table rows."""
 
     SAVED = ("to_skip", "is_input_over")
     _to_skip = 0  # number of elements to skip before the next window

@@ -45,7 +45,7 @@ def with_options(self: Dataset, options: Options, name: str | None = None) -> Da
 
 
 def options(self: Dataset) -> Options:
-    """Return the options of this dataset, including the options of its inputs. The result is immutable.
+    """Return the options of this dataset and its inputs as an immutable object.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class WithOptions(Transformation):
 
 
 def options_of(node: Node) -> Options:
-    """Return the options of a graph; options nearer to the end, or of later inputs, take precedence."""
+    """Return the options of a graph; options of later operations, or of later inputs, take precedence."""
     found = Options()
     for source in node.inputs:
         found = found.merge(options_of(source))

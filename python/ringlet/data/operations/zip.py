@@ -33,8 +33,8 @@ def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
     Returns
     -------
     Dataset
-        A dataset that ends with the shortest dataset. Later operations process consecutive slices of arrays as slices
-        of arrays. A shuffle that several datasets share has the same order in all of them.
+        Its length is the length of the shortest dataset. If the elements are consecutive slices of arrays, later
+        operations process slices of these arrays. A shuffle that several datasets share has the same order in all.
 
     Raises
     ------

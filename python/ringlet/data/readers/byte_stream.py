@@ -74,7 +74,6 @@ class ByteStream:
         self.offset = os.lseek(self._descriptor, self.offset + count, os.SEEK_SET)
 
     def close(self) -> None:
-        """Close the file."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)

@@ -36,7 +36,7 @@ def from_csv(
     Parameters
     ----------
     filenames : str, path, sequence of these, or Dataset of names
-        Files whose names have the ending of a compression, such as ``.gz``, are decompressed.
+        Files whose names end with the suffix of a compression format, such as ``.gz``, are decompressed.
     columns : sequence of str, optional
         The columns to read; None reads all columns.
     header : sequence of str, optional
@@ -44,8 +44,8 @@ def from_csv(
     delimiter : str, default ","
         The separator between values.
     column_types : dict, optional
-        A dtype, ``str`` or ``bytes`` for some columns. Other types are inferred from the first megabyte of each file:
-        int64, float64, bool, dates and times, or text.
+        A dtype, ``str`` or ``bytes`` for some columns. The types of other columns are inferred from the first megabyte
+        of each file: int64, float64, bool, dates and times, or text.
     fill_null : object or dict, optional
         The substitute for missing values: one value for all columns, or a dictionary for some columns. By default, a
         missing value is an error. Empty text is not a missing value.
@@ -67,7 +67,7 @@ def from_csv(
     ImportError
         If pyarrow is not installed: ``pip install 'ringlet[data]'``.
     InvalidArgumentError
-        During iteration, if a column is missing, a line has a wrong number of fields, a value does not have the type
+        During iteration, if a column is missing, a line has the wrong number of fields, a value does not have the type
         of its column, or is missing without a `fill_null`.
     NotFoundError
         During iteration, if a file does not exist.
@@ -126,7 +126,7 @@ class CsvBlocks(ArrowBlocks):
         from pyarrow import ArrowException, csv
 
         super().__init__(name, reader.fill_null)
-        stream = open_bytes(name, "")  # raises the errors that all readers have in common
+        stream = open_bytes(name, "")  # raises the same errors as other readers
         is_empty = stream.bytes_left == 0
         stream.close()
         try:

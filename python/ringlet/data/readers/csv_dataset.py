@@ -43,7 +43,7 @@ class CsvDataset(FileDataset):
     filenames : str, path, sequence of these, or Dataset of names
     record_defaults : sequence
         One item for each column that is read. A dtype (float32, float64, int32, int64, or ``str`` or ``bytes`` for
-        text) makes a column whose fields must not be empty. A value, or a list of one value, is the default for empty
+        text) defines a column whose fields must not be empty. A value, or a list of one value, is the default for empty
         fields and determines the dtype of the column.
     compression_type : str, optional
         ``"GZIP"`` or ``"ZLIB"``; None or empty for files that are not compressed.
@@ -65,7 +65,7 @@ class CsvDataset(FileDataset):
     Raises
     ------
     InvalidArgumentError
-        If arguments are inconsistent. During iteration, if a record has a wrong number of fields, or a field is empty
+        If arguments are inconsistent. During iteration, if a record has the wrong number of fields, or a field is empty
         or not a number of its dtype; the iterator continues with the next record.
     NotFoundError
         During iteration, if a file does not exist.

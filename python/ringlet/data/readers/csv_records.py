@@ -1,4 +1,4 @@
-r"""Records of CSV files as lists of fields, by the rules of RFC 4180.
+r"""Records of CSV files as lists of fields, as defined in RFC 4180.
 
 A record ends at a line feed, a carriage return, or both. A field in quotation marks may hold delimiters and line ends;
 two quotation marks in it stand for one. An invalid record becomes a `Record` with an error message; reading continues
@@ -17,7 +17,7 @@ from ringlet.data.readers.file_blocks import FileBlocks
 from ringlet.data.readers.file_reader import FileReader
 from ringlet.errors import InvalidArgumentError
 
-# The closing quote is not the first of an escaped pair, even if the bytes at hand end inside the field.
+# A field in quotation marks; the lookahead prevents a match that ends between two escaped marks.
 _QUOTED = re.compile(rb'"([^"]*(?:""[^"]*)*)"(?!")')
 _LINE_END = re.compile(rb"\r\n?|\n")
 _NOT_CLOSED = "Reached end of file without closing quoted field in record"
@@ -65,7 +65,7 @@ class RecordBlocks(FileBlocks):
         self._needs_header = dialect.has_header
         self._line = 1
         self._count = 0  # records before the next block
-        self._ready: list[Record] = []  # records left by `skip_to`
+        self._ready: list[Record] = []  # records that skip_to() has read but not skipped
         self.offset = 0
 
     def next_block(self) -> Sequence[Any]:

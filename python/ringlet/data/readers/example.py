@@ -52,8 +52,8 @@ def parse_example(
     Raises
     ------
     InvalidArgumentError
-        If a message is damaged, a feature without a default value is missing, or the values of a feature have another
-        type or number.
+        If a message is damaged, a feature without a default value is missing, or the values of a feature have a
+        different type or number.
     TypeError
         If `serialized` does not hold bytes.
 
@@ -98,8 +98,8 @@ def parse_single_example(
     Raises
     ------
     InvalidArgumentError
-        If the message is damaged, a feature without a default value is missing, or the values of a feature have another
-        type or number.
+        If the message is damaged, a feature without a default value is missing, or the values of a feature have a
+        different type or number.
     TypeError
         If `serialized` is not bytes.
 

@@ -49,7 +49,7 @@ class FixedLenFeature:
     Raises
     ------
     InvalidArgumentError
-        If the dtype is not supported, a size is unknown or negative, or the default value has a wrong size.
+        If the dtype is not supported, a size is unknown or negative, or the default value has the wrong size.
 
     Examples
     --------

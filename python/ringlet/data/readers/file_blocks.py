@@ -9,7 +9,7 @@ from typing import Any
 from ringlet.data.readers.byte_stream import ByteStream
 from ringlet.errors import DataLossError, InvalidArgumentError
 
-DEFAULT_BUFFER_BYTES = 256 * 1024  # fits into the second-level cache
+DEFAULT_BUFFER_BYTES = 256 * 1024  # fits into the L2 cache
 _LEAST_BUFFER_BYTES = 4096
 
 
@@ -44,7 +44,7 @@ class FileBlocks(ABC):
         self.offset = offset
 
     def _read_into(self, memory: bytearray) -> int:
-        """Read bytes and return their number; 0 at the end and at damage, whose error is kept."""
+        """Read bytes and return their number; 0 at the end or at damaged data, whose error is stored."""
         try:
             return self._stream.read_into(memoryview(memory)) if memory else 0
         except DataLossError as error:
@@ -75,7 +75,7 @@ class BlockBuffer:
         return self._stream.offset - len(self)
 
     def fill(self) -> DataLossError | None:
-        """Move the valid bytes to the front, and read more after them if there is space; return the error of damage."""
+        """Move the valid bytes to the front, and fill the rest of the buffer; return an error if data is damaged."""
         kept = len(self)
         if self.begin:
             self.data[:kept] = self.data[self.begin : self.end]

@@ -33,7 +33,7 @@ def names_node(filenames: FileNames) -> Node:
 
 
 def name_list(filenames: Any) -> list[str]:
-    """Return names as a list, except names in a dataset; arrays of any shape are flattened."""
+    """Return names as a flat list, for arguments that are not a dataset of names."""
     if isinstance(filenames, (str, bytes, os.PathLike)):
         return [text_name(filenames)]
     if isinstance(filenames, np.ndarray):
@@ -54,7 +54,7 @@ def text_name(name: Any) -> str:
 
 def _check_spec(node: Node) -> None:
     if node.runs_user_code:
-        return  # checked during iteration, because making an example would call user functions
+        return  # checked during iteration, because computing the spec would call user functions
     spec = node.element_spec
     is_name = isinstance(spec, TensorSpec) and spec.dtype.kind in "OUS" and not spec.shape
     if not is_name:
@@ -63,6 +63,6 @@ def _check_spec(node: Node) -> None:
 
 def _no_names(found: str) -> TypeError:
     return TypeError(
-        "`filenames` must be text, a path, a sequence of these, or a dataset with one name in each element, got "
+        "`filenames` must be a string, a path, a sequence of these, or a dataset with one name in each element, got "
         f"{found}"
     )

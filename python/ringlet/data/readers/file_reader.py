@@ -50,15 +50,15 @@ def parallel_reads(num_parallel_reads: Any) -> int | None:
 class FileReader(ElementTransform):
     """Base class of nodes over the elements of files; the elements of the input are the file names.
 
-    With `num_parallel_reads`, that many files are open at the same time and take turns, one element per turn. At the
-    end of a file, the next file takes its place. Otherwise files are read one after another.
+    With `num_parallel_reads`, this number of files is open at a time, and the files take turns, one element per turn.
+    At the end of a file, the next file takes its place. Otherwise, files are read one after another.
     """
 
     num_parallel_reads: int | None
 
     @abstractmethod
     def open_file(self, name: str) -> FileBlocks:
-        """Open one file."""
+        """Return the reader of a file."""
 
     cardinality = UNKNOWN_CARDINALITY  # the files are not read
 
@@ -77,7 +77,7 @@ class FileReader(ElementTransform):
 
     @cached_property
     def example(self) -> Nest:
-        """The first element of the first nonempty file, read separately for functions of `map` that parse it."""
+        """The first element of the first nonempty file, read separately, so that functions of `map` can parse it."""
         for name in self._first_names():
             try:
                 blocks = self.open_file(text_name(name))
@@ -97,12 +97,11 @@ class FileReader(ElementTransform):
     has_files = True
 
     def open_elements(self, context: IterationContext) -> Stream:
-        """Open a stream of the elements."""
         return FileElements(self, context)
 
 
 class _Turn:
-    """The state of one of the open files that take turns, with a thread that reads ahead."""
+    """The state of one of the open files that take turns; with `is_ahead`, a thread reads its next block."""
 
     def __init__(self, is_ahead: bool) -> None:
         self.blocks: FileBlocks | None = None
@@ -197,7 +196,7 @@ class FileElements(InputStream):
         return self.__next__()
 
     def next_batch(self, count: int) -> tuple[Nest, int]:
-        """Return a batch of the next `count` elements, or fewer at the end, and their number; finally, None and 0."""
+        """Return a batch of the next `count` elements, or fewer at the end, and their number; then None and 0."""
         pieces: list[Any] = []
         size = 0
         while size < count and self._find():

@@ -53,7 +53,7 @@ def make_csv_dataset(  # noqa: PLR0917 - the arguments are TensorFlow's
     batch_size : int
         Number of rows in a batch.
     column_names : sequence of str, optional
-        The names of all columns. By default, the first record of the files.
+        The names of all columns. By default, the fields of the header record.
     column_defaults : sequence, optional
         One item for each selected column, as in `CsvDataset`. By default, dtypes are the narrowest of int32,
         int64, float32, float64 and text for the first rows, and empty fields are zero or empty text.
@@ -66,7 +66,7 @@ def make_csv_dataset(  # noqa: PLR0917 - the arguments are TensorFlow's
     header : bool, default True
         Whether the files begin with a header record.
     num_epochs : int, optional
-        How often to read the files; None repeats them infinitely, with full batches only.
+        Number of times to read the files; None repeats them infinitely, with full batches only.
     shuffle : bool, default True
         Whether to shuffle files and rows.
     shuffle_buffer_size : int, default 10000
@@ -220,7 +220,7 @@ def _selected(given: Sequence[str | int] | None, names: list[str]) -> list[int]:
             )
         positions.append(column if isinstance(column, int) else names.index(column))
     if len(set(positions)) < len(positions):
-        raise ValueError(f"select_columns must not have a column twice, got {list(given)}")
+        raise ValueError(f"select_columns must not contain duplicates, got {list(given)}")
     return sorted(positions)
 
 

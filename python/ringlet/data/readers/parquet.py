@@ -14,7 +14,7 @@ from ringlet.data.readers.file_reader import parallel_reads
 from ringlet.data.readers.table_reader import ArrowBlocks, TableReader, column_names
 from ringlet.errors import DataLossError, InvalidArgumentError
 
-# Bytes of rows per batch, and bytes of stored data buffered for each column.
+# Maximum bytes and number of rows per batch, and bytes of stored data buffered for each column.
 _BLOCK_BYTES = 1024 * 1024
 _MOST_ROWS = 65536
 _BUFFER_BYTES = 256 * 1024
@@ -99,7 +99,7 @@ class ParquetBlocks(ArrowBlocks):
         import pyarrow.parquet
 
         super().__init__(name, fill_null)
-        open_bytes(name, "").close()  # raises the errors that all readers have in common
+        open_bytes(name, "").close()  # raises the same errors as other readers
         self._columns = list(columns) if columns is not None else None
         try:
             self._file = pyarrow.parquet.ParquetFile(name, buffer_size=_BUFFER_BYTES, pre_buffer=False)

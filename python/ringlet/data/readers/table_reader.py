@@ -40,7 +40,7 @@ class TableReader(FileReader):
 
     @abstractmethod
     def open_file(self, name: str) -> ArrowBlocks:
-        """Open one file."""
+        """Return the reader of a file."""
 
     @cached_property
     def _first_block(self) -> RowBlock:

@@ -46,10 +46,10 @@ class TFRecordDataset(FileDataset):
     InvalidArgumentError
         If `num_parallel_reads` is neither positive nor AUTOTUNE.
     NotFoundError
-        During iteration, if a file does not exist. Every error message has the name of the file; iteration continues
-        with the next file.
+        During iteration, if a file does not exist. Every error message contains the name of the file; iteration
+        continues with the next file.
     DataLossError
-        During iteration, if a record does not match its checksum or the file ends within a record. The error has the
+        During iteration, if a record does not match its checksum or the file ends within a record. The error holds the
         name of the file and the offset in decompressed bytes; the records before the damage are yielded first.
 
     Notes

@@ -35,8 +35,8 @@ class TFRecordWriter:
 
     Notes
     -----
-    Records are in the file once `flush` or `close` has returned. Equal records make equal files, because GZIP files are
-    written without a timestamp.
+    Records are in the file once `flush` or `close` has returned. Equal records produce equal files, because GZIP data
+    is written without a timestamp.
 
     Examples
     --------
@@ -147,7 +147,6 @@ class _Zlib:
         self._compressor = zlib.compressobj()
 
     def write(self, data: bytes) -> None:
-        """Compress and write bytes."""
         self._file.write(self._compressor.compress(data))
 
     def flush(self) -> None:

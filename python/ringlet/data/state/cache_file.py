@@ -64,7 +64,6 @@ class CacheWriter:
         return None
 
     def write(self, state: Any) -> None:
-        """Write one element's state."""
         self._write(*pack(state))
         self.count += 1
 

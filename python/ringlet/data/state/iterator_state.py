@@ -1,4 +1,4 @@
-"""Saving and restoring iterators, with a check that the state belongs to an equal dataset."""
+"""Saving and restoring iterators, with a check that the state belongs to an equivalent dataset."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def saved(opened: PipelineHandle) -> State:
 
 
 def batches_read(opened: PipelineHandle, batches: Graph | None, num_steps: int) -> State:
-    """Return what an iterator of another number of workers needs to continue after `num_steps` of `batches`."""
+    """Return the entries of a state that let a different number of workers continue after `num_steps`."""
     if batches is None or num_steps < 0:
         return {}
     return {"batches": fingerprint(batches), "choices": opened.context.get_state(batches), "num_steps": num_steps}
@@ -41,8 +41,8 @@ def batches_read(opened: PipelineHandle, batches: Graph | None, num_steps: int) 
 def restored(opened: PipelineHandle, state: State, batches: Graph | None = None) -> PipelineHandle:
     """Close a pipeline, and reopen its graph at a saved state.
 
-    If each step is one element of the dataset `batches`, the state may be that of another number of workers: the
-    elements before the position are made again.
+    If each step is one element of the dataset `batches`, the state may come from a different number of workers: the
+    elements before the position are then computed again.
     """
     _check(state)
     graph = fingerprint(position_graph(opened.graph))
@@ -53,7 +53,7 @@ def restored(opened: PipelineHandle, state: State, batches: Graph | None = None)
                 "this state was saved by an iterator of another dataset:\n"
                 f"  saved: {state['graph']}\n  here:  {graph}\n"
                 "Build the dataset as it was when saved, or start a new iterator. The number of workers may differ "
-                "only where each reads all batches, as under AutoShardPolicy.DATA."
+                "only if each worker reads all batches, as under AutoShardPolicy.DATA."
             )
         context = IterationContext()
         context.set_state(batches, state["choices"])

@@ -33,7 +33,7 @@ class PipelineIterator(Iterator[Nest]):
         Raises
         ------
         OutOfRangeError
-            At the end: if no data is left, or too little data for a step of known sizes.
+            At the end: if no data is left, or too little for a step of known sizes.
         ValueError
             If a replica reads a distributed dataset.
 
@@ -57,7 +57,7 @@ class PipelineIterator(Iterator[Nest]):
         return spec
 
     def get_state(self) -> State:
-        """Return a snapshot of the position in the dataset, from which `set_state` continues exactly.
+        """Return a snapshot of the position in the dataset, from which `set_state` continues.
 
         Returns
         -------
@@ -74,8 +74,8 @@ class PipelineIterator(Iterator[Nest]):
         NotImplementedError
             If an operation of the dataset cannot be saved.
         FailedPreconditionError
-            If functions make the elements and `Options.experimental_external_state_policy` is FAIL, or is unset and one
-            of these functions reads a variable or draws random numbers.
+            If functions compute the elements and `Options.experimental_external_state_policy` is FAIL, or is unset and
+            one of these functions reads a variable or draws random numbers.
 
         Notes
         -----
@@ -97,21 +97,21 @@ class PipelineIterator(Iterator[Nest]):
         return saved(self._opened)
 
     def set_state(self, state: State) -> None:
-        """Continue from a saved state of an iterator over an equal dataset, in any process.
+        """Continue from a saved state of an iterator over an equivalent dataset, in any process.
 
         Parameters
         ----------
         state : dict
-            A result of `get_state`. A distributed dataset must be distributed equally; but if each step is one global
-            batch, as with one worker in memory, the number of replicas may differ.
+            A result of `get_state`. A distributed dataset must be distributed in the same way, but the number of
+            replicas may differ if each step is one global batch, as on a single worker that reads no files.
 
         Raises
         ------
         FailedPreconditionError
-            If the state belongs to a dataset with other operations or settings, or to a number of replicas or workers
-            that yields other steps; the message lists both.
+            If the state belongs to a dataset with other operations or settings, or to a distribution with different
+            steps; the message shows both datasets.
         InvalidArgumentError
-            If `state` is not a result of `get_state`, or was saved in another version of its format.
+            If `state` is not a result of `get_state`, or was saved in a different version of its format.
 
         Examples
         --------

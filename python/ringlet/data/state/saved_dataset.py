@@ -1,8 +1,8 @@
 """Folders of saved datasets.
 
 ``dataset.json`` names the current run: a folder with one file (see `ringlet.data.state.cache_file`) for each shard. A
-run is complete before ``dataset.json`` is replaced; earlier runs are deleted afterwards. So the folder holds a complete
-dataset, the earlier or the later one, even if the program is killed. A lock on ``.lock`` excludes other writers.
+run is complete before ``dataset.json`` is replaced; earlier runs are deleted afterwards. Therefore, the folder always
+holds a complete dataset, old or new, even if the program is killed. A lock on ``.lock`` excludes other writers.
 """
 
 from __future__ import annotations

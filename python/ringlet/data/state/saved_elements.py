@@ -23,7 +23,7 @@ from ringlet.nest import PLAIN_TYPES, flatten, is_nested, unflatten
 
 _NUMBERS = "biufc"
 
-# Other libraries whose arrays can be saved, and a function that makes an example array.
+# Other libraries whose arrays can be saved, each with a function that returns an example array.
 _EXAMPLES: dict[str, Callable[[], Any]] = {
     "torch.Tensor": lambda: import_module("torch").empty(0),
     "jax.Array": lambda: import_module("jax.numpy").zeros(0),
@@ -31,11 +31,11 @@ _EXAMPLES: dict[str, Callable[[], Any]] = {
 
 
 class _NotPlain(Exception):
-    """Raised if a structure is not made of tuples, lists and dictionaries."""
+    """Raised if a structure does not consist of tuples, lists and dictionaries."""
 
 
 def save_elements(elements: Sequence[Nest]) -> State:
-    """Encode the elements of a buffer as a state; arrays of equal dtypes and shapes are stacked, others are shared."""
+    """Encode the elements of a buffer as a state; arrays of one dtype and shape are stacked, others are shared."""
     try:
         columns = _stacked(elements)
         if columns is not None:

@@ -59,4 +59,4 @@ def spec_of_text(text: Any) -> Nest:
         shape, name = {"tensor": content}[kind]
         return TensorSpec(shape, as_dtype(name))
     except (TypeError, AttributeError, KeyError) as error:
-        raise ValueError(f"{text!r} is not the text of a spec") from error
+        raise ValueError(f"{text!r} is not an encoded spec") from error

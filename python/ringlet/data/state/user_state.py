@@ -21,8 +21,8 @@ _REMEDY = (
 def check_external_state(graph: Graph) -> None:
     """Warn or raise an error before an iterator is saved, according to the options of its dataset.
 
-    Without a policy, raises FailedPreconditionError if the code of a function that makes elements reads a variable or
-    draws random numbers.
+    Without a policy, raises FailedPreconditionError if the code of a function that computes elements reads a variable
+    or draws random numbers.
     """
     for node in [graph] if isinstance(graph, Node) else graph.inputs:
         policy = options_of(node).experimental_external_state_policy
@@ -34,8 +34,8 @@ def check_external_state(graph: Graph) -> None:
                 raise FailedPreconditionError(f"{found}, but this state is not saved with the iterator. {_REMEDY}")
             continue
         what = (
-            "elements of this dataset are made by user functions or iterables, which may have state of their own (a "
-            "random number generator, a file). That state is not saved with the iterator."
+            "elements of this dataset are computed by user functions or iterables, which may have state of their own "
+            "(a random number generator, a file). That state is not saved with the iterator."
         )
         if policy is ExternalStatePolicy.FAIL:
             raise FailedPreconditionError(f"{what} {_REMEDY}")

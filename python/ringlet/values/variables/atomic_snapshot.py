@@ -30,7 +30,7 @@ AnyVariable = Variable | ShardedVariable
 
 
 def components_of(variable: AnyVariable) -> range:
-    """Return the storage components of a variable: all components, or only one for a component or a RowReader."""
+    """Return the indices of a variable's components in its storage; 0 for a RowReader."""
     if isinstance(variable, RowReader):
         return range(1)
     if variable._container is None:
@@ -53,7 +53,7 @@ def read_atomically(variables: Sequence[AnyVariable]) -> list[list[Array]]:
 
 
 def _whole(variable: TableVariable | ShardedVariable, read: dict[int, list[Array]]) -> Array:
-    """Return all rows of a variable; `read` provides the rows of private shards."""
+    """Return all rows of a variable; `read` holds the values of private shards, by id."""
     if isinstance(variable, TableVariable):
         return np.asarray(variable.read_value())
     memory, whole = _core.allocate(variable.shape, variable.dtype)
@@ -85,7 +85,7 @@ def _read_private(variables: Sequence[Variable]) -> list[list[Array]]:
 class NewValue:
     """Memory for a new value of a variable: fill it, then pass it to :func:`write_atomically`.
 
-    One block for each component, one shared block, or one block for a whole RowReader.
+    It has one block for each component, or a single block for all components or for a whole RowReader.
     """
 
     variable: AnyVariable
@@ -93,7 +93,7 @@ class NewValue:
 
     @classmethod
     def of(cls, variable: AnyVariable, shapes: Sequence[Shape]) -> NewValue:
-        """Allocate a block for each component, or one for all."""
+        """Allocate a block for each shape: one per component, or one for all components."""
         kind = np.ndarray if isinstance(variable, RowReader) else variable._storage._array_type
         return cls(variable, tuple([_Block(shape, variable.dtype, kind) for shape in shapes]))
 

@@ -54,16 +54,16 @@ def refuse_late(variable: Variable, mode: context.Mode) -> None:
 
 
 def reduced(variable: Variable, strategy: Any, value: Any) -> Any:
-    """Aggregate the argument of ``merge_call``, a PerReplica or an identical object, as the variable specifies."""
+    """Aggregate the argument of a ``merge_call``, a PerReplica or one object for all replicas, for a variable."""
     if variable.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
         return value.values[0] if isinstance(value, DistributedValues) else value
     op = ReduceOp.from_variable_aggregation(variable.aggregation)
     if op is ReduceOp.MEAN and isinstance(value, MirroredVariable):
-        return value  # treated as its own mean; each component is updated with its counterpart
+        return value  # equal to its mean: each component is updated with the component of the value
     if not isinstance(value, PerReplica):
         if strategy.extended._workers is None or isinstance(value, DistributedValues):
             return strategy.extended._reduce(op, value)
-        # The object is identical on the replicas of this process, but other processes also have replicas.
+        # The replicas of this process share the object, but other processes also have replicas.
         value = PerReplica((value,) * strategy.extended._num_local_replicas)
     spec = variable._spec
     if isinstance(value.values[0], IndexedSlices):
@@ -104,7 +104,7 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
         return self._values[self._reader()]._device
 
     def read_value(self) -> Any:
-        """Return the current replica's value, or the combined value outside replica context; read-only, not copied."""
+        """Return the current replica's value, or the value of the whole variable outside replica context; read-only."""
         mode = context.current()
         if mode is not None and mode.strategy is not self._strategy():  # type: ignore[misc]  # made by a strategy
             refuse_mixing(self, mode)

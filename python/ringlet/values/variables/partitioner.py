@@ -10,7 +10,7 @@ import numpy as np
 
 from ringlet.values.value_conversion import as_dtype
 
-# Kinds of text, whose element size is an argument. Object arrays hold text in datasets and TensorFlow's dtype names.
+# Dtype kinds of strings, whose size is given by bytes_per_string. Datasets and tf.string store strings as objects.
 _TEXT = "SUO"
 
 
@@ -43,7 +43,7 @@ class Partitioner:
         Returns
         -------
         list of int, length ``len(shape)``
-            1 for all other axes.
+            The number along `axis`, and 1 for all other axes.
 
         Raises
         ------
@@ -78,7 +78,7 @@ class FixedShardsPartitioner(Partitioner):
 
 
 class MinSizePartitioner(Partitioner):
-    """Partitioner with the largest number of shards of at least `min_shard_bytes` each.
+    """Partitioner with ``ceil(size_bytes / min_shard_bytes)`` shards, at most one per row.
 
     (``tf.distribute.experimental.partitioners.MinSizePartitioner``.)
 
@@ -126,14 +126,14 @@ class MaxSizePartitioner(Partitioner):
     max_shard_bytes : int
         A larger row forms its own shard.
     max_shards : int, optional
-        Maximum number of shards; takes precedence over `max_shard_bytes`.
+        Maximum number of shards, which takes precedence over `max_shard_bytes`; no limit if None or 0.
     bytes_per_string : int
         Assumed size of an element of text.
 
     Raises
     ------
     ValueError
-        If an argument is less than 1.
+        If an argument is less than 1, except a `max_shards` of 0.
 
     Examples
     --------
@@ -143,7 +143,7 @@ class MaxSizePartitioner(Partitioner):
 
     def __init__(self, max_shard_bytes: int, max_shards: int | None = None, bytes_per_string: int = 16) -> None:
         _check_positive("max_shard_bytes", max_shard_bytes)
-        if max_shards:  # 0 is no limit, as in TensorFlow
+        if max_shards:  # 0 means no limit, as in TensorFlow
             _check_positive("max_shards", max_shards)
         _check_positive("bytes_per_string", bytes_per_string)
         self._max_shard_bytes, self._max_shards = max_shard_bytes, max_shards
@@ -185,7 +185,7 @@ def _along(shape: Sequence[int], axis: int, shards: int) -> list[int]:
 
 
 def _element_bytes(dtype: Any, bytes_per_string: int) -> int:
-    if dtype is None:  # NumPy would read None as float64
+    if dtype is None:  # np.dtype(None) is float64
         raise TypeError("dtype is None: pass the dtype of the variable, for example 'float32'")
     known = as_dtype(dtype)
     return bytes_per_string if known.kind in _TEXT else known.itemsize

@@ -161,8 +161,8 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None) -> An
     Raises
     ------
     InvalidArgumentError
-        If an id is out of range, the table has no dimensions, or `max_norm` is given and the table is not
-        floating-point.
+        If an id is out of range, the table has no dimensions, `max_norm` is not positive, or `max_norm` is given and
+        the table is not floating-point.
     TypeError
         If the ids are not integers.
 

@@ -123,7 +123,7 @@ class ScatterNdUpdates(ScatterUpdates):
         Parameters
         ----------
         indices : array-like of int, shape (..., depth)
-            Each tuple indexes the first `depth` dimensions; one may occur more than once.
+            Each tuple indexes the first `depth` dimensions; a tuple may occur more than once.
         updates : array-like, shape ``indices.shape[:-1] + shape[depth:]``
         name : str, unused
 
@@ -150,11 +150,11 @@ class ScatterNdUpdates(ScatterUpdates):
         return self._scatter("scatter_nd_update", IndexedSlices(updates, indices))
 
     def scatter_nd_min(self, indices: Any, updates: Any, name: str | None = None) -> Any:
-        """Take the minimum with the elements or slices at index tuples; see :meth:`scatter_nd_add`."""
+        """Replace the elements or slices at index tuples by their minimum with updates; see :meth:`scatter_nd_add`."""
         return self._scatter("scatter_nd_min", IndexedSlices(updates, indices))
 
     def scatter_nd_max(self, indices: Any, updates: Any, name: str | None = None) -> Any:
-        """Take the maximum with the elements or slices at index tuples; see :meth:`scatter_nd_add`."""
+        """Replace the elements or slices at index tuples by their maximum with updates; see :meth:`scatter_nd_add`."""
         return self._scatter("scatter_nd_max", IndexedSlices(updates, indices))
 
     def batch_scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
@@ -163,7 +163,7 @@ class ScatterNdUpdates(ScatterUpdates):
         Parameters
         ----------
         sparse_delta : IndexedSlices
-            Its indices have the batch dimensions of the variable, and one for the rows.
+            Its indices have the batch dimensions of the variable, and one dimension for rows.
         use_locking, name
             Ignored; for compatibility with TensorFlow.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class ScatterUpdates:
-    """Mixin of variables: updates of the rows in an :class:`~ringlet.IndexedSlices`.
+    """Mixin of variables: updates of the rows at the indices of an :class:`~ringlet.IndexedSlices`.
 
     Examples
     --------
@@ -23,29 +23,29 @@ class ScatterUpdates:
         raise NotImplementedError(f"{type(self).__name__} does not define _scatter()")
 
     def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Add an :class:`~ringlet.IndexedSlices` to its rows; returns the same as :meth:`assign`."""
+        """Add the values of an IndexedSlices to the rows at its indices; results as for :meth:`assign`."""
         return self._scatter("scatter_add", sparse_delta)
 
     def scatter_sub(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Subtract an IndexedSlices from its rows."""
+        """Subtract the values of an IndexedSlices from the rows at its indices."""
         return self._scatter("scatter_sub", sparse_delta)
 
     def scatter_mul(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Multiply rows by an IndexedSlices."""
+        """Multiply the rows at the indices of an IndexedSlices by its values."""
         return self._scatter("scatter_mul", sparse_delta)
 
     def scatter_div(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Divide rows by an IndexedSlices; integer division truncates toward zero."""
+        """Divide the rows at the indices of an IndexedSlices by its values; integer division truncates toward zero."""
         return self._scatter("scatter_div", sparse_delta)
 
     def scatter_min(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Replace rows by their minimum with an IndexedSlices."""
+        """Replace the rows at the indices of an IndexedSlices by the elementwise minimum with its values."""
         return self._scatter("scatter_min", sparse_delta)
 
     def scatter_max(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Replace rows by their maximum with an IndexedSlices."""
+        """Replace the rows at the indices of an IndexedSlices by the elementwise maximum with its values."""
         return self._scatter("scatter_max", sparse_delta)
 
     def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Replace rows by the rows of an IndexedSlices."""
+        """Replace the rows at the indices of an IndexedSlices by its values."""
         return self._scatter("scatter_update", sparse_delta)

@@ -33,13 +33,13 @@ def shard_sizes(num_rows: int, num_shards: int) -> list[int]:
 class ShardedVariable(RowReader, ScatterUpdates, SpecProperties):
     """The concatenation of several variables along axis 0, used as one variable.
 
-    In expressions it behaves like its value, an array. Created by strategies with a partitioner, or directly. It is not
-    a :class:`ringlet.Variable`; its shards are.
+    In expressions it behaves like its value, an array. Strategies with a partitioner create it. It is not a
+    :class:`ringlet.Variable`, but its shards are.
 
     Parameters
     ----------
     variables : sequence of Variable
-        The shards, at least one, of the same dtype and of shapes that differ in the number of rows only.
+        The shards, at least one, of the same dtype and of shapes that differ only in the number of rows.
     name : str
 
     Raises
@@ -51,7 +51,7 @@ class ShardedVariable(RowReader, ScatterUpdates, SpecProperties):
 
     Notes
     -----
-    Shards are updated one after another: a concurrent read may see some of them updated.
+    Shards are updated one after another: a concurrent read may see only some of them updated.
 
     Examples
     --------
@@ -208,7 +208,7 @@ class ShardedVariable(RowReader, ScatterUpdates, SpecProperties):
         Parameters
         ----------
         value : array-like
-            Of the shape and dtype of the whole variable.
+            The new value, with the shape and dtype of the whole variable.
         use_locking, name, read_value
             Ignored; for compatibility with TensorFlow.
 
@@ -220,7 +220,7 @@ class ShardedVariable(RowReader, ScatterUpdates, SpecProperties):
         Raises
         ------
         ValueError
-            If the value has another dtype or shape; the variable is unchanged.
+            If the value has a different dtype or shape; the variable is unchanged.
         """
         return self._update(replace, value)
 
@@ -251,7 +251,7 @@ class ShardedVariable(RowReader, ScatterUpdates, SpecProperties):
         return self
 
     def batch_scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
-        """Replace rows by the rows of an IndexedSlices; same as :meth:`scatter_update`."""
+        """Same as :meth:`scatter_update`."""
         return self._scatter("scatter_update", sparse_delta)
 
     def _check_sparse(self, shape: tuple[int, ...]) -> None:

@@ -27,7 +27,7 @@ Change = Callable[[Array, Any, Array], Any]
 
 # In free-threaded builds a reference count does not exclude concurrent readers.
 _COUNTS_ARE_EXACT = getattr(sys, "_is_gil_enabled", lambda: True)()
-# np.errstate is a context variable since NumPy 2, and thread-local before.
+# The state of np.errstate is a context variable since NumPy 2, and thread-local in NumPy 1.
 _CONTEXTS_CARRY_ERRSTATE = int(np.__version__.partition(".")[0]) >= 2
 _QUIET = contextvars.Context()
 if _CONTEXTS_CARRY_ERRSTATE:
@@ -53,9 +53,9 @@ def replace(old: Array, value: Any, new: Array) -> None:
 
 
 class _Block:
-    """A memory block with two arrays: writeable `memory`, and a read-only one, kept in a list, for readers.
+    """A memory block: the writeable array `memory`, and a read-only array for readers, the only item of `readable`.
 
-    `open` is the read-only array as well; None during a write.
+    `open` is the read-only array, or None during a write.
     """
 
     __slots__ = ("memory", "open", "readable")

@@ -23,7 +23,7 @@ class TableServer:
 
         ("create", key, shape, name of the dtype)     ("created", key), with a descriptor
         ("forget", keys)                              ("forgotten", number of tables left)
-        any request that raises                       ("failed", Failure)
+        any request, on failure                       ("failed", Failure)
     """
 
     def __init__(self) -> None:

@@ -78,7 +78,7 @@ class TableVariable(RowReader, Variable):
 
 
 class _AttachedTable:
-    """A table that this process maps, and its variable after the first request."""
+    """A table mapped in this process, and its variable, which the first request creates."""
 
     def __init__(self, descriptor: int) -> None:
         self.table = _core.Table(descriptor)

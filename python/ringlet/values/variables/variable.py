@@ -84,9 +84,9 @@ class Variable(SparseReader, ScatterNdUpdates, SpecProperties, metaclass=Variabl
     trainable : bool, optional
         Whether optimizers should update the variable; by default True unless `synchronization` is ON_READ.
     validate_shape : bool
-        Whether assigned values must have the shape of the initial value.
+        Whether assigned values must have the shape of the initial value, or match `shape`.
     *more
-        Raises TypeError: pass the other arguments by keyword.
+        Not accepted: pass the other arguments by keyword.
     name : str, optional
         Name of the variable; need not be unique.
     dtype : dtype-like, optional
@@ -98,7 +98,7 @@ class Variable(SparseReader, ScatterNdUpdates, SpecProperties, metaclass=Variabl
     aggregation : VariableAggregation, optional
         How the values that replicas write are aggregated.
     shape : sequence of int or None, or int, optional
-        Shape of assigned values, if it differs from the initial value's; None stands for any size.
+        Shape of assigned values, by default that of the initial value; None stands for any size.
 
     Raises
     ------
@@ -204,7 +204,7 @@ class Variable(SparseReader, ScatterNdUpdates, SpecProperties, metaclass=Variabl
     # Reading
 
     def read_value(self) -> Any:
-        """Return the value as a read-only array that never changes; not copied, a new object for every call.
+        """Return the value as a read-only array that never changes: a new view for every call, without a copy.
 
         The result is a sharded array if the initial value was one.
         """
@@ -244,13 +244,13 @@ class Variable(SparseReader, ScatterNdUpdates, SpecProperties, metaclass=Variabl
         Returns
         -------
         Variable, ndarray, Mirrored or None
-            A variable with one component returns itself. Otherwise the new value: inside a replica the read-only array
-            of this replica, outside replica context the arrays of all replicas.
+            A plain variable returns itself. A variable of several replicas returns its new value: in a replica the
+            read-only array of that replica, outside replica context a Mirrored with the arrays of all replicas.
 
         Raises
         ------
         ValueError
-            If the value has another dtype or shape, or the values of the replicas cannot be aggregated.
+            If the value has a different dtype or shape, or the values of the replicas cannot be aggregated.
         TypeError
             If a Python number cannot be represented in the dtype.
         RuntimeError

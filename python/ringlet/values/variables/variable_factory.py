@@ -98,7 +98,7 @@ def _create_distributed(strategy: Any, request: VariableRequest) -> DistributedV
 
 
 def _create_once(request: VariableRequest, create: Callable[[], Any]) -> Any:
-    """Call a function once for all replicas, which must make equal requests."""
+    """Call a function once for all replicas, which must make the same request."""
     mode: Any = context.current()
     if mode is None or mode.local_replica_id is None:
         return create()

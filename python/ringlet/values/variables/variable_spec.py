@@ -21,7 +21,7 @@ _NUMBERS = re.compile(r"_\d+(?=/|$)")
 
 @dataclasses.dataclass(frozen=True)
 class VariableRequest:
-    """The arguments of a call of :class:`ringlet.Variable`, unmodified; reads return `array_type`."""
+    """The arguments of a call of :class:`ringlet.Variable`; `array_type` is the type of arrays that reads return."""
 
     initial_value: Any = None
     trainable: bool | None = None
@@ -45,7 +45,7 @@ class VariableRequest:
         The suffix of unique names, as in ``v_1``, is left out: replicas may number the same variable differently.
         """
         text = f"Variable '{_NUMBERS.sub('', str(self.name or 'Variable'))}'"
-        if callable(self.initial_value):  # called once for all replicas
+        if callable(self.initial_value):  # not called here, but once for all replicas
             return text
         try:
             array = as_initial_value(self.initial_value, self.dtype, self.name)
@@ -89,8 +89,8 @@ class VariableRequest:
 class VariableSpec:
     """The immutable properties of a variable.
 
-    The name ends in ``:0``, as in TensorFlow; None in the shape stands for an arbitrary size or shape; `reader`, if
-    any, converts an array to the type that reads return.
+    None stands for an unknown shape, or in the shape for an unknown size. `reader`, if given, converts an array to the
+    type that reads return.
     """
 
     name: str
@@ -132,18 +132,18 @@ class VariableSpec:
         )
 
     def renamed(self, name: str) -> VariableSpec:
-        """Return a copy with another name."""
+        """Return a copy with a different name."""
         return dataclasses.replace(self, name=f"{name}:0")
 
 
 class SpecProperties:
-    """Mixin of variables: the properties in their spec, `_spec`."""
+    """Mixin of variables: properties that return the fields of `_spec`."""
 
     _spec: VariableSpec
 
     @property
     def name(self) -> str:
-        """The name, which ends in ``:0``; the shards of a ShardedVariable have their own names."""
+        """The name; it ends in ``:0``, as in TensorFlow, except for a ShardedVariable."""
         return self._spec.name
 
     @property

@@ -1,10 +1,10 @@
 """Streams of a cache in memory.
 
-A stream either *makes* elements and stores them, or *reads* stored elements. The state of a stream is its position, and
-the *beginning* of its input: the rounds and the state of the input at the first element. A restored stream makes the
-elements up to its position again, unless this process has stored them. The beginning of a complete store is a choice of
-the iteration: later rounds of the iteration, restored or not, yield the stored elements again, even if the stream that
-made them is closed.
+A stream either *computes* elements and stores them, or *reads* stored elements. The state of a stream is its position,
+and the *beginning* of its input: the rounds and the state of the input at the first element. A restored stream computes
+the elements up to its position again, unless this process has stored them. The beginning of a complete store is a
+choice of the iteration: later rounds of the iteration, restored or not, yield the stored elements again, even if the
+stream that computed them is closed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Store:
             self.begun, self.kept = begun, kept
 
     def can_serve(self, begun: State | None) -> bool:
-        """Return whether the store has the elements of an iteration with this beginning (None: any)."""
+        """Return whether the store has the elements of an iteration with this beginning; None means any beginning."""
         return self.kept is not None and (begun is None or same_state(begun, self.begun))
 
 
@@ -54,7 +54,7 @@ def _beginning(rounds: list[int], source: Stream | RowStream) -> State | None:
 
 
 class CachedElements(Stream):
-    """Stream of the elements of a cache, which are made or read."""
+    """Stream of the elements of a cache, which are computed or read."""
 
     def __init__(self, cache: Transformation, context: IterationContext, store: Store) -> None:
         self._cache = cache
@@ -65,9 +65,9 @@ class CachedElements(Stream):
         self._go_to(context.chosen(cache))
 
     def _go_to(self, begun: State | None) -> None:
-        """Read the store if it has the elements; otherwise, make elements from the given or a new beginning."""
+        """Read the store if it has the elements; otherwise, compute them from the given or a new beginning."""
         self._is_closed = False
-        # A restored iteration may need other elements than the stored ones.
+        # A restored iteration may need elements that differ from the stored elements.
         self._replaces = begun is not None
         if self._keeps and self._store.can_serve(begun):
             self._input: Stream | None = None  # elements are read from the store
@@ -138,7 +138,7 @@ class CachedElements(Stream):
 
 
 class CachedRows(RowStream):
-    """Stream of the row numbers of a cache, which are made or read; parameters as for `CachedElements`."""
+    """Stream of the row numbers of a cache, which are computed or read; parameters as for `CachedElements`."""
 
     def __init__(self, cache: Transformation, context: IterationContext, store: Store) -> None:
         self._cache = cache
@@ -148,10 +148,10 @@ class CachedRows(RowStream):
         self._go_to(context.chosen(cache))
 
     def _go_to(self, begun: State | None) -> None:
-        """Read the store if it has the elements; otherwise, make elements from the given or a new beginning."""
+        """Read the store if it has the row numbers; otherwise, compute them from the given or a new beginning."""
         self._replaces = begun is not None
         self._parts: list[Any] = []
-        self._kept: Any = None  # None while row numbers are made
+        self._kept: Any = None  # None while row numbers are computed
         if self._store.can_serve(begun):
             self._kept, self._begun = self._store.kept, self._store.begun
             self._context.choose(self._cache, self._begun)

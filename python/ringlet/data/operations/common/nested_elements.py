@@ -41,7 +41,7 @@ class DatasetFunction(UserFunction):
         node = node_of(answer)
         if node is None:
             raise TypeError(
-                f"{self._name} must return a Dataset, but {self.where('returned something else', number)}: {answer!r}. "
+                f"{self._name} must return a Dataset, but {self.where(f'returned {answer!r}', number)}. "
                 "Return Dataset.from_tensors(x) for a dataset of one element, or use map for a function that returns "
                 "arrays."
             )
@@ -100,7 +100,6 @@ class Slot:
             self.failure = error
 
     def close(self) -> None:
-        """Close the inner dataset."""
         if self._opened is not None:
             self._opened.close()
 
@@ -131,7 +130,7 @@ class NestedElements(InputStream):
     """Stream of the elements of several inner datasets, in turn.
 
     `num_calls` of the `cycle_length` slots are filled concurrently, in threads; if `num_calls` is one, elements are
-    made on request. A visit takes `block_length` elements. Unless `is_ordered`, any filled slot is visited if the next
+    read on request. A visit takes `block_length` elements. Unless `is_ordered`, any filled slot is visited if the next
     slot is not filled.
     """
 

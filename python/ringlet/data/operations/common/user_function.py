@@ -17,7 +17,7 @@ from ringlet.errors.exception_notes import add_note
 
 
 def check_callable(function: Any, operation: str, what: str = "a function of an element") -> None:
-    """Raise TypeError if an argument of an operation cannot be called."""
+    """Raise TypeError if an argument of an operation is not callable."""
     if not callable(function):
         raise TypeError(f"{operation} requires {what}, got {function!r}")
 
@@ -30,7 +30,7 @@ def spread(element: Nest) -> tuple[Nest, ...]:
 class UserFunction:
     """A user function; a note with the element number is added to its errors.
 
-    `step(function, *arguments)` calls the function and checks the result; the note is added to errors of `step` too.
+    `step(function, *arguments)` calls the function and checks its result; errors of `step` get the note too.
     """
 
     def __init__(self, function: Callable[..., Any], name: str, step: Callable[..., Any] | None = None) -> None:
@@ -60,7 +60,7 @@ def as_bool(answer: Any, where: str) -> bool:
     if isinstance(answer, (bool, np.bool_)):
         return bool(answer)
     if isinstance(answer, np.ndarray) or kind_of(answer) is not None:
-        array = as_ndarray(answer, "the answer of a predicate")
+        array = as_ndarray(answer, "the result of a predicate")
         if array.dtype == np.bool_ and array.ndim == 0:
             return bool(array)
     raise InvalidArgumentError(
