@@ -79,8 +79,20 @@ class MeanSquaredError:
         return tensor_of(total)
 
 
-class _CrossEntropy(MeanSquaredError):
-    """Base class of cross-entropies of labels that are probabilities."""
+class BinaryCrossentropy(MeanSquaredError):
+    """The mean cross-entropy of labels 0 and 1 along an axis, of each example (``tf.losses.BinaryCrossentropy``).
+
+    Parameters
+    ----------
+    from_logits : bool
+        Whether predictions are logits; otherwise they are probabilities.
+    label_smoothing : float
+        Between 0 and 1: how much of the label is spread evenly over the classes.
+    axis : int
+        The axis of the classes.
+    reduction, name, dtype
+        As in ``tf.losses.MeanSquaredError``.
+    """
 
     def __init__(  # noqa: PLR0917 - the arguments are Keras'
         self,
@@ -102,22 +114,6 @@ class _CrossEntropy(MeanSquaredError):
             )
         return y_true * (1 - self.label_smoothing) + self.label_smoothing / num_classes
 
-
-class BinaryCrossentropy(_CrossEntropy):
-    """The mean cross-entropy of labels 0 and 1 along an axis, of each example (``tf.losses.BinaryCrossentropy``).
-
-    Parameters
-    ----------
-    from_logits : bool
-        Whether predictions are logits; otherwise they are probabilities.
-    label_smoothing : float
-        Between 0 and 1: how much of the label is spread evenly over the classes.
-    axis : int
-        The axis of the classes.
-    reduction, name, dtype
-        As in ``tf.losses.MeanSquaredError``.
-    """
-
     def call(self, y_true: Array, y_pred: Array) -> Any:
         """Return the loss of each example."""
         y_true, y_pred = same_rank(y_true, y_pred)
@@ -128,7 +124,7 @@ class BinaryCrossentropy(_CrossEntropy):
         return -np.mean(labels * np.log(shares) + (1 - labels) * np.log(1 - shares), axis=self.axis)
 
 
-class CategoricalCrossentropy(_CrossEntropy):
+class CategoricalCrossentropy(BinaryCrossentropy):
     """The cross-entropy of one-hot labels, of each example (``tf.losses.CategoricalCrossentropy``).
 
     The parameters are those of ``tf.losses.BinaryCrossentropy``.
@@ -237,17 +233,17 @@ def pair(y_true: Any, y_pred: Any, dtype: Any = None) -> tuple[Array, Array]:
     return labels, predictions
 
 
-def floats(y_true: Any, y_pred: Any) -> tuple[Array, Array]:
-    """Return labels and predictions like :func:`pair`, integers as float32."""
-    return pair(y_true, y_pred, None if as_numbers(y_pred).dtype.kind in "fV" else np.float32)
+def differences(y_true: Any, y_pred: Any) -> Any:
+    """Return labels minus predictions; those of integers are floats."""
+    predictions = as_numbers(y_pred)
+    return np.subtract(*pair(y_true, predictions, np.result_type(predictions, np.float32)))
 
 
 def mean_error(y_true: Any, y_pred: Any, error: Any = np.square) -> Any:
     """Return the mean along the last axis of a function of differences."""
-    labels, predictions = floats(y_true, y_pred)
-    if not predictions.ndim:
+    if not (errors := error(differences(y_true, y_pred))).ndim:
         raise InvalidArgumentError("y_pred of shape () needs at least one dimension: write [prediction]")
-    return np.mean(error(labels - predictions), axis=-1)
+    return np.mean(errors, axis=-1)
 
 
 def class_numbers(y_true: Array, y_pred: Array, for_one_hot: str) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -14,7 +14,7 @@ from ringlet.compat.tensorflow.losses import (
     as_numbers,
     check_broadcast,
     class_numbers,
-    floats,
+    differences,
     mean_error,
     pair,
     same_rank,
@@ -160,22 +160,23 @@ def _is_class(y_true: Any, y_pred: Any) -> Any:
     return np.equal(class_numbers(as_numbers(y_true), predictions, "CategoricalAccuracy"), predictions.argmax(-1))
 
 
-def _squares(y_true: Any, y_pred: Any) -> Any:
-    return np.square(np.subtract(*floats(y_true, y_pred)))
-
-
 class _Compared(Mean):
     """Base class of means of a function of labels and predictions."""
 
     _values: ClassVar[Callable[..., Any]]
-    _threshold: float | None = None
+    _options: Mapping[str, Any] = {}
 
     def update_state(  # type: ignore[override]  # as in Keras
         self, y_true: Any, y_pred: Any, sample_weight: Any = None
     ) -> None:
         """Add labels and predictions, with a weight for each example."""
-        options = {} if self._threshold is None else {"threshold": self._threshold}
-        super().update_state(type(self)._values(y_true, y_pred, **options), sample_weight)
+        super().update_state(type(self)._values(y_true, y_pred, **self._options), sample_weight)
+
+
+class Accuracy(_Compared):
+    """How often predictions equal labels (``tf.metrics.Accuracy``), with the parameters of ``tf.metrics.Mean``."""
+
+    _values = staticmethod(_equal)
 
 
 class BinaryAccuracy(_Compared):
@@ -195,52 +196,42 @@ class BinaryAccuracy(_Compared):
         if not 0 < threshold < 1:
             raise ValueError(f"threshold must be between 0 and 1, got {threshold!r}: write threshold=0.5")
         super().__init__(name, dtype)
-        self._threshold = threshold
+        self._options = {"threshold": threshold}
+
+
+class CategoricalAccuracy(_Compared):
+    """How often the class of a one-hot label has the largest prediction (``tf.metrics.CategoricalAccuracy``)."""
+
+    _values = staticmethod(_same_class)
+
+
+class SparseCategoricalAccuracy(_Compared):
+    """How often the class of the label has the largest prediction (``tf.metrics.SparseCategoricalAccuracy``)."""
+
+    _values = staticmethod(_is_class)
+
+
+class MeanSquaredError(_Compared):
+    """The mean of squared differences (``tf.metrics.MeanSquaredError``)."""
+
+    _values = staticmethod(mean_error)
+
+
+class MeanAbsoluteError(_Compared):
+    """The mean of absolute differences (``tf.metrics.MeanAbsoluteError``)."""
+
+    _values = staticmethod(partial(mean_error, error=np.abs))
 
 
 class RootMeanSquaredError(_Compared):
-    """The root of the mean of squared differences (``tf.metrics.RootMeanSquaredError``).
+    """The root of the mean of squared differences (``tf.metrics.RootMeanSquaredError``)."""
 
-    Parameters
-    ----------
-    name : str, optional
-    dtype : dtype-like, default float32
-    """
-
-    _values = staticmethod(_squares)
+    _values = staticmethod(lambda y_true, y_pred: np.square(differences(y_true, y_pred)))
 
     def result(self) -> Tensor:
         """Return the root; 0 if no values were added."""
         return tensor_of(np.sqrt(np.asarray(super().result())))
 
 
-# Metrics without options: the function of labels and predictions, and what the mean of its values is.
-_TABLE: dict[str, tuple[Callable[..., Any], str]] = {
-    "Accuracy": (_equal, "How often predictions equal labels"),
-    "CategoricalAccuracy": (_same_class, "How often the largest prediction is that of the class of a one-hot label"),
-    "SparseCategoricalAccuracy": (_is_class, "How often the largest prediction is that of the class of the label"),
-    "MeanSquaredError": (mean_error, "The mean of squared differences"),
-    "MeanAbsoluteError": (partial(mean_error, error=np.abs), "The mean of absolute differences"),
-}
-
-METRICS: dict[str, Any] = {
-    metric.__name__: metric
-    for metric in (
-        Sum,
-        Mean,
-        BinaryAccuracy,
-        RootMeanSquaredError,
-        *(
-            type(
-                name,
-                (_Compared,),
-                {
-                    "_values": staticmethod(values),
-                    "__doc__": f"{what} (``tf.metrics.{name}``); the parameters are those of ``tf.metrics.Mean``.",
-                    "__module__": __name__,
-                },
-            )
-            for name, (values, what) in _TABLE.items()
-        ),
-    )
-}
+_ALL: tuple[type[Sum], ...] = (Sum, Mean, *_Compared.__subclasses__())
+METRICS = {metric.__name__: metric for metric in _ALL}
