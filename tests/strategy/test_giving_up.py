@@ -214,6 +214,25 @@ def test_ctrl_c_does_not_wait_for_a_replica_that_does_not_return(capfd):
     assert isinstance(late.get(timeout=SECONDS), CollectiveAborted)
 
 
+def test_ctrl_c_does_not_wait_for_the_batches_of_a_map(capfd):
+    strategy = mirrored()
+    both_run, may_end = threading.Barrier(2, timeout=SECONDS), threading.Event()
+
+    def fn(x: Any) -> Any:
+        if both_run.wait() == 0:
+            interrupt_soon()
+        may_end.wait(SECONDS)
+        return x
+
+    with pytest.raises(KeyboardInterrupt):
+        strategy.map(fn, np.arange(2), batch_size=1)
+    [line] = capfd.readouterr().err.splitlines()
+    assert "interrupted while replica 0 is in wait (" in line
+    assert "; replica 1 is in wait (" in line
+    may_end.set()
+    assert strategy.map(lambda x: x, np.arange(2)).tolist() == [0, 1]
+
+
 SLEEPS = """
 import signal, threading
 import numpy as np

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import ringlet
+from ringlet.errors import DeadlineExceededError
 from ringlet.strategy.api import batch_map
 from tests.collectives.kinds import Frozen, Written
 
@@ -157,3 +158,33 @@ def test_arrays_of_another_library_come_back_as_such(kind):
     result = STRATEGY.map(lambda x: kind(2 * x), np.arange(5), batch_size=2)
     assert type(result) is kind
     assert result.array.tolist() == [0, 2, 4, 6, 8]
+
+
+def test_no_batch_runs_in_the_thread_of_the_caller():
+    def thread(x):
+        return np.array([threading.get_ident()])
+
+    caller = threading.get_ident()
+    assert caller not in STRATEGY.map(thread, np.zeros(30), batch_size=1)
+    assert ringlet.MirroredStrategy(1).map(thread, np.zeros(2), batch_size=1).tolist() == [caller] * 2
+
+
+def test_the_time_out_begins_when_a_replica_finds_no_batch_left():
+    strategy = ringlet.MirroredStrategy(2)
+    strategy.extended._thread_pool.timeout_seconds = 0.02
+    may_end, done = threading.Event(), []
+
+    def fn(x):
+        if x[0] == 0:
+            may_end.wait(60)
+        else:
+            time.sleep(0.03)
+            done.append(int(x[0]))
+        return x
+
+    with pytest.raises(DeadlineExceededError, match=r"for 1 of 2 replicas to return: replica \d is in wait \("):
+        strategy.map(fn, np.arange(6), batch_size=1)
+    assert done == [1, 2, 3, 4, 5]
+    may_end.set()
+    strategy.extended._thread_pool.timeout_seconds = 60
+    assert strategy.map(fn, np.arange(1), batch_size=1).tolist() == [0]

@@ -212,6 +212,17 @@ TENSORFLOW_NAMES: dict[str, frozenset[str]] = {
             sparse_categorical_accuracy sparse_categorical_crossentropy sparse_top_k_categorical_accuracy
             squared_hinge top_k_categorical_accuracy
         """,
+        "tf.losses": """
+            BinaryCrossentropy BinaryFocalCrossentropy CTC CategoricalCrossentropy CategoricalFocalCrossentropy
+            CategoricalHinge CosineSimilarity Dice Hinge Huber KLD KLDivergence LogCosh Loss MAE MAPE MSE MSLE
+            MeanAbsoluteError MeanAbsolutePercentageError MeanSquaredError MeanSquaredLogarithmicError Poisson
+            Reduction SparseCategoricalCrossentropy SquaredHinge Tversky binary_crossentropy
+            binary_focal_crossentropy categorical_crossentropy categorical_focal_crossentropy categorical_hinge
+            cosine_similarity ctc deserialize dice get hinge huber kl_divergence kld kullback_leibler_divergence
+            log_cosh logcosh mae mape mean_absolute_error mean_absolute_percentage_error mean_squared_error
+            mean_squared_logarithmic_error mse msle poisson serialize sparse_categorical_crossentropy squared_hinge
+            tversky
+        """,
         "tf.compat": """
             as_bytes as_str as_str_any as_text bytes_or_text_types complex_types dimension_at_index dimension_value
             forward_compatibility_horizon forward_compatible integral_types path_to_str real_types v1 v2

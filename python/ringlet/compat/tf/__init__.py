@@ -36,7 +36,8 @@ from ringlet.compat.tensorflow.basics import (
 )
 from ringlet.compat.tensorflow.dtypes import DTYPES, DType, as_dtype
 from ringlet.compat.tensorflow.function import function
-from ringlet.compat.tensorflow.metrics import Mean
+from ringlet.compat.tensorflow.losses import LOSSES
+from ringlet.compat.tensorflow.metrics import METRICS
 from ringlet.compat.tensorflow.random_functions import RANDOM_FUNCTIONS
 from ringlet.compat.tensorflow.spec import TensorSpec
 from ringlet.compat.tensorflow.tensor import Tensor
@@ -85,12 +86,15 @@ __all__ = [
     "variable_creator_scope",
 ]
 _FUNCTIONS = array_functions("tf")
-_METRICS = namespace("tf.metrics", "Metrics.", {"Mean": Mean})
+_KERAS = {
+    "losses": namespace("tf.losses", "Losses of labels and predictions.", LOSSES),
+    "metrics": namespace("tf.metrics", "Metrics.", METRICS),
+}
 _NAMESPACES = {
-    "keras": namespace("tf.keras", "The metrics, under their other name.", {"metrics": _METRICS}),
+    **_KERAS,
+    "keras": namespace("tf.keras", "Losses and metrics, under their other names.", _KERAS),
     "linalg": namespace("tf.linalg", "Linear algebra.", array_functions("tf.linalg")),
     "math": namespace("tf.math", "Arithmetic.", array_functions("tf.math")),
-    "metrics": _METRICS,
     "random": namespace("tf.random", "Random numbers, which are NumPy's.", RANDOM_FUNCTIONS),
 }
 __all__ += list(DTYPES) + list(_FUNCTIONS) + list(_NAMESPACES)

@@ -17,6 +17,7 @@ from ringlet.collectives.buffers import as_ndarray
 from ringlet.errors.exception_notes import add_note
 from ringlet.strategy.api.current_strategy import get_strategy, has_strategy, replica_context
 from ringlet.strategy.api.mirrored_strategy import MirroredStrategy
+from ringlet.strategy.calls.run_options import HELPERS_ONLY
 from ringlet.values import leaf_columns
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def map_batches(
                     done += end - begin
                     progress(done, rows)
 
-    strategy.run(work)
+    strategy.run(work, options=HELPERS_ONLY)
     columns, shape = leaf_columns(results, "map", "batch")
     joined: R = nest.unflatten(shape, [_join(column) for column in columns])
     return joined

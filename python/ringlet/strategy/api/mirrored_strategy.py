@@ -34,7 +34,7 @@ from ringlet.strategy.calls.reduce_semantics import (
     reduce_mirrored,
     reduce_plain,
 )
-from ringlet.strategy.calls.run_options import has_writable_results
+from ringlet.strategy.calls.run_options import HELPERS_ONLY, has_writable_results
 from ringlet.strategy.replica.gil_contention_warning import gil_contention_monitor
 from ringlet.strategy.replica.replica_context import ReplicaContext
 from ringlet.strategy.replica.replica_threads import ReplicaThreadPool
@@ -143,11 +143,11 @@ class MirroredExtended(StrategyExtended):
     ) -> Any:
         strategy = self._container_strategy()
         rows, keywords = split_arguments(args, kwargs, len(self._devices))
-        is_writable = options is not None and has_writable_results(options)
         if len(rows) == 1:
+            is_writable = options is not None and has_writable_results(options)
             single = ReplicaContext._single(strategy, is_writable)
             return as_variables(context.call_in(single, fn, *rows[0], **keywords[0]))
-        return regroup(self._run_replicas(strategy, fn, rows, keywords, is_writable))
+        return regroup(self._run_replicas(strategy, fn, rows, keywords, options))
 
     def _run_replicas(
         self,
@@ -155,14 +155,16 @@ class MirroredExtended(StrategyExtended):
         fn: Callable[..., Any],
         rows: Sequence[Sequence[Any]],
         keywords: Sequence[Mapping[str, Any]],
-        is_writable: bool,
+        options: Any,
     ) -> list[Any]:
         pool, monitor, limiter, owner = self._thread_pool, gil_contention_monitor(), blas_limiter(), object()
+        is_writable = options is not None and has_writable_results(options)
         started = monitor.start()
         try:
             limiter.enter(owner, len(rows))
             run = self._run_type(strategy, pool.acquire(owner), self._ops, self._first_replica, is_writable)
             run.whole_batch = rows_for_all(rows, keywords)
+            run.caller_runs = options is not HELPERS_ONLY
             results = run.drive(fn, rows, keywords, pool.timeout_seconds)
             if run.whole_batch:
                 hint(run.whole_batch, len(rows))

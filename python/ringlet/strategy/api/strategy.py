@@ -227,8 +227,8 @@ class Strategy(DeprecatedCalls):
         Parameters
         ----------
         fn : callable
-            Called with the same rows of each of `arrays`, in replica context. It must not call collectives, because
-            replicas run different numbers of batches.
+            Called with the same rows of each of `arrays`, in replica context; with several replicas, in other threads
+            than the caller's. It must not call collectives, because replicas run different numbers of batches.
         *arrays : nested structure of array
             Split along axis 0; all have the same number of rows. If there are no rows, `fn` is called once with empty
             arrays.

@@ -77,6 +77,11 @@ class RunOptions(_TensorFlowFields):
         return f"{super().__repr__()[:-1]}, writable_results={self.writable_results})"
 
 
+# Options of a run whose replicas all run in helper threads, if it has several. The memory of large temporary arrays
+# stays longer with the process there than in the main thread, where glibc returns it more often.
+HELPERS_ONLY = RunOptions()
+
+
 def has_writable_results(options: Any) -> bool:
     """Return whether options of a run, of any type as in TensorFlow, request writable results."""
     return bool(getattr(options, "writable_results", False))

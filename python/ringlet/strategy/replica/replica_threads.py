@@ -72,8 +72,8 @@ class ReplicaThreads:
         self.group = Group(self._num_replicas, timeout_seconds=self._timeout_seconds, epoch=epoch)
         self.members: list[Member] = [self.group.member(rank) for rank in range(self._num_replicas)]
 
-    def prepare(self, work: Work) -> None:
-        """Prepare for a run, whose replicas may be claimed after ``claims.open()``."""
+    def prepare(self, work: Work, caller_runs: bool = True) -> None:
+        """Prepare for a run, whose replicas may be claimed after ``claims.open()``, by the caller if it runs any."""
         if self.group.failure is not None:
             self._new_group(self.group.epoch + 1)
         if self._has_departures:
@@ -81,8 +81,9 @@ class ReplicaThreads:
                 member.rejoin()
             self._has_departures = False
         # Ctrl-C or a limit on threads may have interrupted an earlier start.
-        if len(self.helpers) < self._num_replicas - 1:
-            self._start_helpers()
+        num_helpers = self._num_replicas - caller_runs
+        if len(self.helpers) < num_helpers:
+            self._start_helpers(num_helpers)
         self.work = work
 
     def depart(self, replica: int) -> None:
@@ -90,8 +91,8 @@ class ReplicaThreads:
         self._has_departures = True
         self.members[replica].depart(_ENDED)
 
-    def _start_helpers(self) -> None:
-        for number in range(len(self.helpers) + 1, self._num_replicas):
+    def _start_helpers(self, num_helpers: int) -> None:
+        for number in range(len(self.helpers) + 1, num_helpers + 1):
             thread = threading.Thread(target=_help, args=(self,), name=f"ringlet-helper-{number}", daemon=True)
             thread.start()
             self.helpers.append(thread)

@@ -35,6 +35,8 @@ _HAS_INTERPRETER_LOCK = getattr(sys, "_is_gil_enabled", lambda: True)()
 _CONTEXTS_CARRY_ERRSTATE = int(np.__version__.partition(".")[0]) >= 2
 # Maximum wait of an interrupted run for its replicas; replicas in a collective end within milliseconds.
 _GRACE_SECONDS = 0.1
+# Interval at which a calling thread that runs no replica checks whether one has ended.
+_CHECK_SECONDS = 0.1
 # Key of the calling thread's own failure among the replicas' failures.
 _CALLER = -1
 
@@ -83,6 +85,8 @@ class ReplicaRun:
     ended: list[bool]
     """Which replicas have ended; their contexts refuse calls."""
 
+    # Whether the calling thread runs replicas; otherwise helpers run all of them.
+    caller_runs = True
     # Whether replicas that have not started are skipped, and replicas that map batches take no further batch.
     is_stopping = False
     # Number of rows of arguments that look like a global batch passed to every replica; 0 once a replica reads its id,
@@ -103,7 +107,7 @@ class ReplicaRun:
         keywords: Sequence[Mapping[str, Any]],
         timeout_seconds: float,
     ) -> list[Any]:
-        """Run all replicas and return their results; this thread runs the replicas that no helper claims.
+        """Run all replicas and return their results; a caller that runs replicas takes those that no helper claims.
 
         `rows` and `keywords` hold the arguments of each replica; the time-out limits the wait for helpers.
         """
@@ -234,9 +238,15 @@ class ReplicaRun:
         replica = -1
         num_mine = 0
         try:
-            self.threads.prepare(self)
+            self.threads.prepare(self, self.caller_runs)
             self.members = self.threads.members
             claims.open()
+            if not self.caller_runs:
+                claims.summon_all()
+                # As in other runs, the time-out begins when the first replica has returned.
+                while not claims.wait_finished(_CHECK_SECONDS) and not any(self.ended):
+                    pass
+                return 0
             # No signal is handled between a claim and the assignment of its replica.
             for replica in iter(claims.claim, -1):
                 self.execute(replica)
