@@ -66,7 +66,8 @@ struct KnownPlace {
 constexpr std::size_t kWays = 2;
 std::array<std::array<KnownPlace, kWays>, 256> known_places;
 PyObject* describe_place = nullptr;
-std::vector<std::string> files_of_ringlet;
+std::vector<std::string> other_files;
+thread_local constinit std::uint64_t place_of_program = 0;  // for which a thread of Ringlet makes calls
 
 bool is_users(const Frame& frame) noexcept {
 #if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
@@ -79,7 +80,7 @@ bool is_users(const Frame& frame) noexcept {
     return false;
   }
   const std::string_view file(chars, static_cast<std::size_t>(size));
-  return std::ranges::none_of(files_of_ringlet, [&](const std::string& own) { return file.starts_with(own); });
+  return std::ranges::none_of(other_files, [&](const std::string& other) { return file.starts_with(other); });
 }
 
 std::uint64_t number_of(Place place) {
@@ -103,17 +104,25 @@ std::uint64_t number_of(Place place) {
 
 }  // namespace
 
-void note_place() {
-  if (describe_place == nullptr || record::descriptor() < 0) return;
-  for (const Frame* frame = innermost(); frame != nullptr; frame = caller_of(*frame)) {
-    if (is_users(*frame)) return record::set_place(number_of(place_of(*frame)));
+std::uint64_t note_place() {
+  if (describe_place == nullptr || record::descriptor() < 0) return 0;
+  const Frame* frame = innermost();
+  while (frame != nullptr && !is_users(*frame)) frame = caller_of(*frame);
+  std::uint64_t number = place_of_program;
+  if (frame != nullptr) {
+    number = number_of(place_of(*frame));
+  } else if (!record::has_place(number)) {
+    number = 0;
   }
-  record::set_place(0);  // a thread of Ringlet, not of the program
+  record::set_place(number);
+  return number;
 }
 
-void set_places(pybind11::function describe, std::vector<std::string> own_files) {
+void make_calls_for(std::uint64_t place) noexcept { place_of_program = place; }
+
+void set_places(pybind11::function describe, std::vector<std::string> files) {
   describe_place = describe.release().ptr();  // never freed
-  files_of_ringlet = std::move(own_files);
+  other_files = std::move(files);
 }
 
 }  // namespace ringlet::bindings

@@ -3,17 +3,23 @@
 
 #include <pybind11/pybind11.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace ringlet::bindings {
 
-// Before a call, with the interpreter lock: the innermost frame of this thread outside of Ringlet becomes the place of
-// the operations that the flight recorder records. Takes some 20 ns; the first call at each place takes longer.
-void note_place();
+// Before a call, with the interpreter lock: the innermost frame of this thread outside of Ringlet is the place of the
+// operations that the flight recorder records. A thread without such a frame belongs to Ringlet: it uses the place of
+// make_calls_for(). Returns the number of the place, 0 for none. Takes some 20 ns; the first call at each place takes
+// longer.
+std::uint64_t note_place();
+// Sets the place of later calls of this thread: a result of note_place() in another thread. Has no effect once that
+// place is no longer stored.
+void make_calls_for(std::uint64_t place) noexcept;
 
-// `describe` returns the text of the place that calls it. Frames of files whose names begin with one of `own_files` are
-// not the user's.
-void set_places(pybind11::function describe, std::vector<std::string> own_files);
+// `describe` returns the text of the place that calls it. Frames of files whose names begin with one of `files` are
+// not the user's. The last call counts.
+void set_places(pybind11::function describe, std::vector<std::string> files);
 
 }  // namespace ringlet::bindings

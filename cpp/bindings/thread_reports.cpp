@@ -104,13 +104,14 @@ class PythonReports final : public collectives::ThreadReports {
 void register_thread_reports(py::module_& m) {
   m.def(
       "set_thread_reports",
-      [](py::function call_site, py::function stacks, py::function log, int stack_signal, py::function place,
-         std::vector<std::string> own_files) {
-        set_places(std::move(place), std::move(own_files));
+      [](py::function call_site, py::function stacks, py::function log, int stack_signal) {
         collectives::set_thread_reports(
             *new PythonReports(std::move(call_site), std::move(stacks), std::move(log), stack_signal));  // never freed
       },
-      "call_site"_a, "stacks"_a, "log"_a, "stack_signal"_a, "place"_a, "own_files"_a);
+      "call_site"_a, "stacks"_a, "log"_a, "stack_signal"_a);
+  m.def("set_places", set_places, "place"_a, "files"_a);
+  m.def("note_place", note_place);
+  m.def("make_calls_for", make_calls_for, "place"_a);
 }
 
 }  // namespace ringlet::bindings

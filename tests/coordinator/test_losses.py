@@ -120,7 +120,7 @@ def test_a_worker_that_is_stopped_is_lost_when_its_time_is_over(spring, monkeypa
 
 
 def records_of(caplog, count):
-    assert eventually(lambda: len(caplog.records) >= count)
+    assert eventually(lambda: len(caplog.records) >= count, seconds=10)
     return [record.getMessage() for record in caplog.records]
 
 

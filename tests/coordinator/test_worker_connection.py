@@ -57,6 +57,16 @@ def test_short_functions_come_in_batches_and_long_or_unknown_ones_alone(ends, se
     assert taken(connection, closures[count:]) == 0
 
 
+def test_a_call_that_a_worker_may_have_been_lost_by_is_given_alone(ends):
+    connection, _ = ends
+    closures = closures_of(0.00001, count=4)
+    closures[1].num_losses = 1
+    assert taken(connection, closures) == 1
+    assert taken(connection, closures[1:]) == 1
+    connection.give(closures[1:2])
+    assert taken(connection, closures[2:]) == 0
+
+
 def test_a_function_is_sent_once_with_what_it_needs(ends):
     connection, theirs = ends
     closures = closures_of(0.0001, 3)

@@ -3,7 +3,10 @@
 #include "ringlet/sync/process/peer_monitor.hpp"
 
 #include <dirent.h>
+#include <sched.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -229,6 +232,25 @@ void a_process_is_known_without_a_handle() {
   check(process.has_ended() && !ringlet::sync::is_stopped(pid), "one that is gone has ended");
 }
 
+void a_process_in_uninterruptible_sleep_is_seen() {
+  const Child child = start([](int socket) {
+    char byte = 0;
+    (void)!read(socket, &byte, 1);
+    if (syscall(SYS_clone, CLONE_VFORK | SIGCHLD, nullptr, nullptr, nullptr, nullptr) != 0) _exit(0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)!read(socket, &byte, 1);  // until then, its parent sleeps in the kernel
+    _exit(0);
+  });
+  const int pid = child.pidfd.pid();
+  check(!ringlet::sync::sleeps_uninterruptibly(pid), "it waits for a message, which signals interrupt");
+  send(child.socket.get(), "x", 1, 0);
+  for (int i = 0; i < 2000 && !ringlet::sync::sleeps_uninterruptibly(pid); ++i) std::this_thread::sleep_for(1ms);
+  check(ringlet::sync::sleeps_uninterruptibly(pid), "it waits for a child of vfork");
+  send(child.socket.get(), "x", 1, 0);
+  reap(child);
+  check(!ringlet::sync::sleeps_uninterruptibly(pid), "one that has ended does not sleep");
+}
+
 }  // namespace
 
 int main() {
@@ -243,6 +265,7 @@ int main() {
   a_forked_child_holds_no_socket_open();
   no_call_comes_after_the_end_of_a_watching(2000);
   a_process_is_known_without_a_handle();
+  a_process_in_uninterruptible_sleep_is_seen();
   for (int i = 0; i < 2000 && count_entries("/proc/self/task") > threads; ++i) std::this_thread::sleep_for(10ms);
   check(count_entries("/proc/self/task") == threads, "the thread ends with the last watching");
   check(count_entries("/proc/self/fd") == descriptors, "no descriptor is left");

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
 
+from ringlet import _core
+from ringlet.observe.recorder import copy_memory, read_process
 from tests.frameworks.libraries import library
 from tests.frameworks.torch_ranks import run_ranks
 
@@ -256,6 +259,28 @@ def asynchronous(rank, size):
 
 def test_asynchronous_operations_and_groups():
     assert run_ranks(asynchronous, 3) == [True] * 3
+
+
+def places(rank, size):
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 2))
+    dist.all_reduce(torch.ones(3))
+    works = [dist.all_reduce(torch.ones(4), async_op=True)]
+    works.append(dist.all_reduce(torch.ones(5), async_op=True))
+    for work in works:
+        work.wait()
+    model(torch.ones(1, 3)).sum().backward()
+    operations = [op for ops in read_process(copy_memory(_core.recorder(), "self"), "self").threads for op in ops]
+    return {op.text: op.place for op in operations if "all_reduce" in op.text}
+
+
+def test_the_flight_recorder_has_the_lines_of_the_program_not_of_torch():
+    line = places.__code__.co_firstlineno
+    lines = {3: 2, 4: 3, 5: 4, 8: 7}  # by the number of elements
+    for found in run_ranks(places, 2):
+        assert found.keys() == {f"all_reduce(SUM, float32[{size}])" for size in lines}
+        for size, number in lines.items():
+            place = found[f"all_reduce(SUM, float32[{size}])"]
+            assert re.fullmatch(rf"in places \(\S*test_torch_backend.py:{line + number}\)", place), place
 
 
 def inference_tensors_and_lazy_outputs(rank, size):

@@ -37,6 +37,7 @@ SIZES = {
     "failure": (["N=3"], ["N=4"]),
     "spread": ([""], []),
     "membership": (["N=2", "N=3"], []),
+    "coordinator": (["K=2"], ["K=3"]),
 }
 # Guards that only show at another size.
 GUARD_SIZES = {"NO_LOOK_FOR_LEAVERS_LAST": "N=3 CALLS=1"}

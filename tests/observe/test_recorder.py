@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import subprocess
@@ -84,13 +85,29 @@ def test_each_call_has_its_line_of_the_program():
         for _ in range(2):
             member.all_reduce(np.ones(1))
             member.barrier()
-        member.all_reduce_async(np.ones(1)).wait()
+        works = [member.all_reduce_async(np.ones(1))]
+        works.append(member.barrier_async())
+        for work in works:
+            work.wait()
 
     line = step.__code__.co_firstlineno
     for operations in on_ranks(2, step):
-        found = [re.fullmatch(r"in step \(\S*test_recorder.py:(\d+)\)", op.place) for op in operations[:5]]
-        assert [int(match[1]) - line for match in found] == [1, 3, 4, 3, 4]
-        assert operations[5].place == "", "a thread of Ringlet made the call"
+        found = [re.fullmatch(r"in step \(\S*test_recorder.py:(\d+)\)", op.place) for op in operations]
+        assert [int(match[1]) - line for match in found] == [1, 3, 4, 3, 4, 5, 6]
+
+
+def test_a_thread_that_makes_calls_for_a_place_that_is_not_stored_shows_no_other_one():
+    member, place = Group(1).member(0), _core.note_place()
+    for number in (place, place + 2**16):  # records keep the lowest 16 bits
+        calls = [functools.partial(_core.make_calls_for, number), functools.partial(member.barrier)]
+        thread = threading.Thread(target=list, args=(map(functools.partial.__call__, calls),))  # no frame of this file
+        thread.start()
+        thread.join()
+    newest = sorted((op for ops in read_self().threads for op in ops), key=lambda op: op.began)[-2:]
+    this = test_a_thread_that_makes_calls_for_a_place_that_is_not_stored_shows_no_other_one.__code__
+    assert newest[0].place.startswith(f"in {this.co_name} (")
+    assert newest[0].place.endswith(f"test_recorder.py:{this.co_firstlineno + 1})")
+    assert newest[1].place == ""
 
 
 def test_more_places_than_are_kept_are_replaced_by_new_ones():

@@ -65,7 +65,7 @@ class OperationQueue:
         # Converts the error of a call to the one that is raised.
         self.as_error: Callable[[BaseException], BaseException] = lambda error: error
         self._generation = _generation
-        self._queue: queue.SimpleQueue[tuple[str, Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[str, Future[Any], Callable[[], Any], int] | None] = queue.SimpleQueue()
         self._turn = threading.RLock()  # held while a call runs
         self._runner = 0  # id of the thread that holds the lock
         self._lock = threading.Lock()
@@ -83,6 +83,7 @@ class OperationQueue:
         if not (is_async or self._unfinished) or threading.current_thread() is self._thread:
             return self._run_now(call)
         done: Future[Any] = Future()
+        place = _core.note_place()  # of the program, for the flight recorder
         with self._lock:
             if self._is_closed:  # the thread no longer takes calls
                 return Finished(None, FailedPreconditionError(f"rank {self._rank} has closed its group: {_REMEDY}"))
@@ -90,7 +91,7 @@ class OperationQueue:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="ringlet asynchronous calls", daemon=True)
                 self._thread.start()
-            self._queue.put((name, done, call))
+            self._queue.put((name, done, call, place))
         if not is_async:
             done.exception()  # waits until the call is done
         return done
@@ -126,7 +127,7 @@ class OperationQueue:
                 while True:
                     waiting.append(self._queue.get_nowait())
             self._queue.put(None)
-        for name, done, _ in filter(None, waiting):
+        for name, done, *_ in filter(None, waiting):
             done.set_exception(
                 FailedPreconditionError(f"rank {self._rank} closed its group before its {name} began: {_REMEDY}")
             )
@@ -160,7 +161,8 @@ class OperationQueue:
 
     def _work(self) -> None:
         while (item := self._queue.get()) is not None:
-            name, done, call = item
+            name, done, call, place = item
+            _core.make_calls_for(place)
             if (trace := trace_hook.current) is not None:
                 call = trace.timed(name, "asynchronous", call)
             outcome = self._run_now(call, BaseException)  # the error is stored in the future

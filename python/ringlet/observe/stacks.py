@@ -9,8 +9,11 @@ import threading
 from collections.abc import Iterable, Sequence
 from types import FrameType
 
+from ringlet import _core
+
 _PACKAGE = __file__.rpartition("observe")[0]
-OWN_FILES = (_PACKAGE, threading.__file__)  # prefixes of the files whose frames are left out
+_OWN_FILES = (_PACKAGE, threading.__file__)  # prefixes of the files whose frames are left out
+_files_without_places: tuple[str, ...] = _OWN_FILES  # the same for places: see skip_files()
 _STANDARD_LIBRARY = (os.__file__.removesuffix("os.py"), "<frozen ")
 _INSTALLED = f"{_STANDARD_LIBRARY[0]}site-packages"
 _MOST_FRAMES = 8
@@ -18,7 +21,7 @@ _MOST_THREADS = 4
 
 
 def place() -> str:
-    """Return the location of this thread's innermost frame outside Ringlet, such as ``in step (train.py:88)``.
+    """Return the location of this thread's innermost frame of the program, such as ``in step (train.py:88)``.
 
     Empty in a thread without frames of the program, such as the one that runs asynchronous calls.
     """
@@ -33,8 +36,18 @@ def call_site() -> str:
     return main and f"while the main thread is {main}"
 
 
+def skip_files(*beginnings: str) -> None:
+    """Pass over frames of files whose names begin so, and of Ringlet, from now on: their callers are the places."""
+    global _files_without_places
+    _files_without_places += beginnings
+    _core.set_places(place, _files_without_places)
+
+
 def _place(frames: list[FrameType]) -> str:
-    return f"in {frames[0].f_code.co_name} ({_file(frames[0])}:{frames[0].f_lineno})" if frames else ""
+    for frame in frames:
+        if not frame.f_code.co_filename.startswith(_files_without_places):
+            return f"in {frame.f_code.co_name} ({_file(frame)}:{frame.f_lineno})"
+    return ""
 
 
 def rank_stacks(ranks: Sequence[tuple[int, int, bool]]) -> list[str]:
@@ -84,7 +97,7 @@ def _frames(frame: FrameType | None) -> list[FrameType]:
     found, is_of_program = [], False
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith(OWN_FILES):
+        if not name.startswith(_OWN_FILES):
             found.append(frame)
             is_of_program |= not name.startswith(_STANDARD_LIBRARY) or name.startswith(_INSTALLED)
         frame = frame.f_back

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 
 from ringlet import _core
-from ringlet.observe.stacks import OWN_FILES, call_site, place, rank_stacks, thread_stacks
+from ringlet.observe.stacks import call_site, rank_stacks, skip_files, thread_stacks
 from ringlet.variable_names import seconds_of
 
 _log = logging.getLogger(__name__)
@@ -82,7 +82,8 @@ def report_stalls() -> float:
 
 @functools.cache
 def _install() -> None:
-    _core.set_thread_reports(call_site, rank_stacks, _log.warning, _register_stack_signal(), place, [*OWN_FILES])
+    skip_files()
+    _core.set_thread_reports(call_site, rank_stacks, _log.warning, _register_stack_signal())
 
 
 def _register_stack_signal() -> int:

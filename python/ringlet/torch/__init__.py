@@ -31,10 +31,12 @@ if not torch.distributed.is_available():
         "ringlet.torch requires torch.distributed, which this build does not include: install another build of torch."
     )
 
-from ringlet.torch.backend import RingletProcessGroup  # noqa: E402 - requires the checks above
+from ringlet.observe.stacks import skip_files  # noqa: E402 - requires the checks above
+from ringlet.torch.backend import RingletProcessGroup  # noqa: E402
 from ringlet.torch.store_rendezvous import set_torch_variables  # noqa: E402
 
 __all__ = ["RingletProcessGroup"]
 
 set_torch_variables(os.environ)
+skip_files(f"{torch.__path__[0]}{os.sep}")
 torch.distributed.Backend.register_backend("ringlet", RingletProcessGroup.create, extended_api=True, devices=["cpu"])

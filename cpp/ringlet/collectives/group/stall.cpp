@@ -33,6 +33,8 @@ namespace {
 constexpr std::chrono::seconds kAnswerLimit{2};
 constexpr std::size_t kMostStacks = 8;
 constexpr std::string_view kSilent = ": no answer, perhaps because C code holds the interpreter lock";
+constexpr std::string_view kUninterruptible =
+    ": no answer, in uninterruptible sleep: it waits for a disk, a network file system, or memory that was swapped out";
 constexpr std::string_view kPrinted = "; its process prints its stacks on standard error";
 
 ThreadReports* reports = nullptr;
@@ -125,8 +127,10 @@ std::vector<std::string> Group::all_stacks() {
   // For a process that does not answer. A signal may interrupt system calls, and the stacks of running threads may be
   // garbled, so it is the last resort.
   const auto signal = [&](int process, int number) {
-    if (number == 0 || !sync::send_signal(process == here ? getpid() : world_->pid_of(process), number)) return;
-    put(process, std::vector<std::string>(states_.size(), std::string(kSilent) + std::string(kPrinted)));
+    const int pid = process == here ? getpid() : world_->pid_of(process);
+    std::string text(sync::sleeps_uninterruptibly(pid) ? kUninterruptible : kSilent);
+    if (number != 0 && sync::send_signal(pid, number)) text += kPrinted;
+    put(process, std::vector<std::string>(states_.size(), text));
   };
   // For a process that cannot answer.
   const auto put_state = [&](int process) {

@@ -237,6 +237,11 @@ bool is_stopped(int pid) {
   return stat && (stat->state == 'T' || stat->state == 't');
 }
 
+bool sleeps_uninterruptibly(int pid) {
+  const std::optional<Stat> stat = stat_of(pid);
+  return stat && stat->state == 'D';
+}
+
 bool is_dumping_core(int pid) {
   return read_file("/proc/" + std::to_string(pid) + "/status").find("\nCoreDumping:\t1") != std::string::npos;
 }
@@ -251,6 +256,7 @@ LivingProcess::LivingProcess(int pid) : pid_(pid) {}
 bool LivingProcess::has_ended() const { return false; }
 std::uint64_t pid_namespace() noexcept { return 0; }
 bool is_stopped(int) { return false; }
+bool sleeps_uninterruptibly(int) { return false; }
 bool is_dumping_core(int) { return false; }
 
 #endif

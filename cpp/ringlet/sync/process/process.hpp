@@ -69,6 +69,9 @@ bool send_signal(int pid, int signal) noexcept;
 
 // Return whether a process is stopped by SIGSTOP or a debugger: it does nothing until it is continued.
 bool is_stopped(int pid);
+// Whether the first thread of a process is in uninterruptible sleep: while it reads from a disk, or waits for memory
+// that was swapped out.
+bool sleeps_uninterruptibly(int pid);
 // Whether the system writes the core dump of a process that has crashed.
 bool is_dumping_core(int pid);
 
