@@ -107,3 +107,11 @@ LATER = "\nDuring handling of the above exception, another exception occurred:\n
 )
 def test_the_exception_with_which_a_traceback_began_is_found(traceback, line):
     assert first_exception_line(traceback) == line
+
+
+def test_the_prefix_of_torch_is_no_part_of_a_traceback():
+    words = TracebackBuffer()
+    given = b"".join(b"[rank12]: " + line for line in TRACEBACK.splitlines(keepends=True))
+    assert words.feed(b"[rank12]:[W1127] a warning\n" + given, now=1.0) == b"[rank12]:[W1127] a warning\n"
+    assert words.text == TRACEBACK
+    assert exception_line(words.text.decode()) == "KeyError: 3"

@@ -19,6 +19,8 @@ _LINK = re.compile(
     r"|During handling of the above exception, another exception occurred):\n\n(?=Traceback )",
     re.MULTILINE,
 )
+# Prefix of the lines of an uncaught exception in a program that uses torch.distributed.
+_TORCH_PREFIX = re.compile(rb"^\[rank\d+\]: ", re.MULTILINE)
 _TRACEBACK = re.compile(r"^Traceback \(most recent call last\):$", re.MULTILINE)
 
 
@@ -43,6 +45,7 @@ class TracebackBuffer:
 
     def feed(self, lines: bytes, now: float) -> bytes:
         """Add whole lines; return the lines to show now."""
+        lines = _TORCH_PREFIX.sub(b"", lines)
         stripped = lines.rstrip()
         if stripped:
             self.last_line = stripped[stripped.rfind(b"\n") + 1 :]
