@@ -144,7 +144,7 @@ def _join(world_size: int, rank: int, group_name: str) -> Member:
     internal_kv._internal_kv_put(keys[rank], json.dumps(own_record()), overwrite=True)
     if places := different_places(_records(keys, seconds)):
         raise FailedPreconditionError(
-            "the backend ringlet connects actors of one user on one host, in the same network and PID namespaces: "
+            "the ringlet backend connects actors of one user on one host, in the same network and PID namespaces: "
             f'{places}. Place the actors on one node, or use backend="gloo".'
         )
     (member,) = join_job(Job("ray.util.collective", name, world_size), [rank], seconds)

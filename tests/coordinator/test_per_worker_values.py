@@ -27,7 +27,7 @@ def test_an_iterator_of_all_workers_has_no_elements_here():
 
 
 def test_it_belongs_to_its_coordinator():
-    with pytest.raises(TypeError, match="pass it to schedule"):
+    with pytest.raises(TypeError, match="as an argument to schedule"):
         pickle.dumps(PerWorkerValues([RemoteValue()]))
 
 

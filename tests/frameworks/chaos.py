@@ -1,4 +1,4 @@
-"""Training with DistributedDataParallel over the backend ringlet, in which a rank is killed (`tests.chaos`).
+"""Training with DistributedDataParallel over the ringlet backend, in which a rank is killed (`tests.chaos`).
 
 Every other rank raises an error that names the killed one, leaves its group and ends.
 """

@@ -1,4 +1,4 @@
-"""Collective groups of Ray over the backend ringlet: every call, groups made in both ways, errors, a killed actor."""
+"""Collective groups of Ray over the ringlet backend: every call, groups made in both ways, errors, a killed actor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``torch.distributed`` over the backend ringlet: every collective, dtype and layout, against plain sums."""
+"""``torch.distributed`` over the ringlet backend: every collective, dtype and layout, against plain sums."""
 
 from __future__ import annotations
 

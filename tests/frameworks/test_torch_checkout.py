@@ -1,4 +1,4 @@
-"""Tests of a checkout, run over gloo and over the backend ringlet."""
+"""Tests of a checkout, run over gloo and over the ringlet backend."""
 
 from __future__ import annotations
 

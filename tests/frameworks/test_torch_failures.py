@@ -1,4 +1,4 @@
-"""Errors of the backend ringlet: lost ranks, mismatches, wrong tensors, wrong worlds."""
+"""Errors of the ringlet backend: lost ranks, mismatches, wrong tensors, wrong worlds."""
 
 from __future__ import annotations
 
@@ -375,7 +375,7 @@ def test_an_older_torch_is_refused(monkeypatch):
 
 
 def test_options_of_another_backend_are_refused():
-    with pytest.raises(ValueError, match="pg_options is 'fast': the backend ringlet has no options"):
+    with pytest.raises(ValueError, match="pg_options is 'fast': the ringlet backend has no options"):
         dist.init_process_group("ringlet", store=dist.HashStore(), rank=0, world_size=1, pg_options="fast")
 
 
@@ -386,7 +386,7 @@ def test_a_backend_for_each_device_is_accepted_and_ringlet_takes_the_group():
         x = torch.ones(2)
         dist.all_reduce(x)
         assert dist.get_backend() == "cpu:ringlet,cuda:nccl"
-        with pytest.raises(ValueError, match="a tensor on meta: the backend ringlet supports tensors in CPU memory"):
+        with pytest.raises(ValueError, match="a tensor on meta: the ringlet backend supports tensors in CPU memory"):
             dist.all_reduce(x.to("meta"))
     finally:
         dist.destroy_process_group()

@@ -1,4 +1,4 @@
-"""Point to point over the backend ringlet: tags, order, any source, large messages, mismatches."""
+"""Point to point over the ringlet backend: tags, order, any source, large messages, mismatches."""
 
 from __future__ import annotations
 

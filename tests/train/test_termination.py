@@ -279,7 +279,7 @@ def test_a_function_is_polled_until_it_returns_true_and_its_errors_are_logged_on
         assert eventually(lambda: notice.at is not None)
     assert len(calls) == 5
     assert [record.getMessage() for record in caplog.records] == [
-        f"termination_watcher_fn raised OSError: {text}; it is called again every second"
+        f"termination_watcher_fn raised OSError: {text}; it will be called again in 1 s"
         for text in ("no answer", "refused")
     ]
 

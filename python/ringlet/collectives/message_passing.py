@@ -335,7 +335,7 @@ class ThreadInboxes:
         return CollectiveAborted(text)
 
     def close(self, rank: int, seconds: float = 0) -> list[str]:
-        """Close the inbox of a rank; return the waiting receives. Sends between threads are always complete."""
+        """Close the inbox of a rank; return its pending receives. Sends between threads complete immediately."""
         with self._lock:
             self._left.add(rank)
         return self._made[rank].close() if self._made else []

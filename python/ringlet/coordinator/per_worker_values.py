@@ -64,7 +64,10 @@ class PerWorkerValues:
         return f"{type(self).__name__}:{{\n{lines}\n}}"
 
     def __reduce__(self) -> Any:
-        raise TypeError(f"a {type(self).__name__} belongs to its coordinator: pass it to schedule")
+        raise TypeError(
+            f"cannot pickle a {type(self).__name__}, which is valid in its coordinator only: pass it as an argument to "
+            "schedule()"
+        )
 
 
 class PerWorkerDistributedIterator(PerWorkerValues):

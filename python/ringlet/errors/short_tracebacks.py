@@ -93,7 +93,7 @@ def short_traceback(error: BaseException) -> TracebackType | None:
 
 
 def _is_on_purpose(error: BaseException, last: TracebackType) -> bool:
-    """Return whether the error is documented, or Ctrl-C, or a built-in exception of a ``raise`` statement in `last`."""
+    """Return whether the error is documented, a KeyboardInterrupt, or a built-in one raised explicitly in `last`."""
     if isinstance(error, KeyboardInterrupt) or any(map(_is_documented, type(error).__mro__)):
         return True
     from opcode import opmap

@@ -327,7 +327,7 @@ def _after(parts: list[memoryview], sent: int) -> list[memoryview]:
 
 
 def _read_exactly(connection: socket.socket, size: int) -> bytes:
-    """Return `size` bytes, or none if the stream ends earlier."""
+    """Return exactly `size` bytes, or ``b""`` if the stream ends first."""
     data = bytearray(size)
     return bytes(data) if _fill(connection, memoryview(data)) else b""
 

@@ -19,7 +19,7 @@ _OLDEST = (2, 6)
 
 if platform.system() != "Linux":
     raise ImportError(
-        f"ringlet.torch supports Linux only, but this system is {platform.system()}: use the backend gloo."
+        f"ringlet.torch supports Linux only, but this system is {platform.system()}: use the gloo backend."
     )
 if tuple(map(int, torch.__version__.split(".")[:2])) < _OLDEST:
     raise ImportError(

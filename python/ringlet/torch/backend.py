@@ -68,7 +68,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
     def create(cls, options: Any, backend_options: Any = None) -> RingletProcessGroup:
         """Create a group; called by ``torch.distributed``."""
         if backend_options is not None:
-            raise InvalidArgumentError(f"pg_options is {backend_options!r}: the backend ringlet has no options.")
+            raise InvalidArgumentError(f"pg_options is {backend_options!r}: the ringlet backend has no options.")
         return cls(
             options.store, options.group_rank, options.group_size, options.timeout, options.global_ranks_in_group
         )
@@ -122,7 +122,7 @@ class RingletProcessGroup(CollectiveCalls, torch.distributed.ProcessGroup):  # t
 
     def set_timeout(self, timeout: timedelta) -> None:
         raise NotImplementedError(
-            "the backend ringlet cannot change the time-out of a group: pass timeout= to init_process_group or "
+            "the ringlet backend cannot change the time-out of a group: pass timeout= to init_process_group or "
             "new_group."
         )
 

@@ -74,7 +74,7 @@ def exchange(store: Any, rank: int, size: int, timeout: timedelta) -> Ranks:
         missing = [number for number, key in enumerate(keys) if not store.check([key])]
         raise DistBackendError(
             f"{ranks_text(missing)} of {size} did not join the group within {timeout.total_seconds():g} s: start each "
-            "rank once, all with the backend ringlet and the same world_size, or allow more time with timeout=."
+            "rank once, all with the ringlet backend and the same world_size, or allow more time with timeout=."
         ) from error
     records = [json.loads(store.get(key)) for key in keys]
     processes: list[int] | None = [each.get("mpi") for each in records]
@@ -82,9 +82,9 @@ def exchange(store: Any, rank: int, size: int, timeout: timedelta) -> Ranks:
         place = processes = None
     elif len({each.get("mpi") for each in records} - {None}) < size:
         raise DistBackendError(
-            f"the backend ringlet connects processes of one user on one host, in the same network and PID namespaces, "
-            f"or of one MPI job: {places}. Start them with `ringlet run --hosts a:4,b:4 script.py`, or use the backend "
-            'gloo: torch.distributed.init_process_group("gloo").'
+            "the ringlet backend connects processes that belong to one MPI job, or to one user on one host in the same "
+            f"network and PID namespaces: {places}. Start them with `ringlet run --hosts a:4,b:4 script.py`, or use "
+            'the gloo backend: torch.distributed.init_process_group("gloo").'
         )
     identities = [ProcessIdentity.from_record(each["process"]) for each in records]
     return Ranks(identities, records[0]["key"], place, processes)

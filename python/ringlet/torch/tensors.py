@@ -61,12 +61,12 @@ def checked(tensors: Sequence[Any], call: str) -> list[Any]:
     for tensor in tensors:
         if tensor.device.type != "cpu":
             raise InvalidArgumentError(
-                f"{call} got a tensor on {tensor.device}: the backend ringlet supports tensors in CPU memory only. "
+                f"{call} got a tensor on {tensor.device}: the ringlet backend supports tensors in CPU memory only. "
                 'Pass x.cpu(), or use a group of another backend: torch.distributed.new_group(backend="nccl").'
             )
         if tensor.layout is not torch.strided:
             raise InvalidArgumentError(
-                f"{call} got a tensor of layout {tensor.layout}: the backend ringlet moves strided tensors, and sums "
+                f"{call} got a tensor of layout {tensor.layout}: the ringlet backend moves strided tensors, and sums "
                 "sparse_coo tensors in all_reduce. Pass x.to_dense()."
             )
         if tensor.is_quantized:

@@ -79,10 +79,10 @@ def exchange_messages(
 def restore_together(
     workers: WorkerGroup, path: str, read: Callable[[], tuple[T, int, Callable[[], Any]]]
 ) -> tuple[T, int]:
-    """Read on all workers, then, if all of them succeeded, change their objects.
+    """Call `read` on every worker; if all calls succeed, apply their results.
 
     `read` returns an object, the time at which the file was written, and the function that changes objects. Raises
-    FailedPreconditionError if workers with the same folder read files of different times.
+    FailedPreconditionError if workers that share a folder read files that were written at different times.
     """
     name, found, error = os.path.basename(path), None, None
     try:

@@ -229,7 +229,7 @@ def _handle_as(previous: Any, number: int) -> None:
 
 
 class TerminationNotice:
-    """The time `at` (``time.monotonic()``) of the first request to terminate this process; None until then.
+    """Records in `at` the ``time.monotonic()`` of the first request to terminate this process; None until then.
 
     While it exists, SIGTERM sets `at` and does nothing else; afterwards it has its previous effect. Forked children,
     such as loader processes, ignore a SIGTERM that this process also receives, for example as part of a process group
@@ -298,7 +298,7 @@ def _poll(
         except Exception as error:  # a single failed request to a server must not end the training
             is_asked, text = False, f"{type(error).__name__}: {error}"
             if text != last:
-                _log.warning("termination_watcher_fn raised %s; it is called again every second", text)
+                _log.warning("termination_watcher_fn raised %s; it will be called again in 1 s", text)
             last = text
         if is_asked:
             notice = reference()

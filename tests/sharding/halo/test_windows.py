@@ -95,7 +95,7 @@ def test_padding_is_what_its_name_means(padding, stride, size, expected):
     [
         ("FULL", "'FULL' is not a padding: pass 'SAME', 'SAME_LOWER', 'VALID' or pairs"),
         *((wrong, "expected a pair") for wrong in ([(1, 1)] * 2, 1, (1,), None, [(1.0, 1)])),
-        ([(-5, -4)], "removes more than the input"),
+        ([(-5, -4)], "removes more elements than the input"),
     ],
 )
 def test_padding_that_is_none_is_refused(padding, message):

@@ -233,8 +233,8 @@ def _check(
         hosts_of([(record["ranks"], ProcessIdentity.from_record(record["process"])) for record in records.values()])
     except ValueError as error:
         raise FailedPreconditionError(
-            f"{error}: the ranks of a host must be consecutive. Start the job with --map-by slot for mpiexec of "
-            "Open MPI, or with --distribution=block for srun."
+            f"{error}: the ranks of a host must be consecutive. Start the job with `mpiexec --map-by slot` (Open "
+            "MPI) or `srun --distribution=block`."
         ) from None
 
 

@@ -45,7 +45,7 @@ def skip(self: Dataset, count: int, name: str | None = None) -> Dataset:
 
 
 class CountedRows(InputRows):
-    """Base class of streams that count down `_left` row numbers of `_rows`."""
+    """Base class of streams over `_rows`; `_left` is the number of rows that are still to be taken or skipped."""
 
     SAVED = ("left",)
 

@@ -87,7 +87,7 @@ class Snapshot(ElementTransform):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Empty, because the folder may differ."""
+        """Empty: a state may be restored with a snapshot in a different folder."""
         return {}
 
     @property

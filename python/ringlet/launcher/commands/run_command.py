@@ -188,7 +188,7 @@ def _seconds(option: str, text: str) -> float:
     except ValueError:
         seconds = math.nan
     if not 0 <= seconds < math.inf:
-        raise CommandError(f"{option} must be a number of at least 0, got {text!r}")
+        raise CommandError(f"{option} must be a non-negative number, got {text!r}")
     return seconds
 
 

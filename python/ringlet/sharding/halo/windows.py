@@ -151,8 +151,8 @@ def windows_of(
     for length, window in zip(lengths, windows, strict=True):
         if window.places(length) < 0:
             raise ValueError(
-                f"padding {[(w.low, w.high) for w in windows]} removes more than the input of shape "
-                f"{tuple(lengths)}: the sum of the padding of a dimension must be at least its negative size"
+                f"padding {[(w.low, w.high) for w in windows]} removes more elements than the input of shape "
+                f"{tuple(lengths)} has: in each dimension of size n, low + high must be at least -n"
             )
     return windows
 

@@ -309,7 +309,7 @@ class Sharding:
 
     @property
     def type(self) -> str:
-        """XLA's name of the kind: ``"OTHER"`` is tiled."""
+        """XLA's name for the kind: ``"OTHER"`` means tiled."""
         return TYPES[self.kind]
 
     @property

@@ -75,7 +75,7 @@ def _end(value: Any, x: Any, axis: int) -> Any:
     return value
 
 
-# The Python bodies of these functions consist of slices and swapped axes.
+# NumPy implements these functions in Python with slices and swapaxes, which also work on sharded arrays.
 for _name in ("array_split", "split", "hsplit", "vsplit", "dsplit", "unstack"):
     _function = numpy_function(_name)
     if _function is not None:

@@ -25,10 +25,10 @@ from ringlet.values.operator_proxy import plain
 
 
 class _Basic(NamedTuple):
-    """An index of slices and numbers.
+    """A basic index, of slices and integers.
 
-    `key` then produces the final dimensions: 0 drops one that a number indexes, ``slice(None)`` keeps one, None inserts
-    one.
+    `ranges` selects elements in each dimension; `key` is then applied to the result: 0 drops a dimension that an
+    integer indexes, ``slice(None)`` keeps one, None inserts one.
     """
 
     ranges: tuple[IndexRange, ...]
@@ -90,7 +90,7 @@ def set_item(x: ShardedArray, key: Any, value: Any) -> None:
             recorded_as_one("assign", (x, value), lambda: _assign(x, basic, value))
     elif _is_mask(x, key) and _is_uniform(value, x.ndim - key.ndim):
         mask = key.reshape(key.shape + (1,) * (x.ndim - key.ndim))
-        value = value if hasattr(value, "dtype") else np.asarray(value, x.dtype)  # may raise for read-only arrays
+        value = value if hasattr(value, "dtype") else np.asarray(value, x.dtype)
         np.copyto(x, value, casting="unsafe", where=mask)  # type: ignore[arg-type]  # dispatched
     elif _is_field(x, key):
         whole = np.array(gathered(_ASSIGNMENT, x))

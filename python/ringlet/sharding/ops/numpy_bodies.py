@@ -41,7 +41,7 @@ def _kept(function: Callable[..., Any]) -> Callable[..., Any]:
 _NAMES = ("array", "asarray", "asanyarray", "asarray_chkfinite")
 _CONVERSIONS: dict[str, Any] = {name: _kept(getattr(np, name)) for name in _NAMES}
 _CONVERSIONS["_makearray"] = lambda a: (_CONVERSIONS["asarray"](a), lambda result: result)
-_CONVERSIONS["ndarray"] = (np.ndarray, ShardedArray)  # in calls of isinstance
+_CONVERSIONS["ndarray"] = (np.ndarray, ShardedArray)  # for isinstance() checks
 
 
 _NUMERIC = importlib.import_module("numpy._core.numeric" if hasattr(np, "_core") else "numpy")

@@ -60,11 +60,12 @@ def along_lines(function: Callable[..., Any], a: Any, *args: Any, **kwargs: Any)
 
 
 def sorted_line(x: ShardedArray, *, records: bool = True) -> ShardedArray:
-    """Return an array of one dimension, sorted in the same tiles, by a sample sort.
+    """Sort a one-dimensional array by a sample sort; the result has the same tiling.
 
     Each device sorts its tile; samples of all tiles, sent to all devices, determine the values that each device
-    receives. Elements move once to the device that merges them, and at the end to neighbours, for equal tiles. The sort
-    is stable. With `records`, elements have the fields "value" and "index", the place before the sort.
+    receives. Each element moves to the device that merges it, and finally to a neighbour where that is needed for tiles
+    of the same size. The sort is stable. With `records`, elements have the fields "value" and "index", the position
+    before the sort.
     """
     x = materialized(x)
     cut, (size,) = x._layout.cuts[0], x.shape

@@ -178,9 +178,9 @@ class Reduction:
         return all(buffer is None or buffer.flags.c_contiguous for buffer in buffers)
 
     def _may_join_columns(self, dtype: np.dtype[Any]) -> bool:
-        """Return whether to reduce tiles adjacent in memory as one, which requires that rows are added to rows.
+        """Return whether tiles adjacent in memory can be reduced as one array, because whole rows are combined.
 
-        False if a row is reduced itself, or a tile is so narrow (one column) that NumPy treats it as a row.
+        False if the reduction runs along the rows, or if a tile is so narrow (one column) that NumPy treats it as a row.
         """
         x = self.x
         if self.mask is not None or not x.ndim or x.ndim - 1 in self.axes or x._whole is None:

@@ -206,7 +206,7 @@ _starting = threading.Lock()
 def servers_of(resolver: ClusterResolver) -> ParameterServers:
     """Return the parameter servers of a cluster, after starting its processes if necessary.
 
-    All strategies over this resolver share the object until its cluster is stopped.
+    All strategies that use this resolver share the object until its cluster is stopped.
     """
     with _starting:
         known = _known.get(resolver)

@@ -379,7 +379,7 @@ def _same_structure(shape: nest.PyTreeSpec, out: Any) -> list[Any]:
 
 
 def traced_on_replicas(trace: Trace, fn: Callable[..., T]) -> Callable[..., T]:
-    """Wrap a step function so that its calls are traced, under the names of the replicas."""
+    """Wrap a step function so that its calls are traced under the name of their replica."""
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> T:

@@ -22,10 +22,10 @@ from ringlet.errors import FailedPreconditionError
 from ringlet.errors.thread_location import location
 from ringlet.observe.stall_reports import stall_seconds
 
-# Maximum wait of the interpreter's exit for helpers that are ending.
+# Maximum time that the interpreter's exit waits for helper threads to end.
 EXIT_SECONDS = 1.0
 
-# Maximum wait of a run for replicas that an earlier run has abandoned.
+# Maximum time that a run waits for replicas abandoned by an earlier run.
 _PATIENCE_SECONDS = 1.0
 
 _ENDED = "has returned from its step function"

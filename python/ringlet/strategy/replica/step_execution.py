@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 _HAS_INTERPRETER_LOCK = getattr(sys, "_is_gil_enabled", lambda: True)()
 # np.errstate is a context variable from NumPy 2 on, and thread-local before.
 _CONTEXTS_CARRY_ERRSTATE = int(np.__version__.partition(".")[0]) >= 2
-# Maximum wait of an interrupted run for its replicas; replicas in a collective end within milliseconds.
+# Maximum time that an interrupted run waits for its replicas; replicas in a collective end within milliseconds.
 _GRACE_SECONDS = 0.1
 # Interval at which a calling thread that runs no replica checks whether one has ended.
 _CHECK_SECONDS = 0.1
@@ -92,7 +92,7 @@ class ReplicaRun:
     # Number of rows of arguments that look like a global batch passed to every replica; 0 once a replica reads its id,
     # because it may select its rows, or reduces an argument, which then is not a batch.
     whole_batch = 0
-    # Whether a replica has used the group in this run, so that ended replicas must depart from it.
+    # Whether a replica has used the group in this run; if so, replicas that end must leave it.
     _uses_group = not _HAS_INTERPRETER_LOCK
     # The result or the exception of the last merge_call.
     _merged: Any = None
@@ -204,7 +204,7 @@ class ReplicaRun:
         if self._merge_error is not None:
             raise self._merge_error
         merged = select_replica(replica, self._merged)
-        # The last replica to take its part drops the result; the next merge_call waits for all of them.
+        # The last replica to take its part clears the result; the next merge_call waits for all replicas.
         self._pending.discard(replica)
         if not self._pending:
             self._merged = None

@@ -139,7 +139,7 @@ class TPUExtended(MirroredExtended):
         if not -count <= number < count:
             raise ValueError(
                 f"`logical_device_id` not in range (was {number}, but there are only {count} logical "
-                f"devices per replica): they count from 0 to {count - 1}"
+                f"devices per replica): valid ids are 0 to {count - 1}"
             )
         token = _logical_devices.set((*_logical_devices.get(), (self, number)))
         try:

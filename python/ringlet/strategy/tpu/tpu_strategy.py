@@ -192,7 +192,7 @@ class TPUStrategy(TPUStrategyBase):
             raise ValueError(
                 "`logical_core_id` to assign must be lower then total number of logical devices per replica. Received "
                 f"logical device id {number} but there are only total of {count} logical devices in "
-                f"replica: they count from 0 to {count - 1}"
+                f"replica: valid ids are 0 to {count - 1}"
             )
         return self._laid_out(_array(tensor), Sharding.maximal(number, count))
 

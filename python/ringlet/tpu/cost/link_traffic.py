@@ -107,7 +107,7 @@ class Network:
         return np.stack(np.unravel_index(chips, self.shape), -1).astype(np.int64)
 
     def distances(self, source: IntArray, target: IntArray) -> IntArray:
-        """Return the hops between chips; arrays broadcast."""
+        """Return the number of hops between chips; arrays broadcast."""
         source, target = np.broadcast_arrays(source, target)
         steps = self.first_ways(source.ravel(), target.ravel())
         hops: IntArray = np.abs(steps).sum(-1).reshape(source.shape)

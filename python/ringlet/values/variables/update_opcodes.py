@@ -1,4 +1,4 @@
-"""Storage updates of assignment methods, and the names of all updates."""
+"""How each update of a variable, such as ``assign_add``, computes the new value, and the names of all updates."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Code shared by several operations: calls of user functions, inner datasets, caches, padding."""
+"""Code shared by several operations: calling user functions, inner datasets, caches, padding."""
