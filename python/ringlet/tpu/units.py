@@ -44,7 +44,7 @@ def _unknown_unit(text: str, number: str, unit: str) -> str:
 
 
 def format_bytes(nbytes: float) -> str:
-    """Format a number of bytes with about three digits, in decimal units if only those are exact, else in binary ones."""
+    """Format a number of bytes with about three digits, in binary units, or in decimal ones if only those are exact."""
     binary, decimal = _scaled(nbytes, 1024), _scaled(nbytes, 1000)
     if not _is_even(binary[0]) and _is_even(decimal[0]):
         return f"{decimal[0]:.4g} {_DECIMAL[decimal[1]]}"

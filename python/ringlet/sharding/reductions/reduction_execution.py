@@ -180,7 +180,8 @@ class Reduction:
     def _may_join_columns(self, dtype: np.dtype[Any]) -> bool:
         """Return whether tiles adjacent in memory can be reduced as one array, because whole rows are combined.
 
-        False if the reduction runs along the rows, or if a tile is so narrow (one column) that NumPy treats it as a row.
+        False if the reduction runs along the rows, or if a tile is so narrow (one column) that NumPy treats it as a
+        row.
         """
         x = self.x
         if self.mask is not None or not x.ndim or x.ndim - 1 in self.axes or x._whole is None:
