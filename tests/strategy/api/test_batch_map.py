@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ringlet
-from ringlet.errors import DeadlineExceededError
+from ringlet.errors import DeadlineExceededError, InvalidArgumentError
 from ringlet.strategy.api import batch_map
 from tests.collectives.kinds import Frozen, Written
 
@@ -115,7 +115,13 @@ def test_ctrl_c_ends_it():
     [
         ((), {}, ValueError, r"one or more arrays with equal numbers of rows, got \[\]"),
         ((np.zeros(3), np.zeros(4)), {}, ValueError, r"got \[3, 4\]"),
-        (([1, 2],), {}, TypeError, r"got 1 of type int, which has no rows: write np\.asarray"),
+        (([1, 2],), {}, TypeError, r"got 1 of type int, which has no rows: write np\.asarray.* of all rows$"),
+        ((np.zeros(3), 2), {}, TypeError, r"of all rows, and batch_size=2 for the rows of a batch$"),
+        (([np.zeros(3)] * 8,), {}, InvalidArgumentError, r"arrays\[0\] is a list of 8 arrays.*np\.stack\(images\)"),
+        ((np.zeros(3), [np.zeros(3), 1]), {}, InvalidArgumentError, r"arrays\[1\] is a list of 2"),
+        ((np.zeros(3),), {"k": 3}, TypeError, r"argument 'k': write functools\.partial\(fn, k=\.\.\.\)"),
+        ((np.zeros(3),), {"n_jobs": 3}, TypeError, r"'n_jobs'.*MirroredStrategy\(4\)\.map.*RINGLET_NUM_DEVICES=4"),
+        ((np.zeros(3),), {"progress": True}, TypeError, "progress must be a function .*, got True: write progress=lam"),
         ((np.float64(3),), {}, TypeError, "has no rows"),
         ((np.zeros(3),), {"batch_size": 0}, ValueError, "at least 1, got 0: write batch_size=32"),
         ((np.zeros(3),), {"batch_size": 1.5}, ValueError, "at least 1, got 1.5"),
@@ -133,9 +139,50 @@ def test_results_that_cannot_be_joined_are_refused():
         STRATEGY.map(lambda x: {str(x[0]): x}, np.arange(4), batch_size=2)
 
 
+@pytest.mark.parametrize("unknown", ["k", "n_jobs"])
+def test_the_function_map_refuses_other_keywords(unknown):
+    with pytest.raises(TypeError, match=rf"functools\.partial\(fn, {unknown}="):
+        ringlet.map(np.sqrt, np.zeros(2), **{unknown: 3})
+
+
 def test_replicas_do_not_map():
-    with pytest.raises(RuntimeError, match="requires cross-replica context"):
+    with pytest.raises(RuntimeError, match="map requires cross-replica context"):
         STRATEGY.run(lambda: STRATEGY.map(lambda x: x, np.zeros(2)))
+
+
+@pytest.mark.parametrize(
+    "inner", [ringlet.map, STRATEGY.map, ringlet.MirroredStrategy(2).map, ringlet.get_strategy().map]
+)
+def test_a_function_of_map_does_not_map(inner):
+    with pytest.raises(RuntimeError, match=r"in the function of another map or of strategy\.run.*fn\(batch\)"):
+        STRATEGY.map(lambda x: inner(np.sqrt, x), np.zeros(2))
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("all_reduce", lambda replica, x: replica.all_reduce("SUM", x)),
+        ("all_gather", lambda replica, x: replica.all_gather(x, axis=0)),
+        ("merge_call", lambda replica, x: replica.merge_call(lambda _, x: x, args=(x,))),
+    ],
+)
+def test_a_function_of_map_makes_no_collective_call(name, call):
+    with pytest.raises(RuntimeError, match=rf"a function of map called .*{name}.* different numbers of batches"):
+        STRATEGY.map(lambda x: call(ringlet.replica_context(), x), np.arange(12), batch_size=4)
+    assert STRATEGY.run(lambda: ringlet.replica_context().all_reduce("SUM", 1)).values[0] == 3
+
+
+def test_other_numbers_of_rows_than_given_are_logged_once(caplog, monkeypatch):
+    monkeypatch.setattr(batch_map, "_has_hinted", False)
+    x = np.ones((12, 5))
+    STRATEGY.map(lambda x: x, x)
+    STRATEGY.map(lambda x: np.array([len(x)]), x, batch_size=3)  # one result for each batch
+    assert not caplog.records
+    for _ in range(2):
+        STRATEGY.map(lambda row: row.mean(axis=0), x, batch_size=3)
+    (record,) = caplog.records
+    assert "map got 12 rows and returned 20" in record.message
+    assert "np.array([fn(row) for row in batch])" in record.message
 
 
 @pytest.mark.parametrize("make", [ringlet.get_strategy, lambda: ringlet.OneDeviceStrategy("CPU:0")])

@@ -159,6 +159,13 @@ def test_the_sum_of_another_plain_value_is_refused(value):
         TWO.reduce("SUM", value, axis=None)
 
 
+@pytest.mark.parametrize("count", [10, 2.5])
+def test_the_remedy_for_equal_numbers_of_a_step_is_named(count):
+    with pytest.raises(ValueError, match=r"one object in Python: return np\.asarray\(count\) from the step"):
+        TWO.reduce("SUM", TWO.run(lambda: count), axis=None)
+    assert TWO.reduce("SUM", TWO.run(lambda: np.asarray(count)), axis=None) == 2 * count
+
+
 def test_over_an_axis_a_plain_value_counts_once_for_each_replica():
     assert TWO.reduce("SUM", np.array([1.0, 2.0]), axis=0) == 6
     assert TWO.reduce("MEAN", np.array([1.0, 2.0]), axis=0) == 1.5

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import ringlet
+from ringlet.compat import tf
 from ringlet.errors import ReplicatedBatchWarning
 from ringlet.strategy.api import mirrored_strategy
 from ringlet.values import PerReplica
+from tests.collectives.kinds import Written
 
 STRATEGY = ringlet.MirroredStrategy(2)
 X = np.ones((8, 3))
@@ -31,6 +33,12 @@ def test_a_batch_that_every_replica_got_is_a_warning_with_the_remedy(args, kwarg
     ) as seen:
         STRATEGY.run(lambda *args, **kwargs: None, args=args, kwargs=kwargs)
     assert seen[0].filename == __file__
+
+
+@pytest.mark.parametrize("kind", [Written, tf.constant])
+def test_arrays_of_another_library_are_a_batch(kind):
+    with pytest.warns(ReplicatedBatchWarning, match="all 8 rows"):
+        STRATEGY.run(lambda x: None, args=(kind(X),))
 
 
 def test_it_is_given_once():

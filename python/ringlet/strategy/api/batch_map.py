@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import functools
+import logging
 import operator
 import threading
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
-from ringlet import nest
+from ringlet import context, nest
 from ringlet.collectives.adapters.array_adapters import common_kind, in_kind_of
 from ringlet.collectives.argument_parsing import shortened
 from ringlet.collectives.buffers import as_ndarray
+from ringlet.errors import InvalidArgumentError
 from ringlet.errors.exception_notes import add_note
 from ringlet.strategy.api.current_strategy import get_strategy, has_strategy, replica_context
 from ringlet.strategy.api.mirrored_strategy import MirroredStrategy
@@ -29,12 +31,16 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+_log = logging.getLogger(__name__)
+_has_hinted = False
+
 
 def map(  # shadows the built-in function on purpose
     fn: Callable[[Unpack[Arrays]], R],
     *arrays: Unpack[Arrays],
     batch_size: int | None = None,
     progress: Callable[[int, int], object] | None = None,
+    **unknown: NoReturn,
 ) -> R:
     """Apply a function to batches of rows on all cores; :meth:`Strategy.map` of the current strategy.
 
@@ -44,13 +50,16 @@ def map(  # shadows the built-in function on purpose
     Parameters
     ----------
     fn : callable
-        Called with a batch: the same rows of each of `arrays`. It must not call collectives.
+        Called with a batch of rows, not with single rows: the same rows of each of `arrays`. The result of a row must
+        not depend on other rows. `fn` must not call collectives.
     *arrays : nested structure of array
-        Split along axis 0; all have the same number of rows. Each is one argument of `fn`.
+        Split along axis 0; all have the same number of rows. Each is one argument of `fn`, and none is a list.
     batch_size : int, optional
         Rows of each batch; the last one may have fewer. By default there are four batches for each core.
     progress : callable, optional
         Called after each batch with the number of finished rows and the total number of rows.
+    **unknown
+        Other keywords raise TypeError.
 
     Returns
     -------
@@ -64,7 +73,7 @@ def map(  # shadows the built-in function on purpose
     array([1., 2., 3.])
     """
     strategy = get_strategy() if has_strategy() else _strategy_of_all_cores()
-    return map_batches(strategy, fn, arrays, batch_size, progress)
+    return map_batches(strategy, fn, arrays, batch_size, progress, unknown=unknown)
 
 
 @functools.cache
@@ -78,12 +87,13 @@ def map_batches(
     arrays: Sequence[Any],
     batch_size: int | None,
     progress: Callable[[int, int], object] | None,
+    *,
+    unknown: Mapping[str, Any],
 ) -> R:
     """Implement :meth:`Strategy.map`."""
-    if not callable(fn):
-        raise TypeError(f"map takes the function first, got {shortened(fn)}: write map(fn, array)")
+    _check_call(fn, progress, unknown)
     leaves, shape = nest.flatten(tuple(arrays))
-    rows = _num_rows(leaves)
+    rows = _num_rows(arrays, leaves)
     size = _checked_size(batch_size, rows, strategy.extended._num_local_replicas)
     begins = range(0, max(rows, 1), size)
     results: list[Any] = [None] * len(begins)
@@ -93,6 +103,8 @@ def map_batches(
     def work() -> None:
         nonlocal done
         run = replica_context()._run
+        if run is not None:  # set on this run only, so that other runs check nothing
+            vars(run).update(begin_collective=_refuse_collective, merge_call=_refuse_collective)
         while waiting and not (run is not None and run.is_stopping):
             try:
                 number = waiting.pop()
@@ -113,17 +125,55 @@ def map_batches(
 
     strategy.run(work, options=HELPERS_ONLY)
     columns, shape = leaf_columns(results, "map", "batch")
-    joined: R = nest.unflatten(shape, [_join(column) for column in columns])
+    joined: R = nest.unflatten(shape, [_join(column, rows) for column in columns])
     return joined
 
 
-def _num_rows(leaves: Sequence[Any]) -> int:
+def _check_call(fn: Any, progress: Any, unknown: Mapping[str, Any]) -> None:
+    if not callable(fn):
+        raise TypeError(f"map takes the function first, got {shortened(fn)}: write map(fn, array)")
+    for name in unknown:
+        raise TypeError(
+            f"map got an unexpected keyword argument {name!r}: write functools.partial(fn, {name}=...) for an argument "
+            "of the function, batch_size=... for the rows of a batch, and ringlet.MirroredStrategy(4).map or the "
+            "environment variable RINGLET_NUM_DEVICES=4 for the number of replicas"
+        )
+    if progress is not None and not callable(progress):
+        raise TypeError(
+            f"progress must be a function of the number of finished rows and the total number of rows, got "
+            f"{shortened(progress)}: write progress=lambda done, total: print(done, total); ringlet.progress is for "
+            "loops"
+        )
+    mode = context.current()
+    if mode is not None and not mode.is_cross_replica:
+        raise RuntimeError(
+            "map requires cross-replica context, but was called by a replica, in the function of another map or of "
+            "strategy.run, which already uses all replicas. Call the inner function there, as in fn(batch)"
+        )
+
+
+def _refuse_collective(*args: Any) -> NoReturn:
+    # merge_call passes the name of the call last; all_reduce and all_gather begin without arguments.
+    name = args[-1] if args else "all_reduce or all_gather"
+    raise RuntimeError(
+        f"a function of map called {name}: replicas run different numbers of batches, so unrelated batches would be "
+        "combined. Combine the result of map instead, or use strategy.run"
+    )
+
+
+def _num_rows(arrays: Sequence[Any], leaves: Sequence[Any]) -> int:
+    for number, array in enumerate(arrays):
+        if isinstance(array, list) and any(getattr(item, "shape", ()) for item in array):
+            raise InvalidArgumentError(
+                f"arrays[{number}] is a list of {len(array)} arrays, each of which would be split along its own axis "
+                "0: pass np.stack(images) for one row per image, or a tuple or dict for a structure of arrays"
+            )
     counts: list[int] = []
     for leaf in leaves:
         if not getattr(leaf, "shape", ()):
             raise TypeError(
                 f"map splits arrays along axis 0, got {shortened(leaf)} of type {type(leaf).__name__}, which has no "
-                f"rows: write {_with_rows(leaf)}"
+                f"rows: write {_with_rows(leaf, any(leaf is array for array in arrays))}"
             )
         counts.append(leaf.shape[0])  # not len(): sparse matrices have no length
     if len(set(counts)) != 1:
@@ -133,11 +183,12 @@ def _num_rows(leaves: Sequence[Any]) -> int:
     return counts[0]
 
 
-def _with_rows(leaf: Any) -> str:
+def _with_rows(leaf: Any, is_argument: bool) -> str:
     if hasattr(leaf, "batch"):  # the leaf is a dataset
         return "dataset.map(fn), or for batch in strategy.distribute_dataset(dataset): strategy.run(fn, args=(batch,))"
     values = "list(values)" if hasattr(leaf, "__next__") else "values"
-    return f"np.asarray({values}) for a list of values, and functools.partial(fn, value) for one value of all rows"
+    size = f", and batch_size={leaf} for the rows of a batch" if is_argument and isinstance(leaf, int) else ""
+    return f"np.asarray({values}) for a list of values, functools.partial(fn, value) for one value of all rows{size}"
 
 
 def _checked_size(batch_size: int | None, rows: int, num_replicas: int) -> int:
@@ -148,15 +199,32 @@ def _checked_size(batch_size: int | None, rows: int, num_replicas: int) -> int:
     return operator.index(batch_size)
 
 
-def _join(column: Sequence[Any]) -> Any:
+def _join(column: Sequence[Any], rows: int) -> Any:
     common_kind(column, "batch")
     if any(part is None for part in column):
         raise ValueError("the function returned None for a batch: return an array with a row for each row of the batch")
     try:
-        return in_kind_of(column[0], np.concatenate([as_ndarray(part) for part in column]), is_own=True)
+        joined = np.concatenate([as_ndarray(part) for part in column])
     except ValueError as error:
         raise ValueError(
             f"the results of {len(column)} batches cannot be joined along axis 0: {error}. The function is called with "
             "a batch of rows: return an array with one row for each, such as np.array([fn(row) for row in batch]), or "
             "np.array([result]) for one result per batch"
         ) from error
+    if len(joined) not in (rows, len(column)):
+        _hint(rows, len(joined))
+    return in_kind_of(column[0], joined, is_own=True)
+
+
+def _hint(rows: int, num_results: int) -> None:
+    """Log once per process that results seem to be those of a function of one row."""
+    global _has_hinted
+    if not _has_hinted:
+        _has_hinted = True
+        _log.warning(
+            "map got %d rows and returned %d. Its function is called with batches of rows, not with single rows: "
+            "compute over the other axes than axis 0, or pass lambda batch: np.array([fn(row) for row in batch]). "
+            "If the function selects or adds rows on purpose, nothing has to be changed",
+            rows,
+            num_results,
+        )

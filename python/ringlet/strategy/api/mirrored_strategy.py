@@ -11,6 +11,7 @@ import numpy as np
 
 from ringlet import context, nest
 from ringlet.collectives import CommunicationOptions, ReduceOp
+from ringlet.collectives.adapters.array_adapters import kind_of
 from ringlet.collectives.argument_parsing import shortened
 from ringlet.devices import (
     Device,
@@ -322,8 +323,9 @@ def rows_for_all(rows: Sequence[Sequence[Any]], keywords: Sequence[Mapping[str, 
     for value, other in zip(first, last, strict=True):
         if value is not other:
             return 0
-        if type(value) is np.ndarray:
-            lengths.add(len(value) if value.ndim else 0)
+        if type(value) is np.ndarray or kind_of(value) is not None:
+            shape = value.shape
+            lengths.add(shape[0] if len(shape) else 0)
     length = lengths.pop() if len(lengths) == 1 else 0
     return length if length >= _ROWS_PER_REPLICA * len(rows) and length % len(rows) == 0 else 0
 

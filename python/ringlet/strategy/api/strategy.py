@@ -219,6 +219,7 @@ class Strategy(DeprecatedCalls):
         *arrays: Unpack[Arrays],
         batch_size: int | None = None,
         progress: Callable[[int, int], object] | None = None,
+        **unknown: NoReturn,
     ) -> R:
         """Apply a function to batches of rows, on the replicas of this process.
 
@@ -227,16 +228,19 @@ class Strategy(DeprecatedCalls):
         Parameters
         ----------
         fn : callable
-            Called with the same rows of each of `arrays`, in replica context; with several replicas, in other threads
-            than the caller's. It must not call collectives, because replicas run different numbers of batches.
+            Called with a batch of rows, not with single rows: the same rows of each of `arrays`. The result of a row
+            must not depend on other rows. `fn` runs in replica context; with several replicas, in other threads than
+            the caller's. It must not call collectives, because replicas run different numbers of batches.
         *arrays : nested structure of array
-            Split along axis 0; all have the same number of rows. If there are no rows, `fn` is called once with empty
-            arrays.
+            Split along axis 0; all have the same number of rows. None is a list. If there are no rows, `fn` is called
+            once with empty arrays.
         batch_size : int, optional
             Rows of each batch; the last one may have fewer. By default there are four batches for each replica.
         progress : callable, optional
             Called after each batch with the number of finished rows and the total number of rows, in the thread of any
             replica, but never concurrently.
+        **unknown
+            Other keywords raise TypeError.
 
         Returns
         -------
@@ -247,10 +251,12 @@ class Strategy(DeprecatedCalls):
         ------
         TypeError
             If an argument is not an array of at least one dimension.
+        InvalidArgumentError
+            If an argument is a list of arrays: pass one array, or a tuple for a structure.
         ValueError
             If the numbers of rows differ, or the results cannot be joined.
         RuntimeError
-            If called inside a replica, or inside the scope of another strategy.
+            If called inside a replica or the scope of another strategy, or if `fn` calls a collective.
         Exception
             The first exception of `fn`; a note names the batch and its rows.
 
@@ -263,7 +269,7 @@ class Strategy(DeprecatedCalls):
         """
         from ringlet.strategy.api.batch_map import map_batches  # imported on first use
 
-        return map_batches(self, fn, arrays, batch_size, progress)
+        return map_batches(self, fn, arrays, batch_size, progress, unknown=unknown)
 
     @overload
     def reduce(

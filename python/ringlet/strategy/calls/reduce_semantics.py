@@ -90,9 +90,12 @@ def reduce_plain(op: ReduceOp, value: Any, num_replicas: int) -> Any:
     """
     if op is ReduceOp.MEAN or num_replicas == 1 or _is_zero(value):
         return value
+    is_number = isinstance(value, (int, float, complex))
+    equal = "; equal small integers and constants are one object in Python: return np.asarray(count) from the step"
     raise ValueError(
         f"A non-DistributedValues value {value} cannot be reduced with the given reduce op {op}: it is the same object "
         f"on all {num_replicas} replicas. Use MEAN to get it back, or multiply it by num_replicas_in_sync"
+        f"{equal if is_number else ''}"
     )
 
 
