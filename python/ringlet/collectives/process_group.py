@@ -264,7 +264,7 @@ def _check_given(lacks_rank: bool, lacks_number: bool, place: Placement) -> None
     if missing:
         found = f" Found {place.note}." if place.note else ""
         raise InvalidArgumentError(
-            f"{' and '.join(missing)} is missing: each process of a group needs its rank and the number of ranks."
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing: each process of a group needs its rank and the number of ranks."
             f"{found} Start the processes with `ringlet run -n N script.py`, mpirun, torchrun or srun, or pass both."
         )
 
