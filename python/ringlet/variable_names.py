@@ -33,8 +33,9 @@ NAMES = (
     "RINGLET_RECORDER_SIGNAL",
     "RINGLET_TRACE",
 )
-# Read for the tests of Ringlet, not by Ringlet itself.
-_OF_TESTS = ("RINGLET_CI_", "RINGLET_TEST_", "RINGLET_STRESS_", "RINGLET_KILLS", "RINGLET_MUTATIONS", "RINGLET_ORACLE")
+# Set by the launcher, and by the tests and the build of Ringlet.
+_INTERNAL = ("RINGLET_UNCAUGHT", "RINGLET_BUILD_", "RINGLET_CI_", "RINGLET_TEST_", "RINGLET_STRESS_", "RINGLET_FAULT")
+_INTERNAL += ("RINGLET_KILLS", "RINGLET_MUTATIONS", "RINGLET_ORACLE", "RINGLET_RELACY_")
 _SYNONYMS = {"RINGLET_WORLD_SIZE": "RINGLET_NUM_RANKS", "RINGLET_NUM_WORKERS": "RINGLET_NUM_RANKS"}
 # A name without the prefix is misspelt if few edits lead to one of these and no other software is known to use it.
 _UNPREFIXED = ("TF_CONFIG", "WORLD_SIZE", "RANK")
@@ -52,11 +53,12 @@ def misspelt(environ: Mapping[str, str]) -> dict[str, str]:
     found = {}
     for name in sorted(environ):
         if name.startswith("RINGLET_"):
-            if name not in NAMES and not name.startswith(_OF_TESTS):
+            if name not in NAMES and not name.startswith(_INTERNAL):
                 found[name] = _SYNONYMS.get(name) or _most_similar(name)
         elif name not in _UNPREFIXED and name not in _OF_OTHERS:
-            near = (known for known in _UNPREFIXED if known not in environ and _is_near(name.upper(), known))
-            found |= {name: known for known in near}
+            for known in _UNPREFIXED:
+                if known not in environ and _is_near(name.upper(), known):
+                    found[name] = known
     return found
 
 
