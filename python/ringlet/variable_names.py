@@ -33,22 +33,51 @@ NAMES = (
     "RINGLET_RECORDER_SIGNAL",
     "RINGLET_TRACE",
 )
-_PREFIXES = ("RINGLET_", "TF_CONFIG", "TFCONFIG")
-_SIMILARITY = 0.75
+# Set by the launcher, and by the tests and the build of Ringlet.
+_INTERNAL = ("RINGLET_UNCAUGHT", "RINGLET_BUILD_", "RINGLET_CI_", "RINGLET_TEST_", "RINGLET_STRESS_", "RINGLET_FAULT")
+_INTERNAL += ("RINGLET_KILLS", "RINGLET_MUTATIONS", "RINGLET_ORACLE", "RINGLET_RELACY_")
+_SYNONYMS = {"RINGLET_WORLD_SIZE": "RINGLET_NUM_RANKS", "RINGLET_NUM_WORKERS": "RINGLET_NUM_RANKS"}
+# A name without the prefix is misspelt if few edits lead to one of these and no other software is known to use it.
+_UNPREFIXED = ("TF_CONFIG", "WORLD_SIZE", "RANK")
+_OF_OTHERS = ("RACK", "RAND")
 
 _has_warned = False
 
 
 def misspelt(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return each variable that Ringlet does not read and a similar name that it does read, if that is not set."""
-    unknown = [name for name in environ if name.startswith(_PREFIXES) and name not in NAMES]
-    if not unknown:
-        return {}
-    from difflib import get_close_matches
+    """Return each variable with a misspelt name, and the nearest name that is read.
 
-    unset = [name for name in NAMES if name not in environ]
-    nearest = {name: get_close_matches(name, unset, 1, _SIMILARITY) for name in sorted(unknown)}
-    return {name: similar[0] for name, similar in nearest.items() if similar}
+    Each ``RINGLET_`` variable that does not exist counts as misspelt. Of the other names, those that differ in case or
+    in one edit for each four characters from a name that is not set count.
+    """
+    found = {}
+    for name in sorted(environ):
+        if name.startswith("RINGLET_"):
+            if name not in NAMES and not name.startswith(_INTERNAL):
+                found[name] = _SYNONYMS.get(name) or _most_similar(name)
+        elif name not in _UNPREFIXED and name not in _OF_OTHERS:
+            for known in _UNPREFIXED:
+                if known not in environ and _is_near(name.upper(), known):
+                    found[name] = known
+    return found
+
+
+def _most_similar(name: str) -> str:
+    from difflib import get_close_matches  # imported here because it is needed for misspelt names only
+
+    return get_close_matches(name, [known for known in NAMES if known.startswith("RINGLET_")], 1, 0)[0]
+
+
+def _is_near(name: str, known: str) -> bool:
+    limit = len(known) // 4
+    if name[:1] != known[0] or abs(len(name) - len(known)) > limit:
+        return False
+    row = list(range(len(known) + 1))  # edit distances between a prefix of `name` and each prefix of `known`
+    for i, character in enumerate(name, 1):
+        above, row = row, [i]
+        for j, other in enumerate(known, 1):
+            row.append(min(above[j] + 1, row[-1] + 1, above[j - 1] + (character != other)))
+    return row[-1] <= limit
 
 
 def warn_if_misspelt() -> None:

@@ -131,6 +131,7 @@ def test_workers_that_cannot_meet_are_refused_with_the_place(cluster, path, word
         ({"cluster": WORKERS, "task": {"type": "worker"}}, "$.task.index", {"type": "worker", "index": 0}),
         ({"cluster": WORKERS}, "$.task", {"type": "worker", "index": 0}),
         ({"cluster": FULL, "task": {"type": "ps", "index": 0}}, "$.task.type", None),
+        ({"cluster": WORKERS, "task": {"type": "Workers", "index": 1}}, "$.task.type", {"type": "worker", "index": 1}),
         ({"cluster": {"foo": ["x:1"]}, "task": {"type": "foo", "index": 0}}, "$.cluster.foo", None),
     ],
 )
@@ -142,9 +143,31 @@ def test_a_fault_of_tf_config_is_shown_in_it_with_a_corrected_text(config, path,
     if better is None:
         assert "For example: TF_CONFIG=" in str(caught.value)
         return
-    shown = json.loads(re.search(r"Corrected: TF_CONFIG='(.*)'$", str(caught.value))[1])
+    # Any index is right for some worker.
+    heading = "Corrected" if path == "$.task.type" else r"Give each task its own index\. For worker 0"
+    shown = json.loads(re.search(rf"{heading}: TF_CONFIG='(.*)'$", str(caught.value))[1])
+    assert "None" not in str(caught.value)
     assert shown == {**config, "task": better}
     check_workers(shown["cluster"], *shown["task"].values())
+
+
+@pytest.mark.parametrize("task_type", ["worker", "workers"])
+def test_a_misspelt_job_is_named_with_the_nearest_one_and_corrected(task_type):
+    config = {"cluster": {"workers": ["a:1", "b:1"]}, "task": {"type": task_type, "index": 1}}
+    resolver = TFConfigClusterResolver(environ={"TF_CONFIG": json.dumps(config)})
+    with pytest.raises(ClusterConfigError, match=r"at \$.cluster.workers: .*; the nearest is 'worker'\.") as caught:
+        check_workers(resolver.cluster_spec(), resolver.task_type, resolver.task_id, resolver)
+    assert "None" not in str(caught.value)
+    shown = json.loads(re.search(r"Corrected: TF_CONFIG='(.*)'$", str(caught.value))[1])
+    assert shown == {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}}
+
+
+def test_the_only_index_is_a_correction():
+    resolver = TFConfigClusterResolver(
+        environ={"TF_CONFIG": '{"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 1}}'}
+    )
+    with pytest.raises(ClusterConfigError, match=r'Corrected: .*"index": 0'):
+        check_workers(resolver.cluster_spec(), "worker", 1, resolver)
 
 
 def test_a_fault_of_another_resolver_names_it():

@@ -70,6 +70,7 @@ def test_the_first_variables_of_the_order_decide():
         ({"RINGLET_NUM_RANKS": "2"}, "RINGLET_NUM_RANKS=2 without RINGLET_RANK"),
         ({"RANK": "2", "WORLD_SIZE": "2"}, "RANK=2 WORLD_SIZE=2 (expected RANK from 0 to WORLD_SIZE - 1)"),
         ({"RANK": "0", "WORLD_SIZE": "two"}, "RANK=0 WORLD_SIZE=two (expected RANK from 0 to WORLD_SIZE - 1)"),
+        ({"RANK": "0", "WORLD_SIZE": "0"}, "RANK=0 WORLD_SIZE=0 (expected RANK from 0 to WORLD_SIZE - 1)"),
         ({"WORLD_SIZE": "2"}, "WORLD_SIZE=2 without RANK"),
         ({"PMIX_RANK": "1"}, "PMIX_RANK=1 without a number of processes"),
         ({"SLURM_PROCID": "0", "SLURM_NTASKS": "2"}, "SLURM_PROCID=0 SLURM_NTASKS=2 outside of an srun step"),

@@ -110,6 +110,7 @@ def test_a_fault_is_named_with_its_place_and_what_is_allowed(text, kind, path, w
         ('{"cluster": {"worker": ["a:1"]}, "tasks": {"type": "worker"}}', "task_type", "'task'"),
         ('{"cluster": {"worker": ["a:1"]}, "task": {"typ": "worker", "index": 0}}', "task_type", "'type'"),
         ('{"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "idx": 0}}', "task_id", "'index'"),
+        ('{"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "id": 0}}', "task_id", "'index'"),
     ],
 )
 def test_a_misspelt_key_is_named_with_the_nearest_one(text, name, nearest):

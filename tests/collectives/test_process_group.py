@@ -28,7 +28,7 @@ def _no_variables(monkeypatch):
 
 def test_what_is_missing_is_named_with_its_variable():
     with pytest.raises(
-        InvalidArgumentError, match=r"rank= \(or RINGLET_RANK\) and num_ranks= \(or RINGLET_NUM_RANKS\)"
+        InvalidArgumentError, match=r"rank= \(or RINGLET_RANK\) and num_ranks= \(or RINGLET_NUM_RANKS\) are missing: "
     ):
         init_process_group()
     with pytest.raises(InvalidArgumentError, match=r"^num_ranks= \(or RINGLET_NUM_RANKS\) is missing"):

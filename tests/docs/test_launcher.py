@@ -20,7 +20,7 @@ DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "launcher.md").read_t
 SESSIONS = [
     session
     for block in re.findall(r"^```console\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
-    for session in re.findall(r"^\$ ringlet (.*)\n((?:[^$\n].*\n)+)", block, re.MULTILINE)
+    for session in re.findall(r"^\$ ((?:ringlet|python) .*)\n((?:[^$\n].*\n)+)", block, re.MULTILINE)
 ]
 
 
@@ -30,9 +30,10 @@ def pattern_of(printed):
 
 
 def run_shown(command, folder):
-    """Run a command of `ringlet` in a folder, with its errors in its output."""
+    """Run a command of `ringlet` or `python` in a folder, with its errors in its output."""
+    program, *words = shlex.split(command)
     return subprocess.run(
-        [sys.executable, "-m", "ringlet", *shlex.split(command)],
+        [sys.executable, *(["-m", "ringlet"] if program == "ringlet" else []), *words],
         cwd=folder,
         env={name: value for name, value in os.environ.items() if not name.startswith("RINGLET_")},
         stdin=subprocess.DEVNULL,

@@ -56,7 +56,10 @@ def test_the_version_is_printed(capsys):
         (["rnu"], "unknown command 'rnu'; did you mean 'run'?"),
         (["juggle"], "unknown command 'juggle'; the commands are run"),
         (["--loud"], "no command given"),
-        (["run", "-np", "3", "step.py"], "-np is not an option: write -n, as in ringlet run -n 4 script.py"),
+        (["-n", "2", "my step.py"], "must be the first word; did you mean ringlet run -n 2 'my step.py'?"),
+        (["--last", "2", "inspect", "7"], "must be the first word; did you mean ringlet inspect --last 2 7?"),
+        (["run", "-np", "3", "step.py"], "-np is not an option: write -n, as in ringlet run -n 3 step.py\n"),
+        (["run", "-np"], "-np is not an option: write -n, as in ringlet run -n 4 script.py\n"),
         (["run", "--np", "3", "step.py"], "unrecognized arguments: --np; did you mean -n? (see ringlet run --help)"),
         (
             ["run", "-n", "3", "--replica", "2", "step.py"],

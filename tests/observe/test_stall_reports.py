@@ -32,6 +32,17 @@ def test_a_time_that_is_not_one_is_named(text):
         stall_seconds({"RINGLET_STALL_SECONDS": text})
 
 
+@pytest.mark.parametrize(
+    "create",
+    [lambda: ringlet.MirroredStrategy(1), ringlet.MultiWorkerMirroredStrategy, lambda: Group(2)],
+    ids=["one replica", "one worker", "group"],
+)
+def test_a_wrong_value_is_an_error_at_the_first_strategy_or_group(monkeypatch, create):
+    monkeypatch.setenv("RINGLET_STALL_SECONDS", "-1")
+    with pytest.raises(ValueError, match=r"^RINGLET_STALL_SECONDS is '-1': expected a number of seconds"):
+        create()
+
+
 def reports(caplog):
     return [record.getMessage() for record in caplog.records if record.name == "ringlet.observe.stall_reports"]
 

@@ -62,10 +62,16 @@ def test_another_number_of_ranks_is_told_to_both_sides(processes, name):
     assert f"rank 1 (pid {processes.all[1].pid} on " in text
     assert "was started with num_ranks=3, but rank 0" in text
     assert "with num_ranks=2" in text
+    again = start(processes, name, 0, 2)
+    assert again.told()[0] == "FailedPreconditionError"
     kind, text, _, _ = first.told()
     assert kind == "DeadlineExceededError"
     assert "num_ranks=3" in text
     assert "was refused" in text
+    # The process that was refused is named, not the one that holds the rank, and that one is not listed as another.
+    assert f" pid {again.pid} on {socket.gethostname()} also started as rank 0, and was refused." in text
+    assert "held by" not in text
+    assert "connected)" not in text
 
 
 OTHER_VERSION = """

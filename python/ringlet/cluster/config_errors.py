@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import operator
 import reprlib
 from collections.abc import Sequence
 from typing import Any
@@ -36,7 +38,8 @@ class Fault(Exception):
     """A fault in a structure of dictionaries and lists; `as_error` converts it to the error for users.
 
     `text` is TensorFlow's message if it has one, without a full stop; `keys` is the path of the faulty value; `instead`
-    is a correct value for an example, or `ABSENT`; `kind` is the class of the error.
+    is a correct value for an example, or `ABSENT`; `renamed` is a correct name if the last key is faulty; `kind` is the
+    class of the error.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class Fault(Exception):
         *,
         found: object = ABSENT,
         instead: object = ABSENT,
+        renamed: object = ABSENT,
         kind: type[ClusterConfigError] = ClusterConfigError,
     ) -> None:
         super().__init__(text)
@@ -55,13 +59,13 @@ class Fault(Exception):
         self.keys = tuple(keys)
         self.found = found
         self.instead = instead
+        self.renamed = renamed
         self.kind = kind
 
     def below(self, *keys: object) -> Fault:
-        """Return the same fault with `keys` before its path."""
-        return Fault(
-            self.text, self.allowed, (*keys, *self.keys), found=self.found, instead=self.instead, kind=self.kind
-        )
+        """Put `keys` before the path of this fault; return the fault."""
+        self.keys = (*keys, *self.keys)
+        return self
 
     def as_error(self, source: str, example: str) -> ClusterConfigError:
         """Return the error for users: `source` names the configuration (``"TF_CONFIG"``), `example` is advice."""
@@ -89,6 +93,10 @@ def json_path(keys: Sequence[object]) -> str:
 
 def corrected(whole: Any, fault: Fault) -> Any:
     """Return a copy of a structure with the faulty value corrected; `ABSENT` if no correction is known."""
+    if fault.renamed is not ABSENT:
+        *outer, wrong = fault.keys
+        inner = functools.reduce(operator.getitem, outer, whole)
+        return _with(whole, tuple(outer), {fault.renamed if key == wrong else key: inner[key] for key in inner})
     if fault.instead is ABSENT:
         return ABSENT
     return _with(whole, fault.keys, fault.instead)

@@ -148,9 +148,9 @@ def _read(dialect: _Dialect, environ: Mapping[str, str]) -> Placement | str:
                 "$",
             )
         missing = [name for name in dialect[:2] if name not in environ]
-        # Other programs also use RANK: it counts only with a WORLD_SIZE that is greater than 1 or not a number.
+        # Other programs also use RANK: it counts only with a WORLD_SIZE that is not 1.
         is_meant = (size or 0) > 1 or (rank is not None and dialect.rank != "RANK") or dialect is _DIALECTS[0]
-        is_meant = is_meant or (not missing and size is None)
+        is_meant = is_meant or (not missing and size != 1)
         expected = f"without {missing[0] or 'a number of processes'}" if missing else _expectation(dialect)
         return f"{seen} {expected}" if seen and is_meant else ""
     local_rank = _number(environ, dialect.local_rank)

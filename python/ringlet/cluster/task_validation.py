@@ -7,7 +7,7 @@ from typing import Any
 from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.cluster.config_errors import ABSENT, Fault, shown
 
-TASK_TYPES = ("chief", "worker", "evaluator", "ps", None)
+TASK_TYPES = ("chief", "worker", "evaluator", "ps")
 
 _KINDS = "'chief', 'worker', 'ps' and 'evaluator'"
 
@@ -49,11 +49,16 @@ def _check_jobs(spec: ClusterSpec, task_type: str | None) -> None:
             f"Disallowed task type found in cluster spec. Allowed types are {TASK_TYPES} and the cluster spec is "
             f"{_short(spec)}"
         )
-        raise Fault(text, _KINDS, ["cluster", other], found=other)
+        near = _nearest(other)
+        nearest = f"{_KINDS}; the nearest is {near!r}" if near else _KINDS
+        renamed = near if near and near not in spec.jobs else ABSENT
+        raise Fault(text, nearest, ["cluster", other], found=other, renamed=renamed)
     keys = ["task", "type"]
-    if task_type not in TASK_TYPES:
+    if task_type is not None and task_type not in TASK_TYPES:
         text = f"Unrecognized task_type: {task_type}, valid task types are: {TASK_TYPES}"
-        raise Fault(text, _KINDS, keys, found=task_type, instead=_first(spec))
+        near = _nearest(task_type)
+        nearest = f"{_KINDS}; the nearest is {near!r}" if near else _KINDS
+        raise Fault(text, nearest, keys, found=task_type, instead=near if near in spec.jobs else _first(spec))
     if task_type and task_type not in spec.jobs and task_type != "evaluator":
         text = f"`task_type` {task_type!r} not found in cluster_spec"
         jobs = ", ".join(map(shown, spec.jobs)) or "none, as the cluster has no jobs"
@@ -87,6 +92,12 @@ def check_complete(spec: ClusterSpec, workers: list[tuple[str, int, str]]) -> No
 
 def _numbers(count: int) -> str:
     return f"0 to {count - 1}" if count > 1 else "0" if count else "none, as there are no tasks"
+
+
+def _nearest(task_type: str) -> str | None:
+    from difflib import get_close_matches  # imported here because it is needed for faults only
+
+    return next(iter(get_close_matches(task_type.lower(), TASK_TYPES, n=1)), None)
 
 
 def _first(spec: ClusterSpec) -> Any:

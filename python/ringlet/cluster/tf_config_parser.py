@@ -28,6 +28,7 @@ _EXAMPLE = {
 # The keys that TensorFlow, its estimators and Google's training services write; other keys may be misspelled.
 _KEYS = {"cluster", "task", "environment", "rpc_layer", "session_master", "eval_session_master", "master", "service"}
 _KEYS |= {"job", "model_dir"}
+_SYNONYMS = {"index": ("id", "task_id", "rank")}  # keys that are written for another one, but do not resemble it
 _LONGEST_EXAMPLE = 400  # longest correction in a message, in characters; a longer one is replaced by an example
 
 
@@ -126,7 +127,10 @@ class TFConfig:
         better = corrected(self._whole, fault) if hasattr(self, "_whole") else ABSENT
         if better is ABSENT or len(self._text) > _LONGEST_EXAMPLE:
             return fault.as_error("TF_CONFIG", f"For example: {_shown(_EXAMPLE)}")
-        return fault.as_error("TF_CONFIG", f"Corrected: {_shown(better)}")
+        task = better.get("task")
+        if fault.renamed is not ABSENT and isinstance(task, dict) and task.get("type") == fault.keys[-1]:
+            better["task"] = task | {"type": fault.renamed}
+        return fault.as_error("TF_CONFIG", f"{_heading(better, fault)}: {_shown(better)}")
 
     def _task_value(self, name: str) -> Any:
         if "task" not in self._whole:
@@ -139,6 +143,7 @@ class TFConfig:
     def _check_spelling(self, name: str, keys: Sequence[str], holder: dict[str, Any], known: AbstractSet[str]) -> None:
         """Raise an error if `holder`, the object at `keys`, has a key that resembles the missing `name`."""
         near = difflib.get_close_matches(name, holder.keys() - known, n=1)
+        near = near or [key for key in _SYNONYMS.get(name, ()) if key in holder]
         if near:
             renamed: Any = {name if key == near[0] else key: value for key, value in holder.items()}
             fault = Fault(f"{shown(near[0])} is unknown, the nearest key is {name!r}", repr(name), [*keys, name])
@@ -223,6 +228,19 @@ def _place_of(whole: object, name: str) -> list[object]:
         inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
         waiting += [([*keys, key], item) for key, item in inner]
     return [name]
+
+
+def _heading(config: dict[str, Any], fault: Fault) -> str:
+    """Return the words in front of a corrected configuration.
+
+    The index that the task should have is unknown if its job has several tasks.
+    """
+    task, cluster = config.get("task"), config.get("cluster")
+    if fault.keys not in (("task",), ("task", "index")) or not isinstance(task, dict) or not isinstance(cluster, dict):
+        return "Corrected"
+    if len(cluster.get(task.get("type"), ())) < 2:
+        return "Corrected"
+    return f"Give each task its own index. For {task.get('type')} {task.get('index')}"
 
 
 def _shown(config: object) -> str:

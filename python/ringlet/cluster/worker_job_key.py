@@ -33,19 +33,20 @@ class ClusterJob(Job):
 class WorkersJob(ClusterJob):
     """A job whose processes are the workers of a cluster, each with the same number of ranks.
 
-    `tasks` are their names in rank order, `number` is the number of the strategy in the program, counted from 1, and
-    `command` is the command that starts all workers.
+    `tasks` are their names in rank order, `number` is the number of the strategy in the program, counted from 1,
+    `command` is the command that starts all workers, and `configuration` is what their clusters were read from.
     """
 
     tasks: tuple[str, ...] = ()
     number: int = 1
     command: str = "ringlet run"
+    configuration: str = 'the same "cluster" in TF_CONFIG'
 
     @property
     def start_alike(self) -> str:
         """The remedy in messages about processes that did not connect."""
         return (
-            'Start every task once, as one user, with the same "cluster" in TF_CONFIG and the same RINGLET_JOB_ID '
+            f"Start every task once, as one user, with {self.configuration} and the same RINGLET_JOB_ID "
             f"(`{self.command}` starts all)"
         )
 

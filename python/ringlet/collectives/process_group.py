@@ -262,9 +262,10 @@ def _check_given(lacks_rank: bool, lacks_number: bool, place: Placement) -> None
         if is_missing
     ]
     if missing:
+        verb = "is" if len(missing) == 1 else "are"
         found = f" Found {place.note}." if place.note else ""
         raise InvalidArgumentError(
-            f"{' and '.join(missing)} is missing: each process of a group needs its rank and the number of ranks."
+            f"{' and '.join(missing)} {verb} missing: each process of a group needs its rank and the number of ranks."
             f"{found} Start the processes with `ringlet run -n N script.py`, mpirun, torchrun or srun, or pass both."
         )
 

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Mapping
 
+from ringlet.observe.stall_reports import stall_seconds
 from ringlet.variable_names import seconds_of, warn_if_misspelt
 
 _DEFAULT_SECONDS = 600.0
@@ -27,7 +28,7 @@ def default_timeout_seconds(environ: Mapping[str, str] | None = None) -> float:
     Raises
     ------
     ValueError
-        If the variable is not a number, or negative.
+        If the variable is not a number, or negative; of this process, also if ``RINGLET_STALL_SECONDS`` is so.
 
     Examples
     --------
@@ -37,7 +38,9 @@ def default_timeout_seconds(environ: Mapping[str, str] | None = None) -> float:
     inf
     """
     if environ is None:
-        warn_if_misspelt()  # every strategy and every group of processes reads the time-out
+        # Every strategy and every group of processes reads the time-out.
+        warn_if_misspelt()
+        stall_seconds()  # raises an error if the value is invalid
     given = os.environ if environ is None else environ
     return seconds_of("RINGLET_TIMEOUT_SECONDS", given, _DEFAULT_SECONDS, "no limit")
 

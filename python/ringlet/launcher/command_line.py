@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import io
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -119,12 +120,16 @@ def _without_command(given: list[str]) -> int:
 
         print(f"ringlet {version('ringlet')}")
         return 0
-    return parser.error(_not_a_command(options.command))
+    return parser.error(_not_a_command(options.command, given))
 
 
-def _not_a_command(word: str | None) -> str:
+def _not_a_command(word: str | None, given: list[str]) -> str:
     if word is None:
         return f"no command given; the commands are {', '.join(_COMMANDS)}"
+    if given[0].startswith("-"):
+        command = next((other for other in given if other in _COMMANDS), "run")
+        words = [other for other in given if other != command]
+        return f"the command must be the first word; did you mean ringlet {command} {shlex.join(words)}?"
     near = get_close_matches(word, _COMMANDS, n=1)
     return f"unknown command {word!r}; " + (
         f"did you mean {near[0]!r}?" if near else f"the commands are {', '.join(_COMMANDS)}"

@@ -52,13 +52,12 @@ class RendezvousClient:
 
     def give_up(self) -> DeadlineExceededError:
         """Return the error of a rendezvous that exceeded its deadline."""
-        me = f"{self._job.names_of(self._handshake.ranks)} ({self._handshake.identity})"
         notes = (
             []
             if self._arrived
             else [f"All ranks connect to {self._job.names_of([0])}, which has not started", *self._notes[-1:]]
         )
-        return DeadlineExceededError(missing_text(self._job, me, self._deadline, self._arrived, notes))
+        return DeadlineExceededError(missing_text(self._job, self._handshake, self._deadline, self._arrived, notes))
 
     def _refuse_other_users(self, connection: socket.socket) -> None:
         pid, uid = credentials(connection)

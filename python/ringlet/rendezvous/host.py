@@ -36,8 +36,9 @@ class RendezvousHost:
         try:
             while self._missing():
                 if deadline.is_over():
-                    me = f"{self._job.names_of(self._ours.ranks)} ({self._ours.identity})"
-                    raise DeadlineExceededError(missing_text(self._job, me, deadline, self._arrived(), self._notes))
+                    raise DeadlineExceededError(
+                        missing_text(self._job, self._ours, deadline, self._arrived(), self._notes)
+                    )
                 clients, ready = self._listener.poll(deadline.left(1.0))
                 for client in clients:
                     self._admit(client)
@@ -85,6 +86,11 @@ class RendezvousHost:
         reason = self._ours.rejection_of(handshake, client.pid, self._job) or self._already_here(handshake)
         if reason is not None:
             self._notes.append(f"{reason.split(': ')[0]}, and was refused")
+        elif (reason := self._held(handshake)) is not None:
+            self._notes.append(
+                f"{handshake.identity} also started as {self._job.names_of(handshake.ranks)}, and was refused"
+            )
+        if reason is not None:
             refuse(client.connection, reason)
             return
         process = _core.Pidfd(open_pidfd(client.connection), handshake.identity.pid)
@@ -103,6 +109,10 @@ class RendezvousHost:
                     f"{self._job.names_of(handshake.ranks)} ({handshake.identity}) is in the same process as "
                     f"{self._job.names_of(holder.ranks)}: call once in each process, with all of its ranks in ranks=."
                 )
+        return None
+
+    def _held(self, handshake: Handshake) -> str | None:
+        for holder in (self._ours, *(waiting.handshake for waiting in self._waiting)):
             if taken := sorted({*holder.ranks} & {*handshake.ranks}):
                 return held_by(taken, holder.identity, self._job)
         return None

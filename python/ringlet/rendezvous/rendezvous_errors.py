@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from ringlet import _core
 from ringlet.errors import WorkerLostError
 from ringlet.ipc.deadline import Deadline
+from ringlet.rendezvous.handshake import Handshake
 from ringlet.rendezvous.job_key import Job
 from ringlet.rendezvous.messages import Unreadable, receive
 
@@ -50,14 +51,15 @@ def lost(job: Job, rank: int, pid: int, reason: str) -> WorkerLostError:
     )
 
 
-def missing_text(job: Job, me: str, deadline: Deadline, came: set[int], notes: Iterable[str]) -> str:
+def missing_text(job: Job, ours: Handshake, deadline: Deadline, came: set[int], notes: Iterable[str]) -> str:
     """Return the message that names the ranks that did not connect in time.
 
-    `me` names the calling process. `came` holds the connected ranks; it is empty if no host was found, so that only
+    `ours` is the calling process. `came` holds the connected ranks; it is empty if no host was found, so that only
     rank 0 is known to be missing. `notes` are observations, sentences without a full stop.
     """
     missing = {*range(job.num_ranks)} - came if came else {0}
-    here = f" ({job.names_of(came)} connected)" if came else ""
+    me = f"{job.names_of(ours.ranks)} ({ours.identity})"
+    here = f" ({job.names_of(came)} connected)" if came - {*ours.ranks} else ""
     seen = "".join(f" {note}." for note in dict.fromkeys(notes))
     return (
         f"{me} waited {deadline} for {job.names_of(missing)} of {job}{here}.{seen} {job.start_alike}, on one machine "

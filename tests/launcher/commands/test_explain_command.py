@@ -51,7 +51,8 @@ def is_exception(value):
     ("name", "remedy"),
     [
         ("WorkerLost", "did you mean WorkerLostError?"),
-        ("ValueError", "it is a class of Python, and its message names the correction"),
+        ("KeyError", "it is an exception of Python: see its message, and the last frame of the traceback"),
+        ("print", "`ringlet explain` lists them"),
         ("x" * 500, "`ringlet explain` lists them"),
     ],
 )

@@ -115,6 +115,12 @@ def test_the_whole_report(monkeypatch, capsys):
     assert capsys.readouterr().out == REPORT
 
 
+def test_without_running_jobs_the_list_is_an_error(monkeypatch, capsys):
+    monkeypatch.setattr(inspect_command, "_memories", lambda: iter(()))
+    assert main(["inspect"]) == main(["top"]) == 2
+    assert "no running process of this user has made a group of ranks" in capsys.readouterr().err
+
+
 # A program that holds a recorder of another version until its input ends.
 _HOLDS = """
 import os, sys
@@ -130,6 +136,15 @@ def test_a_strangers_recorder_of_another_version_does_not_matter(launcher, capsy
         job = launcher.start(GROUP + WAITS, "-n", 2)
         job.wait_for_lines(1)
         assert main(["inspect", str(job.popen.pid)]) == 0
+        headline, pids = capsys.readouterr().out.split("\n")[0], job.processes()
+        for command in ("inspect", "top"):
+            assert main([command]) == 0
+            listed = [line.split(None, 3) for line in capsys.readouterr().out.splitlines()]
+            assert listed[0] == ["job", "pid", "processes", "command"]
+            [row] = [row for row in listed[1:] if int(row[1]) in pids]
+            assert row[2] == "2"
+            assert headline.startswith(f"2 processes of job {row[0]} on ")
+            assert headline.endswith(f": {row[3]}")
         assert main(["inspect", str(stranger.pid)]) == 2
         assert "has version 7 of the recorder's format" in capsys.readouterr().err
         stranger.communicate()

@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from ringlet.cluster import WorkersJob
+from ringlet.cluster.cluster_queries import worker_tasks
+from ringlet.cluster.environment import VARIABLES, local_workers
 from ringlet.errors import ClusterConfigError
+from ringlet.strategy.multi_worker import worker_handshake
 from ringlet.strategy.multi_worker.worker_handshake import Cluster, join, run_command
 from tests.processes.harness import eventually
 from tests.strategy.multi_worker.test_worker_group import start
@@ -53,6 +56,37 @@ def test_a_missing_worker_is_named_with_a_remedy_and_the_command_that_starts_all
         assert "RINGLET_JOB_ID" in told["text"]
         assert "`ringlet run -n 3 " in told["text"]
         assert "RINGLET_TIMEOUT_SECONDS" in told["text"]
+
+
+@pytest.mark.parametrize(
+    ("environ", "tasks", "words"),
+    [
+        # environment, tasks of the cluster, what all tasks need
+        ({"RANK": "0", "WORLD_SIZE": "2"}, None, "its own RANK, the same WORLD_SIZE=2"),
+        (
+            {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"},
+            None,
+            "its own OMPI_COMM_WORLD_RANK, the same OMPI_COMM_WORLD_SIZE=2",
+        ),
+        (
+            {"RANK": "0", "WORLD_SIZE": "2"},
+            (("worker", 0, "a:1"), ("worker", 1, "a:2")),
+            "the same cluster in its resolver",
+        ),
+        ({"TF_CONFIG": "{}"}, None, 'the same "cluster" in TF_CONFIG'),
+    ],
+)
+def test_the_remedy_names_what_the_cluster_was_read_from(monkeypatch, environ, tasks, words):
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    jobs = []
+    monkeypatch.setattr(worker_handshake, "join_job", lambda job, *_: jobs.append(job) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        join(Cluster(tasks or tuple(worker_tasks(local_workers(2))), 0, 1), 1, 1.0)
+    assert f"as one user, with {words} and the same RINGLET_JOB_ID" in jobs[0].start_alike
+    assert ("TF_CONFIG" in jobs[0].start_alike) is ("TF_CONFIG" in environ)
 
 
 def test_a_missing_first_worker_is_named_too(processes, name):

@@ -45,8 +45,9 @@ def _describe(given: str) -> str:
     if name.lower() not in known:
         near = get_close_matches(name.lower(), known, n=1)
         remedy = f"did you mean {known[near[0]]}?" if near else "`ringlet explain` lists them"
-        if hasattr(builtins, name):
-            remedy = "it is a class of Python, and its message names the correction"
+        found = getattr(builtins, name, None)
+        if isinstance(found, type) and issubclass(found, BaseException):
+            remedy = "it is an exception of Python: see its message, and the last frame of the traceback"
         raise CommandError(f"{name[:40]!r} is not an error of ringlet; {remedy}")
     name = known[name.lower()]
     bases = [base.__name__ for base in getattr(ringlet.errors, name).__bases__]

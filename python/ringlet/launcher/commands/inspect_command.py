@@ -20,6 +20,7 @@ from ringlet.tpu.units import format_seconds
 
 _EPILOG = """\
 examples:
+  ringlet inspect                      list the running jobs
   ringlet inspect 4711                 the job of a worker or launcher, by pid
   ringlet inspect 8f0c2a6de15b9347     by the RINGLET_JOB_ID of its processes
   ringlet inspect logs/                files that ringlet run --log-dir has written
@@ -49,7 +50,12 @@ class Snapshot:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to `parser`."""
     parser.epilog = _EPILOG
-    parser.add_argument("subjects", metavar="PID|JOB|FILE", nargs="+", help="processes, a job, or files and folders")
+    parser.add_argument(
+        "subjects",
+        metavar="PID|JOB|FILE",
+        nargs="*",
+        help="processes, a job, or files and folders; by default the running jobs are listed",
+    )
     parser.add_argument("--last", metavar="N", default="10", help="calls to show of each group (%(default)s)")
     parser.add_argument("--json", action="store_true", help="print all that is known as JSON")
 
@@ -57,6 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Print the report; return the exit status."""
     last = whole_number("--last", options.last)
+    if not options.subjects:
+        return list_jobs()
     try:
         snapshots = [snapshot for subject in options.subjects for snapshot in read_subject(subject)]
     except OSError as error:
@@ -94,6 +102,24 @@ def read_subject(subject: str) -> Iterator[Snapshot]:
                 f"{subject!r} is neither a pid, nor a file, nor the RINGLET_JOB_ID of a running process of this user"
             )
         yield from found
+
+
+def list_jobs() -> int:
+    """Print the running jobs of this user, one line each; return the exit status."""
+    jobs: dict[str | int, dict[int, Process]] = {}
+    for path in _memories():
+        with contextlib.suppress(DataLossError):  # a job that uses another version of ringlet
+            for shot in _read_memories([path]):
+                if not shot.has_exited:
+                    jobs.setdefault(shot.process.job or shot.process.pid, {})[shot.process.pid] = shot.process
+    if not jobs:
+        raise CommandError("no running process of this user has made a group of ranks with a flight recorder")
+    rows = [("job", "pid", "processes", "command")]
+    for processes in jobs.values():
+        pid = min(processes)
+        rows.append((processes[pid].job or "-", str(pid), str(len(processes)), processes[pid].command))
+    print("\n".join(aligned(rows)))
+    return 0
 
 
 def _read_file(path: Path) -> Snapshot:

@@ -7,6 +7,7 @@ import dataclasses
 import errno
 import math
 import os
+import shlex
 import signal
 import sys
 import time
@@ -168,7 +169,8 @@ def _cores(options: argparse.Namespace, job: Job) -> list[list[int]]:
 
 def _number_of_workers(text: str | None, words: list[str]) -> int:
     if text == "p":
-        raise CommandError("-np is not an option: write -n, as in ringlet run -n 4 script.py")
+        example = shlex.join(words) or "4 script.py"
+        raise CommandError(f"-np is not an option: write -n, as in ringlet run -n {example}")
     if text is not None:
         return whole_number("-n", text)
     if any(word in ("-n", "--workers") or word.startswith("--workers=") for word in words):

@@ -18,6 +18,7 @@ from ringlet.launcher.commands.inspect_command import (
     Snapshot,
     aligned,
     headline,
+    list_jobs,
     missing_ranks,
     read_subject,
 )
@@ -27,6 +28,7 @@ from ringlet.tpu.units import format_seconds
 
 _EPILOG = """\
 examples:
+  ringlet top                          list the running jobs
   ringlet top 4711                     the job of a worker or launcher, by pid
   ringlet top 8f0c2a6de15b9347         by the RINGLET_JOB_ID of its processes
   ringlet top --once 4711              one table
@@ -41,7 +43,9 @@ _Calls = dict[str, dict[int, dict[int, Operation]]]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command to `parser`."""
     parser.epilog = _EPILOG
-    parser.add_argument("subject", metavar="PID|JOB", help="a process, or a job")
+    parser.add_argument(
+        "subject", metavar="PID|JOB", nargs="?", help="a process, or a job; by default the running jobs are listed"
+    )
     parser.add_argument("--interval", metavar="S", type=float, default=1.0, help="seconds between tables (%(default)s)")
     parser.add_argument("--once", action="store_true", help="print one table")
 
@@ -50,6 +54,8 @@ def execute(options: argparse.Namespace) -> int:
     """Print tables until the job ends; return the exit status."""
     if not 0 < options.interval < math.inf:
         raise CommandError(f"--interval must be a positive number of seconds, got {options.interval}")
+    if options.subject is None:
+        return list_jobs()
     if Path(options.subject).exists():
         raise CommandError(f"{options.subject} is a file: ringlet inspect {options.subject} shows it")
     before = _read(options.subject)

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from ringlet.cluster import WorkersJob
-from ringlet.cluster.environment import hosts_placement
+from ringlet.cluster.cluster_queries import worker_tasks
+from ringlet.cluster.environment import TF_CONFIG, Placement, hosts_placement, local_workers, placement
 from ringlet.cluster.local_addresses import foreign_addresses, host_of
 from ringlet.cluster.worker_job_key import task_name
 from ringlet.collectives import Member
@@ -87,8 +88,9 @@ def join(cluster: Cluster, number: int, timeout_seconds: float) -> list[Member]:
     _refuse_too_many(cluster)
     _refuse_other_machines(cluster)
     identity = job_id(os.environ)
+    texts = (run_command(cluster), _configuration(cluster))
     jobs = [
-        WorkersJob(f"{cluster.digest()} {number}{part}", identity, ranks, cluster.names, number, run_command(cluster))
+        WorkersJob(f"{cluster.digest()} {number}{part}", identity, ranks, cluster.names, number, *texts)
         for part, ranks in (("", cluster.num_workers), (" replicas", cluster.num_ranks))
     ]
     member = _log_long_wait(cluster, lambda: join_job(jobs[0], [cluster.worker_index], timeout_seconds)[0])
@@ -103,6 +105,16 @@ def join(cluster: Cluster, number: int, timeout_seconds: float) -> list[Member]:
         raise
     member.close()
     return members
+
+
+def _configuration(cluster: Cluster) -> str:
+    """Return what the tasks of a cluster must have in common, named after the variables from which it was read."""
+    is_of_launcher = cluster.tasks == tuple(worker_tasks(local_workers(cluster.num_workers)))
+    place = placement() if is_of_launcher else Placement()
+    if not place.source or place.config is not None:
+        return 'the same "cluster" in TF_CONFIG' if TF_CONFIG in os.environ else "the same cluster in its resolver"
+    rank, size = place.source.split()
+    return f"its own {rank.partition('=')[0]}, the same {size}"
 
 
 def run_command(cluster: Cluster) -> str:
