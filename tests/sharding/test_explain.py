@@ -127,8 +127,8 @@ def test_a_plan_is_the_report_of_the_program_that_is_not_run(specs):
     np.testing.assert_array_equal(given[0], x)
     with explain() as report:
         _layers(*given)[0].reshard(Sharding.replicated(8))
-    planned = [str(operation) for operation in plan.operations if operation.name not in ("settle", "reshard")]
-    assert planned == [str(operation) for operation in report.operations if operation.name != "reshard"]
+    planned = [str(operation) for operation in plan.operations if operation.name not in ("reduce", "reshard")]
+    assert planned == [str(operation) for operation in report.operations if operation.name not in ("reduce", "reshard")]
     assert len(planned) > 12
 
 
@@ -159,3 +159,51 @@ def test_arrays_of_several_processes_are_not_planned():
             explain(np.sum, x)
 
     run_on_ranks(2, program)
+
+
+def _unreduced():
+    mesh = Mesh({"x": 2})
+    return shard(np.ones((4, 16)), mesh.sharding(None, "x")), shard(np.ones((16, 4)), mesh.sharding("x", None))
+
+
+def test_results_that_are_unreduced_when_the_block_ends_are_counted():
+    a, b = _unreduced()
+    with explain() as report:
+        product = a @ b
+    assert str(report).endswith("1 operation, nothing sent; 1 result is unreduced: 256 B when it is used")
+    with explain() as used:
+        product.numpy()
+    assert [str(operation) for operation in used.operations] == [str(reduction) for reduction in report.unreduced]
+    assert (report.nbytes, used.nbytes, used.unreduced) == (0, 256, [])
+
+
+@pytest.mark.parametrize(
+    ("results", "due"),
+    [
+        (lambda a, b: None, 0),
+        (lambda a, b: a @ b + 1 > 2, 0),
+        (lambda a, b: (a @ b).T, 1),
+        (lambda a, b: a @ b * 2, 1),
+        (lambda a, b: (p := a @ b, p * 2, -p), 1),
+        (lambda a, b: (a @ b, a @ b), 2),
+    ],
+)
+def test_results_that_are_reduced_together_are_counted_once(results, due):
+    with explain() as report:
+        kept = results(*_unreduced())
+    assert len(report.unreduced) == due, kept
+
+
+def test_a_plan_lists_the_reduction_of_its_result():
+    assert [operation.name for operation in explain(np.matmul, *_unreduced()).operations] == ["matmul", "reduce"]
+
+
+def test_a_value_in_place_of_a_function_is_refused():
+    with pytest.raises(TypeError, match=r"got the ShardedArray .* explain\(np.matmul, a, b\), or with explain\(\)"):
+        explain(np.exp(ROWS))
+
+
+def test_a_plan_of_plain_arrays_says_why_it_is_empty():
+    plain = np.ones((2, 2))
+    assert str(explain(np.matmul, plain, plain)).endswith("nothing sent (no argument is a sharded array)")
+    assert "no argument" not in str(explain(lambda pair: None, [{"a": ROWS}]))

@@ -28,7 +28,7 @@ def test_each_operation_is_a_line_with_its_collectives_below():
         "  all-gather float32[4,2] in 1 group of 2: 32 B, 2 us",
         "  collective-permute float32[1,2] 0->1: 2 KiB",
         "median (gathered): float32[4,2] {devices=[2,1]<=[2]} -> no array",
-        "2 operations, 2.08 kB sent in 1 all-gather, 1 collective-permute, predicted 2 us",
+        "2 operations, 2.03 KiB sent in 1 all-gather, 1 collective-permute, predicted 2 us",
     ]
     assert repr(report) == f"<Report: {str(report).splitlines()[-1]}>"
 

@@ -20,6 +20,12 @@ def test_a_program_without_the_library_is_told_what_to_install(tmp_path, monkeyp
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_manager_is_refused_when_it_is_created(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'ringlet\[train\]'"):
+        ringlet.train.CheckpointManager(ringlet.train.Checkpoint(a=1), tmp_path, max_to_keep=1)
+
+
 def test_an_older_library_is_named_with_its_version(monkeypatch):
     older = types.ModuleType("safetensors")
     older.__version__ = "0.4.5"

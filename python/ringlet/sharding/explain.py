@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -42,13 +43,14 @@ def explain(function: Callable[..., Any] | None = None, /, *args: Any, **kwargs:
     """Record operations on sharded arrays: shardings, collectives, bytes sent and predicted time.
 
     ``with explain() as report:`` applies to the block, and to replicas that ``strategy.run`` starts in it. Blocks may
-    be nested; each records all operations in it. The cost of a deferred result, such as a sum over devices, is recorded
-    at its first use.
+    be nested; each records all operations in it. The reduction of a deferred result, such as a sum over devices, is
+    recorded at its first use, as ``reduce`` unless it is part of another operation; the report counts results that are
+    still unreduced when the block ends.
 
     ``explain(function, *args)`` plans the operations of a function before it runs, without computing or copying
     values: arrays may be larger than the memory. In the function, the elements of sharded arrays are undefined (mostly
     zero), so exchanges that depend on them, such as the selection by a mask or the sort of one long line, are counted
-    as for equal elements. The result is combined, as its first use would.
+    as for equal elements. The result is reduced, as by its first use.
 
     Parameters
     ----------
@@ -67,6 +69,8 @@ def explain(function: Callable[..., Any] | None = None, /, *args: Any, **kwargs:
     ------
     ShardingError
         If an array for `function` is on devices of several processes.
+    TypeError
+        If `function` is not callable.
 
     Examples
     --------
@@ -87,6 +91,11 @@ def explain(function: Callable[..., Any] | None = None, /, *args: Any, **kwargs:
     """
     if function is None:
         return _recording()
+    if not callable(function):
+        raise TypeError(
+            f"explain requires a function and its arguments, got the {type(function).__name__} of a call that has "
+            "already run: write explain(np.matmul, a, b), or with explain() as report: c = a @ b"
+        )
     return _planned(function, args, kwargs)
 
 
@@ -99,7 +108,15 @@ def _planned(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
         for each in result if isinstance(result, (tuple, list)) else (result,):
             if isinstance(each, ShardedArray):
                 materialized(each)
+    if not report.operations and not _has_sharded((args, kwargs)):
+        report._note = " (no argument is a sharded array)"
     return report
+
+
+def _has_sharded(value: Any) -> bool:
+    if isinstance(value, (list, tuple, dict)):
+        return any(map(_has_sharded, value.values() if isinstance(value, dict) else value))
+    return hasattr(value, "_layout")
 
 
 @contextmanager
@@ -111,6 +128,11 @@ def _recording() -> Iterator[Report]:
         yield report
     finally:
         _WATCH.reset(token)
+    if report._partial:
+        from ringlet.sharding.resharding.reshard import reductions_due
+
+        report.unreduced.extend(reductions_due([array for known in report._partial if (array := known()) is not None]))
+        report._partial.clear()
 
 
 def is_recording() -> bool:
@@ -132,7 +154,8 @@ def record_operation(
         watch.collectives.extend(collectives)
         watch.is_gathered |= is_gathered
         return
-    _record(watch, Operation(name, array_records(operands), array_records(result), tuple(collectives), is_gathered))
+    operation = Operation(name, array_records(operands), array_records(result), tuple(collectives), is_gathered)
+    _record(watch, operation, result)
 
 
 def recorded_as_one(name: str, operands: Any, work: Callable[[], T]) -> T:
@@ -149,7 +172,7 @@ def recorded_as_one(name: str, operands: Any, work: Callable[[], T]) -> T:
     after = array_records(result)
     # Queries such as np.shape are not operations.
     if inside.collectives or inside.is_gathered or any(array.layout is not None for array in after):
-        _record(outer, Operation(name, before, after, tuple(inside.collectives), inside.is_gathered))
+        _record(outer, Operation(name, before, after, tuple(inside.collectives), inside.is_gathered), result)
     return result
 
 
@@ -163,6 +186,9 @@ def recording_suspended() -> Iterator[None]:
         _WATCH.reset(token)
 
 
-def _record(watch: _Recorder, operation: Operation) -> None:
+def _record(watch: _Recorder, operation: Operation, result: Any) -> None:
+    arrays = result if isinstance(result, (list, tuple)) else (result,)
+    partial = [weakref.ref(x) for x in arrays if (layout := getattr(x, "_layout", None)) and layout.is_partial]
     for report in watch.reports:
         report.operations.append(operation)
+        report._partial.extend(partial)

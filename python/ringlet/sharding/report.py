@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import weakref
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from ringlet.tpu.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
     from ringlet.sharding.layout.sharding import Sharding
+    from ringlet.sharding.sharded_array import ShardedArray
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,9 @@ class Report:
     ----------
     operations : list of Operation
         In order of completion.
+    unreduced : list of Operation
+        Reductions that are still due when the block ends: one for each partial result that is in use then. The
+        properties below do not include them.
 
     Examples
     --------
@@ -103,6 +108,9 @@ class Report:
 
     def __init__(self) -> None:
         self.operations: list[Operation] = []
+        self.unreduced: list[Operation] = []
+        self._note = ""  # why nothing was recorded
+        self._partial: list[weakref.ref[ShardedArray]] = []
 
     @property
     def collectives(self) -> list[Collective]:
@@ -140,13 +148,23 @@ class Report:
         number = len(self.operations)
         total = f"{number} operation{'s' * (number != 1)}, "
         total += f"{format_bytes(self.nbytes)} sent in {kinds}" if kinds else "nothing sent"
-        return total + ("" if self.seconds is None else f", predicted {format_seconds(self.seconds)}")
+        total += "" if self.seconds is None else f", predicted {format_seconds(self.seconds)}"
+        return total + self._note + _due(self.unreduced)
 
     def _repr_html_(self) -> str:
         """Return a table with a row for each operation, for notebooks."""
         head = _row("th", ("operation", "operands", "result", "collectives", "bytes", "predicted"))
         rows = "".join(_row("td", _cells(operation)) for operation in self.operations)
         return f"<table><caption>{html.escape(self._total())}</caption>{head}{rows}</table>"
+
+
+def _due(reductions: Sequence[Operation]) -> str:
+    if not reductions:
+        return ""
+    nbytes = format_bytes(sum(reduction.nbytes for reduction in reductions))
+    if len(reductions) == 1:
+        return f"; 1 result is unreduced: {nbytes} when it is used"
+    return f"; {len(reductions)} results are unreduced: {nbytes} when they are used"
 
 
 def collective_text(collective: Collective) -> str:

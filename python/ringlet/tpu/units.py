@@ -6,8 +6,7 @@ import math
 import re
 
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-_DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB")
-_FACTORS = {unit.lower(): 1000**power for power, unit in enumerate(_DECIMAL)}
+_FACTORS = {unit.lower(): 1000**power for power, unit in enumerate(("B", "kB", "MB", "GB", "TB", "PB"))}
 _FACTORS |= {unit.lower(): 1024**power for power, unit in enumerate(_BINARY)}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)(e[+-]?\d+)?\s*([A-Za-z]*)\s*", re.ASCII | re.IGNORECASE)
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
@@ -44,19 +43,12 @@ def _unknown_unit(text: str, number: str, unit: str) -> str:
 
 
 def format_bytes(nbytes: float) -> str:
-    """Format a number of bytes with about three digits, in binary units, or in decimal ones if only those are exact."""
-    binary, decimal = _scaled(nbytes, 1024), _scaled(nbytes, 1000)
-    if not _is_even(binary[0]) and _is_even(decimal[0]):
-        return f"{decimal[0]:.4g} {_DECIMAL[decimal[1]]}"
-    value, power = binary
-    return f"{value:.4g} {_BINARY[power]}" if value >= 1000 or _is_even(value) else f"{value:.3g} {_BINARY[power]}"
-
-
-def _scaled(nbytes: float, base: int) -> tuple[float, int]:
+    """Format a number of bytes in binary units with three digits, or four if those are exact or the value is >= 1000."""
     power = 0
-    while nbytes >= base ** (power + 1) and power + 1 < len(_BINARY):
+    while nbytes >= 1024 ** (power + 1) and power + 1 < len(_BINARY):
         power += 1
-    return nbytes / base**power, power
+    value = nbytes / 1024**power
+    return f"{value:.4g} {_BINARY[power]}" if value >= 1000 or _is_even(value) else f"{value:.3g} {_BINARY[power]}"
 
 
 def _is_even(value: float) -> bool:

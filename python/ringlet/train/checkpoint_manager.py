@@ -18,6 +18,7 @@ from ringlet.train.checkpoint import Checkpoint
 from ringlet.train.checkpoint_options import CheckpointOptions
 from ringlet.train.latest import SUFFIX, file_of, known_state, newest_intact
 from ringlet.train.load_status import CheckpointLoadStatus
+from ringlet.train.safetensors_import import safetensors
 from ringlet.train.save_consensus import chief_choice, saving_workers
 from ringlet.train.saving import Saving
 from ringlet.train.state_file import FolderState, write_state
@@ -61,6 +62,8 @@ class CheckpointManager:
         If `checkpoint` is not a Checkpoint.
     ValueError
         If `max_to_keep` is not positive, or `checkpoint_interval` is given without `step_counter`.
+    ModuleNotFoundError
+        If the library safetensors is not installed.
 
     Examples
     --------
@@ -100,6 +103,7 @@ class CheckpointManager:
                 f"checkpoint must be a ringlet.train.Checkpoint, got {checkpoint!r}: create one, such as "
                 "Checkpoint(weights=weights, step=step)"
             )
+        safetensors()  # a missing library is reported here, not by the first save
         self._checkpoint = checkpoint
         self._directory = os.fsdecode(directory)
         self._max_to_keep = max_to_keep

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 
 import numpy as np
@@ -89,3 +90,20 @@ def test_what_is_on_every_device_is_no_gather():
         np.asarray(everywhere)
         repr(ROWS)
     assert report.gathers == []
+
+
+@pytest.mark.parametrize(
+    ("call", "advice"),
+    [
+        (np.linalg.svd, r"for full_matrices=True or hermitian=True\. Pass full_matrices=False, which has one"),
+        (lambda x: np.save(io.BytesIO(), x), r"a file has the whole array\. Write np\.save\(path, x\.numpy\(\)\)"),
+        (lambda x: np.savez(io.BytesIO(), x), r"Write np\.savez\(path, x=x\.numpy\(\)\)"),
+    ],
+)
+def test_functions_with_a_known_alternative_name_it(call, advice):
+    x = shard(np.ones((4, 2)), Sharding.tiled((2, 1)))
+    with strict():
+        with pytest.raises(GatherError, match=advice):
+            call(x)
+        np.linalg.svd(x, full_matrices=False)
+        np.save(io.BytesIO(), x.numpy())

@@ -159,3 +159,8 @@ def test_who_has_devices_needs_a_member():
         Mesh({"x": 2}, owner=[0, 1])
     with pytest.raises(ShardingError, match="3 devices cannot be divided equally among 2 processes"):
         Mesh({"x": 3}, member=SimpleNamespace(rank=0, num_ranks=2))
+
+
+def test_axes_in_two_mappings_are_refused_with_the_one_to_write():
+    with pytest.raises(ShardingError, match=r"expected one, Mesh\(\{'x': 4, 'y': 2\}\)"):
+        Mesh({"x": 4}, {"y": 2})

@@ -251,6 +251,22 @@ def test_an_assignment_says_what_it_is(shape, replicas, text):
     assert repr(DeviceAssignment.build(Topology.from_accelerator_type("v2-8"), shape, num_replicas=replicas)) == text
 
 
+def test_an_assignment_that_leaves_chips_empty_says_so():
+    slice_ = Topology.from_accelerator_type("v4-16")
+    pairs = repr(DeviceAssignment.build(slice_, num_replicas=8))
+    assert "mesh_shape [2 2 2 2], 4 of 8 chips used (a topology with megacore=True has one replica on each" in pairs
+    whole = Topology.from_accelerator_type("v4-16", megacore=True)
+    assert "used" not in repr(DeviceAssignment.build(whole, num_replicas=8))
+    assert repr(DeviceAssignment.build(whole, [2, 2, 1, 1], num_replicas=1)).endswith(" 4 of 8 chips used>")
+
+
+def test_too_many_replicas_and_a_wrong_topology_are_answered_with_a_remedy():
+    with pytest.raises(ValueError, match=r"requested 9 replicas .* Use num_replicas=8 or fewer"):
+        DeviceAssignment.build(Topology.from_accelerator_type("v2-8"), num_replicas=9)
+    with pytest.raises(ValueError, match=r"got <class 'str'>: pass Topology.from_accelerator_type\('v4-128'\)"):
+        DeviceAssignment.build("v4-128")
+
+
 def test_devices_of_whole_chips_are_called_chips():
     slice_ = Topology.from_accelerator_type("v5p-128", megacore=True)
     assignment = DeviceAssignment.build(slice_, [2, 2, 2, 1], num_replicas=8)

@@ -81,3 +81,8 @@ def test_tasks_may_stand_for_slices():
 def test_hybrid_meshes_that_cannot_be_are_refused(inner, outer, count, words):
     with pytest.raises(ValueError, match=words):
         create_hybrid_device_mesh(inner, outer, [Topology.from_accelerator_type("v5e-16")] * count)
+
+
+def test_a_mesh_of_the_chips_of_a_slice_whose_devices_are_cores_is_answered_with_megacore():
+    with pytest.raises(ValueError, match=r"devices 16 must equal .* create the topology with megacore=True"):
+        create_device_mesh([2, 4], Topology.from_accelerator_type("v4-16"))

@@ -275,7 +275,7 @@ def test_a_mistyped_option_is_answered_with_the_right_one():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"nbytes": "1GiB"}, "in bytes, a number, got '1GiB'"),
+        ({"nbytes": [1]}, r"in bytes, a number, got \[1\]"),
         ({"slices": 1.5}, "slices must be an integer, got 1.5"),
         ({"collective": "collective_permute", "shift": 0.5}, "shift must be an integer, got 0.5"),
         ({"collective": "broadcast", "root": "0"}, "root must be an integer, got '0'"),
@@ -284,6 +284,13 @@ def test_a_mistyped_option_is_answered_with_the_right_one():
 def test_what_is_no_number_is_named(change, words):
     with pytest.raises(TypeError, match=words):
         collective_cost(**({"assignment": mesh(4, 4), "collective": "all_reduce", "nbytes": 1.0} | SPEEDS | change))
+
+
+def test_a_size_may_be_text_as_on_the_command_line():
+    costs = [collective_cost(mesh(4, 4), "all_reduce", size, **SPEEDS) for size in ("1.5MiB", 1.5 * 2**20)]
+    assert costs[0].nbytes == costs[1].nbytes == 1.5 * 2**20
+    with pytest.raises(ValueError, match="Write 1GiB or 1GB"):
+        DeviceAssignment.build(mesh(4, 4)).cost("all_reduce", "1G", **SPEEDS)
 
 
 def test_an_assignment_without_replicas_has_no_cost():

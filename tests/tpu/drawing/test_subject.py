@@ -41,7 +41,7 @@ def test_missing_devices_have_no_task():
         (degraded, "TPU v4, 2x4x4: 32 chips, 6 hosts, 24 devices"),
         (
             lambda: assignment("v3-8", (1, 1, 1, 2), 1),
-            "v3-8, 2x2: 4 chips, 1 host, 8 devices; 1 replica of 2 cores",
+            "v3-8, 2x2: 4 chips, 1 host, 8 devices; 1 replica of 2 cores, 1 of 4 chips used",
         ),
         (
             lambda: assignment("v5p-128", (2, 2, 2, 1), 8, megacore=True),

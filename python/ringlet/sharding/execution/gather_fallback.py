@@ -84,9 +84,24 @@ def _warn(function_name: str, x: ShardedArray, nbytes: int) -> None:
     warnings.warn_explicit(message, GatherWarning, file, line, module, registry)
 
 
+# Reasons and remedies of functions whose gather has a known alternative.
+_ADVICE = {
+    "np.linalg.svd": (
+        "it has no tiled form for full_matrices=True or hermitian=True",
+        "Pass full_matrices=False, which has one",
+    ),
+    "np.save": ("a file has the whole array", "Write np.save(path, x.numpy())"),
+    "np.savez": ("a file has the whole array", "Write np.savez(path, x=x.numpy())"),
+    "np.savez_compressed": ("a file has the whole array", "Write np.savez_compressed(path, x=x.numpy())"),
+    "np.savetxt": ("a file has the whole array", "Write np.savetxt(path, x.numpy())"),
+}
+_NO_TILED_FORM = ("it has no tiled form", "Use operations with a tiled form")
+
+
 def _text(function_name: str, x: ShardedArray, nbytes: int) -> str:
+    reason, remedy = _ADVICE.get(function_name, _NO_TILED_FORM)
     return (
-        f"{function_name} gathers {format_bytes(nbytes)}, the whole of {x._summary}, because it has no tiled form. Use "
-        "operations with a tiled form, or gather once and keep the result: "
+        f"{function_name} gathers {format_bytes(nbytes)}, the whole of {x._summary}, because {reason}. {remedy}, "
+        "or gather once and keep the result: "
         f"x.reshard(Sharding.replicated({x._group.num_devices}))"
     )

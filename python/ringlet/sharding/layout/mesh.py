@@ -253,6 +253,11 @@ def _for_ndim(named: NamedSharding, ndim: int) -> Sharding:
 
 def _by_name(axes: Any, second: Any) -> tuple[Any, Any]:
     """Return the axes by name and the devices; also accept JAX's form, a grid of devices and the names of its axes."""
+    if isinstance(axes, Mapping) and isinstance(second, Mapping):
+        raise ShardingError(
+            f"a mesh was given two mappings of axes, {shortened(axes)} and {shortened(second)}: expected one, "
+            f"Mesh({ {**axes, **second} })"
+        )
     names = (second,) if isinstance(second, str) else tuple(second) if isinstance(second, Sequence) else ()
     if isinstance(axes, Mapping) and not (names and all(isinstance(name, str) for name in names)):
         return axes, second

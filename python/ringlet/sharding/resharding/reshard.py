@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from ringlet.sharding.layout.device_group import DeviceGroup
 from ringlet.sharding.layout.layout import Array, Layout
 from ringlet.sharding.layout.layout_of import group_of, layout_of
 from ringlet.sharding.memory_modes import is_planning
+from ringlet.sharding.report import Operation, array_records
 from ringlet.sharding.resharding.collective_record import Collective, Message
 from ringlet.sharding.resharding.device_buffers import buffers_for, empty, fresh, fresh_like
 from ringlet.sharding.resharding.partial_combine import combine, identity
@@ -80,6 +82,26 @@ def materialized(x: ShardedArray) -> ShardedArray:
     if not x._layout.is_partial:
         return x
     return x._settled if x._settled is not None else redistribute(x, x._layout.without_parts())
+
+
+def reductions_due(arrays: Sequence[ShardedArray]) -> list[Operation]:
+    """Return the reduction of each array that is still partial; arrays with the same origin share one."""
+    due: dict[int, ShardedArray] = {}
+    for x in arrays:
+        while x._layout.is_partial and x._settled is None:
+            origin = x._origin
+            if origin is None or origin.source._buffers is not origin.buffers:
+                due[id(x)] = x
+                break
+            x = origin.source  # noqa: PLW2901  # as `redistribute` does
+    read = {id(x._root) for x in due.values()}  # kept by the arrays that read their memory
+    layouts = [(x, x._layout.without_parts()) for key, x in due.items() if key not in read]
+    return [
+        Operation(
+            "reduce", array_records(x), (replace(*array_records(x), layout=layout),), tuple(_collectives(x, layout))
+        )
+        for x, layout in layouts
+    ]
 
 
 def described(value: Any) -> Any:
@@ -176,7 +198,7 @@ def _combined(x: ShardedArray, layout: Layout) -> ShardedArray:
         for step in plan.steps:
             _reduce(x, step, buffers)
             deliver(x._group, step.messages, buffers, buffers)
-    record_operation("settle", x, result, collectives)
+    record_operation("reduce", x, result, collectives)
     return result
 
 

@@ -17,7 +17,7 @@ from ringlet.tpu.assignment.placement import computation, place
 from ringlet.tpu.draw_mixin import Drawable
 from ringlet.tpu.topology.coordinates import as_int32, cells_of, first_repeated
 from ringlet.tpu.topology.topology import Topology, device_name, host_name
-from ringlet.tpu.topology.topology_text import counted, unit_of
+from ringlet.tpu.topology.topology_text import chips_used, counted, unit_of
 
 if TYPE_CHECKING:
     from ringlet.tpu.cost.cost_results import CollectiveCost
@@ -166,7 +166,10 @@ class DeviceAssignment(Drawable):
         if isinstance(topology, bytes):
             topology = Topology(serialized=topology)
         if not isinstance(topology, Topology):
-            raise ValueError(f"`topology` is not a Topology object; got {type(topology)}")
+            raise ValueError(
+                f"`topology` is not a Topology object; got {type(topology)}: pass "
+                "Topology.from_accelerator_type('v4-128'), or the topology of a TPUClusterResolver"
+            )
         shape = computation("computation_shape", computation_shape)
         stride = computation("computation_stride", computation_stride)
         mode = _mode(device_order_mode)
@@ -293,15 +296,15 @@ class DeviceAssignment(Drawable):
 
     # --- cost ---------------------------------------------------------------------------------------------------------
 
-    def cost(self, collective: str, nbytes: float, axis: str = "replica", **options: Any) -> CollectiveCost:
+    def cost(self, collective: str, nbytes: float | str, axis: str = "replica", **options: Any) -> CollectiveCost:
         """Predict the duration of a collective on this slice.
 
         Parameters
         ----------
         collective : str
             Kind of collective, such as ``"all_reduce"``.
-        nbytes : float
-            Size of the whole array.
+        nbytes : float or str
+            Size of the whole array, in bytes or as text such as ``"1GiB"``.
         axis : str
             Groups: the replicas of each logical core (``"replica"``), the logical cores of each replica (``"core"``),
             or all devices (``"all"``).
@@ -319,7 +322,21 @@ class DeviceAssignment(Drawable):
     def __repr__(self) -> str:
         name = self._topology.accelerator_type
         slice_ = f"a {name} slice, " if name else ""
-        return f"<DeviceAssignment: {self._size} on {slice_}mesh_shape {self._topology.mesh_shape}>"
+        return f"<DeviceAssignment: {self._size} on {slice_}mesh_shape {self._topology.mesh_shape}{self._chips_used}>"
+
+    @property
+    def _chips_used(self) -> str:
+        topology = self._topology
+        used = chips_used(topology, self._core_assignment)
+        can_have_one_each = (
+            not topology.is_megacore
+            and topology.generation is not None
+            and topology.generation.has_megacore
+            and self._num_cores_per_replica == 1
+            and self._num_replicas <= topology.num_chips
+        )
+        remedy = " (a topology with megacore=True has one replica on each chip)" if can_have_one_each else ""
+        return f", {used}{remedy}" if used else ""
 
     @property
     def _size(self) -> str:

@@ -189,7 +189,11 @@ def _mesh(
     allow_split: bool = False,
 ) -> IntArray:
     if math.prod(mesh_shape) != len(devices):
-        raise ValueError(f"Number of devices {len(devices)} must equal the product of mesh_shape {mesh_shape}.")
+        can_combine = generation is not None and generation.has_megacore and len(devices) == 2 * math.prod(mesh_shape)
+        raise ValueError(
+            f"Number of devices {len(devices)} must equal the product of mesh_shape {mesh_shape}."
+            + " For one device per chip, create the topology with megacore=True." * can_combine
+        )
     ordered = _small_slice(mesh_shape, devices, generation.name if generation else "")
     if ordered is not None:
         return ordered.reshape(*mesh_shape, 4)

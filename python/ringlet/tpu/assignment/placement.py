@@ -49,7 +49,8 @@ def _room(mesh: Sequence[int], shape: Sequence[int], stride: Sequence[int], num_
     if num_replicas > most:
         raise ValueError(
             f"requested {num_replicas} replicas but only {most} replicas with shape {_text(shape)} and "
-            f"computation_stride {_text(stride)} fit in a TPU mesh of shape {_text(mesh)}"
+            f"computation_stride {_text(stride)} fit in a TPU mesh of shape {_text(mesh)}. "
+            f"Use num_replicas={most} or fewer, smaller replicas, or a larger slice."
         )
     if num_replicas < 0:
         raise ValueError(f"num_replicas must not be negative; got {num_replicas}. At most {most} replicas fit.")

@@ -21,6 +21,7 @@ from ringlet.tpu.cost.cost_results import CollectiveCost
 from ringlet.tpu.cost.cost_schedules import ALGORITHMS, Plan, Stage, UnfitError, refuse_slices, within_slice
 from ringlet.tpu.cost.link_traffic import FloatArray, IntArray
 from ringlet.tpu.topology.topology_of import Placed, topology_of
+from ringlet.tpu.units import parse_bytes
 
 if TYPE_CHECKING:
     from ringlet.tpu.topology.topology import Topology
@@ -122,7 +123,7 @@ class ActiveCollective:
 def collective_cost(
     assignment: Placed | Topology,
     collective: str,
-    nbytes: float,
+    nbytes: float | str,
     axis: str = "replica",
     *,
     groups: Sequence[Sequence[int]] | IntArray | None = None,
@@ -141,7 +142,7 @@ def collective_cost(
     assignment : DeviceAssignment or Topology
         In a topology every device is a replica, in task order.
     collective, nbytes, axis, groups, algorithm, slices, shift, root, target
-        As for :class:`Collective`.
+        As for :class:`Collective`; `nbytes` may also be text such as ``"1GiB"``.
     model : {"exact", "asymptotic"}
         ``"asymptotic"``, the form of *How to Scale Your Model*, drops ``(N-1)/N`` and takes the larger of latency and
         transfer instead of their sum.
@@ -167,7 +168,8 @@ def collective_cost(
     >>> cost.algorithm, f"{cost.seconds * 1e3:.3f} ms", cost.bound
     ('rotated', '20.833 ms', 'ICI')
     """
-    wanted = Collective(collective, nbytes, axis, groups, algorithm, slices, shift, root, target)
+    size = parse_bytes(nbytes) if isinstance(nbytes, str) else nbytes
+    wanted = Collective(collective, size, axis, groups, algorithm, slices, shift, root, target)
     return evaluate(assignment, wanted, fabric_of(assignment, options_of(speeds)), model).cost
 
 

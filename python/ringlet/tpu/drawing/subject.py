@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ringlet.tpu.topology.accelerator_type import shape_text
 from ringlet.tpu.topology.links import twist_of
 from ringlet.tpu.topology.topology_of import topology_of
-from ringlet.tpu.topology.topology_text import counted, unit_of
+from ringlet.tpu.topology.topology_text import chips_used, counted, unit_of
 
 if TYPE_CHECKING:
     from ringlet.tpu.assignment.device_assignment import DeviceAssignment
@@ -178,4 +178,5 @@ def _title(topology: Topology, core_assignment: Integers) -> str:
     if core_assignment.size:
         replicas, cores, _ = core_assignment.shape
         title += f"; {counted(replicas, 'replica')} of {counted(cores, unit_of(topology))}"
+        title += f", {used}" if (used := chips_used(topology, core_assignment)) else ""
     return title

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ringlet.tpu.topology.accelerator_type import shape_text
 
@@ -18,6 +20,13 @@ def counted(number: int, noun: str) -> str:
 def unit_of(topology: Topology) -> str:
     """Return the noun for a device: "chip" with megacore, else "core"."""
     return "chip" if topology.is_megacore else "core"
+
+
+def chips_used(topology: Topology, core_assignment: np.ndarray[Any, np.dtype[Any]]) -> str:
+    """Return ``32 of 64 chips used``; an empty text if all chips or none are used."""
+    chips = core_assignment.reshape(-1, 4)[:, :3]
+    used = len(np.unique(np.ravel_multi_index(tuple(chips.T), topology.chip_shape)))
+    return f"{used:,} of {topology.num_chips:,} chips used" if 0 < used < topology.num_chips else ""
 
 
 def describe(topology: Topology) -> str:
