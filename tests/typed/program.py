@@ -49,6 +49,11 @@ def metrics(x: Array) -> dict[str, Array]:
     return {"sum": x.sum(keepdims=True)}
 
 
+def doubled(x: Array) -> Array:
+    """Return a row for each row."""
+    return 2 * x
+
+
 def pair(x: Array) -> tuple[Array, float]:
     """Return two results."""
     return x, loss(x)
@@ -91,7 +96,7 @@ def main() -> None:
     assert_type(tpus.run(metrics, args=(x,)), dict[str, Array | PerReplica[Array]])
 
     assert_type(strategy.map(metrics, x, batch_size=2), dict[str, Array])
-    assert_type(ringlet.map(step, x), Array)
+    assert_type(ringlet.map(doubled, x), Array)
 
     tiles = shard(x[:2], Mesh({"x": 2}).sharding("x"))
     assert_type(tiles @ tiles, ShardedArray)
@@ -102,5 +107,6 @@ def mistakes(strategy: ringlet.Strategy, losses: PerReplica[float]) -> None:
     """Make calls that checkers refuse."""
     strategy.map(step, "text")  # type: ignore[arg-type]
     strategy.map(step, np.ones(2), np.ones(2))  # type: ignore[arg-type]
+    strategy.map(step, np.ones(2), n_jobs=2)  # type: ignore[arg-type]
     strategy.reduce(5, losses, axis=None)  # type: ignore[call-overload]
     strategy.run(5)  # type: ignore[call-overload]

@@ -172,6 +172,20 @@ def test_a_single_replica_has_its_own_value_in_a_merge_call(two_workers):
     assert two_workers.run(program) == [[0.0, 1.0, True], [1.0, 1.0, True]]
 
 
+def test_a_function_of_map_makes_no_collective_call(workers):
+    program = """
+        told = []
+        merge = lambda x: replica().merge_call(lambda s, y: y, args=(x,))
+        for call in (lambda x: replica().all_reduce("SUM", x), merge):
+            try:
+                strategy.map(call, np.arange(8.0))
+            except RuntimeError as error:
+                told.append("a function of map called" in str(error))
+        answer = [*told, len(strategy.map(np.sqrt, np.arange(8.0)))]
+    """
+    assert workers.run(program) == [[True, True, 8]] * 2
+
+
 def test_a_replica_context_that_was_kept_is_refused_after_its_run(workers):
     program = """
         kept = []
