@@ -34,8 +34,11 @@ NAMES = (
     "RINGLET_TRACE",
 )
 # Set by the launcher, and by the tests and the build of Ringlet.
-_INTERNAL = ("RINGLET_UNCAUGHT", "RINGLET_BUILD_", "RINGLET_CI_", "RINGLET_TEST_", "RINGLET_STRESS_", "RINGLET_FAULT")
-_INTERNAL += ("RINGLET_KILLS", "RINGLET_MUTATIONS", "RINGLET_ORACLE", "RINGLET_RELACY_")
+_INTERNAL = (
+    "RINGLET_UNCAUGHT",
+    *("RINGLET_BUILD_", "RINGLET_CI_", "RINGLET_TEST_", "RINGLET_STRESS_", "RINGLET_FAULT", "RINGLET_KILLS"),
+    *("RINGLET_MUTATIONS", "RINGLET_ORACLE", "RINGLET_RELACY_"),
+)
 _SYNONYMS = {"RINGLET_WORLD_SIZE": "RINGLET_NUM_RANKS", "RINGLET_NUM_WORKERS": "RINGLET_NUM_RANKS"}
 # A name without the prefix is misspelt if few edits lead to one of these and no other software is known to use it.
 _UNPREFIXED = ("TF_CONFIG", "WORLD_SIZE", "RANK")

@@ -83,6 +83,8 @@ def the_error(text):
         ('{"cluster": {}, "task": "worker"}', TypeError, "$.task", "found 'worker'; allowed: {"),
         ('{"cluster": {}, "task": {"type": ["worker"]}}', TypeError, "$.task.type", "found ['worker']"),
         ('{"cluster": {}, "task": {"index": "x"}}', ValueError, "$.task.index", "found 'x'; allowed: an integer"),
+        ('{"cluster": {"w": 5}, "task": {"type": "w", "index": "x"}}', ValueError, "$.task.index", "found 'x'"),
+        ('{"cluster": {}, "task": {"type": [], "index": "x"}}', TypeError, "$.task.type", "found []"),
         ('{"cluster": {}, "task": {"index": 1.5}}', ValueError, "$.task.index", "task 1.5 does not exist"),
         ('{"cluster": {}, "task": {"index": true}}', TypeError, "$.task.index", "found True"),
         ('{"cluster": {}, "task": {"index": 1e999}}', ValueError, "$.task.index", "found inf"),

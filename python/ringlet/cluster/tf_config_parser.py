@@ -238,9 +238,11 @@ def _heading(config: dict[str, Any], fault: Fault) -> str:
     task, cluster = config.get("task"), config.get("cluster")
     if fault.keys not in (("task",), ("task", "index")) or not isinstance(task, dict) or not isinstance(cluster, dict):
         return "Corrected"
-    if len(cluster.get(task.get("type"), ())) < 2:
+    job = str(task.get("type"))
+    tasks = cluster.get(job)
+    if not isinstance(tasks, (list, dict)) or len(tasks) < 2:
         return "Corrected"
-    return f"Give each task its own index. For {task.get('type')} {task.get('index')}"
+    return f"Give each task its own index. For {job} {task.get('index')}"
 
 
 def _shown(config: object) -> str:

@@ -114,7 +114,7 @@ def list_jobs() -> int:
                     jobs.setdefault(shot.process.job or shot.process.pid, {})[shot.process.pid] = shot.process
     if not jobs:
         raise CommandError("no running process of this user has made a group of ranks with a flight recorder")
-    rows = [("job", "pid", "processes", "command")]
+    rows: list[tuple[str, ...]] = [("job", "pid", "processes", "command")]
     for processes in jobs.values():
         pid = min(processes)
         rows.append((processes[pid].job or "-", str(pid), str(len(processes)), processes[pid].command))
