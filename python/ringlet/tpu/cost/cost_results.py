@@ -139,8 +139,8 @@ class CollectiveCost(_Loaded):
     >>> import ringlet
     >>> topology = ringlet.tpu.Topology.from_accelerator_type("v4-128", megacore=True)
     >>> assignment = ringlet.tpu.DeviceAssignment.build(topology, num_replicas=64)
-    >>> assignment.cost("all_reduce", 1e9)
-    <CollectiveCost: all_reduce of 1 GB over 64 devices, rotated: 7.304 ms = 7.292 ms ICI + 12 us latency; bound by ICI>
+    >>> assignment.cost("all_reduce", "1GiB")
+    <CollectiveCost: all_reduce of 1 GiB over 64 devices, rotated: 7.841 ms = 7.829 ms ICI + 12 us latency; bound by ICI>
     """
 
     collective: str
