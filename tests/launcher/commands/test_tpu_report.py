@@ -69,6 +69,12 @@ def test_a_replica_says_which_hosts_chips_and_cores_it_has(capsys):
     assert "  replica 0  hosts 0-1: 0,0,0 cores 0+1; 0,0,1 cores 0+1" in found
 
 
+def test_an_assignment_that_leaves_chips_empty_says_so(capsys):
+    (heading,) = (line for line in lines(capsys, "tpu", "v5e-16", "--replicas", "4") if "Assignment" in line)
+    assert heading.endswith("; 4 of 16 chips used")
+    assert not any("used" in line for line in lines(capsys, "tpu", "v5e-16"))
+
+
 def test_a_collective_of_one_device_has_nothing_to_do(capsys):
     assert "  nothing to do" in lines(capsys, "tpu", "v5e-4", "--all-reduce", "1GB", "--axis", "core")
 

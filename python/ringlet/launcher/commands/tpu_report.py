@@ -13,7 +13,7 @@ import numpy as np
 
 from ringlet.tpu.cost.cost_results import parts_text
 from ringlet.tpu.drawing.terminal import has_colours
-from ringlet.tpu.topology.topology_text import counted, unit_of
+from ringlet.tpu.topology.topology_text import chips_used, counted, unit_of
 from ringlet.tpu.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
@@ -102,7 +102,9 @@ def _assignment_lines(report: Report) -> Iterator[str]:
     assignment = report.assignment
     count, each = assignment.num_replicas, assignment.num_cores_per_replica
     unit = unit_of(report.topology)
-    yield f"Assignment of {counted(count, 'replica')} of {counted(each, unit)}, {report.order}"
+    used = chips_used(report.topology, assignment.core_assignment)
+    parts = [f"Assignment of {counted(count, 'replica')} of {counted(each, unit)}, {report.order}", used]
+    yield "; ".join(filter(None, parts))
     listed = list(range(count)) if count <= _MOST_LISTED + 1 else [*range(_MOST_LISTED), count - 1]
     digits = len(str(count - 1))
     for replica in listed:

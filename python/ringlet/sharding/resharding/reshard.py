@@ -95,13 +95,13 @@ def reductions_due(arrays: Sequence[ShardedArray]) -> list[Operation]:
                 break
             x = origin.source  # noqa: PLW2901  # as `redistribute` does
     read = {id(x._root) for x in due.values()}  # kept by the arrays that read their memory
-    layouts = [(x, x._layout.without_parts()) for key, x in due.items() if key not in read]
-    return [
-        Operation(
-            "reduce", array_records(x), (replace(*array_records(x), layout=layout),), tuple(_collectives(x, layout))
-        )
-        for x, layout in layouts
-    ]
+    return [_reduction(x) for key, x in due.items() if key not in read]
+
+
+def _reduction(x: ShardedArray) -> Operation:
+    layout = x._layout.without_parts()
+    (record,) = array_records(x)
+    return Operation("reduce", (record,), (replace(record, layout=layout),), tuple(_collectives(x, layout)))
 
 
 def described(value: Any) -> Any:

@@ -137,10 +137,10 @@ class CollectiveCost(_Loaded):
     Examples
     --------
     >>> import ringlet
-    >>> topology = ringlet.tpu.Topology.from_accelerator_type("v4-128", megacore=True)
-    >>> assignment = ringlet.tpu.DeviceAssignment.build(topology, num_replicas=64)
-    >>> assignment.cost("all_reduce", 1e9)
-    <CollectiveCost: all_reduce of 1 GB over 64 devices, rotated: 7.304 ms = 7.292 ms ICI + 12 us latency; bound by ICI>
+    >>> topology = ringlet.tpu.Topology.from_accelerator_type("v4-16", megacore=True)
+    >>> assignment = ringlet.tpu.DeviceAssignment.build(topology, num_replicas=8)
+    >>> assignment.cost("all_reduce", "1GiB")
+    <CollectiveCost: all_reduce of 1 GiB over 8 devices, rotated: 13.92 ms = 13.92 ms ICI + 6 us latency; bound by ICI>
     """
 
     collective: str

@@ -23,10 +23,12 @@ def unit_of(topology: Topology) -> str:
 
 
 def chips_used(topology: Topology, core_assignment: np.ndarray[Any, np.dtype[Any]]) -> str:
-    """Return ``32 of 64 chips used``; an empty text if all chips or none are used."""
-    chips = core_assignment.reshape(-1, 4)[:, :3]
-    used = len(np.unique(np.ravel_multi_index(tuple(chips.T), topology.chip_shape)))
-    return f"{used:,} of {topology.num_chips:,} chips used" if 0 < used < topology.num_chips else ""
+    """Return ``32 of 64 chips used``; an empty text if all chips with devices, or none, are used."""
+    used, there = (
+        len(np.unique(np.ravel_multi_index(tuple(cores.reshape(-1, 4)[:, :3].T), topology.chip_shape)))
+        for cores in (core_assignment, topology.device_coordinates)
+    )
+    return f"{used:,} of {there:,} chips used" if 0 < used < there else ""
 
 
 def describe(topology: Topology) -> str:
