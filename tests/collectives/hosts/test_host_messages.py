@@ -58,6 +58,22 @@ def test_messages_from_any_source_name_it_and_fill_out():
     assert run_on_hosts([2, 2], step)[0] == [1, 2, 3]
 
 
+def test_a_callback_of_a_receive_may_send():
+    """As with futures of torch; it runs in the thread that moves the messages, or in that of the receive."""
+
+    def step(member):
+        other, sent = 1 - member.rank, []
+        for tag in range(20):
+            member.send(np.full(10, tag), other, tag=tag)
+            received = member._inbox().receive(memoryview(bytearray(80)), "int64[10]", other, tag)
+            received.add_done_callback(lambda _, tag=tag: sent.append(member.send_async([tag], other, tag=100 + tag)))
+        found = [int(member.recv(other, tag=100 + tag)[0]) for tag in range(20)]
+        member.barrier()
+        return found
+
+    assert run_on_hosts([1, 1], step) == [list(range(20))] * 2
+
+
 def test_a_message_that_does_not_fit_is_an_error_of_the_receiver():
     def step(member):
         if member.rank == 0:

@@ -232,7 +232,7 @@ class MessageHub:
 
     def stop(self) -> None:
         """Close all inboxes and stop, before MPI ends."""
-        for inbox in list(self.inboxes.values()):
+        for inbox in self._live():
             inbox.close()
         with self._changed:
             self._is_stopped = True
@@ -248,7 +248,11 @@ class MessageHub:
     # --- the thread ---------------------------------------------------------------------------------------------------
 
     def _has_work(self) -> bool:
-        return bool(self._transfers or self._offered) or any(each.is_receiving() for each in self.inboxes.values())
+        return bool(self._transfers or self._offered) or any(each.is_receiving() for each in self._live())
+
+    def _live(self) -> list[HostInbox]:
+        # Not values(): other threads may add inboxes meanwhile.
+        return [inbox for known in self.inboxes.valuerefs() if (inbox := known()) is not None]
 
     def _run(self) -> None:
         idle, worked = 0, time.monotonic()
@@ -273,13 +277,20 @@ class MessageHub:
                 time.sleep(_PAUSE_SECONDS if now - worked < _LONG_AFTER_SECONDS else _LONG_PAUSE_SECONDS)
 
     def _move(self) -> bool:
-        """Process what has arrived and what is complete; return whether there was anything."""
+        """Process what has arrived and what is complete; return whether there was anything.
+
+        No effect while another thread does this, or this thread in a caller: a callback may send a message.
+        """
+        if not self._moving.acquire(blocking=False):
+            return False
         has_moved = False
-        with self._moving:
+        try:
             while (found := self._transport.poll(_MESSAGE_TAG)) is not None:
                 has_moved = True
                 self._arrive(*found)
             return self._complete() or has_moved
+        finally:
+            self._moving.release()
 
     def _complete(self) -> bool:
         has_moved = False
@@ -316,7 +327,7 @@ class MessageHub:
     def _note_losses(self) -> None:
         if not (failed := set(self._transport.failed())):
             return
-        for inbox in list(self.inboxes.values()):
+        for inbox in self._live():
             inbox.note_end([rank for rank, (process, _) in enumerate(inbox.addresses) if process in failed])
         with self._changed:
             lost = [n for n, each in self._offered.items() if each.inbox.addresses[each.target][0] in failed]
