@@ -36,7 +36,7 @@ def options_of(words):
 
 def test_the_restarted_program_prints_what_is_shown(tmp_path):
     (tmp_path / "train.py").write_text(block("py", "# train.py"), encoding="utf-8")
-    command, printed = re.fullmatch(r"\$ ringlet (.*?)\n(.*)", block("console", "$ ringlet"), re.DOTALL).groups()
+    command, printed = re.fullmatch(r"\$ (ringlet .*?)\n(.*)", block("console", "$ ringlet"), re.DOTALL).groups()
     done = run_shown(command, tmp_path)
     assert re.fullmatch(pattern_of(printed), done.stdout), done.stdout
     assert done.returncode == 0

@@ -6,6 +6,7 @@ import re
 import signal
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,8 +23,8 @@ class Attempts:
     def __init__(self, monkeypatch):
         self.planned, self.numbers, self.delays, self.now = [], [], [], 0.0
         monkeypatch.setattr(run_command, "run_workers", self.run)
-        monkeypatch.setattr(run_command.time, "monotonic", lambda: self.now)
-        monkeypatch.setattr(run_command.time, "sleep", self.delays.append)
+        clock = SimpleNamespace(monotonic=lambda: self.now, sleep=self.delays.append)
+        monkeypatch.setattr(run_command, "time", clock)  # threads of other tests may use the module
 
     def run(self, job):
         assert replace(job, attempt=1) == JOB

@@ -83,6 +83,8 @@ def join(
     mailboxes = HostInboxes(hub, group, inboxes, addresses, seconds=seconds, numbers=range(len(found)))
     share = _HostShare(group, link, local)
     weakref.finalize(share, link.leave, "freed its member").atexit = False
+    for inbox in inboxes.values():
+        weakref.finalize(share, inbox.close).atexit = False
     cores = [HostMember(local.group.member(rank - own.begin), group, link) for rank in ranks]
     leave_at_exit(cores)
     return [Member(cast(Any, core), mailboxes, share) for core in cores]

@@ -117,7 +117,8 @@ def list_jobs() -> int:
     rows: list[tuple[str, ...]] = [("job", "pid", "processes", "command")]
     for processes in jobs.values():
         pid = min(processes)
-        rows.append((processes[pid].job or "-", str(pid), str(len(processes)), processes[pid].command))
+        command = " ".join(processes[pid].command.split())  # programs of `python -c` have several lines
+        rows.append((processes[pid].job or "-", str(pid), str(len(processes)), command))
     print("\n".join(aligned(rows)))
     return 0
 
