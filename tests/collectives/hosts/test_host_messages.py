@@ -90,7 +90,7 @@ def test_a_message_that_does_not_fit_is_an_error_of_the_receiver():
     assert run_on_hosts([1, 1], step)[1] == 5
 
 
-def test_a_message_that_nobody_takes_ends_with_the_time_out():
+def test_a_message_that_no_rank_receives_ends_with_the_time_out():
     def step(member):
         if member.rank == 0:
             with pytest.raises(DeadlineExceededError, match="send to rank 1"):
