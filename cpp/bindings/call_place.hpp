@@ -14,8 +14,8 @@ namespace ringlet::bindings {
 // make_calls_for(). Returns the number of the place, 0 for none. Takes some 20 ns; the first call at each place takes
 // longer.
 std::uint64_t note_place();
-// Sets the place of later calls of this thread: a result of note_place() in another thread. Has no effect once that
-// place is no longer stored.
+// Sets the place of later calls of this thread, which another thread got from note_place(). The calls have no place if
+// the recorder has replaced it since.
 void make_calls_for(std::uint64_t place) noexcept;
 
 // `describe` returns the text of the place that calls it. Frames of files whose names begin with one of `files` are

@@ -213,3 +213,8 @@ def inboxes_with(labels: Sequence[int]) -> dict[int, Inbox]:
     """Return those inboxes of this process whose labels are given, by the positions of the labels."""
     found = ((rank, _inboxes.get(label)) for rank, label in enumerate(labels))
     return {rank: inbox for rank, inbox in found if inbox is not None}
+
+
+def unsent_error() -> Exception:
+    """Return the error of a message that was not sent before its rank left the group."""
+    return FailedPreconditionError("this rank left the group before the message was sent: wait() for the send first.")

@@ -19,8 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
-from ringlet.errors import FailedPreconditionError
-from ringlet.ipc.inbox import Inbox, Place, Receive
+from ringlet.ipc.inbox import Inbox, Place, Receive, unsent_error
 from ringlet.ipc.unix_sockets import close_in_children, credentials
 
 _SHORT_BYTES = 48
@@ -243,7 +242,7 @@ class _Sender:
         parts = [memoryview(part) for part in message if len(part)]
         with self._lock:
             if self._is_closed:
-                self._error = self._error or _unsent_error()
+                self._error = self._error or unsent_error()
             if self._error is not None:
                 done.set_exception(self._error)
                 return done
@@ -278,7 +277,7 @@ class _Sender:
             self._thread.join(max(seconds, 0))
             unsent = self._unsent
             if self._thread.is_alive():
-                self._error = self._error or _unsent_error()
+                self._error = self._error or unsent_error()
                 _interrupt(self._socket)
                 self._thread.join(_LAST_SECONDS)
         self._socket.close()
@@ -298,10 +297,6 @@ class _Sender:
                 done.set_result(None)
             else:
                 done.set_exception(self._error)
-
-
-def _unsent_error() -> Exception:
-    return FailedPreconditionError("this rank left the group before the message was sent: wait() for the send first.")
 
 
 def _address(name: str) -> str:

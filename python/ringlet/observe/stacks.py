@@ -36,10 +36,10 @@ def call_site() -> str:
     return main and f"while the main thread is {main}"
 
 
-def skip_files(*beginnings: str) -> None:
-    """Pass over frames of files whose names begin so, and of Ringlet, from now on: their callers are the places."""
+def skip_files(*prefixes: str) -> None:
+    """Leave out, besides Ringlet's own frames, those of files whose names start so: `place` is that of their caller."""
     global _files_without_places
-    _files_without_places += beginnings
+    _files_without_places += prefixes
     _core.set_places(place, _files_without_places)
 
 

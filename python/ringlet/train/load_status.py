@@ -14,7 +14,8 @@ S = TypeVar("S", bound="CheckpointLoadStatus")
 class Matches:
     """Matched and unmatched names of one restore; logs a warning of the unmatched names when it is deleted.
 
-    The status and each deferred attribute refer to it. This object refers to neither, so there is no cycle.
+    The status and the deferred attributes hold references to this object. It holds none to them, so that no reference
+    cycle delays the deletion.
     """
 
     def __init__(self, path: str, matched: set[str], unexpected: set[str]) -> None:

@@ -101,11 +101,9 @@ class HostGroup:
     @property
     def failure(self) -> str | None:
         """The first cause of failure; None if the group has not failed."""
-        if self._first is None:
-            if self._whole is not None and self._whole.failure is not None:
-                self._adopt(CollectiveAborted(self._whole.failure))
-            elif self.local.failure is not None:
-                self._adopt(self._typed(self.local.failure))
+        text = self.local.failure or (self._whole and self._whole.failure)
+        if self._first is None and text:
+            self._adopt(self._typed(text))
         return None if self._first is None else str(self._first)
 
     def abort(self, reason: str) -> None:

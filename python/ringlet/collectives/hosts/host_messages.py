@@ -22,8 +22,7 @@ import numpy as np
 
 from ringlet.collectives.hosts.host_group import HostGroup
 from ringlet.collectives.hosts.mpi_transport import Bytes, PeerFailed, Request, Transport
-from ringlet.errors import FailedPreconditionError
-from ringlet.ipc.inbox import Inbox, Place, Receive, inboxes_with
+from ringlet.ipc.inbox import Inbox, Place, Receive, inboxes_with, unsent_error
 
 _MESSAGE_TAG = 3
 _BYTES_TAG, _TAG_STEP = 5, 8  # an offer has a tag of its own, which differs from those of groups
@@ -355,11 +354,7 @@ class MessageHub:
             elif data:
                 done.set_result(None)
             else:
-                done.set_exception(
-                    FailedPreconditionError(
-                        "this rank left the group before the message was sent: wait() for it first."
-                    )
-                )
+                done.set_exception(unsent_error())
 
         memory = np.frombuffer(data, np.uint8)
         try:
