@@ -13,6 +13,7 @@ import numpy as np
 
 from ringlet.collectives import Group, Member, Op
 from ringlet.errors import CollectiveAborted
+from ringlet.errors.exception_notes import class_and_text
 from ringlet.module_names import list_public
 
 __all__ = ["identity_of", "reduce_in_ring_order", "reduce_in_tree_order", "run_on_ranks", "scan_in_rank_order"]
@@ -288,7 +289,7 @@ def run_on_ranks(num_ranks: int, step: Callable[[Member], T], *, timeout_seconds
             results[rank] = step(group.member(rank))
         except BaseException as error:
             failures[rank] = error
-            group.abort(f"rank {rank} raised {type(error).__name__}: {error}")
+            group.abort(f"rank {rank} raised {class_and_text(error)}")
 
     threads = [threading.Thread(target=drive, args=(rank,), daemon=True) for rank in range(num_ranks)]
     for thread in threads:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 from ringlet.collectives.argument_parsing import as_text
 from ringlet.collectives.member_base import MemberBase
 from ringlet.errors import FailedPreconditionError
+from ringlet.errors.exception_notes import class_and_text
 
 if TYPE_CHECKING:
     from ringlet.rendezvous.connected_group import ConnectedGroup
@@ -82,15 +83,9 @@ class Shutdown(MemberBase):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close the member; after an exception first abort the process group, so that other ranks raise."""
-        has_failed = error is not None and not (isinstance(error, SystemExit) and error.code in (None, 0))
-        if has_failed and self._hold is not None:
-            cast(ProcessShare, self._hold).abort(f"rank {self.rank} raised {as_text(_described(error))}")
         if error is None:
             self.close()
-        else:
-            self._close()  # does not raise: an error about asynchronous calls would hide the exception
-
-
-def _described(error: BaseException | None) -> str:
-    text = str(error)
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+            return
+        if self._hold is not None and not (isinstance(error, SystemExit) and error.code in (None, 0)):
+            cast(ProcessShare, self._hold).abort(f"rank {self.rank} raised {as_text(class_and_text(error))}")
+        self._close()  # does not raise: an error about asynchronous calls would hide the exception

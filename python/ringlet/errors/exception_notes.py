@@ -1,6 +1,18 @@
-"""Notes below an exception that record where it was raised."""
+"""The text of an exception, and notes below it that record where it was raised."""
 
 from __future__ import annotations
+
+
+def class_and_text(error: BaseException) -> str:
+    """Return the name of an exception's class and its text, if it has one.
+
+    Examples
+    --------
+    >>> class_and_text(ValueError("odd")), class_and_text(KeyboardInterrupt())
+    ('ValueError: odd', 'KeyboardInterrupt')
+    """
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def add_note(error: BaseException, note: str) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from ringlet import context
 from ringlet.errors import CollectiveAborted
+from ringlet.errors.exception_notes import class_and_text
 from ringlet.rank_zero.ad_hoc_group import error_prefix, join_group
 from ringlet.rank_zero.process_role import local_replica, process_role
 
@@ -154,15 +155,10 @@ class _Once:
                 self._send({"result": self._result})
         else:
             with suppress(ConnectionError, RuntimeError, TimeoutError), self._member:  # the original error is raised
-                self._send({"error": f"{process_role().name} (pid {os.getpid()}) raised {_described(error)}"})
+                self._send({"error": f"{process_role().name} (pid {os.getpid()}) raised {class_and_text(error)}"})
 
     def _send(self, message: dict[str, str]) -> None:
         self._member.broadcast(np.frombuffer(json.dumps(message).encode("ascii"), np.uint8))
-
-
-def _described(error: BaseException) -> str:
-    text = str(error)
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 class _OnceInReplica:

@@ -18,6 +18,7 @@ from torch.distributed import DistBackendError
 from ringlet.collectives import empty_shared
 from ringlet.collectives.message_passing import stored_by
 from ringlet.errors import InvalidArgumentError
+from ringlet.errors.exception_notes import class_and_text
 from ringlet.ipc.inbox import Inbox
 from ringlet.torch.collective_calls import CollectiveCalls, listed
 from ringlet.torch.store_rendezvous import exchange, join
@@ -230,7 +231,7 @@ def _leave_groups() -> None:
     is_interactive = hasattr(sys, "ps1") or sys.flags.interactive or "IPython" in sys.modules
     if error is None and not is_interactive:  # in a session, last_value belongs to an earlier input
         error = getattr(sys, "last_value", None)
-    reason = None if error is None else f"raised {type(error).__name__}: {error}"
+    reason = None if error is None else f"raised {class_and_text(error)}"
     if isinstance(error, SystemExit):
         reason = f"exited with status {error.code}" if error.code else None
     for group in list(_live):

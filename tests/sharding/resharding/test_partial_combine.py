@@ -71,3 +71,10 @@ def test_an_identity_changes_nothing(dtype, op):
     out = np.empty_like(values)
     combine([values, np.full_like(values, identity(op, values.dtype))], op, out)
     np.testing.assert_array_equal(out, values)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e5m2"])
+@pytest.mark.parametrize("op", [Op.MIN, Op.MAX])
+def test_the_identity_of_a_format_without_infinity_is_its_largest_or_smallest_number(name, op):
+    dtype = np.dtype(getattr(pytest.importorskip("ml_dtypes"), name))
+    assert identity(op, dtype) == testing.identity_of(op, dtype)

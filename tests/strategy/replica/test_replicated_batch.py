@@ -20,7 +20,7 @@ X = np.ones((8, 3))
 
 @pytest.fixture(autouse=True)
 def _not_hinted(monkeypatch):
-    monkeypatch.setattr(mirrored_strategy, "_has_hinted", False)
+    monkeypatch.setattr(mirrored_strategy, "_has_warned", False)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from ringlet.collectives.hosts.host_reductions import HostReductions, partial_dt
 from ringlet.collectives.hosts.mpi_transport import Transport
 from ringlet.collectives.op import Op
 from ringlet.errors import FailedPreconditionError, InvalidArgumentError
+from ringlet.errors.exception_notes import class_and_text
 
 EPOCH_BITS = 56
 
@@ -141,7 +142,7 @@ def leave_at_exit(cores: Sequence[HostMember]) -> None:
 
 def _leave_all() -> None:
     error = getattr(sys, "last_value", None)
-    reason = "ended without closing its group" if error is None else f"raised {type(error).__name__}: {error}"
+    reason = "ended without closing its group" if error is None else f"raised {class_and_text(error)}"
     for core in list(_live):
         with contextlib.suppress(FailedPreconditionError):  # the member is closed
             core.depart(reason)

@@ -16,6 +16,7 @@ import numpy as np
 from ringlet.data.distribution.input_placement import InputPlacement
 from ringlet.data.graph.element_structure import Nest, paths
 from ringlet.errors import CollectiveAborted, CollectiveMismatchError
+from ringlet.errors.exception_notes import class_and_text
 from ringlet.nest import flatten
 
 # The count that reports an error; so low that the sum of all counts is negative.
@@ -80,7 +81,7 @@ class WorkerSync:
         with suppress(Exception):  # if other workers have left, the original error takes precedence
             if self._has_agreed:
                 self._place.sum(_FAILED)
-            self._exchange({"error": f"{type(error).__name__}: {error}"})
+            self._exchange({"error": f"{class_and_text(error)}"})
 
     def _exchange(self, told: dict[str, Any]) -> list[dict[str, Any]]:
         assert self._place.exchange is not None

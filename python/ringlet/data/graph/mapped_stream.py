@@ -11,6 +11,7 @@ from ringlet.data.graph.element_structure import Nest
 from ringlet.data.graph.node import State, Stream, UnaryStream
 from ringlet.data.graph.thread_map import ThreadMap
 from ringlet.errors.documented_names import shown_as
+from ringlet.errors.exception_notes import class_and_text
 
 T = TypeVar("T")
 
@@ -24,7 +25,7 @@ class RestoredError(RuntimeError):
         """Return the text that is saved for an exception."""
         if isinstance(error, RestoredError):
             return str(error)
-        return f"the iterator was saved with a pending error: {type(error).__name__}: {error}"
+        return f"the iterator was saved with a pending error: {class_and_text(error)}"
 
 
 class MappedStream(UnaryStream, Generic[T]):

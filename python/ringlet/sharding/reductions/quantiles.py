@@ -40,13 +40,13 @@ def _implement(function: Callable[..., Any]) -> None:
         axes = normalized_axes(axis, x.ndim)
         made = None
         if len(axes) == x.ndim and x.size:
-            made = _of_line(function, x, given, model)
+            made = _by_distributed_sort(function, x, given, model)
         if made is None:
-            made = _of_lines(function, x, axes, given, model)
+            made = _by_moving_axes(function, x, axes, given, model)
         return made if out is None else write_out(out, made)
 
 
-def _of_lines(
+def _by_moving_axes(
     function: Callable[..., Any], x: ShardedArray, axes: tuple[int, ...], given: dict[str, Any], model: Array
 ) -> Any:
     keeps = given.get("keepdims") is True
@@ -63,7 +63,7 @@ def _of_lines(
     return apply(function.__name__, rule, kernel, [with_whole_axes(x, axes)], model.dtype, shape=shape, effort=8.0)
 
 
-def _of_line(function: Callable[..., Any], x: ShardedArray, given: dict[str, Any], model: Array) -> Any:
+def _by_distributed_sort(function: Callable[..., Any], x: ShardedArray, given: dict[str, Any], model: Array) -> Any:
     """Sort all elements over the devices and send those that the result is computed from; None for other methods."""
     name = function.__name__.removeprefix("nan")
     if given.get("method", "linear") != "linear" or x.dtype.kind not in "biuf" or x.dtype.itemsize > 8:

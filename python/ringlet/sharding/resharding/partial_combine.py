@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -60,7 +61,13 @@ def identity(op: Op, dtype: np.dtype[Any]) -> Any:
         if dtype.kind in "iu":
             bounds = np.iinfo(dtype)
             return dtype.type(bounds.min if is_least else bounds.max)
-        return dtype.type(not is_least if dtype.kind == "b" else -np.inf if is_least else np.inf)
+        if dtype.kind == "b":
+            return dtype.type(not is_least)
+        bound = dtype.type(-np.inf if is_least else np.inf)
+        if not np.isnan(bound):
+            return bound
+        limits = sys.modules[dtype.type.__module__].finfo(dtype)  # an ml_dtypes format without infinity
+        return limits.min if is_least else limits.max
     if op is Op.AND:
         return dtype.type(True) if dtype.kind == "b" else np.invert(np.zeros((), dtype))[()]
     return dtype.type(op is Op.PROD)

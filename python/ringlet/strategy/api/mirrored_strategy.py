@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -41,9 +41,6 @@ from ringlet.strategy.replica.replica_context import ReplicaContext
 from ringlet.strategy.replica.replica_threads import ReplicaThreadPool
 from ringlet.strategy.replica.step_execution import ReplicaRun
 from ringlet.values import DistributedValues, PerReplica, as_variables, check_components, regroup, split_arguments
-
-if TYPE_CHECKING:
-    pass
 
 # The maximum number of ranks of a group.
 MAX_REPLICAS = 4096
@@ -168,7 +165,7 @@ class MirroredExtended(StrategyExtended):
             run.caller_runs = options is not HELPERS_ONLY
             results = run.drive(fn, rows, keywords, pool.timeout_seconds)
             if run.whole_batch:
-                hint(run.whole_batch, len(rows))
+                warn_of_replicated_batch(run.whole_batch, len(rows))
             return results
         finally:
             try:
@@ -311,12 +308,12 @@ def _checked_ops(cross_device_ops: CrossDeviceOps | None) -> CrossDeviceOps:
 # A smaller array is probably a parameter of the step, such as a vector of weights.
 _ROWS_PER_REPLICA = 4
 
-_has_hinted = False
+_has_warned = False
 
 
 def rows_for_all(rows: Sequence[Sequence[Any]], keywords: Sequence[Mapping[str, Any]]) -> int:
     """Return the length of the arrays among the arguments if they look like a batch for all replicas, else 0."""
-    if _has_hinted or not (rows[0] or keywords[0]) or (rows[0] and rows[0][0] is not rows[-1][0]):  # true for most
+    if _has_warned or not (rows[0] or keywords[0]) or (rows[0] and rows[0][0] is not rows[-1][0]):  # true for most
         return 0
     first, last = (*rows[0], *keywords[0].values()), (*rows[-1], *keywords[-1].values())
     lengths = set()
@@ -330,10 +327,10 @@ def rows_for_all(rows: Sequence[Sequence[Any]], keywords: Sequence[Mapping[str, 
     return length if length >= _ROWS_PER_REPLICA * len(rows) and length % len(rows) == 0 else 0
 
 
-def hint(length: int, num_replicas: int) -> None:
+def warn_of_replicated_batch(length: int, num_replicas: int) -> None:
     """Warn about a batch that all replicas receive, once per process."""
-    global _has_hinted
-    _has_hinted = True
+    global _has_warned
+    _has_warned = True
     warnings.warn(
         f"strategy.run passed all {length} rows of an array to each of {num_replicas} replicas, so all compute the "
         f"same result. To split the rows, write strategy.map(fn, array), or batches = strategy.distribute_dataset("

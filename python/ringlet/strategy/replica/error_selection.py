@@ -1,4 +1,4 @@
-"""Selection and description of the failures of a run, and the location of its threads."""
+"""Selection and description of the failures of a run."""
 
 from __future__ import annotations
 
