@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,7 @@ from ringlet.values import PerReplica, ShardedVariable
 
 @dataclass
 class Point:
-    x: int
+    x: Any
 
 
 def test_dataclasses_are_leaves_unless_composites_are_expanded():
@@ -106,3 +108,15 @@ def test_distributed_values_are_composites():
         tf.nest.assert_same_structure([values], [1], expand_composites=True)
     with pytest.raises(ValueError, match=r"3 atoms.*1 items"):
         tf.nest.pack_sequence_as(values, [1], expand_composites=True)
+
+
+def test_an_ordered_dictionary_is_walked_in_key_order_and_keeps_its_own():
+    given = OrderedDict(b=[2, OrderedDict(d=4, c=3)], a=1)
+    assert tf.nest.flatten(given) == [1, 2, 3, 4]
+    packed = tf.nest.pack_sequence_as(given, "wxyz")
+    assert packed == OrderedDict(b=["x", OrderedDict(d="z", c="y")], a="w")
+    assert type(packed["b"][1]) is OrderedDict
+    tf.nest.assert_same_structure(given, tf.nest.map_structure(str, given))
+    part = Point(OrderedDict(b=1, a=2))
+    assert tf.nest.flatten(part)[0] is part
+    assert tf.nest.flatten(part, expand_composites=True) == [2, 1]

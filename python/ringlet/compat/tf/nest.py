@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -47,8 +48,22 @@ def _taken(structure: Any, expand_composites: bool) -> tuple[list[Any], nest.PyT
     return nest.flatten(_expanded(structure)) if expand_composites else nest.flatten_containers(structure)
 
 
+def _in_key_order(structure: Any, expand_composites: bool) -> Any:
+    """Replace each `OrderedDict`, of which optree keeps the order, by a dictionary, which is walked in key order."""
+
+    def replaced(leaf: Any) -> Any:
+        if type(leaf) is not OrderedDict:
+            return leaf
+        return {key: _in_key_order(value, expand_composites) for key, value in leaf.items()}
+
+    def is_leaf(value: Any) -> bool:
+        return type(value) is OrderedDict or (not expand_composites and nest.is_composite(value))
+
+    return nest.map_until(replaced, structure, is_leaf)
+
+
 def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
-    """Return the leaves of a structure; dictionaries are traversed in the order of their keys.
+    """Return the leaves of a structure; every dictionary, also an `OrderedDict`, is walked in sorted key order.
 
     Parameters
     ----------
@@ -65,7 +80,7 @@ def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
     >>> flatten({"b": 2, "a": [1, None]})
     [1, None, 2]
     """
-    return _taken(structure, expand_composites)[0]
+    return _taken(_in_key_order(structure, expand_composites), expand_composites)[0]
 
 
 def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> Any:
@@ -142,7 +157,9 @@ def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any], expand_compos
             f"Could not pack sequence. Structure had {shape.num_leaves} atoms, but flat_sequence had "
             f"{len(flat_sequence)} items. Structure: {structure}, flat_sequence: {flat_sequence}"
         )
-    return nest.unflatten(shape, flat_sequence)
+    in_key_order = _taken(_in_key_order(structure, expand_composites), expand_composites)[1]
+    leaves = dict(zip(in_key_order.paths(), flat_sequence, strict=True))
+    return nest.unflatten(shape, [leaves[path] for path in shape.paths()])
 
 
 def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expand_composites: bool = False) -> None:
