@@ -11,14 +11,11 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")  # for all but the kernels
 
-# Identical bits on every CPU: no fused multiply-add, no reordering. Nobody asks which operations were inexact or invalid,
-# for which compilers would keep loops from being vectorised.
+# Identical bits on every CPU: no fused multiply-add, no reordering. Floating-point exception flags
+# are not read, and loops that keep them are not vectorised.
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -ffp-contract=off -fno-trapping-math)
 if(PROJECT_IS_TOP_LEVEL AND NOT SKBUILD)
   add_compile_options(-Werror)
-endif()
-if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
-  add_compile_options(-Wno-unknown-pragmas)  # those for g++, of which clang has no need
 endif()
 if(RINGLET_SANITIZE)
   add_compile_options(-fsanitize=${RINGLET_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)

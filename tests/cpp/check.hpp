@@ -3,17 +3,16 @@
 
 #include <cstdlib>
 #include <iostream>
-#include <source_location>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 namespace ringlet::stress {
 
-inline void check(bool holds, std::string_view statement,
-                  const std::source_location& where = std::source_location::current()) {
+inline void check(bool holds, std::string_view statement, const char* file = __builtin_FILE(),
+                  int line = __builtin_LINE()) {
   if (holds) return;
-  std::cerr << where.file_name() << ':' << where.line() << ": does not hold: " << statement << std::endl;
+  std::cerr << file << ':' << line << ": does not hold: " << statement << std::endl;
   std::_Exit(1);
 }
 

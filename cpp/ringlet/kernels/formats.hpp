@@ -119,14 +119,14 @@ std::uint16_t encode<BFloat16>(float value) {
 template <class F>
 void decode_block(const void* from, std::size_t count, float* to) {
   const auto* const codes = static_cast<const typename F::Bits*>(from);
-#pragma GCC ivdep
+  RINGLET_VECTORISE
   for (std::size_t i = 0; i < count; ++i) to[i] = decode<F>(codes[i]);
 }
 
 template <class F>
 void encode_block(const float* from, std::size_t count, void* to) {
   auto* const codes = static_cast<typename F::Bits*>(to);
-#pragma GCC ivdep
+  RINGLET_VECTORISE
   for (std::size_t i = 0; i < count; ++i) codes[i] = encode<F>(from[i]);
 }
 

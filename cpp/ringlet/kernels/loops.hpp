@@ -57,8 +57,8 @@ T tree(const T* const* inputs, std::size_t i) {
   }
 }
 
-// N inputs in one pass, to one output or to N. The pragma states the requirement of kernels.hpp that an output is an
-// input or disjoint from all of them, so no iteration depends on an earlier one.
+// N inputs in one pass, to one output or to N. kernels.hpp requires that an output is an input or disjoint from all of
+// them, so no iteration depends on an earlier one.
 template <class Operation, class Finish, class T, std::size_t N, std::size_t NumOutputs>
 void fused(const void* const* inputs, std::size_t begin, std::size_t count, void* const* outputs,
            std::size_t out_begin) {
@@ -66,7 +66,7 @@ void fused(const void* const* inputs, std::size_t begin, std::size_t count, void
   T* out[NumOutputs];
   for (std::size_t k = 0; k < N; ++k) in[k] = static_cast<const T*>(inputs[k]) + begin;
   for (std::size_t k = 0; k < NumOutputs; ++k) out[k] = static_cast<T*>(outputs[k]) + out_begin;
-#pragma GCC ivdep
+  RINGLET_VECTORISE
   for (std::size_t i = 0; i < count; ++i) {
     const T value = Finish::template finish<T, N>(tree<Operation, 0, N>(in, i));
     for (std::size_t k = 0; k < NumOutputs; ++k) out[k][i] = value;
@@ -95,7 +95,7 @@ template <class Operation, class T>
 void merge(void* into, const void* from, std::size_t count) {
   auto* const a = static_cast<T*>(into);
   const auto* const b = static_cast<const T*>(from);
-#pragma GCC ivdep
+  RINGLET_VECTORISE
   for (std::size_t i = 0; i < count; ++i) a[i] = Operation::apply(a[i], b[i]);
 }
 
@@ -184,7 +184,7 @@ void divide(const void* partial, std::size_t count, std::size_t num_ranks, void*
   const auto* const from = static_cast<const T*>(partial);
   auto* const to = static_cast<Result*>(result);
   const auto divisor = static_cast<Result>(num_ranks);
-#pragma GCC ivdep
+  RINGLET_VECTORISE
   for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<Result>(from[i]) / divisor;
 }
 

@@ -81,8 +81,7 @@ void reduce_pieces(const Reduction& reduction) {
 }
 
 // If private arrays have two possible paths, rank 0 chooses one and measures the whole call.
-constexpr std::size_t kAcross = 0;
-constexpr std::size_t kInPieces = 1;
+enum : std::size_t { kAcross, kInPieces };
 
 struct Choice {
   bool is_private = false;

@@ -90,10 +90,10 @@ memory::Block allocate_shared(std::size_t bytes, const std::shared_ptr<const Pro
 }
 
 memory::Block allocate_shared(std::size_t bytes) {
-  static const std::shared_ptr<const ProcessReclaimPolicy>& nobody_else =
-      *std::make_unique<std::shared_ptr<const ProcessReclaimPolicy>>(std::make_shared<ProcessReclaimPolicy>(0, 1))
-           .release();
-  return allocate_shared(bytes, nobody_else);
+  // Never destroyed: blocks may outlive static objects.
+  static const auto& only_this_process =
+      *new std::shared_ptr<const ProcessReclaimPolicy>(std::make_shared<ProcessReclaimPolicy>(0, 1));
+  return allocate_shared(bytes, only_this_process);
 }
 
 }  // namespace ringlet::collectives
