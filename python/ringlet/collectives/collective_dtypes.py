@@ -69,6 +69,12 @@ def _register(dtype: DType) -> bool:
     return True
 
 
+def is_supported(dtype: DType, op: Op) -> bool:
+    """Return whether collectives support an operation on a dtype, of either byte order."""
+    dtype = native(dtype)
+    return is_known(dtype) and op in _OPS[_KINDS[dtype]]
+
+
 def native(dtype: DType) -> DType:
     """Return a dtype in native byte order; the same object if it already is."""
     # The core does not parse "<" and ">", which buffers may carry even for native order. Dtypes of ml_dtypes have

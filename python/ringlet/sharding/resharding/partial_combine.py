@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ringlet.collectives import Op, all_reduce_buffers
+from ringlet.collectives.collective_dtypes import is_supported
 from ringlet.sharding.layout.layout import Array
 from ringlet.sharding.memory_modes import is_planning
 
@@ -30,21 +31,10 @@ def combine(parts: Sequence[Array], op: Op, out: Array) -> None:
     """
     if out.size == 0 or is_planning():
         return
-    if _is_supported(out.dtype, op):
+    if is_supported(out.dtype, op):
         all_reduce_buffers(parts, op, out=out)
     else:
         out[...] = _tree(list(parts), _UFUNCS[op])
-
-
-def _is_supported(dtype: np.dtype[Any], op: Op) -> bool:
-    """Return whether collectives implement the operation for a dtype; NumPy computes other cases."""
-    if dtype.kind == "b":
-        return op in (Op.MIN, Op.MAX, Op.AND, Op.OR, Op.XOR)
-    if dtype.kind == "c":
-        return dtype.itemsize <= 16 and op in (Op.SUM, Op.PROD)
-    # Floats that NumPy does not define, such as bfloat16, are of kind V.
-    is_float = dtype.kind in "fV" and dtype.itemsize <= 8 and dtype.names is None
-    return dtype.kind in "iu" or (is_float and op in (Op.SUM, Op.PROD, Op.MIN, Op.MAX))
 
 
 def _tree(parts: list[Any], ufunc: np.ufunc) -> Any:
