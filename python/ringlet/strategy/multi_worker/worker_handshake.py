@@ -20,7 +20,7 @@ import numpy as np
 
 from ringlet.cluster import WorkersJob
 from ringlet.cluster.cluster_queries import worker_tasks
-from ringlet.cluster.environment import TF_CONFIG, Placement, hosts_placement, local_workers, placement
+from ringlet.cluster.environment import TF_CONFIG, Placement, hosts_placement, local_workers, read_placement
 from ringlet.cluster.local_addresses import foreign_addresses, host_of
 from ringlet.cluster.worker_job_key import task_name
 from ringlet.collectives import Member
@@ -110,7 +110,7 @@ def join(cluster: Cluster, number: int, timeout_seconds: float) -> list[Member]:
 def _configuration(cluster: Cluster) -> str:
     """Return what the tasks of a cluster must have in common, named after the variables from which it was read."""
     is_of_launcher = cluster.tasks == tuple(worker_tasks(local_workers(cluster.num_workers)))
-    place = placement() if is_of_launcher else Placement()
+    place = read_placement() if is_of_launcher else Placement()
     if not place.source or place.config is not None:
         return 'the same "cluster" in TF_CONFIG' if TF_CONFIG in os.environ else "the same cluster in its resolver"
     rank, size = place.source.split()
