@@ -72,6 +72,17 @@ def test_a_divergence_is_one_line(launcher, tmp_path):
     assert not list(tmp_path.glob("**/*.recorder"))
 
 
+def test_the_divergence_of_a_strategy_has_one_name_and_number(launcher):
+    program = """
+import numpy as np, ringlet
+strategy = ringlet.MultiWorkerMirroredStrategy()
+strategy.run(lambda: ringlet.replica_context().all_reduce("SUM", np.ones(2 + ringlet.rank())))
+"""
+    job = launcher.run(program, "-n", 2, "--grace-seconds", PATIENCE_SECONDS)
+    assert any("the workers did not make the same call (their call number 1)" in line for line in job.errors)
+    assert not any("calls differ" in line for line in job.errors)
+
+
 def test_on_request_the_recorders_of_running_workers_are_written(launcher, tmp_path):
     job = launcher.start(GROUP + WAITS, "-n", 2, "--grace-seconds", 0.1, environ={"RINGLET_RECORDER_SIGNAL": "USR2"})
     job.wait_for_lines(1)

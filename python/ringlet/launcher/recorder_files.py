@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,6 +15,10 @@ from ringlet.observe.recorder_memory import VARIABLE, new_memory
 
 # Other descriptors that the launcher needs for each worker, and in total.
 _OTHERS_PER_WORKER, _OTHERS = 4, 64
+
+
+# A strategy's error lists the calls under other names and numbers than the recorders have.
+_CALLS_OF_A_STRATEGY = re.compile(r"\bthe (?:workers|replicas) did not make the same call \(")
 
 
 class RecorderFiles:
@@ -33,8 +38,10 @@ class RecorderFiles:
             self._is_on = False
         return (), {VARIABLE: ""}
 
-    def divergence(self) -> str | None:
-        """Return a line about the first call that differs between ranks, or None."""
+    def divergence(self, reported: str = "") -> str | None:
+        """Return a line about the first call that differs between ranks; None if there is none or it is `reported`."""
+        if _CALLS_OF_A_STRATEGY.search(reported):
+            return None
         processes = []
         for index, data in self._copies().items():
             with contextlib.suppress(DataLossError):  # the program has overwritten the memory

@@ -167,7 +167,7 @@ class _Run:
         for line in self._summary():
             self._err.write(f"ringlet run: {line}\n".encode(errors="replace"))
         if first is not None:
-            self._report_recorders()
+            self._report_recorders(first.words)
             self._errors[first.worker].show_traceback()
         self._flush(self._out, signals)
         lost = self._out.error
@@ -179,8 +179,8 @@ class _Run:
             return status
         return 1
 
-    def _report_recorders(self) -> None:
-        divergence = self.recorders.divergence()
+    def _report_recorders(self, reported: str) -> None:
+        divergence = self.recorders.divergence(reported)
         if divergence is not None:
             self._err.write(f"ringlet run: {divergence}\n".encode(errors="replace"))
         if self._job.log_folder is not None:
