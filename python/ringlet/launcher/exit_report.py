@@ -20,7 +20,7 @@ _CLOSED = re.compile(
 )
 # Errors and notes about calls that other processes had not made.
 _WAITED = re.compile(r"DeadlineExceededError: .* waited ([^ ]+ s) for (.*)")
-_INTERRUPTED = re.compile(r"^.* was interrupted while it waited for (.*[^.\n])", re.MULTILINE)
+_INTERRUPTED = re.compile(r"^(?:[\w.]+: )?(.* was interrupted while it waited for (.*[^.\n]))", re.MULTILINE)
 _PID = re.compile(r"\(pid (\d+)\b")
 _FAILED = 1  # the exit status of an interpreter after an uncaught exception
 _LONGEST_QUOTE = 300
@@ -83,7 +83,7 @@ def first_failure(endings: Sequence[Ending]) -> Ending | None:
 
 def shown_failure(endings: Sequence[Ending], received: int | None) -> Ending | None:
     """Return the worker whose traceback is shown: the first failure; after Ctrl-C, a worker that others waited for."""
-    _, late = _interrupted(endings) if received == signal.SIGINT else ("", [])
+    _, late = interrupted_call(endings) if received == signal.SIGINT else ("", [])
     # A worker that the interruption of another one reached in a call did not hold up the job.
     return next((ending for ending in late if ending.words and not ending.follows), first_failure(endings))
 
@@ -110,7 +110,7 @@ def summary(endings: Sequence[Ending], received: int | None, num_workers: int) -
         killed = sorted(ending.worker for ending in endings if ending.status == -signal.SIGKILL)
         if killed and received != signal.SIGINT:  # a second Ctrl-C kills earlier
             line += f"; {workers_text(killed)} had not ended within --grace-seconds and {_was(killed)} killed"
-        text, _ = _interrupted(endings) if received == signal.SIGINT else ("", [])
+        text, _ = interrupted_call(endings) if received == signal.SIGINT else ("", [])
         shown = shown_failure(endings, received)
         return [line, text] if text and shown is not None and text not in shown.words else [line]
     left = _left_early(first, endings)
@@ -139,10 +139,10 @@ def _left_early(first: Ending, endings: Sequence[Ending]) -> Ending | None:
     return None
 
 
-def _interrupted(endings: Sequence[Ending]) -> tuple[str, list[Ending]]:
+def interrupted_call(endings: Sequence[Ending]) -> tuple[str, list[Ending]]:
     """Return the text about a call that Ctrl-C interrupted, and the workers that had not made it."""
     found = next((match for ending in endings if (match := _INTERRUPTED.search(ending.words))), None)
-    return ("", []) if found is None else (found[0], _with_pids_in(found[1], endings))
+    return ("", []) if found is None else (found[1], _with_pids_in(found[2], endings))
 
 
 def _with_pids_in(text: str, endings: Sequence[Ending]) -> list[Ending]:

@@ -15,7 +15,7 @@ from ringlet.devices import visible_cores
 from ringlet.ipc.job_environment import blas_threads, new_job_id
 from ringlet.ipc.uncaught_exceptions import UncaughtReports
 from ringlet.ipc.worker_process import Worker, WorkerProcessGroup
-from ringlet.launcher.exit_report import Ending, first_failure, job_status, shown_failure, summary
+from ringlet.launcher.exit_report import Ending, first_failure, interrupted_call, job_status, shown_failure, summary
 from ringlet.launcher.nonblocking_writer import NonblockingWriter
 from ringlet.launcher.output_relay import OutputChannel, colored_prefix, prefix_of
 from ringlet.launcher.recorder_files import RecorderFiles
@@ -180,9 +180,11 @@ class _Run:
         return 1
 
     def _report_recorders(self, reported: str) -> None:
-        divergence = self.recorders.divergence(reported)
-        if divergence is not None:
-            self._err.write(f"ringlet run: {divergence}\n".encode(errors="replace"))
+        line = self.recorders.divergence(reported)
+        if self._received == signal.SIGINT and not interrupted_call(self._endings)[0]:
+            line = line or self.recorders.last_wait()
+        if line is not None:
+            self._err.write(f"ringlet run: {line}\n".encode(errors="replace"))
         if self._job.log_folder is not None:
             self.save_recorders(self._job.log_folder)
 
