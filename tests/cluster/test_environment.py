@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import re
 
 import pytest
 
+import ringlet
 from ringlet.cluster import environment
+from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.cluster.environment import (
     check_one_machine,
     default_resolver,
@@ -15,7 +18,10 @@ from ringlet.cluster.environment import (
     placement,
     warn_if_alone,
 )
+from ringlet.cluster.resolvers.simple_resolver import SimpleClusterResolver
+from ringlet.collectives import init_process_group
 from ringlet.errors import ClusterConfigError
+from ringlet.strategy.multi_worker.multi_worker_strategy import MultiWorkerMirroredStrategy
 
 TORCH = {"RANK": "1", "WORLD_SIZE": "4", "LOCAL_RANK": "1"}
 SLURM = {"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "4", "SLURM_JOB_ID": "12", "SLURM_STEP_ID": "0"}
@@ -52,7 +58,7 @@ def test_every_dialect_is_read(environ, rank, size, local):
     assert (found.rank, found.size, (found.local_rank, found.local_size), found.note) == (rank, size, local, "")
 
 
-def test_the_first_variables_of_the_order_decide():
+def test_the_first_namesof_the_order_decide():
     everything = SLURM | {"PMI_RANK": "0", "PMI_SIZE": "5"} | TORCH | {"RINGLET_RANK": "0", "RINGLET_NUM_RANKS": "1"}
     assert placement(everything).source == "RINGLET_RANK=0 RINGLET_NUM_RANKS=1"
     assert placement(everything | {"TF_CONFIG": "{}"}).source == "TF_CONFIG"
@@ -68,9 +74,6 @@ def test_the_first_variables_of_the_order_decide():
         # variables that do not suffice, how they are named
         ({"RINGLET_RANK": "1"}, "RINGLET_RANK=1 without RINGLET_NUM_RANKS"),
         ({"RINGLET_NUM_RANKS": "2"}, "RINGLET_NUM_RANKS=2 without RINGLET_RANK"),
-        ({"RANK": "2", "WORLD_SIZE": "2"}, "RANK=2 WORLD_SIZE=2 (expected RANK from 0 to WORLD_SIZE - 1)"),
-        ({"RANK": "0", "WORLD_SIZE": "two"}, "RANK=0 WORLD_SIZE=two (expected RANK from 0 to WORLD_SIZE - 1)"),
-        ({"RANK": "0", "WORLD_SIZE": "0"}, "RANK=0 WORLD_SIZE=0 (expected RANK from 0 to WORLD_SIZE - 1)"),
         ({"WORLD_SIZE": "2"}, "WORLD_SIZE=2 without RANK"),
         ({"PMIX_RANK": "1"}, "PMIX_RANK=1 without a number of processes"),
         ({"SLURM_PROCID": "0", "SLURM_NTASKS": "2"}, "SLURM_PROCID=0 SLURM_NTASKS=2 outside of an srun step"),
@@ -83,7 +86,7 @@ def test_the_first_variables_of_the_order_decide():
         ({"RANK": "0", "WORLD_SIZE": "1"}, ""),
     ],
 )
-def test_variables_that_do_not_suffice_are_named_once(variables, caplog, environ, note):
+def test_namesthat_do_not_suffice_are_named_once(variables, caplog, environ, note):
     assert (placement(environ).note, placement(environ).size) == (note, 1)
     for name, value in environ.items():
         variables.setenv(name, value)
@@ -104,7 +107,7 @@ def test_variables_that_do_not_suffice_are_named_once(variables, caplog, environ
         (SLURM | {"RINGLET_RANK": "0", "RINGLET_NUM_RANKS": "1"}, ""),
     ],
 )
-def test_a_job_that_other_variables_hide_is_named(variables, caplog, environ, hidden):
+def test_a_job_that_other_nameshide_is_named(variables, caplog, environ, hidden):
     for name, value in environ.items():
         variables.setenv(name, value)
     with caplog.at_level(logging.WARNING):
@@ -113,9 +116,42 @@ def test_a_job_that_other_variables_hide_is_named(variables, caplog, environ, hi
     assert all(f", which hides {hidden}: MultiWorkerMirroredStrategy" in message for message in caplog.messages)
 
 
-def test_a_number_beyond_the_number_of_processes_is_refused():
-    with pytest.raises(ClusterConfigError, match=r"RINGLET_RANK=4 RINGLET_NUM_RANKS=4 .* Number the processes from 0"):
-        placement({"RINGLET_RANK": "4", "RINGLET_NUM_RANKS": "4"})
+@pytest.mark.parametrize(
+    ("names", "values", "expected"),
+    [
+        # names of rank and size, their values, what is expected
+        ("RINGLET_RANK RINGLET_NUM_RANKS", "4 4", "RINGLET_RANK from 0 to 3"),
+        ("RANK WORLD_SIZE", "5 2", "RANK from 0 to 1"),
+        ("RANK WORLD_SIZE", "1 1", "RANK from 0 to 0"),
+        ("RANK WORLD_SIZE", "-1 2", "RANK from 0 to 1"),
+        ("RANK WORLD_SIZE", "0 two", "WORLD_SIZE, the number of processes, from 1"),
+        ("RANK WORLD_SIZE", "0 0", "WORLD_SIZE, the number of processes, from 1"),
+        ("OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE", "2 2", "OMPI_COMM_WORLD_RANK from 0 to 1"),
+        ("PMI_RANK PMI_SIZE", "3 2", "PMI_RANK from 0 to 1"),
+        ("SLURM_PROCID SLURM_STEP_NUM_TASKS", "4 2", "SLURM_PROCID from 0 to 1"),
+    ],
+)
+def test_an_impossible_rank_is_refused_in_every_dialect(variables, names, values, expected):
+    environ = dict(zip(names.split(), values.split(), strict=True))
+    for name, value in environ.items():
+        variables.setenv(name, value)
+    seen = " ".join(f"{name}={value}" for name, value in environ.items())
+    message = re.escape(f"{seen} (expected {expected}) does not describe a process. Number the processes from 0")
+    for entry_point in (MultiWorkerMirroredStrategy, init_process_group, ringlet.rank):
+        with pytest.raises(ClusterConfigError, match=message + ".* set RINGLET_RANK=0 and RINGLET_NUM_RANKS=1"):
+            entry_point()
+
+
+def test_an_impossible_rank_does_not_matter_where_another_source_applies(variables):
+    impossible = {"RANK": "5", "WORLD_SIZE": "2"}
+    for name, value in impossible.items():
+        variables.setenv(name, value)
+    assert placement(impossible | {"RINGLET_RANK": "0", "RINGLET_NUM_RANKS": "2"}).size == 2
+    assert placement(impossible | {"TF_CONFIG": "{}"}).note == ""
+    with init_process_group(rank=0, num_ranks=1) as member:
+        assert member.num_ranks == 1
+    assert job_id_of(impossible) == ""
+    assert MultiWorkerMirroredStrategy(SimpleClusterResolver(ClusterSpec({}))).num_replicas_in_sync == 1
 
 
 def test_a_strategy_is_given_the_workers_of_the_environment(variables):

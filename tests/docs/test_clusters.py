@@ -218,6 +218,11 @@ FAILURES: dict[str, Callable[[Path], str]] = {
     "The task type does not run replicas": read(config(cluster={**CLUSTER, "ps": ["localhost:9"]}, type="ps", index=0)),
     "Two workers have one address": read(config(cluster={"worker": ["localhost:2222"] * 2}, type="worker", index=0)),
     "A worker does not start": alone(config(type="worker", index=0)),
+    "The workers have different clusters": workers(
+        MEET,
+        (0, {}),
+        (1, {"TF_CONFIG": config(cluster={"worker": [*CLUSTER["worker"], "localhost:9"]}, type="worker", index=1)}),
+    ),
     "A task is started twice, or two jobs have the same cluster": workers(
         AT_EXIT + MEET + "while not os.path.exists('ended'): time.sleep(0.05)\n", (0, {}), (1, {}), (1, {})
     ),
@@ -251,6 +256,7 @@ def pattern_of(message: str) -> str:
     pattern = re.escape(" ".join(message.split()))
     for shown, real in (
         (r"pid\ 812", r"pid\ \d+"),
+        (r"pid\ 813", r"pid\ \d+"),
         (r"on\ node7", r"on\ \S+"),
         (r"\(sum\.py:6\)", r"\(\S*sum\.py:\d+\)"),
         (r"call\ 1\ of", r"call\ \d+\ of"),

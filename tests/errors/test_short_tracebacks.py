@@ -26,6 +26,20 @@ INTERRUPTED = (
     "threading.Timer(0.2, signal.pthread_kill, (main, signal.SIGINT)).start()\n"
     "member.all_reduce([1.0])"
 )
+INTERRUPTED_STEP = (
+    "import signal\n"
+    "strategy = ringlet.MirroredStrategy(2)\n"
+    "def step():\n    signal.raise_signal(signal.SIGINT)\n    ringlet.replica_context().all_reduce('SUM', 1.0)\n"
+    "strategy.run(step)"
+)
+LATE = (
+    "import threading\n"
+    "release = threading.Event()\n"
+    "def step():\n"
+    "    if ringlet.replica_context().replica_id_in_sync_group:\n        release.wait(60)\n"
+    "    else:\n        ringlet.replica_context().all_reduce('SUM', 1.0)\n"
+    "try:\n    ringlet.MirroredStrategy(2).run(step)\nfinally:\n    release.set()"
+)
 CONFIGURATION = """
 os.environ["TF_CONFIG"] = '{"clusters": {"worker": ["a:1"]}}'
 ringlet.MultiWorkerMirroredStrategy()
@@ -48,16 +62,29 @@ def printed(program: str, before: str = "", **environ: str) -> str:
         (ERROR, "ringlet.errors.InvalidArgumentError: a group has 1 to 4096 ranks, not 0."),
         (STEP, "'MEANS' is not a valid ReduceOp: use 'SUM' or 'MEAN'"),
         (INTERRUPTED, "KeyboardInterrupt"),
+        (INTERRUPTED_STEP, "KeyboardInterrupt"),
+        (LATE, "ringlet.errors.DeadlineExceededError: strategy.run waited 0.1 s for 1 of 2 replicas to return"),
         (IN_THREAD, "ringlet.errors.InvalidArgumentError: a group has 1 to 4096 ranks, not 0."),
         (CONFIGURATION, "'clusters' is unknown, the nearest key is 'cluster'"),  # through functools.cached_property
         (OUTSIDE, "RuntimeError: replica_context() was called in cross-replica context"),
         ("ringlet.init_process_group", "AttributeError: module 'ringlet' has no attribute 'init_process_group'"),
         (f"import functools\nfunctools.reduce(lambda a, b: {ERROR}, [1, 2])", "not 0."),
     ],
-    ids=["call", "plain class in a step", "interrupted", "thread", "library", "scope", "absent name", "through C"],
+    ids=[
+        "call",
+        "plain class in a step",
+        "interrupted",
+        "interrupted step",
+        "late",
+        "thread",
+        "library",
+        "scope",
+        "absent name",
+        "through C",
+    ],
 )
 def test_an_error_raised_on_purpose_shows_the_frames_of_the_program_alone(program, last):
-    text = printed(program)
+    text = printed(program, RINGLET_TIMEOUT_SECONDS="0.1" if program is LATE else "60")
     assert "ringlet/" not in text.partition("Traceback")[2].replace("inside ringlet;", "").replace(last, "")
     assert "functools" not in text
     assert "<module>" in text or "in work" in text

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import signal
 
 import pytest
 
-from ringlet.launcher.exit_report import Ending, first_failure, job_status, summary
+from ringlet.launcher.exit_report import Ending, first_failure, job_status, shown_failure, summary
 
 
 def raised(worker, at, error="ValueError: bad", asked_at=None, status=1):
@@ -94,6 +95,24 @@ def test_a_worker_that_leaves_early_is_the_cause(error):
     assert job_status(endings, None) == 1
 
 
+LATE = "ringlet.errors.DeadlineExceededError: all_reduce(SUM), call 2 of rank 0, waited 2 s for rank 1 (pid 71, stopped"
+
+
+@pytest.mark.parametrize("error", [f"{LATE}, after 1 call).", f"{LATE}) to finish their part of it."])
+def test_a_worker_that_others_waited_for_is_the_cause_of_a_time_out(error):
+    endings = [raised(0, 1.0, error), Ending(1, -9, 1.4, asked_at=1.3, pid=71), raised(2, 1.1, error)]
+    assert summary(endings, None, 3) == [
+        "worker 1 of 3 kept others waiting for 2 s; worker 1 was ended",
+        f"worker 2 failed because of it: {error}",
+    ]
+    assert job_status(endings, None) == 1
+    endings[1] = dataclasses.replace(raised(1, 1.2, "KeyError: 'x'"), pid=71)
+    assert summary(endings, None, 3)[1:] == [
+        "worker 1 failed too: KeyError: 'x'",
+        f"worker 2 failed because of it: {error}",
+    ]
+
+
 def test_a_worker_that_ended_well_is_not_the_cause_of_another_error():
     endings = [raised(0, 1.0, "KeyError: 'x'"), Ending(1, 0, 0.9, pid=71), raised(2, 1.1, LOST)]
     assert summary(endings, None, 3)[0] == "worker 0 of 3 exited with status 1"
@@ -110,6 +129,22 @@ def test_ctrl_c_is_called_so():
     assert summary(endings, signal.SIGINT, 2) == ["Ctrl-C: all 2 workers have ended"]
     assert summary(endings, signal.SIGHUP, 2) == ["SIGHUP: all 2 workers have ended"]
     assert summary(endings, signal.SIGPIPE, 2) == []
+
+
+def test_after_ctrl_c_the_worker_that_others_waited_for_is_shown():
+    text = "all_reduce(SUM), call 2 of rank 0, was interrupted while it waited for rank 1 (pid 71, after 1 call)"
+    endings = [raised(0, 1.0, f"KeyboardInterrupt\n{text}.", asked_at=0.5)]
+    endings += [dataclasses.replace(raised(1, 1.1, "KeyboardInterrupt", asked_at=0.5), pid=71)]
+    assert summary(endings, signal.SIGINT, 2) == ["Ctrl-C: all 2 workers have ended", text]
+    assert shown_failure(endings, signal.SIGINT) is endings[1]
+    assert shown_failure(endings, None) is endings[0]
+    endings[1] = dataclasses.replace(raised(1, 1.1, f"KeyboardInterrupt\n{text}."), pid=71)
+    assert summary(endings, signal.SIGINT, 2) == ["Ctrl-C: all 2 workers have ended"], "the traceback has the text"
+    follows = raised(1, 1.1, f"{FOLLOWS}\n\n{LINK}\n\n{HEAD}\nKeyboardInterrupt", asked_at=0.5)
+    endings[1] = dataclasses.replace(follows, pid=71)
+    assert shown_failure(endings, signal.SIGINT) is endings[0], "another replica of worker 1 was late"
+    endings[1] = Ending(1, -9, 2.0, asked_at=0.5, pid=71)
+    assert shown_failure(endings, signal.SIGINT) is endings[0]
 
 
 def test_workers_that_outlasted_the_grace_period_are_named():

@@ -39,6 +39,17 @@ if index == 1:
     time.sleep(300)
 member.barrier()
 """
+REPORTS_ITS_CALL = """
+import threading
+def report():
+    while member._core.calls == 3:
+        time.sleep(0.001)
+    print("waits")
+if index == 1:
+    time.sleep(300)
+threading.Thread(target=report).start()
+member.barrier()
+"""
 
 
 def read_folder(folder):
@@ -70,6 +81,25 @@ def test_a_divergence_is_one_line(launcher, tmp_path):
         "in <module> (PLACE), the others all_reduce(SUM, float32[3]) in <module> (PLACE)"
     ]
     assert not list(tmp_path.glob("**/*.recorder"))
+
+
+def test_the_divergence_of_a_strategy_has_one_name_and_number(launcher):
+    program = """
+import numpy as np, ringlet
+strategy = ringlet.MultiWorkerMirroredStrategy()
+strategy.run(lambda: ringlet.replica_context().all_reduce("SUM", np.ones(2 + ringlet.rank())))
+"""
+    job = launcher.run(program, "-n", 2, "--grace-seconds", PATIENCE_SECONDS)
+    assert any("the workers did not make the same call (their call number 1)" in line for line in job.errors)
+    assert not any("calls differ" in line for line in job.errors)
+
+
+def test_ctrl_c_names_the_ranks_that_a_group_waits_for(launcher):
+    job = launcher.start(GROUP + REPORTS_ITS_CALL, "-n", 2)
+    job.wait_for_lines(1)
+    job.send(signal.SIGINT)
+    assert job.end().status == 128 + signal.SIGINT
+    assert any("rank 0 waited for rank 1 in barrier() in <module> (" in line for line in job.errors)
 
 
 def test_on_request_the_recorders_of_running_workers_are_written(launcher, tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringlet.observe.divergence import first_divergence, rank_ranges
+from ringlet.observe.divergence import first_divergence, last_wait, rank_ranges
 from ringlet.observe.recorder import Operation, Process
 
 REDUCE = ("all_reduce(SUM, float32[3])", (1, 1))
@@ -69,6 +69,13 @@ def test_without_a_majority_all_are_named():
         "the ranks' calls differ first at call 1: rank 0 made all_reduce(SUM, float32[3]), rank 1 made "
         "all_reduce(SUM, float32[4])"
     )
+
+
+def test_the_last_call_that_some_ranks_have_not_made_is_named():
+    ranks = [process(rank, REDUCE, *([] if rank == 2 else [GATHER]), place="in main (a.py:9)") for rank in range(4)]
+    assert last_wait(ranks) == "ranks 0, 1, 3 waited for rank 2 in all_gather(float32[3], axis=0) in main (a.py:9)"
+    assert last_wait([process(rank, REDUCE) for rank in range(4)]) is None
+    assert last_wait([]) is None
 
 
 def test_receivers_may_omit_the_array():

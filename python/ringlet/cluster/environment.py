@@ -84,8 +84,8 @@ class Placement(NamedTuple):
 
     `source` names the variables that were used, with their values; it is empty if no such variables are set.
     `local_rank` is the rank among the `local_size` processes on this machine. `note` names variables that suggest other
-    processes but do not identify them. `config` is set if the source is ``TF_CONFIG``; the other fields then have their
-    defaults.
+    processes but do not identify them; `is_impossible` if no process can have such a rank. `config` is set if the
+    source is ``TF_CONFIG``; the other fields then have their defaults.
     """
 
     source: str = ""
@@ -96,10 +96,23 @@ class Placement(NamedTuple):
     job_id: str = ""
     note: str = ""
     config: TFConfig | None = None
+    is_impossible: bool = False
 
 
 def placement(environ: Mapping[str, str] | None = None) -> Placement:
     """Return the placement that an environment describes, by default the environment of this process."""
+    place = read_placement(environ)
+    if place.is_impossible:
+        raise ClusterConfigError(
+            f"{place.note} does not describe a process. Number the processes from 0, or start them with "
+            f"`ringlet run -n N script.py`; {_TO_RUN_ALONE}",
+            "$",
+        )
+    return place
+
+
+def read_placement(environ: Mapping[str, str] | None = None) -> Placement:
+    """Return the placement that an environment describes, also with an impossible rank."""
     environ = os.environ if environ is None else environ
     if TF_CONFIG in environ:
         return _configured(environ[TF_CONFIG], environ.get(JOB_ID, ""))
@@ -123,6 +136,8 @@ def _placement(values: tuple[str | None, ...]) -> Placement:
     if not places:
         return Placement(job_id=job_id, note=next((note for note in found if isinstance(note, str) and note), ""))
     place = places[0]
+    if place.is_impossible:
+        return place._replace(job_id=job_id)
     hidden = next((other.source for other in places if other.size > 1), "")
     # RINGLET_NUM_RANKS=1 makes a process run alone; the other variables may come from an image or an outer launcher.
     is_hiding = place.size == 1 and hidden and place is not found[0]
@@ -142,17 +157,12 @@ def _read(dialect: _Dialect, environ: Mapping[str, str]) -> Placement | str:
         return f"{seen} {_NUM_TASKS}={num_tasks} outside of an srun step" if seen and num_tasks > 1 else ""
     rank, size = _number(environ, dialect.rank), _number(environ, dialect.size)
     if rank is None or size is None or rank >= size:
-        if dialect is _DIALECTS[0] and dialect.rank in environ and dialect.size in environ:
-            raise ClusterConfigError(
-                f"{seen} does not describe a process {_expectation(dialect)}. Number the processes from 0",
-                "$",
-            )
-        missing = [name for name in dialect[:2] if name not in environ]
-        # Other programs also use RANK: it counts only with a WORLD_SIZE that is not 1.
-        is_meant = (size or 0) > 1 or (rank is not None and dialect.rank != "RANK") or dialect is _DIALECTS[0]
-        is_meant = is_meant or (not missing and size != 1)
-        expected = f"without {missing[0] or 'a number of processes'}" if missing else _expectation(dialect)
-        return f"{seen} {expected}" if seen and is_meant else ""
+        if missing := [name for name in dialect[:2] if name not in environ]:
+            # Other programs also use RANK: alone, it is ignored.
+            is_meant = (size or 0) > 1 or (rank is not None and dialect.rank != "RANK") or dialect is _DIALECTS[0]
+            return f"{seen} without {missing[0] or 'a number of processes'}" if seen and is_meant else ""
+        numbers = f"{dialect.rank} from 0 to {size - 1}" if size else f"{dialect.size}, the number of processes, from 1"
+        return Placement(note=f"{seen} (expected {numbers})", is_impossible=True)
     local_rank = _number(environ, dialect.local_rank)
     local_size = _number(environ, dialect.local_size)
     if local_size is None:
@@ -160,10 +170,6 @@ def _read(dialect: _Dialect, environ: Mapping[str, str]) -> Placement | str:
     job = " ".join(environ[name] for name in dialect.job if name in environ) if size > 1 else ""
     local_rank = rank % max(local_size, 1) if local_rank is None else local_rank
     return Placement(seen, rank, size, local_rank, local_size, job and f"{dialect.rank} {job}")
-
-
-def _expectation(dialect: _Dialect) -> str:
-    return f"(expected {dialect.rank} from 0 to {dialect.size} - 1)"
 
 
 def _has_other_machines(dialect: _Dialect, environ: Mapping[str, str], rank: int, local_rank: int | None) -> bool:
@@ -183,7 +189,7 @@ def _number(environ: Mapping[str, str], name: str) -> int | None:
 def mpi_placement(environ: Mapping[str, str]) -> Placement | None:
     """Return the placement of a process that mpiexec or srun started, regardless of other variables."""
     found = (_read(dialect, environ) for dialect in _DIALECTS[2:5])
-    return next((place for place in found if isinstance(place, Placement)), None)
+    return next((place for place in found if isinstance(place, Placement) and not place.is_impossible), None)
 
 
 def hosts_placement(environ: Mapping[str, str]) -> Placement | None:
@@ -196,7 +202,7 @@ def hosts_placement(environ: Mapping[str, str]) -> Placement | None:
 
 def job_id_of(environ: Mapping[str, str]) -> str:
     """Return the text that distinguishes concurrent jobs: ``RINGLET_JOB_ID``, else the job id of the launcher."""
-    return environ.get(JOB_ID, "") or ("" if TF_CONFIG in environ else placement(environ).job_id)
+    return environ.get(JOB_ID, "") or ("" if TF_CONFIG in environ else read_placement(environ).job_id)
 
 
 def default_resolver() -> ClusterResolver:
@@ -237,7 +243,7 @@ _warned: set[str] = set()
 
 def warn_if_alone(what: str, remedy: str = "") -> None:
     """Log once that `what` runs as one process although the environment suggests more."""
-    place = placement()
+    place = read_placement()
     others = place.note or (place.source if place.size > 1 else "")
     if others and others not in _warned:
         _warned.add(others)

@@ -37,6 +37,8 @@ class WorkersJob(ClusterJob):
     `command` is the command that starts all workers, and `configuration` is what their clusters were read from.
     """
 
+    ENDS_AT_OTHER_SIZE: ClassVar[bool] = True
+
     tasks: tuple[str, ...] = ()
     number: int = 1
     command: str = "ringlet run"
@@ -54,6 +56,10 @@ class WorkersJob(ClusterJob):
         """Return the names of the workers that have these ranks."""
         each = self.num_ranks // len(self.tasks)
         return listed([self.tasks[worker] for worker in sorted({rank // each for rank in ranks})])
+
+    def size_text(self, num_ranks: int) -> str:
+        """Return the number of workers in messages."""
+        return f"a cluster of {num_ranks} workers"
 
     def __str__(self) -> str:
         which = "" if self.number == 1 else f" for strategy {self.number} of the program"

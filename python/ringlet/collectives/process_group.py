@@ -88,6 +88,8 @@ def init_process_group(
     ------
     InvalidArgumentError
         If a rank or the number of ranks is missing or out of range: a group has at most 4096 ranks in 1000 processes.
+    ClusterConfigError
+        If the environment gives a rank that is not below its number of processes, or ``TF_CONFIG`` cannot be parsed.
     FailedPreconditionError
         If this process cannot join the group: another process holds its rank, runs another version of ringlet, expects
         another number of ranks, or is in another PID namespace.

@@ -44,20 +44,33 @@ def install() -> None:
 @contextlib.contextmanager
 def _short(error: BaseException | None) -> Iterator[None]:
     """Shorten the traceback of an exception while it is printed, and print a line that says so."""
-    whole = error.__traceback__ if error is not None else None
-    short = short_traceback(error) if error is not None and not _asked_for_all() else whole
-    if error is None or short is whole:
+    short = [] if error is None or _asked_for_all() else list(_short_tracebacks(error))
+    if error is None or not short:
         yield
         return
-    error.__traceback__ = short
+    whole = [link.__traceback__ for link, _ in short]
     try:
+        for link, trace in short:
+            link.__traceback__ = trace
         yield
     finally:
-        error.__traceback__ = whole
+        for (link, _), trace in zip(short, whole, strict=True):
+            link.__traceback__ = trace
     if sys.stderr is not None:
         kind = type(error)
         described = f"; `ringlet explain {kind.__name__}` describes the error" if _is_documented(kind) else ""
         print(f"(without the frames inside ringlet; {VARIABLE}=full shows them{described})", file=sys.stderr)
+
+
+def _short_tracebacks(error: BaseException) -> Iterator[tuple[BaseException, TracebackType | None]]:
+    """Yield an exception, and those that Ringlet raised it from, each with its traceback if that can be shortened."""
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen and (short := short_traceback(link)) is not link.__traceback__:
+        yield link, short
+        seen.add(id(link))
+        # Ctrl-C may interrupt the handling of an error that it has caused in another rank.
+        link = link.__cause__ or (link.__context__ if isinstance(link, KeyboardInterrupt) else None)
 
 
 def _asked_for_all() -> bool:
@@ -85,7 +98,8 @@ def short_traceback(error: BaseException) -> TracebackType | None:
         is_own = each.tb_frame.f_code.co_filename.startswith(_PACKAGE)
         is_inside = is_own or (is_inside and not _is_of_a_user(each))
         kept += [] if is_inside else [each]
-    if frames and frames[-1] not in kept and _is_on_purpose(error, frames[-1]) and any(map(_is_of_a_user, kept)):
+    ends_inside = frames[-1:] != kept[-1:] or (isinstance(error, KeyboardInterrupt) and len(kept) < len(frames))
+    if ends_inside and _is_on_purpose(error, frames[-1]) and any(map(_is_of_a_user, kept)):
         for frame in reversed(kept):
             trace = TracebackType(trace, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
         return trace

@@ -18,6 +18,10 @@ _LOST = re.compile(r"\(pid (\d+) on [^)]*\) (?:exited with status 0|closed its c
 _CLOSED = re.compile(
     r"CollectiveMismatchError: .* waits for ranks that make no more calls: .*\brank (\d+) \(closed its group "
 )
+# Errors and notes about calls that other processes had not made.
+_WAITED = re.compile(r"DeadlineExceededError: .* waited ([^ ]+ s) for (.*)")
+_INTERRUPTED = re.compile(r"^(?:[\w.]+: )?(.* was interrupted while it waited for (.*[^.\n]))", re.MULTILINE)
+_PID = re.compile(r"\(pid (\d+)\b")
 _FAILED = 1  # the exit status of an interpreter after an uncaught exception
 _LONGEST_QUOTE = 300
 _MOST_GROUPS = 4
@@ -77,6 +81,13 @@ def first_failure(endings: Sequence[Ending]) -> Ending | None:
     return min(failures, key=lambda e: (not e.is_own, e.follows, e.at, e.worker), default=None)
 
 
+def shown_failure(endings: Sequence[Ending], received: int | None) -> Ending | None:
+    """Return the worker whose traceback is shown: the first failure; after Ctrl-C, a worker that others waited for."""
+    _, late = interrupted_call(endings) if received == signal.SIGINT else ("", [])
+    # A worker that the interruption of another one reached in a call did not hold up the job.
+    return next((ending for ending in late if ending.words and not ending.follows), first_failure(endings))
+
+
 def job_status(endings: Sequence[Ending], received: int | None) -> int:
     """Return the exit status of the job: the status of the worker that failed first.
 
@@ -99,12 +110,19 @@ def summary(endings: Sequence[Ending], received: int | None, num_workers: int) -
         killed = sorted(ending.worker for ending in endings if ending.status == -signal.SIGKILL)
         if killed and received != signal.SIGINT:  # a second Ctrl-C kills earlier
             line += f"; {workers_text(killed)} had not ended within --grace-seconds and {_was(killed)} killed"
-        return [line]
+        text, _ = interrupted_call(endings) if received == signal.SIGINT else ("", [])
+        shown = shown_failure(endings, received)
+        return [line, text] if text and shown is not None and text not in shown.words else [line]
     left = _left_early(first, endings)
     if left is not None:
         line = f"worker {left.worker} of {num_workers} {ending_text(0)} while others waited for its next call"
         hint = "all workers make the same calls: look for a loop that it leaves early, or a call that it skips"
-        return [line + _others(first, endings), hint, *_folded(first, endings, do_follow=True)]
+        return [line + _others(first, endings), hint, *_folded(first, endings, [left])]
+    waited = _WAITED.search(first_exception_line(first.words))
+    if waited is not None and (late := _with_pids_in(waited[2], endings)):
+        workers = workers_text([ending.worker for ending in late])
+        line = f"{workers} of {num_workers} kept others waiting for {waited[1]}"
+        return [line + _others(first, endings), *_folded(first, endings, late)]
     lines = [f"worker {first.worker} of {num_workers} {ending_text(first.own_status)}{_others(first, endings)}"]
     hint = _hint(first)
     return [*lines, *([hint] if hint else []), *_folded(first, endings)]
@@ -119,6 +137,17 @@ def _left_early(first: Ending, endings: Sequence[Ending]) -> Ending | None:
         if ending.status == 0 and (is_lost or (closed is not None and ending.worker == int(closed[1]))):
             return ending
     return None
+
+
+def interrupted_call(endings: Sequence[Ending]) -> tuple[str, list[Ending]]:
+    """Return the text about a call that Ctrl-C interrupted, and the workers that had not made it."""
+    found = next((match for ending in endings if (match := _INTERRUPTED.search(ending.words))), None)
+    return ("", []) if found is None else (found[1], _with_pids_in(found[2], endings))
+
+
+def _with_pids_in(text: str, endings: Sequence[Ending]) -> list[Ending]:
+    pids = set(map(int, _PID.findall(text)))
+    return sorted((ending for ending in endings if ending.pid in pids), key=lambda ending: ending.worker)
 
 
 def workers_text(workers: Sequence[int]) -> str:
@@ -149,13 +178,17 @@ def _hint(first: Ending) -> str:
     return ""
 
 
-def _folded(first: Ending, endings: Sequence[Ending], do_follow: bool = False) -> list[str]:
-    """Return the errors of the other workers that failed by themselves, grouped by equal text."""
+def _folded(first: Ending, endings: Sequence[Ending], causes: Sequence[Ending] = ()) -> list[str]:
+    """Return the errors of the other workers that failed by themselves, grouped by equal text.
+
+    If workers caused the first failure, all others failed because of it.
+    """
     groups: dict[tuple[bool, str], list[int]] = {}
     for ending in endings:
         if ending is not first and ending.is_own:
             error = ending.error or ending_text(ending.status)
-            insort(groups.setdefault((do_follow or ending.follows, error), []), ending.worker)
+            follows = ending.follows or (bool(causes) and ending not in causes)
+            insort(groups.setdefault((follows, error), []), ending.worker)
     lines = [
         f"{workers_text(workers)} failed {'because of it' if follows else 'too'}: {error[:_LONGEST_QUOTE]}"
         for (follows, error), workers in groups.items()

@@ -107,7 +107,9 @@ class LaunchJob:
             raise
         finally:
             if self._failed:
-                self._divergence = self._recorders.divergence()
+                failures = [result.failure for result in self._results if result.is_complete]
+                reported = "\n".join(failure.message for failure in failures if failure is not None)
+                self._divergence = self._recorders.divergence(reported)
             self._recorders.close()
 
     def results(self) -> list[Any]:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from ringlet.errors import DataLossError
-from ringlet.observe.divergence import first_divergence
-from ringlet.observe.recorder import copy_memory, read_process
+from ringlet.observe.divergence import first_divergence, last_wait
+from ringlet.observe.recorder import Process, copy_memory, read_process
 from ringlet.observe.recorder_memory import VARIABLE, new_memory
 
 # Other descriptors that the launcher needs for each worker, and in total.
 _OTHERS_PER_WORKER, _OTHERS = 4, 64
+
+
+# A strategy's error lists the calls under other names and numbers than the recorders have.
+_CALLS_OF_A_STRATEGY = re.compile(r"\bthe (?:workers|replicas) did not make the same call \(")
 
 
 class RecorderFiles:
@@ -33,14 +38,16 @@ class RecorderFiles:
             self._is_on = False
         return (), {VARIABLE: ""}
 
-    def divergence(self) -> str | None:
-        """Return a line about the first call that differs between ranks, or None."""
-        processes = []
-        for index, data in self._copies().items():
-            with contextlib.suppress(DataLossError):  # the program has overwritten the memory
-                processes.append(read_process(data, f"worker {index}"))
-        found = first_divergence(processes)
+    def divergence(self, reported: str = "") -> str | None:
+        """Return a line about the first call that differs between ranks; None if there is none or it is `reported`."""
+        if _CALLS_OF_A_STRATEGY.search(reported):
+            return None
+        found = first_divergence(self._processes())
         return None if found is None else str(found)
+
+    def last_wait(self) -> str | None:
+        """Return a line about the last call that some ranks had made and others had not, or None."""
+        return last_wait(self._processes())
 
     def save(self, folder: str) -> int:
         """Write a file for each worker that has created a group; return the number of files."""
@@ -54,6 +61,13 @@ class RecorderFiles:
         """Close all descriptors."""
         while self._descriptors:
             os.close(self._descriptors.pop())
+
+    def _processes(self) -> list[Process]:
+        processes = []
+        for index, data in self._copies().items():
+            with contextlib.suppress(DataLossError):  # the program has overwritten the memory
+                processes.append(read_process(data, f"worker {index}"))
+        return processes
 
     def _copies(self) -> dict[int, bytes]:
         copies = {}

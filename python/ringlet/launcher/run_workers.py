@@ -15,7 +15,7 @@ from ringlet.devices import visible_cores
 from ringlet.ipc.job_environment import blas_threads, new_job_id
 from ringlet.ipc.uncaught_exceptions import UncaughtReports
 from ringlet.ipc.worker_process import Worker, WorkerProcessGroup
-from ringlet.launcher.exit_report import Ending, first_failure, job_status, summary
+from ringlet.launcher.exit_report import Ending, first_failure, interrupted_call, job_status, shown_failure, summary
 from ringlet.launcher.nonblocking_writer import NonblockingWriter
 from ringlet.launcher.output_relay import OutputChannel, colored_prefix, prefix_of
 from ringlet.launcher.recorder_files import RecorderFiles
@@ -159,7 +159,7 @@ class _Run:
 
     def report(self, signals: Signals) -> int:
         """Print the summary of the job, and return its exit status."""
-        first = first_failure(self._endings)
+        first = shown_failure(self._endings, self._received)
         if self._job.shows_all_tracebacks:
             for ending in self._endings:
                 if ending is not first:
@@ -167,8 +167,7 @@ class _Run:
         for line in self._summary():
             self._err.write(f"ringlet run: {line}\n".encode(errors="replace"))
         if first is not None:
-            self._report_recorders()
-        if first is not None:
+            self._report_recorders(first.words)
             self._errors[first.worker].show_traceback()
         self._flush(self._out, signals)
         lost = self._out.error
@@ -180,10 +179,12 @@ class _Run:
             return status
         return 1
 
-    def _report_recorders(self) -> None:
-        divergence = self.recorders.divergence()
-        if divergence is not None:
-            self._err.write(f"ringlet run: {divergence}\n".encode(errors="replace"))
+    def _report_recorders(self, reported: str) -> None:
+        line = self.recorders.divergence(reported)
+        if self._received == signal.SIGINT and not interrupted_call(self._endings)[0]:
+            line = line or self.recorders.last_wait()
+        if line is not None:
+            self._err.write(f"ringlet run: {line}\n".encode(errors="replace"))
         if self._job.log_folder is not None:
             self.save_recorders(self._job.log_folder)
 

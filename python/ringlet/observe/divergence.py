@@ -62,6 +62,18 @@ def first_divergence(processes: Iterable[Process]) -> Divergence | None:
     return Divergence(group, sequence, calls)
 
 
+def last_wait(processes: Iterable[Process]) -> str | None:
+    """Return a line about the last call that some ranks of a group had made and others had not, or None."""
+    for calls in reversed(calls_by_group(processes).values()):
+        made = calls[max(calls)]
+        last = made[min(made)]
+        missing = set(range(last.num_ranks)) - set(made)
+        if missing and all(operation.arrived is None for operation in made.values()):
+            where = _with_place(last.text, [], last.place)
+            return f"{rank_ranges(list(made))} waited for {rank_ranges(list(missing))} in {where}"
+    return None
+
+
 def _match(operations: list[Operation]) -> bool:
     # A receiving rank may pass no array; shape and dtype are then those of the root.
     buffers = {operation.fingerprints[1] for operation in operations if operation.has_buffers}

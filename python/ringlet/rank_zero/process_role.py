@@ -52,7 +52,7 @@ def is_chief() -> bool:
     Raises
     ------
     ClusterConfigError
-        If ``TF_CONFIG`` cannot be parsed.
+        If ``TF_CONFIG`` cannot be parsed, or the rank is not below the number of processes.
 
     Notes
     -----
@@ -87,7 +87,7 @@ def rank() -> int:
     Raises
     ------
     ClusterConfigError
-        If ``TF_CONFIG`` cannot be parsed.
+        If ``TF_CONFIG`` cannot be parsed, or the rank is not below the number of processes.
 
     See Also
     --------
@@ -113,7 +113,7 @@ def size() -> int:
     Raises
     ------
     ClusterConfigError
-        If ``TF_CONFIG`` cannot be parsed.
+        If ``TF_CONFIG`` cannot be parsed, or the rank is not below the number of processes.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def local_rank() -> int:
     Raises
     ------
     ClusterConfigError
-        If ``TF_CONFIG`` cannot be parsed.
+        If ``TF_CONFIG`` cannot be parsed, or the rank is not below the number of processes.
 
     Examples
     --------

@@ -88,8 +88,9 @@ class Handshake:
             )
         if other.num_ranks != self.num_ranks:
             return (
-                f"{you} was started with num_ranks={other.num_ranks}, but {me} with num_ranks={self.num_ranks}: give "
-                f"all ranks of a job the same number; if these are two jobs, {job.KEEP_APART}."
+                f"{you} was started with {job.size_text(other.num_ranks)}, but {me} with "
+                f"{job.size_text(self.num_ranks)}: start all with the same number; if these are two jobs, "
+                f"{job.KEEP_APART}."
             )
         return None
 

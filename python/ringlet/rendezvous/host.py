@@ -92,6 +92,10 @@ class RendezvousHost:
             )
         if reason is not None:
             refuse(client.connection, reason)
+            # A second process of the same rank more likely belongs to another job.
+            is_other_size = handshake.num_ranks not in (0, self._job.num_ranks) and self._held(handshake) is None
+            if self._job.ENDS_AT_OTHER_SIZE and is_other_size:
+                raise FailedPreconditionError(reason)
             return
         process = _core.Pidfd(open_pidfd(client.connection), handshake.identity.pid)
         self._waiting.append(WaitingProcess(handshake, client.connection, process))

@@ -42,6 +42,9 @@ class Job:
     KEEP_APART: ClassVar[str] = "set RINGLET_JOB_ID, or name=, to a different value for each job"
     """The remedy in messages about two jobs with the same address."""
 
+    ENDS_AT_OTHER_SIZE: ClassVar[bool] = False
+    """Whether a process with another number of ranks ends the rendezvous; otherwise only that process is refused."""
+
     @property
     def taken(self) -> str:
         """Cause and remedy in messages about a rank that another process holds."""
@@ -55,6 +58,10 @@ class Job:
     def names_of(self, ranks: Iterable[int]) -> str:
         """Return the names of ranks in messages of this job."""
         return ranks_text(ranks)
+
+    def size_text(self, num_ranks: int) -> str:
+        """Return the number of ranks in messages of this job."""
+        return f"num_ranks={num_ranks}"
 
     def address(self, uid: int | None = None) -> str:
         """Return the address of the abstract socket of one user's job; by default this user."""

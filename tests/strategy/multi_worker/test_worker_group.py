@@ -66,6 +66,9 @@ MISMATCHES = {
 }
 
 
+STRUCTURES = {"structures": "all_reduce", "structures of reduce": "reduce"}
+
+
 @pytest.mark.parametrize("case", MISMATCHES)
 def test_different_calls_are_an_error_on_all_workers_that_lists_them(workers, case):
     for failure in workers.run(MISMATCHES[case]):
@@ -74,6 +77,10 @@ def test_different_calls_are_an_error_on_all_workers_that_lists_them(workers, ca
         assert "/job:worker/task:1" in failure
         assert "Start all workers again" in failure
         assert failure.seconds < 5
+        if call := STRUCTURES.get(case):
+            assert f": {call} of ('b',), " in failure
+            assert f": {call} of ('w',), " in failure
+            assert "barrier" not in failure
 
 
 def test_after_a_failure_every_call_raises_the_same_cause(workers):
@@ -110,6 +117,23 @@ def test_an_exception_on_one_worker_only_is_detected_at_the_next_call(workers):
     for failure in workers.run(program):
         assert failure.kind == "CollectiveMismatchError"
         assert "resuming after an exception left the strategy" in failure
+
+
+def test_ctrl_c_in_the_handling_of_a_failure_leaves_one_name_and_number(two_workers):
+    program = """
+        def step():
+            try:
+                replica().all_reduce("SUM", np.ones(1 + me))
+            except ringlet.errors.CollectiveMismatchError:
+                raise KeyboardInterrupt
+        try:
+            strategy.run(step)
+        except KeyboardInterrupt as error:
+            answer = [str(error.__context__), error.__notes__[0]]
+    """
+    for failure, note in two_workers.run(program):
+        assert failure == note
+        assert "/job:worker/task:1: all_reduce" in failure
 
 
 def test_a_replica_that_waits_longer_than_its_options_allow_ends_the_strategy_for_all(workers):

@@ -29,7 +29,7 @@ def address_of(job_id, num_workers=2):
     addresses = json.loads(environment(0, num_workers)["TF_CONFIG"])["cluster"]["worker"]
     tasks = tuple(("worker", index, address) for index, address in enumerate(addresses))
     cluster = Cluster(tasks, 0, 1, str((("worker", tuple(addresses)),)))
-    return WorkersJob(f"{cluster.digest()} 1", job_id, num_workers, cluster.names).address()
+    return WorkersJob(cluster.rendezvous_name(1), job_id, num_workers, cluster.names).address()
 
 
 def sockets_at(address):
@@ -113,6 +113,27 @@ def test_different_numbers_of_replicas_are_an_error_on_all_that_names_each(proce
         told = failure_of(process)
         assert told["kind"] == "FailedPreconditionError"
         assert "/job:worker/task:0 has 1, /job:worker/task:1 has 2" in told["text"]
+
+
+def test_clusters_of_different_sizes_are_an_error_on_all_that_names_both(processes, name):
+    started = start(processes, name, ONCE, num_workers=2, indices=[0])
+    started += start(processes, name, ONCE, num_workers=3, indices=[1])
+    for told in map(failure_of, started):
+        assert told["kind"] == "FailedPreconditionError"
+        assert "/job:worker/task:1 (pid" in told["text"]
+        assert "was started with a cluster of 3 workers, but /job:worker/task:0 (pid" in told["text"]
+        assert "with a cluster of 2 workers" in told["text"]
+        assert "RINGLET_JOB_ID" in told["text"]
+
+
+def test_different_clusters_of_one_size_are_an_error_on_all_that_names_both(processes, name):
+    other = environment(1, 2)["TF_CONFIG"].replace("localhost:20001", "localhost:20007")
+    started = start(processes, name, ONCE, indices=[0]) + start(processes, name, ONCE, indices=[1], TF_CONFIG=other)
+    for told in map(failure_of, started):
+        assert told["kind"] == "FailedPreconditionError"
+        assert "the workers have different clusters: /job:worker/task:0 has" in told["text"]
+        assert "localhost:20001" in told["text"]
+        assert "localhost:20007" in told["text"]
 
 
 def start_scripts(processes, name, folder, ending=ONCE, **changes):

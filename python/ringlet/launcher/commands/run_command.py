@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-from ringlet.cluster.environment import placement
+from ringlet.cluster.environment import read_placement
 from ringlet.errors import InvalidArgumentError
 from ringlet.launcher.command_line import CommandError, whole_number
 from ringlet.launcher.run_workers import Job, Outcome, run_workers
@@ -122,7 +122,7 @@ def execute(options: argparse.Namespace) -> int:
     restarts = whole_number("--restarts", options.restarts, 0)
     final = [whole_number("--no-restart", text) for text in options.no_restart.split(",") if text]
     # Without TF_CONFIG, which is replaced for the workers.
-    place = placement({name: value for name, value in os.environ.items() if name != "TF_CONFIG"})
+    place = read_placement({name: value for name, value in os.environ.items() if name != "TF_CONFIG"})
     if place.size > 1:
         print(
             f"ringlet run: {place.source} describes {place.size} processes, each of which starts a job of "

@@ -62,7 +62,7 @@ class Shapes:
         self._slots: tuple[list[Any], list[Any]] = ([LEAF] * num_replicas, [LEAF] * num_replicas)
         self._next_slots = [0] * num_replicas
 
-    def record(self, replica: int, shape: Any) -> None:
+    def record(self, replica: int, shape: Any, call: str = "all_reduce") -> None:
         """Record the structure of a replica's next call; repeatable until other replicas take part in the call."""
         self._slots[self._next_slots[replica]][replica] = shape
 

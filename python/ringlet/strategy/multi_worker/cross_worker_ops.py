@@ -40,7 +40,7 @@ def reduce_over_workers(
     flat = [leaf_columns([read_component(part) for part in components], "reduce") for components in values]
     columns = [column for parts, _ in flat for column in parts]
     dense = [_checked(column) for column in columns if not _is_slices(column)]
-    workers.check_structures([shape, *(inner for _, inner in flat)])
+    workers.check_structures([shape, *(inner for _, inner in flat)], "reduce")
     operation = as_op(op)
 
     def call(local: int, member: Member) -> list[Any]:
@@ -60,7 +60,7 @@ def gather_over_workers(workers: WorkerGroup, components: Sequence[Any], axis: A
     for column in columns:
         for leaf in column:
             axis_in(as_ndarray(leaf).ndim, axis)
-    workers.check_structures([shape])
+    workers.check_structures([shape], "gather")
     return nest.unflatten(shape, [_gather_column(workers, column, axis) for column in columns])
 
 

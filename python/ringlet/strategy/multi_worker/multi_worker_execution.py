@@ -45,11 +45,11 @@ class WorkerShapes(Shapes):
         super().__init__(num_replicas)
         self._workers = workers
 
-    def record(self, replica: int, shape: Any) -> None:
+    def record(self, replica: int, shape: Any, call: str = "all_reduce") -> None:
         """Record the structure of a replica's next call, and compare a new structure between the processes."""
-        super().record(replica, shape)
+        super().record(replica, shape, call)
         if shape is not LEAF:
-            self._workers.check_structures_of(replica, [shape])
+            self._workers.check_structures_of(replica, [shape], call)
 
 
 class SingleRun:

@@ -44,6 +44,7 @@ _CALL = re.compile(
     r"|\brank \d+ \((?:[^()]* )?after (?=\d+ calls?\)))(\d+)( calls?\))?"
 )
 _LOST = re.compile(r"^ranks? [^(]*\(pid")
+_COMPARISON = re.compile(r"\bbarrier\('([a-z_]+ of [^\n]*) \(structure [0-9a-f]{16}\)'\)")
 _SERIES = {"outside of a series": "outside of strategy.run", "of a series": "of its strategy.run"}
 _OF_THE_CORE = (CollectiveMismatchError, DeadlineExceededError, WorkerLostError)
 _RESTART = "Start all workers again, from the last checkpoint if there is one"
@@ -156,12 +157,12 @@ class WorkerGroup:
         yield
         self._num_uncounted[local] += core.calls - before
 
-    def check_structures(self, shapes: Sequence[Any]) -> None:
-        """Check that all workers combine the same structures, unless these were compared before."""
+    def check_structures(self, shapes: Sequence[Any], call: str) -> None:
+        """Check that all workers pass the same structures to `call`, unless these were compared before."""
         if not self._is_compared(0, tuple(shapes)):
-            self.call_on_ranks(lambda local, _: self.check_structures_of(local, shapes))
+            self.call_on_ranks(lambda local, _: self.check_structures_of(local, shapes, call))
 
-    def check_structures_of(self, local: int, shapes: Sequence[Any]) -> None:
+    def check_structures_of(self, local: int, shapes: Sequence[Any], call: str) -> None:
         """Make the check of :meth:`check_structures` for one replica; all replicas of this process make it."""
         key = tuple(shapes)
         if self._is_compared(local, key):
@@ -171,7 +172,8 @@ class WorkerGroup:
         if text not in compared:
             digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
             with self._not_counting(local):
-                self.members()[local].barrier(f"combining {text} (structure {digest})")
+                paths = "; ".join(describe_shape(shape) for shape in shapes if shape != LEAF)
+                self.members()[local].barrier(f"{call} of {paths} (structure {digest})")
             compared[text] = None
         compared[key] = None
 
@@ -247,8 +249,10 @@ class WorkerGroup:
             compared.clear()  # another worker may have been interrupted in a comparison
         if self.failure is None:
             return
-        if self.is_group_failure(error):
-            error.args = (self._translated(error, error.args[0]), *error.args[1:])
+        # Ctrl-C may come while an error is handled that another worker's Ctrl-C has caused.
+        for link in (error, error.__context__) if isinstance(error, KeyboardInterrupt) else (error,):
+            if link is not None and self.is_group_failure(link):
+                link.args = (self._translated(link, link.args[0]), *link.args[1:])
         if isinstance(error, KeyboardInterrupt):  # the note names the workers that had not made the call
             add_note(error, self._translated(error, self.failure))
         if "again" not in str(error):
@@ -268,6 +272,7 @@ class WorkerGroup:
             text = _LOST.sub(f"{self.cluster.names[error.rank // self.num_local]} (pid", text, count=1)
         for core_term, term in _SERIES.items():
             text = text.replace(core_term, term)
+        text = _COMPARISON.sub(r"\1", text)
         text = _CALL.sub(self._renumbered, text)
         return _RANK.sub(self._name_of_rank, text)
 

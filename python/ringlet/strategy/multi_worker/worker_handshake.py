@@ -20,7 +20,7 @@ import numpy as np
 
 from ringlet.cluster import WorkersJob
 from ringlet.cluster.cluster_queries import worker_tasks
-from ringlet.cluster.environment import TF_CONFIG, Placement, hosts_placement, local_workers, placement
+from ringlet.cluster.environment import TF_CONFIG, Placement, hosts_placement, local_workers, read_placement
 from ringlet.cluster.local_addresses import foreign_addresses, host_of
 from ringlet.cluster.worker_job_key import task_name
 from ringlet.collectives import Member
@@ -33,6 +33,8 @@ from ringlet.strategy.replica.watchdog import call_later
 
 _log = logging.getLogger(__name__)
 
+# Of a cluster spec in messages.
+_MOST_SPEC_CHARACTERS = 300
 MIXED_VARIABLE = "RINGLET_MIXED_SCRIPTS"
 
 
@@ -74,6 +76,10 @@ class Cluster:
         """The name of this worker in messages."""
         return self.names[self.worker_index]
 
+    def rendezvous_name(self, number: int) -> str:
+        """Return the name of the rendezvous for a strategy of the program; workers with other clusters are refused."""
+        return f"workers of {self.tasks[0][2]}, strategy {number}"
+
     def digest(self) -> str:
         """Return a string that is equal on all workers of this cluster and differs between clusters."""
         return hashlib.sha256(json.dumps([self.spec, self.tasks]).encode("utf-8", "surrogatepass")).hexdigest()[:32]
@@ -90,7 +96,7 @@ def join(cluster: Cluster, number: int, timeout_seconds: float) -> list[Member]:
     identity = job_id(os.environ)
     texts = (run_command(cluster), _configuration(cluster))
     jobs = [
-        WorkersJob(f"{cluster.digest()} {number}{part}", identity, ranks, cluster.names, number, *texts)
+        WorkersJob(cluster.rendezvous_name(number) + part, identity, ranks, cluster.names, number, *texts)
         for part, ranks in (("", cluster.num_workers), (" replicas", cluster.num_ranks))
     ]
     member = _log_long_wait(cluster, lambda: join_job(jobs[0], [cluster.worker_index], timeout_seconds)[0])
@@ -110,7 +116,7 @@ def join(cluster: Cluster, number: int, timeout_seconds: float) -> list[Member]:
 def _configuration(cluster: Cluster) -> str:
     """Return what the tasks of a cluster must have in common, named after the variables from which it was read."""
     is_of_launcher = cluster.tasks == tuple(worker_tasks(local_workers(cluster.num_workers)))
-    place = placement() if is_of_launcher else Placement()
+    place = read_placement() if is_of_launcher else Placement()
     if not place.source or place.config is not None:
         return 'the same "cluster" in TF_CONFIG' if TF_CONFIG in os.environ else "the same cluster in its resolver"
     rank, size = place.source.split()
@@ -190,6 +196,7 @@ def _facts(cluster: Cluster, member: Member) -> list[dict[str, Any]]:
     """Exchange the properties that must match, and return each worker's properties."""
     script, content = script_of_process()
     mine = {
+        "cluster": [cluster.digest(), cluster.spec[:_MOST_SPEC_CHARACTERS]],
         "replicas": cluster.num_local,
         "script": script,
         "content": content,
@@ -213,6 +220,13 @@ def script_of_process() -> tuple[str, str]:
 
 
 def _compare(cluster: Cluster, facts: Sequence[dict[str, Any]]) -> None:
+    for name, each in zip(cluster.names, facts, strict=True):
+        if each["cluster"] != facts[0]["cluster"]:
+            raise FailedPreconditionError(
+                f"the workers have different clusters: {cluster.names[0]} has {facts[0]['cluster'][1]}, {name} has "
+                f"{each['cluster'][1]}. Set the same cluster for all of them; if these are two jobs, give each of them "
+                "its own RINGLET_JOB_ID"
+            )
     replicas = [int(each["replicas"]) for each in facts]
     if len(set(replicas)) > 1:
         counts = ", ".join(f"{name} has {count}" for name, count in zip(cluster.names, replicas, strict=True))

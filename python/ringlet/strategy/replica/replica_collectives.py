@@ -84,7 +84,7 @@ def all_gather_leaves(
         axis_in(array.ndim, axis)  # raises before other replicas wait for this one
 
     def gather() -> list[Any]:
-        run.shapes.record(replica, shape)
+        run.shapes.record(replica, shape, "all_gather")
         if not arrays:
             run.members[replica].barrier("all_gather of nothing")
         try:
