@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from ringlet.observe.stacks import call_site, rank_stacks
+from ringlet.observe.stacks import call_site, location, rank_stacks
 from tests.processes.harness import eventually
 
 
@@ -60,6 +60,16 @@ def test_a_call_site_is_the_innermost_frame_outside_ringlet():
 def test_a_thread_of_ringlet_has_the_place_of_the_main_thread():
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(call_site).result().startswith("while the main thread is in ")
+
+
+def test_the_location_of_a_thread_is_its_line_of_the_program():
+    assert location(threading.get_ident()).startswith("in test_the_location_of_a_thread_is_its_line_of_the_program (")
+    assert location(None) == location(-1) == "in a thread that has ended"
+    with parked("one") as [one]:
+        assert location(one).startswith("in park (")
+    with ThreadPoolExecutor(1) as pool:
+        idle = pool.submit(threading.get_ident).result()
+        assert location(idle).startswith("in _worker (")
 
 
 def test_each_rank_has_the_frames_of_its_thread(alone):

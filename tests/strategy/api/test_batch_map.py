@@ -231,7 +231,7 @@ def test_the_time_out_begins_when_a_replica_finds_no_batch_left():
             done.append(int(x[0]))
         return x
 
-    with pytest.raises(DeadlineExceededError, match=r"for 1 of 2 replicas to return: replica \d is in wait \("):
+    with pytest.raises(DeadlineExceededError, match=r"for 1 of 2 replicas to return: replica \d is in fn \("):
         strategy.map(fn, np.arange(6), batch_size=1)
     assert done == [1, 2, 3, 4, 5]
     may_end.set()
