@@ -72,6 +72,35 @@ def test_the_location_of_a_thread_is_its_line_of_the_program():
         assert location(idle).startswith("in _worker (")
 
 
+@pytest.mark.parametrize(
+    ("modules", "shown"),
+    [
+        # modules from the innermost frame outwards, frames in the report
+        (["__main__", "IPython.core.interactiveshell", "ipykernel.kernelapp"], ["__main__.py"]),
+        (["tornado.web", "__main__", "IPython.core.magics"], ["tornado.web.py", "__main__.py"]),
+        (["tornado.ioloop", "ipykernel.thread"], []),
+        (["tornado.web"], ["tornado.web.py"]),
+    ],
+)
+def test_the_frames_of_a_cell_are_shown_without_those_of_the_kernel(alone, modules, shown):
+    release = threading.Event()
+    function = release.wait
+    for module in modules:
+        names = {"__name__": module, "call": function}
+        exec(compile("def run():\n    call()", f"{module}.py", "exec"), names)
+        function = names["run"]
+    thread = threading.Thread(target=function)
+    thread.start()
+    try:
+        assert eventually(lambda: sys._current_frames()[thread.ident].f_code.co_name == "wait")
+        [text] = rank_stacks([(0, thread.ident, True)])
+        lines = [f"\n    {file}:2 in run" for file in shown]
+        assert text == (":" + "".join(lines) if lines else ": idle")
+    finally:
+        release.set()
+        thread.join()
+
+
 def test_each_rank_has_the_frames_of_its_thread(alone):
     with parked("one", "two") as (one, two):
         texts = rank_stacks([(0, one, True), (1, two, False)])

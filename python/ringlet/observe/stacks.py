@@ -18,6 +18,8 @@ _OWN_FILES = (_PACKAGE, threading.__file__)  # prefixes of the files whose frame
 _files_without_places: tuple[str, ...] = _OWN_FILES  # the same for places: see skip_files()
 _STANDARD_LIBRARY = (os.__file__.removesuffix("os.py"), "<frozen ")
 _INSTALLED = f"{_STANDARD_LIBRARY[0]}site-packages"
+_KERNELS = {"IPython", "ipykernel"}  # libraries that call the cells of notebooks
+_EVENT_LOOPS = {"tornado", "zmq"}
 _MOST_FRAMES = 8
 _MOST_THREADS = 4
 
@@ -107,13 +109,22 @@ def _of_rank(
 
 
 def _frames(frame: FrameType | None) -> list[FrameType]:
-    """Return the frames outside Ringlet, innermost first; an empty list if all are of the standard library."""
+    """Return the frames outside Ringlet and the kernel of a notebook, innermost first.
+
+    The list is empty if they are all of the standard library, or of the libraries with which a kernel waits.
+    """
     found = []
-    while frame is not None:
+    while frame is not None and _library(frame) not in _KERNELS:
         if not frame.f_code.co_filename.startswith(_OWN_FILES):
             found.append(frame)
         frame = frame.f_back
-    return found if any(map(_is_of_program, found)) else []
+    is_of_kernel = frame is not None
+    known = (_is_of_program(each) and not (is_of_kernel and _library(each) in _EVENT_LOOPS) for each in found)
+    return found if any(known) else []
+
+
+def _library(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__")).partition(".")[0]
 
 
 def _is_of_program(frame: FrameType) -> bool:
