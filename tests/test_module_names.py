@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import types
 
@@ -23,10 +24,23 @@ def test_a_name_is_loaded_once_under_its_own_or_another_name(module):
     assert get("Wrong") is get("PartitionError") is module.Wrong is module.PartitionError
 
 
-def test_an_unknown_name_is_an_attribute_error_that_python_can_complete(module):
-    with pytest.raises(AttributeError, match=r"module 'ringlet.made_up' has no attribute 'Wrong'") as caught:
-        load_on_use("ringlet.made_up", {"Right": "right"})("Wrong")
-    assert (caught.value.name, caught.value.obj) == ("Wrong", module)
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("Wrigth", ": write ringlet.made_up.Right"),
+        ("right", ": write ringlet.made_up.Right"),
+        ("made", ": write m.made"),
+        ("maed", ": write m.made"),
+        ("Unlike", ""),
+        ("_Right", ""),
+    ],
+)
+def test_the_error_of_an_absent_name_proposes_advice_or_the_nearest_name(module, name, remedy):
+    module.Right = module._right = 1
+    message = f"module 'ringlet.made_up' has no attribute '{name}'{remedy}"
+    with pytest.raises(AttributeError, match=rf"^{re.escape(message)}$") as caught:
+        load_on_use("ringlet.made_up", {"Right": "right"}, {"made": "write m.made"})(name)
+    assert caught.value.name == name
 
 
 def test_dir_follows_the_public_names(module):

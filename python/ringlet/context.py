@@ -44,8 +44,8 @@ class Mode:
     __slots__ = ("below", "local_replica_id", "strategy")
 
     def __init__(self, strategy: Any, local_replica_id: int | None = None) -> None:
-        self.strategy = strategy
-        self.local_replica_id = local_replica_id
+        self.strategy: Any = strategy
+        self.local_replica_id: int | None = local_replica_id
         self.below: Mode | None = None
 
     @property
@@ -124,7 +124,7 @@ class Scope:
     __slots__ = ("_is_entered", "mode")
 
     def __init__(self, mode: Mode) -> None:
-        self.mode = mode
+        self.mode: Mode = mode
         self._is_entered = False
 
     def __enter__(self) -> Any:

@@ -7,7 +7,7 @@ import sys
 
 TYPE_CHECKING = False  # `typing` takes longer to load than this module
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
 __all__ = ["list_public", "load_on_use"]
 
@@ -27,12 +27,15 @@ def load_on_use(module: str, homes: Mapping[str, str], advice: Mapping[str, str]
 
     def get(name: str) -> object:
         if name not in homes:
-            remedy = f": {advice[name]}" if name in advice else ""
-            if "errors" in homes and not name.startswith("_"):
+            missing = f"module {module!r} has no attribute {name!r}"
+            if name.startswith("_"):
+                raise AttributeError(missing, name=name, obj=sys.modules[module])
+            if "errors" in homes:
                 importlib.import_module(f".{homes['errors']}", module)  # installs the hook that shortens tracebacks
-            raise AttributeError(
-                f"module {module!r} has no attribute {name!r}{remedy}", name=name, obj=sys.modules[module]
-            )
+            near = _nearest(name, {*dir(sys.modules[module]), *advice})
+            remedy = advice.get(near, f"write {module}.{near}" if near else "")
+            # Without `obj`, Python adds no suggestion of its own.
+            raise AttributeError(f"{missing}: {remedy}" if remedy else missing, name=name)
         home, _, original = homes[name].partition(":")
         value = importlib.import_module(f".{home}", module)
         if value.__name__ != f"{module}.{name}":
@@ -41,3 +44,12 @@ def load_on_use(module: str, homes: Mapping[str, str], advice: Mapping[str, str]
         return value
 
     return get
+
+
+def _nearest(name: str, names: Collection[str]) -> str:
+    """Return the name that is spelt most like the given one; an empty string if none is similar."""
+    from difflib import get_close_matches  # imported here because it is needed for misspelt names only
+
+    spelt = {known.lower(): known for known in names if not known.startswith("_")}
+    near = [name] if name in names else [spelt[key] for key in get_close_matches(name.lower(), spelt, 1, 0.7)]
+    return "".join(near)

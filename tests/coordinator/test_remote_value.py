@@ -53,6 +53,23 @@ def test_tensors_are_fetched_as_arrays_and_got_as_they_are():
     assert type(value.fetch()[0]) is np.int64
 
 
+@pytest.mark.parametrize(
+    ("use", "words"),
+    [
+        (float, r"float\(\) does not take 'RemoteValue'"),
+        (len, r"len\(\) does not take 'RemoteValue'"),
+        (lambda value: value + 1, r"for \+: 'RemoteValue' and 'int'"),
+        (lambda value: np.ones(2) - value, r"for -: 'float' and 'RemoteValue'"),
+        (lambda value: value[0], "'RemoteValue' object is not subscriptable"),
+        (lambda value: value.mean(), "no attribute 'mean'"),
+        (lambda value: value.result(), "no attribute 'result'"),
+    ],
+)
+def test_using_it_as_its_value_says_to_fetch_it(use, words):
+    with pytest.raises((TypeError, AttributeError), match=rf"{words}: .*Write value\.fetch\(\)"):
+        use(RemoteValue())
+
+
 def test_whoever_waits_is_woken_by_the_value():
     value = RemoteValue._promised()
     found = []

@@ -258,6 +258,17 @@ def test_a_result_that_cannot_be_sent_is_named():
         pack_result(True, threading.Lock())
 
 
+def test_functions_keep_their_files_and_lines():
+    pytest.importorskip("cloudpickle")
+
+    def step():
+        return lambda: None
+
+    for sent in (pickle.loads(dumps(step)), unpack(*pack(step))):
+        for code, original in ((sent.__code__, step.__code__), (sent().__code__, step().__code__)):
+            assert (code.co_filename, code.co_firstlineno) == (__file__, original.co_firstlineno)
+
+
 @pytest.fixture
 def without_cloudpickle(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "cloudpickle", None)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from ringlet.observe.stacks import call_site, rank_stacks
+from ringlet.observe.stacks import call_site, location, rank_stacks
 from tests.processes.harness import eventually
 
 
@@ -60,6 +60,45 @@ def test_a_call_site_is_the_innermost_frame_outside_ringlet():
 def test_a_thread_of_ringlet_has_the_place_of_the_main_thread():
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(call_site).result().startswith("while the main thread is in ")
+
+
+def test_the_location_of_a_thread_is_its_line_of_the_program():
+    assert location(threading.get_ident()).startswith("in test_the_location_of_a_thread_is_its_line_of_the_program (")
+    assert location(None) == location(-1) == "in a thread that has ended"
+    with parked("one") as [one]:
+        assert location(one).startswith("in park (")
+    with ThreadPoolExecutor(1) as pool:
+        idle = pool.submit(threading.get_ident).result()
+        assert location(idle).startswith("in _worker (")
+
+
+@pytest.mark.parametrize(
+    ("modules", "shown"),
+    [
+        # modules from the innermost frame outwards, frames in the report
+        (["__main__", "IPython.core.interactiveshell", "ipykernel.kernelapp"], ["__main__.py"]),
+        (["tornado.web", "__main__", "IPython.core.magics"], ["tornado.web.py", "__main__.py"]),
+        (["tornado.ioloop", "ipykernel.thread"], []),
+        (["tornado.web"], ["tornado.web.py"]),
+    ],
+)
+def test_the_frames_of_a_cell_are_shown_without_those_of_the_kernel(alone, modules, shown):
+    release = threading.Event()
+    function = release.wait
+    for module in modules:
+        names = {"__name__": module, "call": function}
+        exec(compile("def run():\n    call()", f"{module}.py", "exec"), names)
+        function = names["run"]
+    thread = threading.Thread(target=function)
+    thread.start()
+    try:
+        assert eventually(lambda: sys._current_frames()[thread.ident].f_code.co_name == "wait")
+        [text] = rank_stacks([(0, thread.ident, True)])
+        lines = [f"\n    {file}:2 in run" for file in shown]
+        assert text == (":" + "".join(lines) if lines else ": idle")
+    finally:
+        release.set()
+        thread.join()
 
 
 def test_each_rank_has_the_frames_of_its_thread(alone):

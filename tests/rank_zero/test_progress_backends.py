@@ -5,6 +5,8 @@ from __future__ import annotations
 import builtins
 import io
 import re
+import sys
+import types
 
 import pytest
 
@@ -96,6 +98,14 @@ def test_rich_shows_a_bar_for_each_loop_in_one_display():
 class Terminal(io.StringIO):
     def isatty(self):
         return True
+
+
+def test_in_a_notebook_without_ipywidgets_a_line_is_written_anew(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
+    monkeypatch.setattr(progress_backends, "find_spec", lambda name: None)
+    file = io.StringIO()
+    open_bar(file, "epochs", 2, Style.REDRAW).end(2, 1.0)
+    assert lines_on_screen(file.getvalue()) == ["epochs: 2/2, 2.0/s", ""]
 
 
 def test_rich_does_not_redirect_output_to_a_file(monkeypatch):

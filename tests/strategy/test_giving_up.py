@@ -34,10 +34,10 @@ def test_a_replica_that_does_not_return_in_time_is_named_with_its_line():
         elif replica_id() == 0:
             time.sleep(0.01)
 
-    named = r"1 of 3 replicas .*replica 1 is in wait .*RINGLET_TIMEOUT_SECONDS"
+    named = r"1 of 3 replicas .*replica 1 is in step .*RINGLET_TIMEOUT_SECONDS"
     with pytest.raises(DeadlineExceededError, match=named):
         strategy.run(step)
-    with pytest.raises(FailedPreconditionError, match=r"replica 1 is in wait .*once these replicas have returned"):
+    with pytest.raises(FailedPreconditionError, match=r"replica 1 is in step .*once these replicas have returned"):
         strategy.run(lambda: None)
     may_end.set()
     assert_usable(strategy)
@@ -206,8 +206,8 @@ def test_ctrl_c_does_not_wait_for_a_replica_that_does_not_return(capfd):
     with pytest.raises(KeyboardInterrupt):
         strategy.run(step)
     [line] = capfd.readouterr().err.splitlines()
-    assert line.startswith("ringlet: strategy.run was interrupted while replica 1 is in wait (")
-    with pytest.raises(FailedPreconditionError, match=r"has raised while replica 1 is in wait .*Wait for them"):
+    assert line.startswith("ringlet: strategy.run was interrupted while replica 1 is in step (")
+    with pytest.raises(FailedPreconditionError, match=r"has raised while replica 1 is in step .*Wait for them"):
         strategy.run(lambda: None)
     may_end.set()
     assert_usable(strategy)
@@ -227,8 +227,8 @@ def test_ctrl_c_does_not_wait_for_the_batches_of_a_map(capfd):
     with pytest.raises(KeyboardInterrupt):
         strategy.map(fn, np.arange(2), batch_size=1)
     [line] = capfd.readouterr().err.splitlines()
-    assert "interrupted while replica 0 is in wait (" in line
-    assert "; replica 1 is in wait (" in line
+    assert "interrupted while replica 0 is in fn (" in line
+    assert "; replica 1 is in fn (" in line
     may_end.set()
     assert strategy.map(lambda x: x, np.arange(2)).tolist() == [0, 1]
 

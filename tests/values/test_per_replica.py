@@ -60,13 +60,20 @@ def test_two_of_them_are_equal_only_if_identical():
         (lambda value: value[0], "'PerReplica' object is not subscriptable"),
         (lambda value: f"{value:.3f}", "format string '.3f'"),
         (lambda value: value.mean(), "no attribute 'mean'"),
+        (lambda value: value.numpy(), "no attribute 'numpy'"),
         (float, r"float\(\) does not take 'PerReplica'"),
+        (len, r"len\(\) does not take 'PerReplica'"),
     ],
 )
 def test_using_it_as_a_number_says_what_to_do(use, words):
     with pytest.raises((TypeError, AttributeError), match=words) as caught:
         use(VALUE)
-    for remedy in ("strategy.run(fn, args=(value,))", "strategy.reduce('MEAN', value, axis=None)", "value.values"):
+    for remedy in (
+        "strategy.run(fn, args=(value,))",
+        "strategy.reduce('MEAN', value, axis=None)",
+        "strategy.gather(value",
+        "value.values",
+    ):
         assert remedy in str(caught.value)
 
 

@@ -70,8 +70,8 @@ class MemberBase:
         self._inboxes = inboxes
         self._parts: weakref.WeakSet[Any] | None = None  # closed together with this member
         self._queue: OperationQueue | None = None  # created by the first asynchronous call
-        self.rank = core.rank
-        self.num_ranks = core.num_ranks
+        self.rank: int = core.rank
+        self.num_ranks: int = core.num_ranks
 
     def _close_with_self(self, part: Part) -> Part:
         """Register a member of a subgroup to be closed together with this one; return it."""

@@ -141,8 +141,8 @@ class ClusterCoordinator:
         FailedPreconditionError
             After `shutdown`.
         Exception
-            The first error of an earlier function. It is raised once, after the running functions have ended; queued
-            functions are cancelled.
+            The first error of an earlier function, also if :meth:`fetch` has raised it, as in TensorFlow. It is raised
+            once, after the running functions have ended; queued functions are cancelled.
         """
         self._check_function(fn)
         output = RemoteValue._promised()
@@ -186,7 +186,7 @@ class ClusterCoordinator:
         Raises
         ------
         Exception
-            The error of a function whose value is fetched.
+            The error of a function whose value is fetched. The next `schedule`, `join` or `done` raises it too.
         """
         return nest.map_structure(_fetched, val) if nest.is_nested(val) else _fetched(val)
 

@@ -15,6 +15,7 @@ from ringlet.errors import CancelledError, FailedPreconditionError
 from ringlet.ipc import unpack
 from ringlet.ipc.pickle_codec import Unsendable
 from ringlet.ipc.remote_exception import Failure, exception_of
+from ringlet.values.opaque_value import OpaqueValue
 
 CANCELLED = "The corresponding function is cancelled. Please reschedule the function."
 ABORTED = "The corresponding function is aborted. Please reschedule the function."
@@ -49,7 +50,7 @@ class RemoteFailure:
         return made
 
 
-class RemoteValue:
+class RemoteValue(OpaqueValue):
     """The future result of a scheduled function (``tf.distribute.coordinator.RemoteValue``).
 
     Returned by :meth:`~ringlet.coordinator.ClusterCoordinator.schedule`.
@@ -157,6 +158,9 @@ class RemoteValue:
         """Clear the outcome, because the value is created again."""
         with _lock:
             self._status, self._event = RemoteValueStatus.NOT_READY, None
+
+    def _remedy(self) -> str:
+        return "it is the future result of a scheduled function. Write value.fetch() for the result"
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._status.name}>"

@@ -13,10 +13,12 @@ import pickle
 import struct
 import sys
 import types
+from collections import ChainMap
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ringlet.errors.documented_names import shown_as
+from ringlet.errors.notebook_cells import cell_or_file
 from ringlet.ipc.pickle_diagnostics import culprit, named
 
 _PROTOCOL = 5
@@ -249,7 +251,19 @@ class _PlainPickler(pickle.Pickler):
 
 def _pickler_class() -> Any:
     cloudpickle = _cloudpickle()
-    return _PlainPickler if cloudpickle is None else cloudpickle.Pickler
+    return _PlainPickler if cloudpickle is None else _located(cloudpickle.Pickler)
+
+
+@functools.lru_cache
+def _located(base: Any) -> Any:
+    """Return a subclass of cloudpickle's pickler that keeps the file names of code, which tracebacks show."""
+
+    def reduce_code(code: types.CodeType) -> tuple[Any, ...]:
+        make, parts = base.dispatch_table[types.CodeType](code)
+        file = cell_or_file(code.co_filename)
+        return make, tuple(file if type(part) is str and part == "<dynamic-code>" else part for part in parts)
+
+    return type("Pickler", (base,), {"dispatch_table": ChainMap({types.CodeType: reduce_code}, base.dispatch_table)})
 
 
 def _cloudpickle() -> Any:

@@ -7,15 +7,19 @@ import os
 import sys
 import threading
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from types import FrameType
 
 from ringlet import _core
+from ringlet.errors.notebook_cells import cell_or_file
 
 _PACKAGE = __file__.rpartition("observe")[0]
 _OWN_FILES = (_PACKAGE, threading.__file__)  # prefixes of the files whose frames are left out
 _files_without_places: tuple[str, ...] = _OWN_FILES  # the same for places: see skip_files()
 _STANDARD_LIBRARY = (os.__file__.removesuffix("os.py"), "<frozen ")
 _INSTALLED = f"{_STANDARD_LIBRARY[0]}site-packages"
+_KERNELS = {"IPython", "ipykernel"}  # libraries that call the cells of notebooks
+_EVENT_LOOPS = {"tornado", "zmq"}
 _MOST_FRAMES = 8
 _MOST_THREADS = 4
 
@@ -36,6 +40,14 @@ def call_site() -> str:
     return main and f"while the main thread is {main}"
 
 
+def location(thread: int | None) -> str:
+    """Describe the line of the program that a thread, given by its ``get_ident()``, is executing."""
+    frame = sys._current_frames().get(thread or 0)
+    if frame is None:
+        return "in a thread that has ended"
+    return _place([each for each in _frames(frame) if _is_of_program(each)]) or _described(frame)
+
+
 def skip_files(*prefixes: str) -> None:
     """Leave out, besides Ringlet's own frames, those of files whose names start so: `place` is that of their caller."""
     global _files_without_places
@@ -46,8 +58,12 @@ def skip_files(*prefixes: str) -> None:
 def _place(frames: list[FrameType]) -> str:
     for frame in frames:
         if not frame.f_code.co_filename.startswith(_files_without_places):
-            return f"in {frame.f_code.co_name} ({_file(frame)}:{frame.f_lineno})"
+            return _described(frame)
     return ""
+
+
+def _described(frame: FrameType) -> str:
+    return f"in {frame.f_code.co_name} ({_file(frame)}:{frame.f_lineno})"
 
 
 def rank_stacks(ranks: Sequence[tuple[int, int, bool]]) -> list[str]:
@@ -93,15 +109,27 @@ def _of_rank(
 
 
 def _frames(frame: FrameType | None) -> list[FrameType]:
-    """Return the frames outside Ringlet, innermost first; an empty list if all are of the standard library."""
-    found, is_of_program = [], False
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if not name.startswith(_OWN_FILES):
+    """Return the frames outside Ringlet and the kernel of a notebook, innermost first.
+
+    The list is empty if they are all of the standard library, or of the libraries with which a kernel waits.
+    """
+    found = []
+    while frame is not None and _library(frame) not in _KERNELS:
+        if not frame.f_code.co_filename.startswith(_OWN_FILES):
             found.append(frame)
-            is_of_program |= not name.startswith(_STANDARD_LIBRARY) or name.startswith(_INSTALLED)
         frame = frame.f_back
-    return found if is_of_program else []
+    is_of_kernel = frame is not None
+    known = (_is_of_program(each) and not (is_of_kernel and _library(each) in _EVENT_LOOPS) for each in found)
+    return found if any(known) else []
+
+
+def _library(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__")).partition(".")[0]
+
+
+def _is_of_program(frame: FrameType) -> bool:
+    name = frame.f_code.co_filename
+    return not name.startswith(_STANDARD_LIBRARY) or name.startswith(_INSTALLED)
 
 
 def _text(stacks: dict[int, list[FrameType]]) -> str:
@@ -126,8 +154,8 @@ def _line(frame: FrameType) -> str:
 
 
 def _file(frame: FrameType) -> str:
-    """Return the file of a frame, relative to the working directory if inside it."""
-    try:
-        return frame.f_code.co_filename.removeprefix(os.getcwd() + os.sep)  # noqa: PTH109 - pathlib is slow to load
-    except OSError:  # the working directory was deleted
-        return frame.f_code.co_filename
+    """Return the file of a frame, relative to the working directory if inside it, or the cell of a notebook."""
+    name = cell_or_file(frame.f_code.co_filename)
+    with suppress(OSError):  # the working directory was deleted
+        return name.removeprefix(os.getcwd() + os.sep)  # noqa: PTH109 - pathlib is slow to load
+    return name

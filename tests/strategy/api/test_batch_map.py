@@ -122,6 +122,8 @@ def test_ctrl_c_ends_it():
         ((np.zeros(3),), {"k": 3}, TypeError, r"argument 'k': write functools\.partial\(fn, k=\.\.\.\)"),
         ((np.zeros(3),), {"n_jobs": 3}, TypeError, r"'n_jobs'.*MirroredStrategy\(4\)\.map.*RINGLET_NUM_DEVICES=4"),
         ((np.zeros(3),), {"progress": True}, TypeError, "progress must be a function .*, got True: write progress=lam"),
+        ((np.zeros(3),), {"progress": lambda done: done}, TypeError, "progress must be a function .*, got <function"),
+        ((np.zeros(3),), {"progress": ringlet.progress}, TypeError, "got <function progress.* an iterable.* for loops"),
         ((np.float64(3),), {}, TypeError, "has no rows"),
         ((np.zeros(3),), {"batch_size": 0}, ValueError, "at least 1, got 0: write batch_size=32"),
         ((np.zeros(3),), {"batch_size": 1.5}, ValueError, "at least 1, got 1.5"),
@@ -229,7 +231,7 @@ def test_the_time_out_begins_when_a_replica_finds_no_batch_left():
             done.append(int(x[0]))
         return x
 
-    with pytest.raises(DeadlineExceededError, match=r"for 1 of 2 replicas to return: replica \d is in wait \("):
+    with pytest.raises(DeadlineExceededError, match=r"for 1 of 2 replicas to return: replica \d is in fn \("):
         strategy.map(fn, np.arange(6), batch_size=1)
     assert done == [1, 2, 3, 4, 5]
     may_end.set()

@@ -68,7 +68,7 @@ UNARY: dict[str, tuple[str, Callable[[Array], Any], str]] = {
     "invert": ("~", np.invert, "biu"),
 }
 # NumPy's function for an operator: the method that is called if the tensor is the right operand.
-REFLECTED = {
+REFLECTED: dict[np.ufunc, str] = {
     np.add: "__radd__",
     np.subtract: "__rsub__",
     np.multiply: "__rmul__",

@@ -16,7 +16,11 @@ from ringlet.errors import InvalidArgumentError
 # Field numbers of the lists in a Feature, and TensorFlow's names for the kinds.
 NONE, BYTES, FLOAT, INT64 = 0, 1, 2, 3
 KIND_NAMES = {BYTES: "string", FLOAT: "float", INT64: "int64"}
-KIND_DTYPES = {BYTES: np.dtype(object), FLOAT: np.dtype(np.float32), INT64: np.dtype(np.int64)}
+KIND_DTYPES: dict[int, np.dtype[Any]] = {
+    BYTES: np.dtype(object),
+    FLOAT: np.dtype(np.float32),
+    INT64: np.dtype(np.int64),
+}
 
 
 def feature_kind(dtype: DTypeLike) -> int:

@@ -17,7 +17,7 @@ from queue import SimpleQueue
 
 from ringlet.devices import visible_cores
 from ringlet.devices.blas_threads import blas_limiter
-from ringlet.errors.thread_location import location
+from ringlet.observe.stacks import location
 from ringlet.sharding.memory_modes import is_planning
 
 # Waking helpers and waiting for them takes about 40 us, the time of simple arithmetic on half of these bytes.

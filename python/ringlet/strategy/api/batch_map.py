@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
 import operator
 import threading
@@ -138,11 +139,11 @@ def _check_call(fn: Any, progress: Any, unknown: Mapping[str, Any]) -> None:
             "of the function, batch_size=... for the rows of a batch, and ringlet.MirroredStrategy(4).map or the "
             "environment variable RINGLET_NUM_DEVICES=4 for the number of replicas"
         )
-    if progress is not None and not callable(progress):
+    if progress is not None and not _takes_two_numbers(progress):
         raise TypeError(
             f"progress must be a function of the number of finished rows and the total number of rows, got "
-            f"{shortened(progress)}: write progress=lambda done, total: print(done, total); ringlet.progress is for "
-            "loops"
+            f"{shortened(progress)}: write progress=lambda done, total: print(done, total). Functions that wrap an "
+            "iterable, such as ringlet.progress, are for loops"
         )
     mode = context.current()
     if mode is not None and not mode.is_cross_replica:
@@ -150,6 +151,16 @@ def _check_call(fn: Any, progress: Any, unknown: Mapping[str, Any]) -> None:
             "map requires cross-replica context, but was called by a replica, in the function of another map or of "
             "strategy.run, which already uses all replicas. Call the inner function there, as in fn(batch)"
         )
+
+
+def _takes_two_numbers(progress: Any) -> bool:
+    try:
+        first, *_ = inspect.signature(progress).bind(0, 1).arguments
+    except TypeError:
+        return False
+    except ValueError:  # a built-in function without a signature
+        return True
+    return first not in ("iterable", "sequence")  # of ringlet.progress, tqdm and rich.progress.track
 
 
 def _refuse_collective(*args: Any) -> NoReturn:

@@ -19,7 +19,7 @@ from ringlet import _core
 from ringlet.collectives import Group, Member, default_timeout_seconds
 from ringlet.devices.blas_threads import blas_limiter
 from ringlet.errors import FailedPreconditionError
-from ringlet.errors.thread_location import location
+from ringlet.observe.stacks import location
 from ringlet.observe.stall_reports import stall_seconds
 
 # Maximum time that the interpreter's exit waits for helper threads to end.

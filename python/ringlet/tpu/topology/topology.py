@@ -111,10 +111,10 @@ class Topology(Drawable):
         self._check_distinct()
         for array in (self._mesh_shape, self._device_coordinates):
             array.flags.writeable = False
-        self.generation = find_generation(generation)
+        self.generation: Generation | None = find_generation(generation)
         self.accelerator_type: str | None = None
-        self.wrap = self._wrap(wrap)
-        self.twisted = bool(twisted)
+        self.wrap: tuple[bool, bool, bool] = self._wrap(wrap)
+        self.twisted: bool = bool(twisted)
         if twisted and (twist_of(self.chip_shape) is None or not all(self.wrap)):
             raise ValueError(
                 f"{self.chip_shape} chips (wrapped: {self.wrap}) cannot form a twisted torus: the sides must be "

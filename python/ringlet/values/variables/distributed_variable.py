@@ -311,4 +311,7 @@ class SyncOnReadVariable(DistributedVariable):
         return [np.asarray(first.astype(self.dtype)), *[mine] * (len(self._values) - 1)]
 
 
-KINDS = {VariableSynchronization.ON_WRITE: MirroredVariable, VariableSynchronization.ON_READ: SyncOnReadVariable}
+KINDS: dict[VariableSynchronization, type[DistributedVariable]] = {
+    VariableSynchronization.ON_WRITE: MirroredVariable,
+    VariableSynchronization.ON_READ: SyncOnReadVariable,
+}

@@ -1,0 +1,13 @@
+"""Names of notebook cells, for messages that contain source locations."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+
+
+def cell_or_file(file: str) -> str:
+    """Return the cell of this notebook whose code has this file name, such as ``Cell In[3]``; else the file name."""
+    with suppress(AttributeError, KeyError, TypeError):  # IPython is not loaded, or the file is not a cell
+        return " ".join(sys.modules["IPython"].get_ipython().compile.format_code_name(file))
+    return file
