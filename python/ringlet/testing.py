@@ -243,7 +243,7 @@ def _finish(total: Array, op: Op, num_ranks: int, like: Array) -> Array:
 def _divide(total: Array, num_ranks: int) -> Array:
     if total.dtype.kind != "c":
         return np.asarray(total / np.asarray(num_ranks, total.dtype))
-    mean = np.empty_like(total)  # by parts: NumPy divides complex numbers by another formula
+    mean = np.empty_like(total)  # divide the parts separately: NumPy's complex division rounds differently
     mean.real, mean.imag = _divide(total.real, num_ranks), _divide(total.imag, num_ranks)
     return mean
 

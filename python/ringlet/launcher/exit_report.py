@@ -57,7 +57,7 @@ class Ending:
         """Whether the worker failed by itself, and not because of a signal from the launcher."""
         if self.status == 0 or self.asked_at is None:
             return self.status != 0
-        # A handler of that signal may exit with a status, without a traceback.
+        # After the launcher's SIGTERM, a nonzero status alone does not count: a signal handler may exit with one.
         return (bool(self.words) or self.has_raised) and (self.status > 0 or self.at < self.asked_at)
 
     @property

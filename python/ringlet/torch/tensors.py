@@ -104,7 +104,7 @@ class Flat:
         self.array = as_array(tensor.view(-1), as_bytes)
 
     def store(self) -> None:
-        """Finish a write to the array: if it is a copy, copy it back; else increment the tensor's version."""
+        """Copy the array back to the tensor if it is a copy; otherwise the tensor already has the values."""
         if self._copy is not None:
             _copy(self._copy, self._tensor)
 

@@ -24,7 +24,7 @@ def test_a_mesh_is_a_core_assignment():
         ("v5e-16", False, [16, 0], {}, "mesh_shape must be positive"),
         ("v5e-16", False, 16, {}, "must be a sequence of integers; got 16"),
         ("v5e-16", False, [4.0, 4], {}, "must be a sequence of integers"),
-        ("v4-16", False, [4, 4], {}, "a mesh of v4 devices requires one device per chip.*megacore=True"),
+        ("v4-16", False, [4, 4], {}, "requires one device per chip, but the given v4 devices are.*megacore=True"),
         ("v4-128", True, [4, 16], {"contiguous_submeshes": True}, r"(?s)supported shapes are \(16, 4\)"),
         ("v4-16", True, [8], {"contiguous_submeshes": True}, r"(?s)topology \(2, 2, 2\).* are supported"),
     ],

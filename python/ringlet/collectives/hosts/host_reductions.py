@@ -376,7 +376,7 @@ def _combine(partials: Sequence[Array], op: Op, num_ranks: int, dtype: np.dtype[
     with np.errstate(all="ignore"):
         if op is Op.MEAN:
             total = total.astype(partial_dtype(as_result(dtype, op)), copy=False)
-            if total.dtype.kind == "c":  # NumPy divides complex numbers by another formula
+            if total.dtype.kind == "c":  # divide the parts separately: NumPy's complex division rounds differently
                 total, out = total.view(total.real.dtype), out.view(total.real.dtype)
             total = total / total.dtype.type(num_ranks)
         out[...] = total

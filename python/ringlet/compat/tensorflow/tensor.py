@@ -25,7 +25,7 @@ Array = NDArray[Any]
 
 
 def _plain(value: Any) -> Any:
-    """Return arguments of a NumPy function with tensors, at any depth, as plain arrays."""
+    """Convert the tensors in arguments of a NumPy function, at any depth of containers, to plain arrays."""
     kind = type(value)
     if kind is Tensor:
         return value.view(np.ndarray)
@@ -37,7 +37,7 @@ def _plain(value: Any) -> Any:
 
 
 def wrapped(result: Any) -> Any:
-    """Return a NumPy function's result, with arrays as tensors."""
+    """Convert the arrays in a NumPy function's result to tensors."""
     if isinstance(result, (np.ndarray, np.generic)):
         return tensor_of(result)
     if isinstance(result, tuple):

@@ -22,7 +22,8 @@ from ringlet.sharding.layout.layout import Array, Shape
 # Scratch memory of a block: most of the L2 cache for matrix products, most of the L1 cache for elementwise ones.
 _MATRIX_BYTES = 768 << 10
 _ELEMENT_BYTES = 64 << 10
-# Up to this number of products for each element, multiplying elements is faster than such narrow matrix products.
+# Up to this value of c * o (four times it with several groups), elementwise products are faster than a matrix product
+# of that width.
 _FEW = 4
 # Below this number of products, OpenBLAS multiplies matrices without copying; minimum of rows for good speed.
 _SMALL, _LEAST_ROWS = 900_000, 256

@@ -1,4 +1,4 @@
-"""Halo operations: each tile of the result needs elements of an operand beyond the same tile."""
+"""Halo operations: a tile of the result also depends on operand elements outside the corresponding operand tile."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class ParameterServers:
         """Record that a parameter server has exited; return the error of the first recorded loss."""
         if self._loss is None:
             reason = self.tasks.ending_of("ps", index) or "has closed its connection"
-            # All channels are closed if this process has closed them.
+            # If all channels are closed, this process has stopped the cluster; no server was lost.
             if all(channel.fileno() < 0 for channel in (*self.tasks.ps, *self.tasks.workers)):
                 return _stopped()
             self._loss = (

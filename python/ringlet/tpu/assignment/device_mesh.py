@@ -234,8 +234,8 @@ def _physical(devices: IntArray, generation: Generation | None) -> IntArray:
         return places.reshape(x, y, z, cores, 4)
     if cores > 1 or int(low[3]) > 0:
         raise ValueError(
-            f"a mesh of {name or 'these'} devices requires one device per chip, but here each of the {cores} cores of "
-            "a chip is a device. Create the topology with megacore=True."
+            f"a mesh requires one device per chip, but the given {name and name + ' '}devices are single cores of a "
+            "chip. Create the topology with megacore=True."
         )
     return places.reshape(x, y, z, 4)
 

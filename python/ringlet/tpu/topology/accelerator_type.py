@@ -112,7 +112,7 @@ def shape_text(shape: ChipShape, rank: int = 3) -> str:
 
 
 def _count_of_chip(generation: Generation) -> int:
-    """Return how much one chip adds to the number in a name."""
+    """Return what one chip counts in the number of a name such as ``v4-32``: its cores, or 1 if it counts chips."""
     return generation.cores_per_chip if generation.number_counts == "cores" else 1
 
 
@@ -223,7 +223,7 @@ def _numbers_near(generation: Generation, number: int) -> list[str]:
 
 
 def _shapes_near(generation: Generation, shape: ChipShape) -> list[str]:
-    """Return shapes whose sides differ least, preferring those with a similar number of chips."""
+    """Return names of the three slices whose sides are closest to `shape`; ties go to the closest number of chips."""
     wanted = sorted(shape)
 
     def distance(other: ChipShape) -> tuple[int, int]:
