@@ -25,7 +25,7 @@ _ELEMENT_BYTES = 64 << 10
 # Up to this value of c * o (four times it with several groups), elementwise products are faster than a matrix product
 # of that width.
 _FEW = 4
-# Below this number of products, OpenBLAS multiplies matrices without copying; minimum of rows for good speed.
+# Maximum number of multiplications for which OpenBLAS does not copy the matrices; minimum of rows for good speed.
 _SMALL, _LEAST_ROWS = 900_000, 256
 # Integers up to this magnitude are exact in float64, which has fast matrix products.
 _EXACT = 1 << 53

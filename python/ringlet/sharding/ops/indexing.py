@@ -217,7 +217,7 @@ def _taken_at(x: ShardedArray, entries: list[Any], key: Any) -> Any:
     """Take along the merged dimensions that arrays index; the result's dimensions are ordered as in NumPy."""
     spread: list[Any] = []
     if any(getattr(entry, "dtype", None) == np.dtype(bool) for entry in entries):
-        shape_probe(x.shape)[tuple(map(all_gathered, entries))]  # masks have to fit
+        shape_probe(x.shape)[tuple(map(all_gathered, entries))]  # raises NumPy's error
     for entry in entries:  # masks become the places of their true elements; numbers, arrays without dimensions
         if getattr(getattr(entry, "dtype", None), "kind", "") == "b":
             if not entry.ndim:

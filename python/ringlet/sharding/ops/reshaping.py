@@ -56,7 +56,7 @@ def ravel(a: ShardedArray, order: Any = "C") -> ShardedArray:
 
 
 def _memory(x: ShardedArray) -> Array:
-    """Return an array with the same memory order; C order for several processes, since some may have no part."""
+    """Return an array with the memory order of `x`; C order for several processes, since some may have no part."""
     if x._group.member is not None:
         return fresh(x.shape, x.dtype)
     return next(buffer for buffer in map(x._buffer, range(x._layout.num_devices)) if buffer is not None)

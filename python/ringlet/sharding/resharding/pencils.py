@@ -42,7 +42,7 @@ def with_whole_axes(x: ShardedArray, axes: Sequence[int]) -> ShardedArray:
 
 
 def moved_back(made: ShardedArray, layout: Layout) -> ShardedArray:
-    """Return a new result in a layout of the same number of dimensions; the caller must drop `made`."""
+    """Change the layout of a new result, and return it; the caller must not use `made` any more."""
     result = redistribute(made, layout)
     result._is_view, result._root = False, None
     return result

@@ -65,7 +65,7 @@ def redistribute(x: ShardedArray, layout: Layout) -> ShardedArray:
     if x._settled is None:
         origin = x._origin
         if origin is not None and origin.source._buffers is origin.buffers:
-            values = redistribute(origin.source, layout)  # cached by the source for its other readers
+            values = redistribute(origin.source, layout)  # the source caches its values, for all arrays derived from it
             with recording_suspended():
                 x._settled = origin.compute(values)
         else:
