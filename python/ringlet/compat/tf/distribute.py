@@ -87,7 +87,7 @@ InputReplicationMode = data.InputReplicationMode
 _RESOLVERS = {
     name: getattr(ringlet_cluster_resolver, name)
     for name in ringlet_cluster_resolver.__all__
-    # TensorFlow has no public name for the first class, and no counterpart of the others.
+    # tf.distribute.cluster_resolver does not have these names.
     if name not in {"SageMakerClusterResolver", "LocalClusterResolver", "MPIClusterResolver"}
 }
 cluster_resolver = namespace("tf.distribute.cluster_resolver", "Cluster resolvers.", _RESOLVERS)
