@@ -313,7 +313,7 @@ _has_warned = False
 
 def rows_for_all(rows: Sequence[Sequence[Any]], keywords: Sequence[Mapping[str, Any]]) -> int:
     """Return the length of the arrays among the arguments if they look like a batch for all replicas, else 0."""
-    if _has_warned or not (rows[0] or keywords[0]) or (rows[0] and rows[0][0] is not rows[-1][0]):  # true for most
+    if _has_warned or not (rows[0] or keywords[0]) or (rows[0] and rows[0][0] is not rows[-1][0]):  # fast path
         return 0
     first, last = (*rows[0], *keywords[0].values()), (*rows[-1], *keywords[-1].values())
     lengths = set()

@@ -230,7 +230,7 @@ class WorkerGroup:
     # --- failures -----------------------------------------------------------------------------------------------------
 
     def abort(self, reason: str) -> None:
-        """Abort the group of all replicas, in all processes; the reason is the event on this worker."""
+        """Abort the group of all replicas, in all processes; `reason` is a predicate whose subject is this worker."""
         if self._members is not None:
             text = f"{self.cluster.name} (pid {os.getpid()}) {reason}. {_RESTART}"
             self._members[0]._core.group.abort(text)

@@ -329,7 +329,7 @@ _task_strategies: dict[int, ParameterServerStrategy] = {}
 
 
 def reduce_strategy(strategy: ParameterServerStrategy) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """Return the ``__reduce__`` value by which workers unpickle a strategy as their own."""
+    """Return a ``__reduce__`` value that unpickles, on a worker, to the result of :func:`task_strategy`."""
     return task_strategy, (type(strategy), strategy._key)
 
 
