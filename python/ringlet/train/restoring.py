@@ -247,7 +247,7 @@ class Restoration:
         return value
 
     def _with_children(self, value: Any, kind: Kind, new: dict[Any, Any]) -> Any:
-        """Return a container that holds stateful objects; its own restored items are set later."""
+        """Return a container of stateful objects with the children in `new`; a mutable one gets them at commit."""
         present = dict(children_of(value, kind))
         changed = {key: each for key, each in new.items() if each is not present[key]}
         if not changed:
