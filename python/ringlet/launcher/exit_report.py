@@ -72,7 +72,7 @@ def follows_another(words: str) -> bool:
 
 
 def first_failure(endings: Sequence[Ending]) -> Ending | None:
-    """Return the first worker that failed by itself, else the first that failed."""
+    """Return the worker that failed first; failures caused by the launcher or by another worker rank last."""
     failures = [ending for ending in endings if ending.status != 0]
     return min(failures, key=lambda e: (not e.is_own, e.follows, e.at, e.worker), default=None)
 
