@@ -11,7 +11,7 @@ from ringlet.errors import InvalidArgumentError
 
 
 def as_sequence(values: Any, name: str) -> Sequence[Any]:
-    """Return arrays as a list or a tuple; other iterables, such as generators, are consumed once."""
+    """Convert an iterable of arrays, such as a generator, to a list; return a list or tuple unchanged."""
     if type(values) is list or type(values) is tuple:
         return values
     try:

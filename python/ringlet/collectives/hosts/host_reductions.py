@@ -169,7 +169,7 @@ class HostReductions(HostCalls):
             try:
                 exchange = self._link.exchange_of(description(text), array.size, dtype, capacity)
             except PeerFailed:
-                is_usable = False  # the first message of the call fails, too, where the other ranks are notified
+                is_usable = False  # the general path fails at its first message, and notifies the other ranks
         return _Small(text, op, as_result(dtype, op), exchange, is_usable)
 
     def _run_small(self, small: _Small, array: Array, out: Array) -> None:
