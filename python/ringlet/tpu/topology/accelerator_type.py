@@ -31,7 +31,7 @@ class AcceleratorType:
     Parameters
     ----------
     name : str
-        Such as ``v4-32``; has the chips along each axis instead if the number would mean another shape.
+        Such as ``v4-32``; if that name denotes a slice of a different shape, ends in the chips along each axis.
     generation : Generation
     shape : tuple of int
         Chips along x, y and z.
@@ -235,7 +235,7 @@ def _shapes_near(generation: Generation, shape: ChipShape) -> list[str]:
 
 
 def _close(text: str) -> list[str]:
-    """Return names with a similar prefix and the same or a similar number."""
+    """Return up to three known names with a prefix and a number that are equal or similar to those of `text`."""
     match = _PARTS.fullmatch(text)
     beginning, number = match.groups() if match else (text, None)
     found: list[str] = []

@@ -20,7 +20,7 @@ from ringlet.tpu.topology.topology_text import describe
 
 IntArray = np.ndarray[Any, np.dtype[np.int32]]
 
-# Larger than any TPU, but small enough for arrays with one entry per core.
+# Maximum number of cores: more than any TPU has, but few enough for arrays with one entry per core.
 _MOST_CORES = 2**24
 
 
