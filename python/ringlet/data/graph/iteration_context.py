@@ -74,7 +74,7 @@ class IterationContext:
         return self.at(*self.rounds, number)
 
     def at(self, *rounds: int) -> IterationContext:
-        """Return the context of other rounds of this iteration."""
+        """Return the context of the given rounds of this iteration."""
         context = IterationContext()
         context._choices = self._choices
         context.rounds = rounds

@@ -148,7 +148,7 @@ class ShardElements(InputStream):
         self._behind = node.num_shards - 1 - node.index if node.fills_all else 0
 
     def __next__(self) -> Nest:
-        # Counted before reading, so that a failed element is counted too.
+        # Count first, so that an element whose computation fails still takes its number.
         while self._skip:
             self._skip -= 1
             next(self._input)
