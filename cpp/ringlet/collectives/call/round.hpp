@@ -330,8 +330,8 @@ class Round {
   // Whether other ranks have left the call without this rank, which then accesses none of their memory.
   bool is_left_behind() const noexcept;
 
-  // Longer than a running rank takes for a chunk, or for its share of one pass, on a machine that is not heavily
-  // overloaded.
+  // Waits for ranks in the middle of the work: longer than a running rank takes for a chunk, or for its share of one
+  // pass, on a machine that is not heavily overloaded.
   static constexpr sync::Clock::duration kShortWait = std::chrono::milliseconds(100);
   static constexpr sync::Clock::duration kLeavingLimit = std::chrono::seconds(5);
   static constexpr int kFirstSpins = 10;
@@ -341,7 +341,7 @@ class Round {
   // Doubled by each move, until the ranks have stayed apart for some waits.
   static constexpr sync::Clock::duration kLeastBetweenMoves = std::chrono::microseconds(500);
   static constexpr sync::Clock::duration kMostBetweenMoves = std::chrono::milliseconds(4);
-  // For the other ranks of a mismatch to state their places in the program.
+  // Maximum wait after a mismatch for the other ranks to publish their places in the program.
   static constexpr sync::Clock::duration kSiteLimit = std::chrono::milliseconds(300);
 
   Group& group_;

@@ -2,7 +2,7 @@
 //
 // Terms. A *rank* is one of the P members, driven by one thread at a time. The calls of a rank are numbered from 1; all
 // ranks make the same calls in the same order. A rank *arrives* at a call by publishing its slot. A call *goes* once
-// all have arrived; waiting ranks do its work, chunk by chunk. A group that has *failed* always raises its first cause.
+// all have arrived; waiting ranks do its work, chunk by chunk. A group that has *failed* always raises its first error.
 // A rank is *here* if it belongs to this process; each process has a Group object of its own.
 #pragma once
 
