@@ -138,7 +138,7 @@ def _kernel(
 
 
 def operand(value: Any) -> Any:
-    """Return arrays and numbers unchanged, other values as an ndarray."""
+    """Convert a value to an ndarray, unless it is an array or a number."""
     value = plain(value)
     if isinstance(value, (ShardedArray, np.ndarray, np.generic)) or type(value) in (bool, int, float, complex):
         return value

@@ -183,7 +183,7 @@ def _planned_as(shape: Shape, new: Shape, layout: Layout, dtype: np.dtype[Any], 
 
 
 def _groups(shape: Shape, new: Shape) -> Iterator[tuple[list[int], list[int]]]:
-    """Return minimal groups of dimensions that are reshaped together; those of size 1 are inserted or dropped."""
+    """Yield minimal groups of dimensions that are reshaped together; those of size 1 are inserted or dropped."""
     if 0 in shape:
         return
     olds = iter([d for d, size in enumerate(shape) if size > 1])

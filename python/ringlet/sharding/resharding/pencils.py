@@ -49,7 +49,7 @@ def moved_back(made: ShardedArray, layout: Layout) -> ShardedArray:
 
 
 def all_gathered(x: Any) -> Any:
-    """Return a small operand, sharded or plain, as a plain array that each device has; record the all-gather."""
+    """Convert a small operand, sharded or plain, to a plain array that each device has; record the all-gather."""
     if not isinstance(x, ShardedArray):
         return x
     x = materialized(x)

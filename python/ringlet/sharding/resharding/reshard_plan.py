@@ -94,14 +94,14 @@ class _Planner:
         self._hops: Hops = hops_of(group) if self.is_placed and group is not None else None
 
     def ways(self, source: Layout, target: Layout) -> Iterator[ReshardPlan]:
-        """Return plans between layouts with the same parts, the one with the fewest bytes first."""
+        """Yield plans between layouts with the same parts, the one with the fewest bytes first."""
         yield ReshardPlan(self._step(source, target))
         for stops in _intermediate_layouts(source, target):
             legs = itertools.pairwise((source, *stops, target))
             yield ReshardPlan(tuple(step for leg in legs for step in self._step(*leg)))
 
     def ways_of_parts(self, source: Layout, target: Layout) -> Iterator[ReshardPlan]:
-        """Return plans from a partial array to its values, the one with the fewest bytes first."""
+        """Yield plans from a partial array to its values, the one with the fewest bytes first."""
         yield self._reduced(source, target)
         if not target.is_replicated and target.only is None:
             whole = Layout.replicated(target.num_devices, target.ndim)
@@ -165,7 +165,7 @@ _MOST_ORDERS = 6
 
 
 def _intermediate_layouts(source: Layout, target: Layout) -> Iterator[tuple[Layout, ...]]:
-    """Return intermediate layouts: dimensions changed one by one, in any order; the whole array on each device."""
+    """Yield intermediate layouts: dimensions changed one by one, in any order; the whole array on each device."""
     if source.only is not None or target.only is not None:
         return
     changed = [i for i, (a, b) in enumerate(zip(source.cuts, target.cuts, strict=True)) if a != b]
