@@ -158,7 +158,7 @@ class Worker:
             self._inbox.put(item)
 
     def _give_back(self) -> None:
-        """Return the calls that have not begun. Other commands stay queued."""
+        """Send back the calls that have not begun. Other commands stay queued."""
         returned = [number for number in list(self._waiting) if self._has_claimed(number)]
         with self._lock:
             self._reports.add(Reply.RETURNED, None, returned)
