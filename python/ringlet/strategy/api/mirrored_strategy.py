@@ -241,7 +241,7 @@ class MirroredExtended(StrategyExtended):
 
 
 def _as_per_replica(leaf: Any) -> Any:
-    """Return a leaf of a structure as PerReplica: TensorFlow combines the components even of mirrored leaves."""
+    """Convert a leaf of a structure to a PerReplica: TensorFlow combines the components even of mirrored leaves."""
     is_mirrored_leaf = isinstance(leaf, DistributedValues) and not isinstance(leaf, PerReplica)
     return PerReplica(tuple(map(read_component, leaf.values))) if is_mirrored_leaf else leaf
 
