@@ -383,7 +383,7 @@ def _combine(partials: Sequence[Array], op: Op, num_ranks: int, dtype: np.dtype[
 
 
 def _streams(arrays: Sequence[Array], outs: Sequence[Array]) -> Iterable[tuple[Array, Array, Callable[[Array], None]]]:
-    """Return flat inputs and outputs: many arrays of one dtype are packed into one, which `store` unpacks."""
+    """Yield flat inputs and outputs: many arrays of one dtype are packed into one, which `store` unpacks."""
     groups: dict[Any, list[int]] = {}
     for number, array in enumerate(arrays):
         groups.setdefault(array.dtype, []).append(number)
