@@ -17,7 +17,7 @@ _SPARSE = 16
 
 
 def as_int32(name: str, values: Any) -> IntArray:
-    """Return an argument as a new array of int32; raise ValueError or TypeError with the argument's name."""
+    """Convert an argument to a new array of int32; raise ValueError or TypeError with the argument's name."""
     try:
         given = np.asarray(values)
     except ValueError:

@@ -58,7 +58,7 @@ class Variables:
         return name, text
 
     def number(self, name: str) -> int | None:
-        """Return a variable as a non-negative integer."""
+        """Parse a variable as a non-negative integer."""
         text = self.get(name)[1]
         if text is None:
             return None
