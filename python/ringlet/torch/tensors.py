@@ -110,7 +110,7 @@ class Flat:
 
 
 def as_array(flat: Any, as_bytes: bool = False) -> Array:
-    """Return a contiguous 1-d tensor as an array, of uint8 if collectives do not support its dtype."""
+    """View a contiguous 1-d tensor as an array, of uint8 if collectives do not support its dtype."""
     ml_dtype = _ML_DTYPES.get(flat.dtype)
     if as_bytes or (flat.dtype in _NARROW and ml_dtype is None):
         array: Array = flat.view(torch.uint8).numpy()
