@@ -130,7 +130,7 @@ class ShardRows(InputRows):
         if count == 0:
             return slice(0, 0)
         rows = self._rows.next_rows(self._skip + (count - 1) * self._num_shards + 1)
-        skip, self._skip = self._skip, self._num_shards - 1  # only the last result is short
+        skip, self._skip = self._skip, self._num_shards - 1  # also if `rows` is short: no rows follow
         if not isinstance(rows, slice):
             return rows[skip :: self._num_shards]
         return np.arange(min(rows.start + skip, rows.stop), rows.stop, self._num_shards, dtype=np.int64)
