@@ -107,7 +107,7 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
     # Higher than the priority of ndarray and its subclasses.
     __array_priority__ = 1000.0
 
-    if TYPE_CHECKING:  # NumPy's class has no types
+    if TYPE_CHECKING:  # for type checkers: NumPy's mixin has no annotations
 
         def __add__(self, other: Any, /) -> ShardedArray: ...
         def __radd__(self, other: Any, /) -> ShardedArray: ...

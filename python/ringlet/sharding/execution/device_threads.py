@@ -61,7 +61,7 @@ def in_threads(
     finally:
         try:
             limiter.leave(run)
-        except BaseException:  # Ctrl-C before `finish`
+        except BaseException:  # Ctrl-C may have interrupted leave(), which may be repeated
             limiter.leave(run)
             raise
 

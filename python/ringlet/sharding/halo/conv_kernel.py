@@ -79,7 +79,7 @@ def _convolve_tile(x: Array, kernel: Array, out: Array, windows: Windows) -> Non
         _convolve_elements(x, kernel, out, windows)
         return
     dtype = _matrix_dtype(out.dtype, x, kernel, math.prod(kernel.shape[:-3]) * kernel.shape[-2])
-    # NumPy does not support strided views of memory with objects.
+    # Objects are convolved with copied windows.
     is_seamless = not dtype.hasobject and _is_seamless(windows, out.shape[-3], kernel.shape[-2:])
     convolve_group = _convolve_seamless if is_seamless else _convolve_matrices
     for group in range(x.shape[-2]):
