@@ -191,7 +191,7 @@ class Mailbox(Inbox):
             if wanted is not None and place is not None:
                 if not _fill(connection, place):
                     with self._changed:
-                        self._waiting.append(wanted)  # fails below
+                        self._waiting.append(wanted)  # _fail_hopeless() fails it
                     break
                 wanted.finish(source)
                 continue
