@@ -39,7 +39,7 @@ _SLOW_LOOK_MILLISECONDS = 1000  # polling interval while closures run
 # counted, because the clock also advances while this process and the worker are stopped together.
 _ASK_SECONDS = 30.0
 _LEAST_ASKS = 4
-_HANGUP = getattr(select, "POLLRDHUP", 0)  # POLLHUP is always reported
+_HANGUP = getattr(select, "POLLRDHUP", 0)  # 0 elsewhere: POLLHUP is always reported
 
 
 class Dispatcher:
