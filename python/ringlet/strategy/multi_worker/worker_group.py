@@ -244,7 +244,7 @@ class WorkerGroup:
         """Prepare for an exception that leaves the strategy: translate its text, and add the remedy."""
         self._to_resume = set(range(self.num_local))
         for compared in self._compared:
-            compared.clear()  # another worker may have been interrupted in a comparison
+            compared.clear()  # compare again: another worker's comparison may have been interrupted
         if self.failure is None:
             return
         if self.is_group_failure(error):

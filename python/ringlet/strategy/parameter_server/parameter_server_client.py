@@ -61,7 +61,7 @@ class ParameterServers:
         key = new_table_key()
         try:
             storage = TableStorage(key, _uninterrupted(self._new_table, index, key, form), form, array_type)
-        except BaseException:  # the server may have created the table
+        except BaseException:  # free the table, which the server may have created
             self._freed[index].append(key)
             raise
         # A finalizer may run in any thread, so it must not take a lock.
