@@ -21,7 +21,7 @@ class Axis:
 
     @property
     def heads(self) -> list[str]:
-        """The names of the rows or columns."""
+        """The range of each row or column, such as ``0:4``."""
         return ["" if self.dimension is None else f"{begin}:{end}" for begin, end in self.bounds]
 
 

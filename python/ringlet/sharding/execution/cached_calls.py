@@ -43,7 +43,7 @@ class StackedCall(NamedTuple):
     is_view: bool = False
 
     def __call__(self, arrays: Sequence[ShardedArray], _: Any) -> ShardedArray:
-        """Return the result for operands of the same kinds."""
+        """Run the call on operands of the kinds for which it is cached."""
         return stacked(self, [x._whole for x in arrays], arrays[0]._group)  # type: ignore[misc]
 
 
@@ -56,7 +56,7 @@ class _WholeCall(NamedTuple):
     shares_memory: bool
 
     def __call__(self, arrays: Sequence[ShardedArray], arguments: Any) -> ShardedArray:
-        """Return the result for operands of the same kinds."""
+        """Run the call on operands of the kinds for which it is cached."""
         args, kwargs = arguments
         made = self.function(*_wholes(args), **{name: _whole(value) for name, value in kwargs.items()})
         if self.shares_memory:
