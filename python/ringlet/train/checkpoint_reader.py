@@ -138,7 +138,7 @@ class CheckpointFile:
             done += count
 
     def read(self, entry: Entry) -> Array:
-        """Return a tensor as a new array in the byte order of the file."""
+        """Read a tensor into a new array, in the byte order of the saved array."""
         array = np.empty(entry.shape, entry.form.dtype.newbyteorder("<"))
         self.read_into(entry, array)
         return array.astype(entry.form.dtype, copy=False)
