@@ -207,7 +207,7 @@ class LocalChannel:
 
     @contextlib.contextmanager
     def _while_open(self) -> Iterator[None]:
-        # Also before the lock: in a forked child, another thread's lock would never be released.
+        # Checked before the lock, too: in a forked child, another thread's lock would never be released.
         self._check_open()
         with self._lock:
             self._check_open()
