@@ -110,13 +110,13 @@ class Round {
 
   // Publishes this rank's call, waits for all ranks, and compares the calls. Afterwards other ranks' slots may be read.
   void arrive();
-  // The same; afterwards the kinds of memory of the ranks of other processes are known too.
+  // arrive(), after which the kinds of memory of the ranks of other processes are known.
   void arrive_to_tell();
-  // The same; afterwards other ranks' buffers may be read and written until the work is done, so no rank may leave
+  // arrive(), after which other ranks' buffers may be read and written until the work is done, so no rank may leave
   // before that.
   void arrive_for_work();
-  // The same between processes, for an algorithm that stages private buffers itself: `stage()` runs before arriving,
-  // after the buffers have names.
+  // arrive_for_work() between processes, for an algorithm that stages private buffers itself: `stage()` runs
+  // before arriving, after the buffers have names.
   template <class Stage>
   void arrive_for_work(Stage&& stage) {
     await_others_for_work({[](void* context) { (*static_cast<std::remove_reference_t<Stage>*>(context))(); }, &stage});
@@ -264,7 +264,7 @@ class Round {
       return true;
     }
   }
-  // The same with the group's time-out; a long wait is reported.
+  // wait_for() with the group's time-out; a long wait is reported.
   template <class Ready>
   bool wait_for_ranks(Ready&& is_ready) {
     const auto stall = group_.options_.stall;
