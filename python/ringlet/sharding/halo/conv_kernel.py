@@ -27,7 +27,7 @@ _ELEMENT_BYTES = 64 << 10
 _FEW = 4
 # Maximum number of multiplications for which OpenBLAS does not copy the matrices; minimum of rows for good speed.
 _SMALL, _LEAST_ROWS = 900_000, 256
-# Integers up to this magnitude are exact in float64, which has fast matrix products.
+# Maximum magnitude of integers that are exact in float64, which has fast matrix products.
 _EXACT = 1 << 53
 
 

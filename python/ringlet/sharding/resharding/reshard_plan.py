@@ -160,7 +160,7 @@ def _groups(messages: Sequence[Message], *first: int | None) -> tuple[tuple[int,
     return tuple(tuple(sorted(group, key=lambda device: device not in first)) for group in groups)
 
 
-# Comparing more plans would cost more than the best one saves.
+# Maximum number of orders that are compared; comparing more would cost more than the best one saves.
 _MOST_ORDERS = 6
 
 
