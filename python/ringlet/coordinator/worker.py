@@ -32,7 +32,7 @@ from ringlet.values.variables.table_variable import attach_table, forget_tables
 
 _log = logging.getLogger(__name__)
 
-# Replies are batched for this time while commands are queued; the reader sends them if the next command takes longer.
+# Time for which replies are batched while commands are queued; the reader sends them if the next command takes longer.
 _GATHER_SECONDS = 0.001
 _LOOK_MILLISECONDS = 20
 # Maximum run time of a function after the channel has closed.
