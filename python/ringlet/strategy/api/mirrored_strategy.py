@@ -305,7 +305,7 @@ def _checked_ops(cross_device_ops: CrossDeviceOps | None) -> CrossDeviceOps:
     return cross_device_ops
 
 
-# A smaller array is probably a parameter of the step, such as a vector of weights.
+# Minimum rows per replica of a batch; a smaller array is probably a parameter of the step, such as a vector of weights.
 _ROWS_PER_REPLICA = 4
 
 _has_warned = False
