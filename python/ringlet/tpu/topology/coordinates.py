@@ -12,7 +12,7 @@ from ringlet.errors import CoordinateError
 
 IntArray = np.ndarray[Any, np.dtype[np.int32]]
 
-# If fewer than one in this number of cells is occupied, sorting is faster than marking.
+# Maximum number of cells for each occupied one for which marking is faster than sorting.
 _SPARSE = 16
 
 
