@@ -217,7 +217,10 @@ def _contiguous_order(physical_shape: tuple[int, ...], mesh_shape: tuple[int, ..
 
 
 def _physical(devices: IntArray, generation: Generation | None) -> IntArray:
-    """Return the coordinates of the devices by position: shape (x, y, z, 4), for v2 and v3 (x, y, core, 4)."""
+    """Return the coordinates of the devices by position.
+
+    The shape is (x, y, z, 4), for v2 and v3 (x * z, y, core, 4), for v7x (x, y, z, core, 4).
+    """
     name = generation.name if generation else ""
     low = devices.min(0)
     x, y, z, cores = (devices.max(0) - low + 1).tolist()
