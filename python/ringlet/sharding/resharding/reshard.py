@@ -150,7 +150,7 @@ def _moved(x: ShardedArray, layout: Layout) -> ShardedArray:
 
 
 def _received(x: ShardedArray, layout: Layout) -> tuple[Sequence[Array | None], Sequence[Collective]]:
-    """Return each device's buffer, of the whole array's shape, after a transfer; keep a buffer that is writable."""
+    """Return each device's buffer, of the whole array's shape, after a transfer; writable buffers of `x` are reused."""
     if x._whole is not None:
         return (x._whole,) * layout.num_devices, _collectives(x, layout)
     buffers, plan = receive_buffers(x, layout), _plan(x, layout)
