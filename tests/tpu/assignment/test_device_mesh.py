@@ -41,6 +41,13 @@ def test_devices_with_holes_are_refused():
         create_device_mesh([7], topology)
 
 
+def test_second_cores_alone_are_refused_as_single_cores():
+    places = coordinates_of_slice((2, 2, 1), (2, 2, 1), 1) + np.array([0, 0, 0, 1])
+    topology = Topology(mesh_shape=[2, 2, 1, 2], device_coordinates=places)
+    with pytest.raises(ValueError, match="one device per chip, but the given devices are single cores"):
+        create_device_mesh([2, 2], topology)
+
+
 def test_a_part_of_a_slice_is_a_mesh_of_its_own():
     places = coordinates_of_slice((2, 2, 1), (2, 2, 1), 1) + np.array([2, 0, 3, 0])
     topology = Topology(mesh_shape=[4, 4, 4, 1], device_coordinates=places, generation="v4")
