@@ -179,7 +179,7 @@ def _is_narrow(dtype: np.dtype[Any]) -> bool:
 
 
 def _partial(array: Array) -> Array:
-    """Return the array as a partial result: flat, with narrow floats as float32."""
+    """Convert an array to a partial result: flat, with narrow floats as float32."""
     flat = np.asarray(array).reshape(-1)
     with np.errstate(all="ignore"):
         return flat.astype(np.float32) if _is_narrow(flat.dtype) else flat
@@ -229,7 +229,7 @@ _COMBINE: dict[Op, Callable[[Array, Array], Array]] = {
 
 
 def _finish(total: Array, op: Op, num_ranks: int, like: Array) -> Array:
-    """Return the reduction as a result with the input's shape, rounded once."""
+    """Convert a reduction to a result with the input's shape, rounded once."""
     dtype = np.asarray(like).dtype
     with np.errstate(all="ignore"):
         if op is Op.MEAN:
@@ -243,7 +243,7 @@ def _finish(total: Array, op: Op, num_ranks: int, like: Array) -> Array:
 def _divide(total: Array, num_ranks: int) -> Array:
     if total.dtype.kind != "c":
         return np.asarray(total / np.asarray(num_ranks, total.dtype))
-    mean = np.empty_like(total)  # by parts: NumPy divides complex numbers by another formula
+    mean = np.empty_like(total)  # divide the parts separately: NumPy's complex division rounds differently
     mean.real, mean.imag = _divide(total.real, num_ranks), _divide(total.imag, num_ranks)
     return mean
 

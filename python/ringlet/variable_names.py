@@ -50,8 +50,8 @@ _has_warned = False
 def misspelt(environ: Mapping[str, str]) -> dict[str, str]:
     """Return each variable with a misspelt name, and the nearest name that is read.
 
-    Each ``RINGLET_`` variable that does not exist counts as misspelt. Of the other names, those that differ in case or
-    in one edit for each four characters from a name that is not set count.
+    A name counts as misspelt if it begins with ``RINGLET_`` and no such variable is read, or if it differs from a known
+    variable that is not set only in case and by at most one edit for each four characters.
     """
     found = {}
     for name in sorted(environ):

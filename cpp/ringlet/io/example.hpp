@@ -70,7 +70,7 @@ class ExampleWriter {
  private:
   // Writes the head of an entry, which is followed by a feature of `feature_bytes` bytes.
   void begin_feature(std::string_view name, std::size_t feature_bytes);
-  // The same, followed by the `list_bytes` bytes of a list.
+  // Writes the head of an entry, which is followed by the `list_bytes` bytes of a list.
   void begin_list(std::string_view name, FeatureKind kind, std::size_t list_bytes);
 
   std::string features_;

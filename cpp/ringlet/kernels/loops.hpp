@@ -20,7 +20,7 @@ namespace {
 using Fuse = void (*)(const void* const* inputs, std::size_t begin, std::size_t count, void* const* outputs,
                       std::size_t out_begin);
 
-// The same for whole cache lines, with streaming stores to any number of outputs, which all begin a line at out_begin.
+// Fuse for whole cache lines, with streaming stores to any number of outputs, which all begin a line at out_begin.
 using Stream = void (*)(const void* const* inputs, std::size_t begin, std::size_t lines, void* const* outputs,
                         std::size_t num_outputs, std::size_t out_begin);
 
@@ -110,7 +110,7 @@ constexpr Loops make_loops() {
           merge<Operation, T>};
 }
 
-// The same without separate loops for many outputs and for streaming, for rare operations.
+// Loops without separate functions for many outputs and for streaming, for rare operations.
 template <class Operation, class T>
 constexpr Loops make_small_loops() {
   return {{fused<Operation, Keep, T, 1, 1>, fused<Operation, Keep, T, 2, 1>, fused<Operation, Keep, T, 4, 1>,

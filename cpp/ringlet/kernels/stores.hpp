@@ -40,7 +40,7 @@ void stream_line(const void* from, void* to) {
 #endif
 }
 
-// The same for many lines, from any address.
+// Stores many lines past the caches, from any address.
 void stream_lines(const unsigned char* from, std::size_t lines, unsigned char* to) {
   for (std::size_t i = 0; i < lines; ++i) {
 #if defined(__AVX512F__)

@@ -53,7 +53,7 @@ int create_file() {
   return fd >= 0 || errno != EINVAL ? fd : memfd_create("ringlet", kFlags);
 }
 
-// Growing a file beyond this limit raises a signal that ends the process.
+// Whether a file may have this size: growing it beyond RLIMIT_FSIZE raises a signal that ends the process.
 bool is_within_file_limit(std::size_t bytes) {
   rlimit limit{};
   return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
@@ -118,7 +118,7 @@ Segment::~Segment() {
 }
 
 void Segment::reserve(std::size_t offset, std::size_t bytes) {
-  constexpr std::size_t kLarge = std::size_t{64} << 20;  // below this size, the query takes longer than reserving
+  constexpr std::size_t kLarge = std::size_t{64} << 20;  // for less, the query takes longer than reserving
   if (bytes == 0) return;
   if (bytes >= kLarge && bytes > available_bytes()) fail("reserve", bytes, kMakeRoom, ENOMEM);
   // Reserves in pieces that become smaller after each signal: the system may undo an interrupted piece, so frequent

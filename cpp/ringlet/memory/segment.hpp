@@ -13,7 +13,7 @@ class Segment {
  public:
   // Creates a segment of `bytes` bytes, none of them reserved. Throws core::SharedMemoryError.
   static Segment create(std::size_t bytes);
-  // The same in an empty file that can be sealed; takes ownership of `fd`. Throws for a file that is a segment already.
+  // Creates a segment in an empty file that can be sealed; takes ownership of `fd`. Throws if it is a segment.
   static Segment create_in(int fd, std::size_t bytes);
   // Maps a segment of another process and takes ownership of `fd`. Throws core::SharedMemoryError, also if the file
   // does not have the seals of create(): truncation of a mapped file would crash its readers.

@@ -75,7 +75,7 @@ class SharedHeap {
 
   // Replaces the reclaim policy of the held block at this address.
   void hand_over(const std::byte* address, std::shared_ptr<const ReclaimPolicy> policy);
-  // The same; `make` gets the current policy.
+  // Replaces the policy by the result of `make`, which gets the current policy.
   void hand_over(const std::byte* address,
                  const std::function<std::shared_ptr<const ReclaimPolicy>(std::shared_ptr<const ReclaimPolicy>)>& make);
   // Excludes the block at this address from further use.

@@ -10,7 +10,7 @@
 
 namespace ringlet::sync {
 
-// Payloads up to this size travel inside the slot. The first bytes share a cache line with the header.
+// Maximum size of a payload inside the slot. Its first bytes share a cache line with the header.
 inline constexpr std::size_t kSlotPayloadBytes = 2048 - 48;
 
 // Only the owner writes. Every rank alternates between two slots: it may overwrite the slot of call s - 2, because it

@@ -117,7 +117,7 @@ def wait_for(workers: Iterable[Worker], deadline: Deadline) -> bool:
         if handle is None:
             time.sleep(deadline.left(_LOOK_SECONDS))
         else:
-            poll = select.poll()  # select() is limited to 1024 descriptors
+            poll = select.poll()  # not select(), which supports at most 1024 descriptors
             poll.register(handle, select.POLLIN)
             poll.poll(1000 * deadline.left(60.0))
         left = [worker for worker in left if not worker.has_ended()]

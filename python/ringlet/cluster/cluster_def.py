@@ -88,7 +88,7 @@ def _job_bytes(job: JobDef) -> bytes:
     tasks = b"".join(
         # A map entry has both fields, even if the index is 0.
         bytes_field(2, (number_field(1, index) or b"\x08\x00") + bytes_field(2, address.encode()))
-        for index, address in sorted(job.tasks.items(), reverse=True)  # as TensorFlow writes them
+        for index, address in sorted(job.tasks.items(), reverse=True)  # descending, as TensorFlow writes them
     )
     return (bytes_field(1, job.name.encode()) if job.name else b"") + tasks
 

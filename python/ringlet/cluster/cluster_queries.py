@@ -12,7 +12,7 @@ from ringlet.errors import ClusterConfigError
 
 
 def normalized(cluster_spec: Any) -> ClusterSpec:
-    """Return a dict, ClusterDef or ClusterSpec as a ClusterSpec; raise ValueError for other types."""
+    """Convert a dict, ClusterDef or ClusterSpec to a ClusterSpec; raise ValueError for other types."""
     if isinstance(cluster_spec, ClusterSpec):
         return cluster_spec
     if isinstance(cluster_spec, dict) or hasattr(cluster_spec, "SerializeToString"):

@@ -63,7 +63,7 @@ class RegisteredTasks:
         return self._registrations[rank].channel
 
     def ending_of(self, task_type: str, task_id: int) -> str:
-        """Return what happened to the process of a task whose channel has closed."""
+        """Return text such as "exited with status 1" about the process of a task whose channel has closed."""
         return how_it_left(self._registrations[self._job.rank_of((task_type, task_id))].process)
 
     def pid_of(self, task_type: str, task_id: int) -> int:

@@ -122,7 +122,7 @@ class RegistrationServer:
         self._thread = threading.Thread(target=self._run, name="ringlet-registration", daemon=True)
         try:
             self._thread.start()
-        except BaseException:  # KeyboardInterrupt: the thread may have started
+        except BaseException:  # KeyboardInterrupt: stop the thread, which may have started
             self._stop_writer.close()
             raise
 

@@ -11,7 +11,7 @@ from ringlet.errors import InvalidArgumentError
 
 
 def as_sequence(values: Any, name: str) -> Sequence[Any]:
-    """Return arrays as a list or a tuple; other iterables, such as generators, are consumed once."""
+    """Convert an iterable of arrays, such as a generator, to a list; return a list or tuple unchanged."""
     if type(values) is list or type(values) is tuple:
         return values
     try:
@@ -36,7 +36,7 @@ def as_text(value: Any) -> str:
 
 
 def whole_number(value: Any, name: str, expected: str) -> int:
-    """Return an integer argument as an int; accepts NumPy integers."""
+    """Convert an integer argument, such as a NumPy integer, to an int."""
     try:
         return operator.index(value)
     except TypeError:
@@ -59,7 +59,7 @@ def refuse_selection(op: Any, algorithm: Any = Algorithm.AUTO) -> NoReturn:
 
 
 def root_of(root: Any, num_ranks: int, name: str = "root", expected: str = "the number of a rank") -> int:
-    """Return the root of a collective, or another rank, as an int."""
+    """Check the number of a rank, such as a root, and convert it to an int."""
     number = root if type(root) is int else whole_number(root, name, expected)
     if not 0 <= number < num_ranks:
         raise InvalidArgumentError(
@@ -74,7 +74,7 @@ def root_only(name: str, rank: int, root: int) -> NoReturn:
 
 
 def axis_in(ndim: int, axis: Any, name: str = "axis") -> int:
-    """Return an axis as a non-negative int; negative axes count from the last."""
+    """Convert an axis to a non-negative int; negative axes count from the last."""
     number = whole_number(axis, name, "the number of an axis")
     if ndim == 0:
         raise InvalidArgumentError(f"{name} is {number}, but the array has no axes (ndim 0): pass x.reshape(1).")
@@ -98,7 +98,7 @@ def equal_counts(shape: Sequence[int], axis: int, num_ranks: int, name: str = "a
 
 
 def counts_of(counts: Iterable[Any], shape: Sequence[int], axis: int, num_ranks: int) -> list[int]:
-    """Return the number of rows for each rank as a list of int."""
+    """Check the numbers of rows for each rank, and convert them to a list of int."""
     try:
         numbers = [operator.index(count) for count in counts]
     except TypeError:
@@ -116,7 +116,7 @@ def counts_of(counts: Iterable[Any], shape: Sequence[int], axis: int, num_ranks:
 
 
 def pairs_of(pairs: Iterable[Any], num_ranks: int) -> list[tuple[int, int]]:
-    """Return the (source, target) pairs of a permutation as a list of int pairs."""
+    """Check the (source, target) pairs of a permutation, and convert them to a list of int pairs."""
     try:
         numbers = [(operator.index(source), operator.index(target)) for source, target in pairs]
     except (TypeError, ValueError):

@@ -45,7 +45,7 @@ def as_buffers(values: Sequence[Any]) -> list[Array]:
 
 
 def as_ndarray(value: Any, name: str = "the array") -> Array:
-    """Return a value as an ndarray of any dtype and layout, without a copy if possible.
+    """Convert a value to an ndarray of any dtype and layout, without a copy if possible.
 
     Raises InvalidArgumentError for masked arrays, and for objects that NumPy cannot read, such as tensors on other
     devices.
@@ -170,7 +170,7 @@ def copy_if_overlapping(out: Array | None, buffer: Array) -> Array:
 
 
 def is_view_of(array: Array, value: Any) -> bool:
-    """Return whether `array` shares the memory of `value`, rather than being a copy made by :func:`as_ndarray`."""
+    """Return whether `array` returned by :func:`as_ndarray` shares the memory of `value`, instead of being a copy."""
     return not array.size or np.may_share_memory(array, as_ndarray(value))
 
 

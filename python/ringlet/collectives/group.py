@@ -21,7 +21,7 @@ class Group:
     """A group of ranks, each driven by one thread at a time.
 
     All ranks make the same calls in the same order. If a rank makes a different call, all ranks raise an error that
-    lists the calls; no call waits longer than the time-out. After a failure every call raises the first cause: create a
+    lists the calls; no call waits longer than the time-out. After a failure every call raises the first error: create a
     new group.
 
     Parameters
@@ -77,7 +77,7 @@ class Group:
 
     @property
     def failure(self) -> str | None:
-        """The first cause of failure; None if the group has not failed."""
+        """The text of the first error; None if the group has not failed."""
         return self._core.failure
 
     def member(self, rank: int) -> Member:
@@ -189,7 +189,7 @@ class Group:
     def abort(self, reason: str) -> None:
         """Make all waiting and later calls raise `CollectiveAborted` with this reason.
 
-        If the group has already failed, its first cause stays.
+        Without effect if the group has already failed.
         """
         self._core.abort(as_text(reason))
 

@@ -112,7 +112,7 @@ def init_process_group(
     """
     count, mine = _selection(rank, num_ranks, ranks, os.environ)
     seconds = resolve_timeout(timeout_seconds)
-    identity = job_id(os.environ) if len(mine) < count else ""  # a process alone does not depend on the environment
+    identity = job_id(os.environ) if len(mine) < count else ""  # a single process needs no job id
     members = join_job(Job(as_text(name or ""), identity, count), mine, seconds)
     return members if ranks is not None else members[0]
 

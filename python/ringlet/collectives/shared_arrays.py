@@ -15,7 +15,7 @@ from ringlet.errors import InvalidArgumentError
 
 MOST_BYTES = 1 << 40  # maximum size of one array: its offset must fit in a word
 
-# Below this size the available memory is not checked, because the check would cost more than the allocation.
+# Minimum size for which the available memory is checked; for less, the check would cost more than the allocation.
 _CHECKED_BYTES = 1 << 22
 
 

@@ -17,7 +17,7 @@ from ringlet.collectives.op import Op
 from ringlet.devices import visible_cores
 from ringlet.errors import InvalidArgumentError
 
-# Upper limit; more threads do not speed up a call.
+# Maximum number of threads; more do not speed up a call.
 _MOST_WORKERS = 1024
 _NOT_AS_IT_IS = (
     "a plan does not convert arrays: pass C-contiguous, aligned arrays in native byte order, and outs of the "

@@ -59,7 +59,7 @@ class Work(Generic[T]):
         Parameters
         ----------
         timeout_seconds : float, optional
-            Maximum wait; None or 0 for no other limit than the time-out of the group.
+            Maximum wait; None or 0: only the group's time-out applies.
 
         Raises
         ------

@@ -13,7 +13,7 @@ from ringlet.coordinator.closures import Closure
 from ringlet.coordinator.remote_value import RemoteFailure
 from ringlet.errors.exception_notes import add_note
 
-# The same limit as in TensorFlow.
+# Maximum number of queued closures, as in TensorFlow.
 MOST_QUEUED = 256 * 1024
 
 

@@ -29,9 +29,9 @@ from ringlet.observe.stall_reports import stall_seconds
 
 _log = logging.getLogger(__name__)
 
-# A closure that was running on this many workers when they exited is presumed to be the cause, and fails.
+# Number of workers that exited while they ran a closure after which it is presumed to be the cause, and fails.
 _MOST_LOSSES = 8
-# A worker is not restarted after this many consecutive processes that exited before their first message.
+# Number of consecutive processes that exited before their first message after which a worker is not restarted.
 _MOST_FAILED_STARTS = 5
 _LOOK_MILLISECONDS = 10  # polling interval while closures may be stuck behind another one
 _SLOW_LOOK_MILLISECONDS = 1000  # polling interval while closures run
@@ -39,7 +39,7 @@ _SLOW_LOOK_MILLISECONDS = 1000  # polling interval while closures run
 # counted, because the clock also advances while this process and the worker are stopped together.
 _ASK_SECONDS = 30.0
 _LEAST_ASKS = 4
-_HANGUP = getattr(select, "POLLRDHUP", 0)  # POLLHUP is always reported
+_HANGUP = getattr(select, "POLLRDHUP", 0)  # 0 elsewhere: POLLHUP is always reported
 
 
 class Dispatcher:

@@ -104,7 +104,7 @@ class RemoteValue(OpaqueValue):
         return _as_numpy(value)
 
     def get(self) -> Any:
-        """Wait for the value and return it exactly as the function returned it; otherwise like :meth:`fetch`."""
+        """Wait for the value and return it exactly as the function returned it; errors as for :meth:`fetch`."""
         self._wait()
         content = self._content
         if content is not None:

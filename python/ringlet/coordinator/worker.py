@@ -32,7 +32,7 @@ from ringlet.values.variables.table_variable import attach_table, forget_tables
 
 _log = logging.getLogger(__name__)
 
-# Replies are batched for this time while commands are queued; the reader sends them if the next command takes longer.
+# Time for which replies are batched while commands are queued; the reader sends them if the next command takes longer.
 _GATHER_SECONDS = 0.001
 _LOOK_MILLISECONDS = 20
 # Maximum run time of a function after the channel has closed.
@@ -158,7 +158,7 @@ class Worker:
             self._inbox.put(item)
 
     def _give_back(self) -> None:
-        """Return the calls that have not begun. Other commands stay queued."""
+        """Send back the calls that have not begun. Other commands stay queued."""
         returned = [number for number in list(self._waiting) if self._has_claimed(number)]
         with self._lock:
             self._reports.add(Reply.RETURNED, None, returned)

@@ -22,11 +22,11 @@ from ringlet.observe.stacks import call_site
 
 _log = logging.getLogger(__name__)
 
-# Several short closures are sent at a time, as many as the worker is expected to run within this time, so that it does
-# not wait for the next message after each.
+# Expected run time of the short closures that are sent together, so that the worker does not wait for a message after
+# each.
 _BATCH_SECONDS = 0.004
 _MOST_IN_FLIGHT = 256
-# Closures queued behind one that takes longer than expected are recalled after this time.
+# Time after which closures queued behind one that takes longer than expected are recalled.
 _STUCK_SECONDS = 0.02
 
 

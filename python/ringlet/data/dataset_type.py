@@ -1,4 +1,4 @@
-"""The class Dataset for annotations in modules that it imports."""
+"""The class Dataset, for annotations in modules that the module of Dataset imports."""
 
 from __future__ import annotations
 

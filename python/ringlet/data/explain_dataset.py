@@ -73,7 +73,7 @@ def _decided(decision: Decision) -> Iterator[str]:
 
 
 def _graph(node: Node, depth: int = 0) -> Iterator[str]:
-    """Return one line for each operation, starting with the last operation; inputs are indented."""
+    """Yield one line for each operation, starting with the last operation; inputs are indented."""
     settings = ", ".join(f"{name}={value}" for name, value in _settings(node).items())
     line = f"{'  ' * depth}{type(node).__name__}{f'({settings})' if settings else ''}  {_count(node.cardinality)}"
     # The specs are omitted if inferring them could call user functions.
@@ -95,7 +95,7 @@ def _count(cardinality: int) -> str:
 
 
 def _files(decision: Decision) -> Iterator[str]:
-    """Return lines that list the files of this worker, if files are sharded and their names are known."""
+    """Yield lines that list the files of this worker, if files are sharded and their names are known."""
     if decision.policy is not AutoShardPolicy.FILE:
         return
     for names in _names_of(decision.plan.inputs[0] if decision.plan.inputs else decision.plan):

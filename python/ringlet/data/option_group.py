@@ -95,7 +95,7 @@ class OptionGroup:
         return copy
 
     def _made(self) -> Iterator[tuple[str, Any]]:
-        """Return the settings that differ from their defaults."""
+        """Yield the settings that differ from their defaults."""
         for name, (_, start) in self._SETTINGS.items():
             value = self._values[name]
             if value != (start() if isinstance(start, type) else start):

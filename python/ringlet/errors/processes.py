@@ -32,11 +32,11 @@ class CollectiveMismatchError(RuntimeError):
 class CollectiveAborted(RuntimeError):
     """Another rank failed, so the collective of this rank cannot complete.
 
-    The message names the first cause, which is the error to handle.
+    The message describes the first failure, which is the one to handle.
 
     Notes
     -----
-    Usual causes: an exception or Ctrl-C in another rank, or a call to `abort`. Correct the first cause, then
+    Usual causes: an exception or Ctrl-C in another rank, or a call to `abort`. Correct the first failure, then
     create a new strategy or group.
 
     Examples
@@ -145,7 +145,7 @@ class CancelledError(RuntimeError):
 
     Notes
     -----
-    Correct the first cause, then schedule the function again.
+    Correct the other error, then schedule the function again.
 
     Examples
     --------

@@ -210,7 +210,7 @@ _inboxes: WeakValueDictionary[int, Inbox] = WeakValueDictionary()
 
 
 def inboxes_with(labels: Sequence[int]) -> dict[int, Inbox]:
-    """Return those inboxes of this process whose labels are given, by the positions of the labels."""
+    """Return the inboxes of this process that have one of these labels, by the label's position in `labels`."""
     found = ((rank, _inboxes.get(label)) for rank, label in enumerate(labels))
     return {rank: inbox for rank, inbox in found if inbox is not None}
 

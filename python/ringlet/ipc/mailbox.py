@@ -26,7 +26,7 @@ _SHORT_BYTES = 48
 _HEADER = struct.Struct(f"<qQI{_SHORT_BYTES}s")  # tag, number of bytes, length of the description, its first bytes
 _HELLO = struct.Struct("<I")  # rank
 _BACKLOG = 4096  # connections of all ranks
-_STORED_BYTES = 1 << 16  # a message up to this size is stored at once
+_STORED_BYTES = 1 << 16  # maximum size of a message that is read before its receive starts
 _RETRY_SECONDS = 0.05
 _LAST_SECONDS = 1.0  # time to stop a thread whose write has failed
 
@@ -191,7 +191,7 @@ class Mailbox(Inbox):
             if wanted is not None and place is not None:
                 if not _fill(connection, place):
                     with self._changed:
-                        self._waiting.append(wanted)  # fails below
+                        self._waiting.append(wanted)  # _fail_hopeless() fails it
                     break
                 wanted.finish(source)
                 continue

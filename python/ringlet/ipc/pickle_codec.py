@@ -86,7 +86,7 @@ def _pack(value: Any, refer: Callable[[Any], Any] | None = None) -> tuple[bytes,
 @functools.lru_cache
 def _packer_class(base: Any) -> Any:
     class Packer(base):  # type: ignore[misc]  # one of two classes, by what is installed
-        """Replaces arrays and referred objects by tokens."""
+        """Pickler that replaces arrays, and objects for which `refer` returns a token, by persistent ids."""
 
         def __init__(self, into: io.BytesIO, refer: Callable[[Any], Any] | None) -> None:
             self.arrays: list[Any] = []

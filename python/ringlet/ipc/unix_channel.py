@@ -207,7 +207,7 @@ class LocalChannel:
 
     @contextlib.contextmanager
     def _while_open(self) -> Iterator[None]:
-        # Also before the lock: in a forked child, another thread's lock would never be released.
+        # Checked before the lock, too: in a forked child, another thread's lock would never be released.
         self._check_open()
         with self._lock:
             self._check_open()
@@ -270,7 +270,7 @@ def _reason(error: OSError) -> str:
 # Header, buffers, number of descriptors.
 Frame = tuple[bytes, list[npt.NDArray[np.uint8]], int]
 
-# Parts of at least this size are received directly into their memory; smaller ones are received together, and copied.
+# Minimum size of parts that are received directly into their memory; smaller ones are received together, and copied.
 _IN_PLACE_BYTES = 16384
 _INBOX_BYTES = 65536
 

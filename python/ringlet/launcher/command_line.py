@@ -31,7 +31,7 @@ _COMMANDS = {
     "tpu": ("tpu_command", "show a TPU slice, an assignment of replicas and what collectives cost there"),
     "doctor": ("doctor_command", "check whether jobs run on this machine and in this environment"),
     "explain": ("explain_command", "describe an error: its meaning, usual causes and remedies"),
-    "bench": ("bench_command", "measure all-reduce on this machine, against the machine's own limit"),
+    "bench": ("bench_command", "compare all-reduce with a NumPy pass over the same memory"),
 }
 
 

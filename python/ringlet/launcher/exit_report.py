@@ -61,7 +61,7 @@ class Ending:
         """Whether the worker failed by itself, and not because of a signal from the launcher."""
         if self.status == 0 or self.asked_at is None:
             return self.status != 0
-        # A handler of that signal may exit with a status, without a traceback.
+        # After the launcher's SIGTERM, a nonzero status alone does not count: a signal handler may exit with one.
         return (bool(self.words) or self.has_raised) and (self.status > 0 or self.at < self.asked_at)
 
     @property
@@ -76,7 +76,7 @@ def follows_another(words: str) -> bool:
 
 
 def first_failure(endings: Sequence[Ending]) -> Ending | None:
-    """Return the first worker that failed by itself, else the first that failed."""
+    """Return the worker that failed first; failures caused by the launcher or by another worker rank last."""
     failures = [ending for ending in endings if ending.status != 0]
     return min(failures, key=lambda e: (not e.is_own, e.follows, e.at, e.worker), default=None)
 

@@ -98,7 +98,7 @@ def simulated_hosts(count: int) -> Iterator[SimulatedHosts]:
             "network namespaces: install them and run the command as root, or use -n for workers of this host"
         )
     _remove_stale()
-    folder = Path(tempfile.mkdtemp(prefix="rl"))  # a short name, because paths of sockets are limited
+    folder = Path(tempfile.mkdtemp(prefix="rl"))  # short: Unix socket paths have a maximum length
     hosts = SimulatedHosts(count, folder)
     try:
         hosts.start()

@@ -81,7 +81,7 @@ def _match(operations: list[Operation]) -> bool:
 
 
 def rank_ranges(ranks: list[int]) -> str:
-    """Return ranks as text, with ranges of consecutive ranks: ``ranks 0, 2 to 5``."""
+    """Format ranks, with ranges of consecutive ranks: ``ranks 0, 2 to 5``."""
     runs: list[list[int]] = []
     for rank in sorted(ranks):
         if runs and runs[-1][-1] == rank - 1:

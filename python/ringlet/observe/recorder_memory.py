@@ -55,7 +55,7 @@ def state() -> str:
 
 
 def start_ticks(pid: int) -> int | None:
-    """Return the time at which a process started, as the kernel counts it; None if it has exited."""
+    """Return the start time of a process in clock ticks since the system started; None if it has exited."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123  # pathlib loads slowly
             fields = file.read().rpartition(") ")[2].split()

@@ -15,7 +15,7 @@ from ringlet.errors.notebook_cells import cell_or_file
 
 _PACKAGE = __file__.rpartition("observe")[0]
 _OWN_FILES = (_PACKAGE, threading.__file__)  # prefixes of the files whose frames are left out
-_files_without_places: tuple[str, ...] = _OWN_FILES  # the same for places: see skip_files()
+_files_without_places: tuple[str, ...] = _OWN_FILES  # prefixes for `place`, extended by skip_files()
 _STANDARD_LIBRARY = (os.__file__.removesuffix("os.py"), "<frozen ")
 _INSTALLED = f"{_STANDARD_LIBRARY[0]}site-packages"
 _KERNELS = {"IPython", "ipykernel"}  # libraries that call the cells of notebooks
@@ -49,7 +49,7 @@ def location(thread: int | None) -> str:
 
 
 def skip_files(*prefixes: str) -> None:
-    """Leave out, besides Ringlet's own frames, those of files whose names start so: `place` is that of their caller."""
+    """Make `place` ignore the frames of files whose names start with a prefix, as it ignores Ringlet's own frames."""
     global _files_without_places
     _files_without_places += prefixes
     _core.set_places(place, _files_without_places)

@@ -28,7 +28,7 @@ R = TypeVar("R")
 
 SUFFIX = ".trace.json"
 VERSION = 1
-# Number of the first track of other threads; rank or replica N has track N + 1.
+# Rank or replica N has track N + 1; threads without a rank have tracks from this number on.
 FIRST_THREAD = 10_000
 _SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.005, 0.25
 # The thread runs for at most a fifth of the time, so that it does not slow down loops of calls of a few microseconds.

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 _clock: Callable[[], float] = time.monotonic
 
-# Redrawing a bar more often would not be visible.
+# Minimum time between redraws of a bar.
 _REDRAW_SECONDS = 0.1
 # Interval of lines in files and pipes; the launcher sets it for its workers.
 _VARIABLE = "RINGLET_PROGRESS_SECONDS"

@@ -174,7 +174,7 @@ def _new_display(target: Any) -> Any:
         rich_progress.TimeElapsedColumn(),
         rich_progress.TimeRemainingColumn(),
     )
-    # rich detects a notebook only if the console is not given a file.
+    # With `file`, the console keeps the object; with `stderr`, it follows later replacements of sys.stderr.
     console = Console(stderr=True) if target is sys.stderr else Console(file=target)
     # On a terminal, the program's output is redirected above the bar; output to a file is not. A refresh thread would
     # contend with the replicas for the GIL.

@@ -14,8 +14,9 @@ from ringlet.ipc.unix_sockets import close_in_children, credentials, no_descript
 from ringlet.rendezvous.handshake import Handshake
 from ringlet.rendezvous.messages import Unreadable, new_socket, receive, send
 
-# A client sends its handshake at once. A connection without one is dropped after this time, or if too many are pending.
+# Time after which a connection without a handshake is dropped; clients send theirs at once.
 _HANDSHAKE_SECONDS = 0.8
+# Maximum number of connections without a handshake; if exceeded, the oldest is dropped.
 _MAX_PENDING = 64
 _BACKLOG = 128
 

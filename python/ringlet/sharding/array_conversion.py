@@ -33,7 +33,7 @@ _ABSENT = {
 }
 
 
-# The text of an array with more elements is abbreviated.
+# Maximum number of elements in the text of an array; if exceeded, the text is abbreviated.
 _MOST_SHOWN = 24
 
 

@@ -91,7 +91,7 @@ def _set_part(x: Any, part: Callable[[Any], Any], value: Any) -> None:
     else:
         views = {id(buffer): part(buffer) for buffer in buffers if buffer is not None}
         target = x._build([None if buffer is None else views[id(buffer)] for buffer in buffers], x._layout, x._group)
-    # NumPy converts complex numbers too, with a warning.
+    # An unsafe cast, like NumPy's: complex values lose their imaginary part, with a ComplexWarning.
     target[...] = value if isinstance(value, type(x)) else np.asarray(value).astype(target.dtype)
 
 
@@ -107,7 +107,7 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
     # Higher than the priority of ndarray and its subclasses.
     __array_priority__ = 1000.0
 
-    if TYPE_CHECKING:  # NumPy's class has no types
+    if TYPE_CHECKING:  # for type checkers: NumPy's mixin has no annotations
 
         def __add__(self, other: Any, /) -> ShardedArray: ...
         def __radd__(self, other: Any, /) -> ShardedArray: ...
@@ -194,7 +194,7 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def flat(self: Any) -> Any:
-        """The elements in one dimension, read-only. An assigned value fills the array repeatedly."""
+        """A read-only 1-d array of the elements. An assigned value is repeated or truncated to the array's size."""
         return np.ravel(self)
 
     @flat.setter

@@ -163,7 +163,8 @@ def recorded_as_one(name: str, operands: Any, work: Callable[[], T]) -> T:
     outer = _WATCH.get()
     if outer is None or outer.is_inside:
         return work()
-    inside, before = _Recorder(outer.reports, is_inside=True), array_records(operands)  # `work` may change operands
+    # Operands are described first, because `work` may change them.
+    inside, before = _Recorder(outer.reports, is_inside=True), array_records(operands)
     token = _WATCH.set(inside)
     try:
         result = work()

@@ -163,7 +163,8 @@ class ShardedArray(ArrayMethods, Conversions):
         assert buffer is not None, (
             f"device {device} belongs to another process: use array.shards for the devices of this one"
         )
-        tile: Array = buffer[self._layout.boxes(self.shape)[device] or ...]  # `...`: always an array, never a number
+        # `...` makes NumPy return a 0-d array instead of a scalar.
+        tile: Array = buffer[self._layout.boxes(self.shape)[device] or ...]
         return tile
 
     @property

@@ -366,7 +366,7 @@ class CollectiveCalls:
 
 
 def listed(tensors: Any) -> list[Any]:
-    """Return a tensor, or a sequence of tensors, as a list."""
+    """Convert a tensor, or a sequence of tensors, to a list."""
     return list(tensors) if isinstance(tensors, (list, tuple)) else [tensors]
 
 

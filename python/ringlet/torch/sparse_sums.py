@@ -23,8 +23,8 @@ def all_reduce_sparse(member: Member, tensor: Any) -> None:
     if rows.size != member.num_ranks * (1 + len(shape)) or (rows.reshape(member.num_ranks, -1)[:, 1:] != shape).any():
         raise InvalidArgumentError(
             f"all_reduce got a sparse tensor of shape {tuple(mine.shape)} with {mine.sparse_dim()} sparse dimensions, "
-            "but another rank passed a tensor with other dimensions: pass tensors of one shape and number of sparse "
-            "dimensions on all ranks."
+            "but another rank passed one with a different shape or number of sparse dimensions: pass tensors with the "
+            "same shape and number of sparse dimensions on all ranks."
         )
     count = int(rows.reshape(member.num_ranks, -1)[:, 0].sum())
     indices = torch.empty(count, mine.sparse_dim(), dtype=torch.int64)

@@ -104,13 +104,13 @@ class Flat:
         self.array = as_array(tensor.view(-1), as_bytes)
 
     def store(self) -> None:
-        """Finish a write to the array: if it is a copy, copy it back; else increment the tensor's version."""
+        """Copy the array back to the tensor if it is a copy; otherwise the tensor already has the values."""
         if self._copy is not None:
             _copy(self._copy, self._tensor)
 
 
 def as_array(flat: Any, as_bytes: bool = False) -> Array:
-    """Return a contiguous 1-d tensor as an array, of uint8 if collectives do not support its dtype."""
+    """View a contiguous 1-d tensor as an array, of uint8 if collectives do not support its dtype."""
     ml_dtype = _ML_DTYPES.get(flat.dtype)
     if as_bytes or (flat.dtype in _NARROW and ml_dtype is None):
         array: Array = flat.view(torch.uint8).numpy()

@@ -55,7 +55,7 @@ def write_durably(folder: str, name: str, write: Callable[[str], Any]) -> str:
 
 
 def _with_target(error: OSError, number: int, folder: str, target: str) -> OSError:
-    """Return the system's error with the target and the remedy added, in the same class."""
+    """Return an OSError of the same errno whose message adds the target and the remedy."""
     remedy = "Files saved before are unchanged"
     if number in _FULL:
         with suppress(OSError, AttributeError):

@@ -171,7 +171,7 @@ class CheckpointManager:
 
     @property
     def checkpoints(self) -> list[str]:
-        """Paths of the checkpoints that are subject to removal, from the oldest to the newest."""
+        """Paths of the checkpoints that `max_to_keep` counts, from the oldest to the newest."""
         return list(self._timestamps)
 
     # --- saving -------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from ringlet.train.checkpoint_writer import FORMAT, checksum_of
 from ringlet.train.safetensors_import import safetensors
 from ringlet.train.tensor_dtypes import Array, Form, bytes_of, form_of_text
 
-# A file is read in chunks of this size; each is checksummed while it is in the CPU cache.
+# Size of the chunks in which a file is read; each is checksummed while it is in the CPU cache.
 _PIECE_BYTES = 1 << 20
 _HEADER_AT = 8
 
@@ -138,7 +138,7 @@ class CheckpointFile:
             done += count
 
     def read(self, entry: Entry) -> Array:
-        """Return a tensor as a new array in the byte order of the file."""
+        """Read a tensor into a new array, in the byte order of the saved array."""
         array = np.empty(entry.shape, entry.form.dtype.newbyteorder("<"))
         self.read_into(entry, array)
         return array.astype(entry.form.dtype, copy=False)

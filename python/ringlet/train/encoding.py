@@ -36,7 +36,7 @@ from ringlet.values.variables.atomic_snapshot import read_atomically
 Node = Any
 Path = tuple[Any, ...]
 
-# Longer texts and bytes become tensors: the header of a file is limited to 100 MB.
+# Maximum length of texts and bytes in the tree, which the header of at most 100 MB holds; longer ones become tensors.
 _MOST_IN_TREE = 4096
 
 

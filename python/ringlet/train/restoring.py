@@ -227,7 +227,11 @@ class Restoration:
             raise
 
     def _replaced(self, value: Any, new: Any) -> Any:
-        """Return the replacement of a plain value: the same list or dictionary, whose items are set later."""
+        """Return the value to store in place of `value`.
+
+        This is `value` itself if it is a mutable container of the same kind as `new`, with its items set at commit; a
+        tuple rebuilt from both; otherwise `new`.
+        """
         kind = kind_of_object(value)
         if kind is not kind_of_object(new) or kind not in _REFILL:
             return new
@@ -243,7 +247,7 @@ class Restoration:
         return value
 
     def _with_children(self, value: Any, kind: Kind, new: dict[Any, Any]) -> Any:
-        """Return a container that holds stateful objects; its own restored items are set later."""
+        """Return a container of stateful objects with the children in `new`; a mutable one gets them at commit."""
         present = dict(children_of(value, kind))
         changed = {key: each for key, each in new.items() if each is not present[key]}
         if not changed:

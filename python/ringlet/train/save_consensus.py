@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 Message = dict[str, Any]
 T = TypeVar("T")
 
-# Errors that are re-raised on the other workers in the same class; other classes become CollectiveAborted.
+# Classes in which an error is re-raised on the other workers: the first in its MRO. Errors of no such class become
+# CollectiveAborted.
 _SAME_CLASS = {
     "CheckpointCorruptError", "FailedPreconditionError", "InvalidArgumentError", "ModuleNotFoundError", "NotFoundError",
     "OSError", "PermissionError", "RuntimeError", "TypeError", "ValueError",
@@ -52,8 +53,8 @@ def exchange_messages(
     """Exchange JSON messages and bytes among all workers; an error on one worker is raised on all.
 
     `what` is the action, as in "save ckpt-3"; a difference between workers raises CollectiveMismatchError. `error` is
-    raised here once the others have received it; they raise an error of the same class if that is a builtin, else
-    CollectiveAborted, which names the worker.
+    raised here once the others have received it; they raise an error that names the worker, of the class that
+    `_SAME_CLASS` determines.
     """
     described = message if error is None else {"error": _described(error)}
     head = json.dumps(described).encode("ascii")

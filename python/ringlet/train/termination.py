@@ -184,7 +184,7 @@ class _Logs:
 
 
 _logs = _Logs()
-# A child that is forked before a notice can read the log, too.
+# Registered at import, so that a child forked before the first notice also shares the log.
 os.register_at_fork(before=_logs.prepare_fork, after_in_child=_logs.enter_child)
 
 

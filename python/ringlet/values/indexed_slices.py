@@ -66,7 +66,7 @@ class IndexedSlices:
 
 
 def as_slices(value: Any) -> IndexedSlices:
-    """Return a value with ``indices`` and ``values`` as an IndexedSlices."""
+    """Convert a value with ``indices`` and ``values`` to an IndexedSlices."""
     if isinstance(value, IndexedSlices):
         return value
     if hasattr(value, "indices") and hasattr(value, "values") and kind_of(value) is None:
@@ -147,7 +147,7 @@ def _scatter(at: Callable[[Array, Array, Array], Any]) -> Callable[[Array, Any, 
 
 
 def as_integers(indices: Any) -> Array:
-    """Return indices as an array of integers."""
+    """Convert indices to an array of integers."""
     array = as_ndarray(indices)
     if array.size == 0:
         array = array.astype(np.int64)

@@ -25,7 +25,7 @@ def _in_place(sign: str, remedy: str) -> Callable[[Any, Any], Any]:
 
 
 def converted(value: Any, dtype: DTypeLike | None, copy: bool | None) -> Array:
-    """Return a value as an array, with the semantics of ``__array__(dtype, copy)``."""
+    """Convert a value to an array, with the semantics of ``__array__(dtype, copy)``."""
     plain_value = np.asarray(value)
     array = np.asarray(plain_value, dtype=dtype)
     if array is not plain_value:

@@ -65,7 +65,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def as_initial_value(value: Any, dtype: Any, name: str | None) -> Array:
-    """Return an initial value, or the result of a callable, as an array, which may share the value's memory."""
+    """Convert an initial value, or the result of a callable, to an array, which may share the value's memory."""
     what = f"the initial value of variable '{name or 'Variable'}'"
     array = as_ndarray(value() if callable(value) else value, what)
     wanted = (array.dtype if dtype is None else as_dtype(dtype)).newbyteorder("=")

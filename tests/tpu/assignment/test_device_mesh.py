@@ -24,7 +24,7 @@ def test_a_mesh_is_a_core_assignment():
         ("v5e-16", False, [16, 0], {}, "mesh_shape must be positive"),
         ("v5e-16", False, 16, {}, "must be a sequence of integers; got 16"),
         ("v5e-16", False, [4.0, 4], {}, "must be a sequence of integers"),
-        ("v4-16", False, [4, 4], {}, "a mesh of v4 devices requires one device per chip.*megacore=True"),
+        ("v4-16", False, [4, 4], {}, "requires one device per chip, but the given v4 devices are.*megacore=True"),
         ("v4-128", True, [4, 16], {"contiguous_submeshes": True}, r"(?s)supported shapes are \(16, 4\)"),
         ("v4-16", True, [8], {"contiguous_submeshes": True}, r"(?s)topology \(2, 2, 2\).* are supported"),
     ],
@@ -39,6 +39,13 @@ def test_devices_with_holes_are_refused():
     topology = Topology(mesh_shape=[2, 2, 2, 1], device_coordinates=places, generation="v4")
     with pytest.raises(ValueError, match="the 7 devices do not fill a box, which would have 2x2x2 chips"):
         create_device_mesh([7], topology)
+
+
+def test_second_cores_alone_are_refused_as_single_cores():
+    places = coordinates_of_slice((2, 2, 1), (2, 2, 1), 1) + np.array([0, 0, 0, 1])
+    topology = Topology(mesh_shape=[2, 2, 1, 2], device_coordinates=places)
+    with pytest.raises(ValueError, match="one device per chip, but the given devices are single cores"):
+        create_device_mesh([2, 2], topology)
 
 
 def test_a_part_of_a_slice_is_a_mesh_of_its_own():

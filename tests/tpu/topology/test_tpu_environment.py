@@ -205,9 +205,9 @@ def test_variables_that_contradict_each_other_are_both_named(environ, first, sec
 @pytest.mark.parametrize(
     ("environ", "words"),
     [
-        ({}, "no variable describes the slice .*: none.* Set TPU_ACCELERATOR_TYPE"),
-        ({"TPU_NAME": "x", "TPU_WORKER_ID": "0"}, r"\(set of .*: TPU_NAME, TPU_WORKER_ID\)"),
-        ({"TPU_CHIPS_PER_HOST_BOUNDS": "2,2,1"}, "no variable describes"),
+        ({}, "no environment variable describes the slice .*: none.* Set TPU_ACCELERATOR_TYPE"),
+        ({"TPU_NAME": "x", "TPU_WORKER_ID": "0"}, r"that are set: TPU_NAME, TPU_WORKER_ID\)"),
+        ({"TPU_CHIPS_PER_HOST_BOUNDS": "2,2,1"}, "no environment variable describes"),
         ({"TPU_ACCELERATOR_TYPE": "v4-17"}, "unknown accelerator type 'v4-17'"),
         ({"TPU_ACCELERATOR_TYPE": "v5litepod-128", "TPU_TOPOLOGY": "4x32"}, "unknown accelerator type"),
         ({"TPU_TOPOLOGY": "4,4"}, "TPU_TOPOLOGY is '4,4': expected the chips along each axis"),

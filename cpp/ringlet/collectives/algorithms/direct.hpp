@@ -12,12 +12,12 @@ namespace ringlet::collectives {
 // from rank c on, round the ring.
 inline constexpr std::size_t kRingPieceBytes = std::size_t{128} << 10;
 
-// In the tree order, or that of RING. P*S bytes read, S (shared) or P*S bytes written.
+// All-reduce in the tree order, or that of RING. P*S bytes read, S (shared) or P*S bytes written.
 Results direct_all_reduce(Round& round);
-// The same to outputs, after arriving; mine().chunks are planned.
+// All-reduce to outputs, after arriving; mine().chunks are planned.
 void direct_all_reduce_of_arrived(Round& round);
 
-// To the root's output. P*S bytes read, S written.
+// Reduce to the root's output. P*S bytes read, S written.
 void direct_reduce(Round& round);
 
 // S bytes read, S (shared) or (P-1)*S bytes written.

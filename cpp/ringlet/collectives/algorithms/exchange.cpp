@@ -14,7 +14,7 @@ namespace ringlet::collectives {
 
 namespace {
 
-// Results are copied while they are in the L1 cache.
+// Size of a block of results, which is copied while it is in the L1 cache.
 constexpr std::size_t kBlockBytes = std::size_t{16} << 10;
 // Size of one read across processes, which fits the L2 cache.
 constexpr std::size_t kAcrossBytes = std::size_t{128} << 10;

@@ -25,7 +25,7 @@ class PathTuner {
   }
 
  private:
-  // A path that is five times as slow costs 2 % with this.
+  // Calls between trials of the slower path; if it is five times as slow, the trials cost 2 %.
   static constexpr int kCallsBetweenProbes = 200;
 
   std::array<double, 2> costs_{};  // zero: each path is tried first

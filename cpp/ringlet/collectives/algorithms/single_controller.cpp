@@ -13,10 +13,10 @@ namespace ringlet::collectives {
 
 namespace {
 
-// Below this many bytes, read and written, waking another thread takes longer than the work.
+// Minimum bytes, read and written, that several threads process: for fewer, waking a thread takes longer than the work.
 constexpr std::size_t kWorthSharing = std::size_t{256} << 10;
 
-// More buffers than this are processed by one thread.
+// Maximum number of buffers that several threads process.
 constexpr std::size_t kMostShared = 64;
 
 struct Work {

@@ -5,7 +5,7 @@
 
 namespace ringlet::collectives {
 
-// Up to `max_ranks` ranks, payloads up to `small_bytes` travel in the slots; larger ones use DIRECT.
+// Maximum payload that travels in the slots, for at most `max_ranks` ranks; larger payloads use DIRECT.
 struct AutoRow {
   int max_ranks;
   std::size_t small_bytes;
@@ -25,8 +25,8 @@ constexpr std::size_t small_limit(int num_ranks) {
   return 0;
 }
 
-// Between processes, private arrays up to this size are copied through shared memory; larger ones are read in place if
-// the system allows it.
+// Maximum size of private arrays that are copied through shared memory between processes; larger ones are read in place
+// if the system allows it.
 constexpr std::size_t largest_staged(int num_ranks) {
   return num_ranks <= 2 ? std::size_t{48} << 10 : std::size_t{256} << 10;
 }
@@ -35,7 +35,7 @@ constexpr std::size_t largest_staged(int num_ranks) {
 // instead; with fewer ranks, only if the system does not allow reads across processes.
 inline constexpr int kFewestForPieces = 3;
 inline constexpr std::size_t kLargestWhole = std::size_t{256} << 10;
-// One piece and its source fit the L2 cache together.
+// Size of a piece: the piece and its source fit the L2 cache together.
 inline constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
 
 // Fewer ranks, each in its own process, exchange shares instead (see exchange.hpp): whole arrays of up to
@@ -43,7 +43,7 @@ inline constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
 // still be in the writer's L2 cache when others read them, which takes four times as long as from the L3 cache.
 inline constexpr std::size_t kExchangeBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kLargestCrossed = std::size_t{512} << 10;
-// Up to this size, exchanged data bypasses the L2 cache for the same reason.
+// Maximum size of exchanged data that is written past the L2 cache, so that others read it from the L3 cache.
 inline constexpr std::size_t kLargestStreamed = std::size_t{512} << 10;
 
 }  // namespace ringlet::collectives

@@ -110,13 +110,13 @@ class Round {
 
   // Publishes this rank's call, waits for all ranks, and compares the calls. Afterwards other ranks' slots may be read.
   void arrive();
-  // The same; afterwards the kinds of memory of the ranks of other processes are known too.
+  // arrive(), after which the kinds of memory of the ranks of other processes are known.
   void arrive_to_tell();
-  // The same; afterwards other ranks' buffers may be read and written until the work is done, so no rank may leave
+  // arrive(), after which other ranks' buffers may be read and written until the work is done, so no rank may leave
   // before that.
   void arrive_for_work();
-  // The same between processes, for an algorithm that stages private buffers itself: `stage()` runs before arriving,
-  // after the buffers have names.
+  // arrive_for_work() between processes, for an algorithm that stages private buffers itself: `stage()` runs
+  // before arriving, after the buffers have names.
   template <class Stage>
   void arrive_for_work(Stage&& stage) {
     await_others_for_work({[](void* context) { (*static_cast<std::remove_reference_t<Stage>*>(context))(); }, &stage});
@@ -264,7 +264,7 @@ class Round {
       return true;
     }
   }
-  // The same with the group's time-out; a long wait is reported.
+  // wait_for() with the group's time-out; a long wait is reported.
   template <class Ready>
   bool wait_for_ranks(Ready&& is_ready) {
     const auto stall = group_.options_.stall;
@@ -330,8 +330,8 @@ class Round {
   // Whether other ranks have left the call without this rank, which then accesses none of their memory.
   bool is_left_behind() const noexcept;
 
-  // Longer than a running rank takes for a chunk, or for its share of one pass, on a machine that is not heavily
-  // overloaded.
+  // Waits for ranks in the middle of the work: longer than a running rank takes for a chunk, or for its share of one
+  // pass, on a machine that is not heavily overloaded.
   static constexpr sync::Clock::duration kShortWait = std::chrono::milliseconds(100);
   static constexpr sync::Clock::duration kLeavingLimit = std::chrono::seconds(5);
   static constexpr int kFirstSpins = 10;
@@ -341,7 +341,7 @@ class Round {
   // Doubled by each move, until the ranks have stayed apart for some waits.
   static constexpr sync::Clock::duration kLeastBetweenMoves = std::chrono::microseconds(500);
   static constexpr sync::Clock::duration kMostBetweenMoves = std::chrono::milliseconds(4);
-  // For the other ranks of a mismatch to state their places in the program.
+  // Maximum wait after a mismatch for the other ranks to publish their places in the program.
   static constexpr sync::Clock::duration kSiteLimit = std::chrono::milliseconds(300);
 
   Group& group_;

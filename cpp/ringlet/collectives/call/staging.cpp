@@ -24,7 +24,7 @@ namespace ringlet::collectives {
 namespace {
 
 constexpr std::size_t kLine = 64;
-// Fits the L2 cache together with its source.
+// Scratch memory that fits the L2 cache together with its source.
 constexpr std::size_t kScratchBytes = std::size_t{512} << 10;
 constexpr std::size_t kSmallestLane = 4096;
 

@@ -2,7 +2,7 @@
 //
 // Terms. A *rank* is one of the P members, driven by one thread at a time. The calls of a rank are numbered from 1; all
 // ranks make the same calls in the same order. A rank *arrives* at a call by publishing its slot. A call *goes* once
-// all have arrived; waiting ranks do its work, chunk by chunk. A group that has *failed* always raises its first cause.
+// all have arrived; waiting ranks do its work, chunk by chunk. A group that has *failed* always raises its first error.
 // A rank is *here* if it belongs to this process; each process has a Group object of its own.
 #pragma once
 
@@ -96,7 +96,7 @@ class Group {
   bool has_failed() const noexcept;
 
   void fail(Cause cause, std::string text);
-  // The same without notifying subgroups and other processes; false if the group has already failed.
+  // Records a failure without notifying subgroups and other processes; false if the group has already failed.
   bool claim_failure(Failure failure);
   Failure first_failure() const;
   std::string text_of(const Failure& failure, const std::string& waiting = {}) const;
@@ -123,7 +123,7 @@ class Group {
 
   // Creates a group of these ranks, which fails when this group does.
   std::shared_ptr<Group> make_subgroup(const std::vector<int>& ranks);
-  // The same between processes: one rank creates the control block, then each rank of the subgroup joins it.
+  // Subgroups between processes: one rank creates the control block, then each rank of the subgroup joins it.
   memory::Block make_subgroup_control(const std::vector<int>& ranks, BufferName& place, sync::Poll* poll);
   std::shared_ptr<Group> join_subgroup(const std::vector<int>& ranks, BufferName place, sync::Poll* poll);
   std::shared_ptr<Group> find_subgroup(BufferName place);

@@ -42,7 +42,7 @@ class Member {
   Results all_reduce(std::span<const Buffer> buffers, core::Op op, Algorithm algorithm = Algorithm::kAuto,
                      sync::Poll* poll = nullptr);
 
-  // The same for the root alone; other ranks have no output. P*S read, S written.
+  // Combines the inputs of all ranks to the root's output. P*S read, S written.
   Results reduce(const Buffer& part, core::Op op, int root, sync::Poll* poll = nullptr);
 
   // Rank r gets elements r*n/P .. (r+1)*n/P - 1. An output may be that place of the rank's own input. P*S read, S

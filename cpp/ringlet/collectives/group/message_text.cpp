@@ -11,7 +11,7 @@ namespace ringlet::collectives {
 
 namespace {
 
-// Lines that fit on a screen.
+// Limits that make a message fit on a screen.
 constexpr std::size_t kMostLines = 16;
 constexpr std::size_t kMostRuns = 8;
 constexpr std::size_t kLongestLine = 200;

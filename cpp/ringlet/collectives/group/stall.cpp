@@ -29,7 +29,7 @@ namespace ringlet::collectives {
 
 namespace {
 
-// An interpreter that is not stuck answers within some milliseconds; more on a busy machine.
+// Maximum wait for an interpreter's answer, which takes milliseconds unless it is stuck or the machine is busy.
 constexpr std::chrono::seconds kAnswerLimit{2};
 constexpr std::size_t kMostStacks = 8;
 constexpr std::string_view kSilent = ": no answer, perhaps because C code holds the interpreter lock";

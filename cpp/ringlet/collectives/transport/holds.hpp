@@ -77,7 +77,7 @@ memory::Block hold(std::byte* data, int own_index, std::shared_ptr<const void> k
 // A new block that this process holds once, from its own shared memory. Throws core::SharedMemoryError.
 memory::Block allocate_shared(std::size_t bytes, const std::shared_ptr<const ProcessReclaimPolicy>& reclaim_policy);
 
-// The same for a process that belongs to no group yet.
+// A new block of a process that belongs to no group yet.
 memory::Block allocate_shared(std::size_t bytes);
 
 }  // namespace ringlet::collectives

@@ -25,7 +25,7 @@ constexpr int kWaitMilliseconds = 20;
 void run(sync::Poll* poll) {
   if (poll != nullptr) (*poll)();
 }
-// Far longer than draining a socket or receiving a sent message takes.
+// Maximum wait for socket space or a sent message: far longer than either takes.
 constexpr std::chrono::seconds kMailLimit{30};
 constexpr std::size_t kMostRanges = 4096;
 

@@ -84,7 +84,7 @@ class World : public std::enable_shared_from_this<World> {
 
   // Names an address of this process. All other processes can then reach it if it is in shared memory.
   BufferName buffer_name_of(const void* address, sync::Poll* poll = nullptr);
-  // The same from the local table only: memory that has not been shared yet counts as private.
+  // buffer_name_of() from the local table only: memory that has not been shared yet counts as private.
   BufferName known_buffer_name_of(const void* address) const noexcept;
   // Address of a shared buffer in this process. May wait to receive its segment: throws core::AbortedError if that
   // fails.

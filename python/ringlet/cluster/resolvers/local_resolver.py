@@ -81,7 +81,7 @@ class LocalCluster:
         return self._start(task)
 
     def ending_of(self, task_type: str, task_id: int) -> str:
-        """Return what happened to the process of a task whose channel has closed."""
+        """Return text such as "exited with status 1" about the process of a task whose channel has closed."""
         worker = self._processes[task_type, task_id]
         if not wait_for([worker], Deadline.after(_END_SECONDS)):
             return "closed its connection, but is still running"

@@ -12,7 +12,7 @@ from ringlet.cluster.cluster_spec import ClusterSpec
 from ringlet.cluster.resolvers.base_resolver import AddressResolver
 
 # Slurm sets these variables in every task of a step.
-_RANK = "SLURM_PROCID"  # of this task in the step
+_RANK = "SLURM_PROCID"  # rank of this task in the step
 _NUM_TASKS = "SLURM_STEP_NUM_TASKS"
 _HOSTS = "SLURM_STEP_NODELIST"  # such as n[1-3]
 _TASKS_PER_HOST = "SLURM_STEP_TASKS_PER_NODE"  # such as 2(x3)

@@ -24,7 +24,7 @@ class AdapterOutputs:
         self.direct: list[Array] = [writeable for writeable, _ in self._memory]
 
     def store(self) -> list[Any]:
-        """Return the results as arrays of the library of each input; NumPy results are read-only."""
+        """Convert each result to the array type of its input; NumPy results are read-only."""
         return [in_memory(value, memory) for value, memory in zip(self._values, self._memory, strict=True)]
 
 

@@ -94,7 +94,8 @@ def _load_jax() -> ArrayAdapter:
     return JaxAdapter()
 
 
-# Loaders of adapters, also for subclasses, by (package, class name): packages may move a class between modules.
+# Loaders of the adapters of a class and its subclasses. Keys are (package, class name), without the module, because
+# packages move classes between modules.
 _LIBRARIES: dict[tuple[str, str], Callable[[], ArrayAdapter]] = {
     ("torch", "Tensor"): _load_torch,
     ("jaxlib", "ArrayImpl"): _load_jax,
@@ -183,7 +184,7 @@ def _named(value: Any, kind: ArrayAdapter | None) -> str:
 
 
 def in_kind_of(value: Any, result: Array, *, is_own: bool = False) -> Any:
-    """Return a result as an array of the library of the corresponding input `value`.
+    """Convert a result to an array of the library of the corresponding input `value`.
 
     Unless `is_own`, the memory is shared, and a mutable array is made from a copy.
     """
@@ -200,7 +201,7 @@ def in_kind_of(value: Any, result: Array, *, is_own: bool = False) -> Any:
 
 
 def in_kinds_of(values: Sequence[Any] | None, results: list[Array]) -> list[Any]:
-    """Return shared results as arrays of the libraries of the inputs; as NumPy arrays without inputs."""
+    """Convert shared results to arrays of the inputs' libraries; without inputs, return them unchanged."""
     if values is None:
         return results
     return [in_kind_of(value, result) for value, result in zip(values, results, strict=True)]
@@ -239,7 +240,7 @@ def result_memory(shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[Array, Ar
 
 
 def in_memory(value: Any, memory: tuple[Array, Array]) -> Any:
-    """Return a result in :func:`result_memory` as an array of the input's library; a NumPy array is read-only."""
+    """Convert a result in :func:`result_memory` to an array of the input's library; a NumPy array is read-only."""
     kind = kind_of(value)
     if kind is None:
         return memory[1]

@@ -82,7 +82,7 @@ class HostCalls:
         self._series = None
 
     def set_gate(self, gate: Callable[[], object]) -> None:
-        """Call `gate` before each call."""
+        """Make each later call run `gate` first."""
         self._gate = gate
 
     def depart(self, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""The failure of a group over several hosts: its first cause, which every rank of every host raises."""
+"""The failure of a group over several hosts: its first exception, which every rank of every host raises."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class HostGroup:
 
     @property
     def failure(self) -> str | None:
-        """The first cause of failure; None if the group has not failed."""
+        """The text of the first exception; None if the group has not failed."""
         text = self.local.failure or (self._whole and self._whole.failure)
         if self._first is None and text:
             self._adopt(self._typed(text))
@@ -115,27 +115,27 @@ class HostGroup:
         self.local.report_stall(waiting, rank - self.hosts[self.host].begin)
 
     def check(self) -> None:
-        """Raise the first cause if the group has failed, or an error if a host left before the call in progress."""
+        """Raise the first recorded exception, if any, or an error if a host left before the call in progress."""
         if self.failure is not None:
             self.raise_first()
         self.check_presence()
 
     @property
     def first(self) -> Exception | None:
-        """A copy of the first cause."""
+        """A copy of the first exception recorded for the group, which all ranks raise; None if none is recorded."""
         return copy.copy(self._first)
 
     def raise_first(self) -> None:
-        """Raise the first cause."""
+        """Raise a copy of the first recorded exception."""
         assert self._first is not None
         raise copy.copy(self._first)
 
     def fail(self, error: Exception, number: int) -> Exception:
-        """Fail the group with the error of call `number` of this rank, and return the first cause."""
+        """Fail the group with the error of call `number` of this rank; return the first recorded exception."""
         return self._adopt(self._translated(error, number))
 
     def _adopt(self, error: Exception) -> Exception:
-        if self._whole is not None and self._whole.failure is not None:  # the cause, with ranks of the whole group
+        if self._whole is not None and self._whole.failure is not None:  # its error has ranks of the whole group
             error = self._whole.first or error
         with self._lock:
             is_first = self._first is None

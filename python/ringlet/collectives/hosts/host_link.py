@@ -303,7 +303,7 @@ class HostLink:
             self._exchanges = []
 
     def read_own_notices(self) -> None:
-        """The same as `read_notices` in the process of the leader, which receives them; elsewhere no effect."""
+        """Call `read_notices` if this process has the leader, which receives notices; otherwise do nothing."""
         if self._is_open:
             self.read_notices()
 

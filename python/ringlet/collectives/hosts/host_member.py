@@ -123,7 +123,7 @@ def linked(
 
 
 def new_tag(transport: Transport) -> int:
-    """Return a tag for a group in which this process is the first; each process has its own range of tags."""
+    """Return a tag for a group whose first process is this one; each process has its own range of tags."""
     with transport.lock:
         transport.num_groups += 1
         most = max((transport.largest_tag // NUM_KINDS - 1) // transport.size, 1)

@@ -25,7 +25,7 @@ from ringlet.collectives.hosts.mpi_transport import Bytes, PeerFailed, Request, 
 from ringlet.ipc.inbox import Inbox, Place, Receive, inboxes_with, unsent_error
 
 _MESSAGE_TAG = 3
-_BYTES_TAG, _TAG_STEP = 5, 8  # an offer has a tag of its own, which differs from those of groups
+_BYTES_TAG, _TAG_STEP = 5, 8  # tag of an offer's bytes: _BYTES_TAG plus a multiple of _TAG_STEP
 # Kind, label of the inbox, rank of the source, tag, number of the offer, bytes, and length of the description, which
 # follows.
 _HEADER = struct.Struct("<BqqqQQI")
@@ -55,12 +55,12 @@ class _Offered(NamedTuple):
 
 @dataclass(eq=False)
 class _Transfer:
-    """A message in progress, its memory, and what is called with the number of its bytes, or None if it has failed."""
+    """A message in progress; `finish` is called with its size in bytes, or with None if it has failed."""
 
     request: Request
     data: Bytes
     finish: Callable[[int | None], None]
-    inbox: HostInbox | None = None  # that sends it after an offer
+    inbox: HostInbox | None = None  # the sender, after an accepted offer
 
 
 class HostInbox(Inbox):

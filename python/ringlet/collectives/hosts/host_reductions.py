@@ -27,7 +27,7 @@ from ringlet.collectives.hosts.mpi_transport import PeerFailed
 from ringlet.collectives.op import Op
 from ringlet.errors import InvalidArgumentError
 
-# With at most this many hosts, whole arrays are exchanged directly.
+# Number of hosts that exchange whole arrays directly.
 _FEW_HOSTS = 2
 _MOST_SMALL = 100  # maximum number of small all-reduces that stay prepared
 
@@ -169,7 +169,7 @@ class HostReductions(HostCalls):
             try:
                 exchange = self._link.exchange_of(description(text), array.size, dtype, capacity)
             except PeerFailed:
-                is_usable = False  # the first message of the call fails, too, where the other ranks are notified
+                is_usable = False  # the general path fails at its first message, and notifies the other ranks
         return _Small(text, op, as_result(dtype, op), exchange, is_usable)
 
     def _run_small(self, small: _Small, array: Array, out: Array) -> None:
@@ -376,14 +376,14 @@ def _combine(partials: Sequence[Array], op: Op, num_ranks: int, dtype: np.dtype[
     with np.errstate(all="ignore"):
         if op is Op.MEAN:
             total = total.astype(partial_dtype(as_result(dtype, op)), copy=False)
-            if total.dtype.kind == "c":  # NumPy divides complex numbers by another formula
+            if total.dtype.kind == "c":  # divide the parts separately: NumPy's complex division rounds differently
                 total, out = total.view(total.real.dtype), out.view(total.real.dtype)
             total = total / total.dtype.type(num_ranks)
         out[...] = total
 
 
 def _streams(arrays: Sequence[Array], outs: Sequence[Array]) -> Iterable[tuple[Array, Array, Callable[[Array], None]]]:
-    """Return flat inputs and outputs: many arrays of one dtype are packed into one, which `store` unpacks."""
+    """Yield flat inputs and outputs: many arrays of one dtype are packed into one, which `store` unpacks."""
     groups: dict[Any, list[int]] = {}
     for number, array in enumerate(arrays):
         groups.setdefault(array.dtype, []).append(number)

@@ -45,7 +45,7 @@ _OF_LISTS = {"concat", "stack", "add_n"}
 
 
 def as_operand(value: Any, dtype: Any) -> Any:
-    """Return a value as an array of a dtype."""
+    """Convert a value to an array of a dtype."""
     operand = operand_or_refusal(value, dtype)
     return as_array(value) if operand is NotImplemented else operand
 
@@ -195,7 +195,8 @@ def _matmul(  # noqa: PLR0917  # TensorFlow\'s signature
         how = " after transposing" if left is not a or right is not b else ""
         raise InvalidArgumentError(
             f"tf.matmul cannot multiply shapes {left.shape} and {right.shape}{how}: the first has {left.shape[-1]} "
-            f"columns, the second {right.shape[-2]} rows. Pass transpose_a=True or transpose_b=True, or swap them"
+            f"columns, but the second has {right.shape[-2]} rows. Change transpose_a or transpose_b, or swap the "
+            "operands."
         )
     result = np.matmul(np.conj(left) if adjoint_a else left, np.conj(right) if adjoint_b else right)
     return result if output_type is None else result.astype(as_dtype(output_type))
@@ -473,7 +474,10 @@ def _linspace(start: Any, stop: Any, num: int, axis: int) -> Any:
 
 
 def _converted(values: list[Any], dtype: Any = None) -> list[Any]:
-    """Return arrays of one dtype: the dtype of the first tensor or array, else the dtype of the first value."""
+    """Convert values to the dtype of the first tensor or array, or of the first value if there is none.
+
+    Values of which one is a sharded array are returned unchanged.
+    """
     if not values or any(isinstance(value, ShardedArray) for value in values):
         return values
     dtype = next((value.dtype for value in values if hasattr(value, "dtype")), dtype or as_array(values[0]).dtype)
@@ -481,7 +485,7 @@ def _converted(values: list[Any], dtype: Any = None) -> list[Any]:
 
 
 def _converted_list(values: Any) -> list[Any]:
-    """Return arrays of one dtype, which is a float dtype if any number in the list is a float."""
+    """Convert the values of a list to one dtype, which is a float dtype if any number in the list is a float."""
     dtypes = [as_array(value).dtype for value in values if not isinstance(value, ShardedArray)]
     return _converted(list(values), max(dtypes, key=lambda dtype: "biufc".find(dtype.kind), default=None))
 

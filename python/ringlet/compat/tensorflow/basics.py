@@ -75,12 +75,12 @@ def constant(value: Any, dtype: Any = None, shape: Sequence[int] | None = None, 
 
 
 def _tensor(result: Any) -> Tensor:
-    """Return the result of a NumPy function as a tensor; a sharded array is unchanged."""
+    """Convert the result of a NumPy function to a tensor; return a sharded array unchanged."""
     return cast_type("Tensor", result) if isinstance(result, ShardedArray) else tensor_of(result)
 
 
 def shape_of(shape: Any) -> tuple[int, ...]:
-    """Return a shape as a tuple; a number is a shape of one dimension."""
+    """Convert a shape to a tuple; a number is a shape of one dimension."""
     sizes = np.atleast_1d(np.asarray(shape))
     if sizes.size and sizes.dtype.kind not in "iu":
         raise InvalidArgumentError(f"a shape must consist of integers, got {shape!r}")
@@ -88,7 +88,7 @@ def shape_of(shape: Any) -> tuple[int, ...]:
 
 
 def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Tensor:
-    """Return a value as a tensor; a tensor is returned unchanged.
+    """Convert a value to a tensor; return a tensor unchanged.
 
     Parameters
     ----------

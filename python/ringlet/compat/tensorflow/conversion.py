@@ -69,7 +69,7 @@ def _plain(value: Any) -> Array:
 
 
 def _native(array: Array, value: Any) -> Array:
-    """Return the array in native byte order, with text as bytes objects: NumPy's text dtypes drop trailing nulls."""
+    """Convert an array to native byte order, and text to bytes objects: NumPy's text dtypes drop trailing nulls."""
     if array.dtype.kind in "OSU":
         return _texts(np.array(value, object) if isinstance(value, WRITTEN_OUT) else array, value)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))

@@ -86,7 +86,7 @@ def _argument(value: Any) -> Any:
 
 
 def _result(value: Any) -> Any:
-    """Return the result of an operation, with elements as tensors and datasets as datasets of tensors."""
+    """Convert the elements in an operation's result to tensors, and datasets to datasets of tensors."""
     return value if isinstance(value, data.DatasetIterator) else as_tensors(value)
 
 

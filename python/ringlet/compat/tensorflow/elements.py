@@ -22,7 +22,7 @@ _VALUES = (np.ndarray, np.generic, bool, int, float, complex, str, bytes)
 
 
 def as_tensors(element: Any) -> Any:
-    """Return a nest with its arrays, numbers and strings as tensors, also in distributed values.
+    """Convert the arrays, numbers and strings in a nest and in its distributed values to tensors.
 
     Read-only arrays are not copied. Datasets in the nest, such as windows, become datasets of tensors.
     """
@@ -60,7 +60,7 @@ def _is_written_out(value: Any) -> bool:
 
 
 def as_arrays(element: Any) -> Any:
-    """Return a nest with all values that TensorFlow would convert to tensors as plain arrays of the same dtypes.
+    """Convert all values in a nest that TensorFlow converts to tensors to plain arrays of the tensors' dtypes.
 
     A list becomes one array, as in all datasets.
     """
@@ -87,7 +87,7 @@ def _holds_datasets(leaf: Any) -> bool:
 
 
 def as_plain(value: Any) -> Any:
-    """Return a nest with its tensors as plain arrays and other leaves unchanged."""
+    """Convert the tensors in a nest to plain arrays."""
     return map_until(lambda leaf: leaf.view(np.ndarray) if isinstance(leaf, Tensor) else leaf, value, lambda _: False)
 
 
@@ -97,7 +97,7 @@ def with_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
         result = function(*map(as_tensors, args), **as_tensors(kwargs))
-        return as_arrays(tuple(result) if type(result) is list else result)  # a returned list is a tuple of components
+        return as_arrays(tuple(result) if type(result) is list else result)  # lists are tuples of components
 
     return call
 

@@ -36,7 +36,7 @@ class TensorFunction(Function[..., Any]):
         return _answer(result)
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return arguments as tensors of the signature's specs, in the order of the function's parameters."""
+        """Convert positional and keyword arguments to tensors of the specs in `input_signature`."""
         specs = list(self.input_signature)
         if len(args) + len(kwargs) > len(specs):
             raise TypeError(
@@ -51,7 +51,7 @@ class TensorFunction(Function[..., Any]):
 
 
 def _as_spec(value: Any, spec: Any) -> Any:
-    """Return an argument with its values converted to tensors where the signature has tensor specs."""
+    """Convert an argument, or the values in it, to tensors where the signature has tensor specs."""
     if isinstance(spec, dict) and isinstance(value, dict):
         return {name: _as_spec(item, spec.get(name)) for name, item in value.items()}
     if isinstance(spec, (list, tuple)) and isinstance(value, (list, tuple)) and len(spec) == len(value):
@@ -68,7 +68,7 @@ def _as_spec(value: Any, spec: Any) -> Any:
 
 
 def _answer(result: Any) -> Any:
-    """Return a result with its arrays, variables and mirrored values as tensors, and with new PerReplica values."""
+    """Convert the arrays, variables and mirrored values in a result to tensors, also inside PerReplica values."""
     if isinstance(result, _VALUES):
         return as_tensors(result)
     if isinstance(result, (Variable, Mirrored)):

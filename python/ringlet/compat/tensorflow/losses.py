@@ -193,7 +193,7 @@ def snake_case(name: str) -> str:
 
 
 def as_numbers(value: Any, dtype: Any = None) -> Array:
-    """Return an array of a dtype, by default the value's own."""
+    """Convert a value to an array of numbers; by default, the dtype is the value's."""
     array = as_array(value)
     if array.dtype.kind == "O":
         raise InvalidArgumentError(f"labels, predictions and weights must be numbers, got {value!r}")
@@ -220,7 +220,7 @@ def check_broadcast(name: str, array: Array, of: str, values: Array) -> None:
 
 
 def pair(y_true: Any, y_pred: Any, dtype: Any = None) -> tuple[Array, Array]:
-    """Return labels and predictions as arrays of one dtype, by default of the predictions', whose shapes match."""
+    """Convert labels and predictions to arrays of one dtype, by default that of predictions, and compatible shapes."""
     predictions = as_numbers(y_pred, dtype)
     labels, predictions = same_rank(as_numbers(y_true, predictions.dtype), predictions)
     try:
@@ -234,20 +234,20 @@ def pair(y_true: Any, y_pred: Any, dtype: Any = None) -> tuple[Array, Array]:
 
 
 def differences(y_true: Any, y_pred: Any) -> Any:
-    """Return labels minus predictions; those of integers are floats."""
+    """Return labels minus predictions, as floats."""
     predictions = as_numbers(y_pred)
     return np.subtract(*pair(y_true, predictions, np.result_type(predictions, np.float32)))
 
 
 def mean_error(y_true: Any, y_pred: Any, error: Any = np.square) -> Any:
-    """Return the mean along the last axis of a function of differences."""
+    """Apply `error` to the differences, and return its mean along the last axis."""
     if not (errors := error(differences(y_true, y_pred))).ndim:
         raise InvalidArgumentError("y_pred of shape () needs at least one dimension: write [prediction]")
     return np.mean(errors, axis=-1)
 
 
 def class_numbers(y_true: Array, y_pred: Array, for_one_hot: str) -> Array:
-    """Return labels that are class numbers, without a last axis of length 1; predictions have one of classes."""
+    """Check labels that are class numbers; return them without a last axis of length 1."""
     if not y_pred.ndim or (y_pred.ndim == 1 and y_true.ndim):
         raise InvalidArgumentError(f"y_pred of shape {y_pred.shape} needs one more dimension than y_true, of classes")
     labels = y_true[..., 0] if y_true.ndim == y_pred.ndim and y_true.shape[-1] == 1 else y_true

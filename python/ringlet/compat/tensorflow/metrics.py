@@ -67,7 +67,7 @@ class Sum:
         self._add(*self._weighted(as_numbers(values, self.dtype), sample_weight))
 
     def _weighted(self, values: Array, sample_weight: Any) -> tuple[Array, Array | None]:
-        """Return the value and the weight of each example."""
+        """Return the values of examples times their weights, and the weights: None without `sample_weight`."""
         weights = None
         if sample_weight is not None:
             values, weights = same_rank(values, as_numbers(sample_weight, self.dtype))

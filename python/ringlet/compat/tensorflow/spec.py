@@ -1,4 +1,4 @@
-"""``tf.TensorSpec``: ringlet's TensorSpec with the default dtype float32."""
+"""``tf.TensorSpec``: :class:`ringlet.data.TensorSpec` with the default dtype float32."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ringlet.data import TensorSpec as RingletSpec
 
 
 class _SpecType(type):
-    """Metaclass of ``tf.TensorSpec``: instances of ringlet's class count as its instances."""
+    """Metaclass of ``tf.TensorSpec``: every :class:`ringlet.data.TensorSpec` is an instance of it."""
 
     def __call__(cls, shape: Any, dtype: Any = np.float32, name: str | None = None) -> Any:
-        """Return an instance of ringlet's class."""
+        """Return a :class:`ringlet.data.TensorSpec`."""
         return RingletSpec((shape,) if isinstance(shape, int) else shape, as_dtype(dtype))
 
     def __instancecheck__(cls, instance: Any) -> bool:

@@ -65,7 +65,7 @@ class TensorCalls(strategies.Strategy):
     """Mixin of strategies that return tensors; must precede the strategy class in the list of bases."""
 
     def reduce(self, reduce_op: Any, value: Any, axis: Any) -> Any:
-        """Return the combined components of a value as tensors; see :meth:`ringlet.Strategy.reduce`."""
+        """Combine the components of a value into tensors; see :meth:`ringlet.Strategy.reduce`."""
         result = _results(super().reduce(reduce_op, _components(value), axis))
         # As in TensorFlow, the mean of a number is the number itself, but its sum on a mirrored strategy is a tensor.
         if parse_reduce_op(reduce_op) is ReduceOp.SUM and isinstance(self.extended, MirroredExtended):
@@ -73,7 +73,7 @@ class TensorCalls(strategies.Strategy):
         return result
 
     def gather(self, value: Any, axis: int) -> Any:
-        """Return the concatenated components of a value as tensors; see :meth:`ringlet.Strategy.gather`."""
+        """Concatenate the components of a value to tensors; see :meth:`ringlet.Strategy.gather`."""
         return _results(super().gather(_components(value), axis))
 
     def experimental_distribute_dataset(self, dataset: Any, options: Any = None, **kwargs: Any) -> Any:
@@ -86,7 +86,7 @@ class TensorCalls(strategies.Strategy):
 
 
 def _components(value: Any) -> Any:
-    """Return the value with the numbers and plain arrays of replicas as tensors."""
+    """Convert the numbers and plain arrays in PerReplica values to tensors."""
     return nest.map_structure(_of_tensors, value) if nest.is_nested(value) else _of_tensors(value)
 
 
@@ -280,11 +280,11 @@ class ReplicaContext(strategies.ReplicaContext):
         return as_tensors(super().replica_id_in_sync_group)
 
     def all_reduce(self, reduce_op: Any, value: Any, options: Any = None, *, out: Any = None) -> Any:
-        """Return the combined arrays of all replicas as tensors; see :meth:`ringlet.ReplicaContext.all_reduce`."""
+        """Combine the arrays of all replicas into tensors; see :meth:`ringlet.ReplicaContext.all_reduce`."""
         return super().all_reduce(reduce_op, _all_tensors(value), options, out=out)
 
     def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
-        """Return the concatenated arrays of all replicas as tensors; see :meth:`ringlet.ReplicaContext.all_gather`."""
+        """Concatenate the arrays of all replicas to tensors; see :meth:`ringlet.ReplicaContext.all_gather`."""
         return super().all_gather(_all_tensors(value), axis, options)
 
 

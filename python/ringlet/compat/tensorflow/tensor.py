@@ -25,7 +25,7 @@ Array = NDArray[Any]
 
 
 def _plain(value: Any) -> Any:
-    """Return arguments of a NumPy function with tensors, at any depth, as plain arrays."""
+    """Convert the tensors in arguments of a NumPy function, at any depth of containers, to plain arrays."""
     kind = type(value)
     if kind is Tensor:
         return value.view(np.ndarray)
@@ -37,7 +37,7 @@ def _plain(value: Any) -> Any:
 
 
 def wrapped(result: Any) -> Any:
-    """Return a NumPy function's result, with arrays as tensors."""
+    """Convert the arrays in a NumPy function's result to tensors."""
     if isinstance(result, (np.ndarray, np.generic)):
         return tensor_of(result)
     if isinstance(result, tuple):
@@ -47,7 +47,7 @@ def wrapped(result: Any) -> Any:
 
 
 def as_operand(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return the other operand as an array of the tensor's dtype; NotImplemented to defer to that operand."""
+    """Convert an operator's other operand to an array of the tensor's dtype; NotImplemented if its class decides."""
     value = plain(value)
     if isinstance(value, Tensor):
         if value.dtype != dtype:
@@ -74,7 +74,7 @@ _KINDS = "biufVc"
 
 
 def _weak(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a scalar in a tensor's dtype, as for Python scalars in NumPy 2; other values are unchanged."""
+    """Convert a scalar that fits to a tensor's dtype, as NumPy 2 does for Python scalars; return others unchanged."""
     if not isinstance(value, (bool, int, float, complex, np.number)):
         return value
     array = np.asarray(value)
@@ -269,7 +269,7 @@ class Tensor(np.ndarray[Any, Any]):
 
 
 def _block(text: str) -> str:
-    """Return a string, with a line break before it if it has several lines."""
+    """Put a line break before a string of several lines."""
     return f"\n{text}" if "\n" in text else text
 
 
@@ -282,7 +282,7 @@ def tensor_of(result: Any) -> Tensor:
 
 
 def as_tensor(value: Any, dtype: Any = None) -> Tensor:
-    """Return a value as a tensor with TensorFlow's dtypes; writable arrays are copied, sharded arrays unchanged."""
+    """Convert a value to a tensor with TensorFlow's dtypes; writable arrays are copied, sharded arrays unchanged."""
     if isinstance(value, (Tensor, ShardedArray)) and dtype in (None, value.dtype):
         return cast("Tensor", value)
     array = as_array(value, dtype)

@@ -25,12 +25,12 @@ def _cardinality(dataset: Any) -> Tensor:
 
 
 def _same(*names: str) -> dict[str, Any]:
-    """Return names of ringlet.data that need no conversion, with their values."""
+    """Return the objects of ringlet.data that need no conversion, by name."""
     return {name: getattr(data, name) for name in names}
 
 
 def _readers(*names: str) -> dict[str, Any]:
-    """Return dataset classes over files, as functions that return datasets of tensors."""
+    """Return, by name, functions that create datasets of tensors over files."""
     return {name: dataset_maker(reader) for name, reader in _same(*names).items()}
 
 
@@ -53,7 +53,7 @@ def _column_defaults(given: Any) -> Any:
 
 
 def _transformations(*names: str) -> dict[str, Any]:
-    """Return operations of Dataset as functions for ``dataset.apply``, a deprecated form in TensorFlow."""
+    """Return, by name, functions that wrap operations for ``dataset.apply``, a deprecated form in TensorFlow."""
 
     def of(name: str) -> Any:
         operation = getattr(Dataset, name)

@@ -87,7 +87,7 @@ InputReplicationMode = data.InputReplicationMode
 _RESOLVERS = {
     name: getattr(ringlet_cluster_resolver, name)
     for name in ringlet_cluster_resolver.__all__
-    # TensorFlow has no public name for the first class, and no counterpart of the others.
+    # tf.distribute.cluster_resolver does not have these names.
     if name not in {"SageMakerClusterResolver", "LocalClusterResolver", "MPIClusterResolver"}
 }
 cluster_resolver = namespace("tf.distribute.cluster_resolver", "Cluster resolvers.", _RESOLVERS)
@@ -146,7 +146,7 @@ _COMMUNICATION = ("CollectiveCommunication", "CollectiveHints", "CommunicationIm
 
 
 def _by_name(*values: Any) -> dict[str, Any]:
-    """Return classes and functions by their own names."""
+    """Return a dictionary of classes and functions, keyed by their names."""
     return {value.__name__: value for value in values}
 
 

@@ -44,7 +44,7 @@ def check_parallel_calls(value: Any) -> None:
 
 
 def whole(value: Any, name: str, expected: str = "an integer") -> int:
-    """Return an integer argument as an int."""
+    """Convert an integer argument to an int."""
     try:
         return index(value)
     except TypeError:

@@ -25,7 +25,7 @@ def position_graph(graph: Graph) -> Graph:
 
 
 def graph_nodes(root: Graph) -> Iterator[Any]:
-    """Return an iterator over the nodes of a graph; each node comes once, after its inputs."""
+    """Yield the nodes of a graph, each once and after its inputs."""
     seen: set[int] = set()
     stack: list[tuple[Any, bool]] = [(root, False)]
     while stack:
@@ -74,7 +74,7 @@ class IterationContext:
         return self.at(*self.rounds, number)
 
     def at(self, *rounds: int) -> IterationContext:
-        """Return the context of other rounds of this iteration."""
+        """Return the context of the given rounds of this iteration."""
         context = IterationContext()
         context._choices = self._choices
         context.rounds = rounds

@@ -39,7 +39,7 @@ class PipelineHandle:
 
     def get_state(self) -> State:
         """Return a snapshot of the stream and the context."""
-        # The stream is saved before the context: choices that a thread makes in between are valid for the snapshot too.
+        # Save the stream first, so that the context has every choice that the saved position depends on.
         stream = self.stream.get_state()
         return {"run": self.context.get_state(position_graph(self.graph)), "stream": stream}
 

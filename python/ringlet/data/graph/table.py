@@ -27,7 +27,7 @@ def row_count(rows: Rows) -> int:
 
 
 def row_numbers(rows: Rows) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return row numbers as an array."""
+    """Convert row numbers to an array."""
     return np.arange(rows.start, rows.stop, dtype=np.int64) if isinstance(rows, slice) else rows
 
 

@@ -22,8 +22,8 @@ from ringlet.observe.stall_reports import stall_seconds, wait_for_threads
 T = TypeVar("T")
 R = TypeVar("R")
 
-# Passing an element between threads takes about 20 us, and gathering this many bytes from rows about 50 us:
-# a thread does not pay off for smaller elements.
+# Minimum bytes of an element for which a thread pays off: passing an element between threads takes about 20 us, and
+# gathering this many bytes from rows about 50 us.
 WORTH_A_THREAD_BYTES = 256 * 1024
 
 # Timeout for joining threads when an iterator is deleted without `close`, so that a map function that hangs does not

@@ -199,7 +199,7 @@ class BatchBlocks(UnaryStream):
 
 
 class Groups(UnaryStream):
-    """Stream of the lists of elements of each batch."""
+    """Stream of lists, each with the elements of one batch."""
 
     def __init__(self, source: Stream, batch_size: int, least: int) -> None:
         super().__init__(source)

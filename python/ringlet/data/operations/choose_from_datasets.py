@@ -79,7 +79,7 @@ def nodes_of(datasets: Sequence[Dataset]) -> tuple[Node, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Choose(Node):
-    """Node that takes each element from the part selected by a choice."""
+    """Node that takes each element from the input that a choice selects."""
 
     choice: Node
     parts: tuple[Node, ...]

@@ -94,7 +94,7 @@ def _weights(given: Any, count: int) -> list[float]:
 
 @dataclass(frozen=True, eq=False)
 class Sample(Choose):
-    """Node that takes each element from a randomly drawn part."""
+    """Node that takes each element from a randomly drawn input."""
 
     @property
     def cardinality(self) -> int:

@@ -130,7 +130,7 @@ class ShardRows(InputRows):
         if count == 0:
             return slice(0, 0)
         rows = self._rows.next_rows(self._skip + (count - 1) * self._num_shards + 1)
-        skip, self._skip = self._skip, self._num_shards - 1  # only the last result is short
+        skip, self._skip = self._skip, self._num_shards - 1  # also if `rows` is short: no rows follow
         if not isinstance(rows, slice):
             return rows[skip :: self._num_shards]
         return np.arange(min(rows.start + skip, rows.stop), rows.stop, self._num_shards, dtype=np.int64)
@@ -148,7 +148,7 @@ class ShardElements(InputStream):
         self._behind = node.num_shards - 1 - node.index if node.fills_all else 0
 
     def __next__(self) -> Nest:
-        # Counted before reading, so that a failed element is counted too.
+        # Count first, so that an element whose computation fails still takes its number.
         while self._skip:
             self._skip -= 1
             next(self._input)

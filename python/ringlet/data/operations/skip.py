@@ -107,7 +107,7 @@ class SkipElements(CountedElements):
             self.close()
             raise StopIteration
         while self._left:
-            # Counted before reading, so that a failed element is skipped too.
+            # Count first, so that an element whose computation fails is not counted again by the next call.
             self._left -= 1
             next(self._input)
         return next(self._input)

@@ -178,7 +178,7 @@ class WindowRows(RowReader):
 
 
 def _piece(numbers: Numbers) -> Rows:
-    """Return consecutive numbers as a slice; other numbers are returned unchanged."""
+    """Convert consecutive numbers to a slice; return other numbers unchanged."""
     first, last = int(numbers[0]), int(numbers[-1])
     is_slice = last - first == len(numbers) - 1 and bool((np.diff(numbers) == 1).all())
     return slice(first, last + 1) if is_slice else numbers

@@ -92,7 +92,7 @@ class DecompressedStream(ByteStream):
         self._frame = frame
         self._decompressor = zlib.decompressobj(frame)
         self._input = b""  # read but not decompressed
-        self._has_begun = False  # an empty file is complete
+        self._has_begun = False  # an empty file is not a truncated one
         self._is_at_end = False
 
     @property

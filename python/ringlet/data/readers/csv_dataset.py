@@ -255,7 +255,7 @@ class CsvFields(ElementTransform):
 
 
 def _number(text: bytes, dtype: np.dtype[Any]) -> Any:
-    """Return the text as a number of this dtype; None if it is not a number."""
+    """Parse text as a number of a dtype; return None if it is not a number."""
     if b"_" in text:  # a digit separator in Python, but not in CSV files
         return None
     if dtype.kind == "f":

@@ -188,7 +188,7 @@ def fixed_shape(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def default_of(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Return a default value as an array of the given shape."""
+    """Convert a default value to an array of the given shape."""
     given = np.array(value.encode() if isinstance(value, str) else value, dtype)
     if given.size != math.prod(shape):
         raise InvalidArgumentError(

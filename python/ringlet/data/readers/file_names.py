@@ -33,7 +33,7 @@ def names_node(filenames: FileNames) -> Node:
 
 
 def name_list(filenames: Any) -> list[str]:
-    """Return names as a flat list, for arguments that are not a dataset of names."""
+    """Convert names to a flat list, for arguments that are not a dataset of names."""
     if isinstance(filenames, (str, bytes, os.PathLike)):
         return [text_name(filenames)]
     if isinstance(filenames, np.ndarray):
@@ -44,7 +44,7 @@ def name_list(filenames: Any) -> list[str]:
 
 
 def text_name(name: Any) -> str:
-    """Return one name as text."""
+    """Convert one name to text."""
     if isinstance(name, np.ndarray) and name.ndim == 0:
         name = name.item()
     if isinstance(name, (str, bytes, os.PathLike)):

@@ -12,7 +12,7 @@ from ringlet.values.value_conversion import as_dtype
 
 
 def spec_text(spec: Nest) -> Any:
-    """Return a nest of specs as a JSON value.
+    """Encode a nest of specs as a JSON value.
 
     Named tuples are written with their names. The result is None if the nest has instances of other classes.
     """

@@ -74,7 +74,7 @@ def _kind(value: Any, name: str) -> str | None:
 
 
 def _reached(function: types.FunctionType, bound: Any) -> Iterator[tuple[str, Any]]:
-    """Return the paths and values of names and attribute chains in the code."""
+    """Yield the paths and values of names and attribute chains in the code."""
     names: dict[str, Any] = {**vars(builtins), **function.__globals__}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
         try:

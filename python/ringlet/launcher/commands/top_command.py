@@ -165,7 +165,7 @@ def _bytes(number: float) -> str:
 
 
 def _painter(stack: ExitStack) -> Any:
-    """Return the function that shows a table: in place on a terminal, else one after the other."""
+    """Return a function that prints a table; on a terminal, it replaces the previous table."""
     if sys.stdout.isatty() and importlib.util.find_spec("rich"):
         from rich.live import Live  # an optional dependency, and slow to import
         from rich.table import Table

@@ -127,7 +127,7 @@ def _place(report: Report, replica: int) -> str:
 
 
 def _ranges(numbers: list[int]) -> str:
-    """Return numbers as ranges, such as ``0-3,8`` for 0, 1, 2, 3, 8."""
+    """Format numbers as ranges, such as ``0-3,8`` for 0, 1, 2, 3, 8."""
     array = np.array(numbers)
     runs = np.split(array, np.flatnonzero(np.diff(array) != 1) + 1)
     return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

@@ -130,7 +130,7 @@ def _spans(
 
 
 def _filled(cells: Sequence[tuple[Box, Cell, str]], num_devices: int) -> Iterator[Item]:
-    """Return the colours of the tiles: one band for each device that holds the tile."""
+    """Yield coloured boxes that fill the tiles: one band for each device that holds the tile."""
     boxes: dict[Style, list[Box]] = {}
     styles = device_styles(num_devices)
     for (x, y, w, h), cell, _ in cells:
@@ -142,7 +142,7 @@ def _filled(cells: Sequence[tuple[Box, Cell, str]], num_devices: int) -> Iterato
 
 
 def device_styles(num_devices: int) -> tuple[Style, ...]:
-    """Return the styles, in the order of the numbers that `colour_of` returns."""
+    """Return the styles that the numbers of `colour_of` index."""
     return CATEGORY_STYLES if num_devices <= len(CATEGORY_STYLES) else GRADIENT_STYLES
 
 

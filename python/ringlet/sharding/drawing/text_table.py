@@ -18,7 +18,7 @@ _GAP = "…"
 
 
 def text_lines(table: TileTable, width: int = 80, in_colours: bool = False) -> Iterator[str]:
-    """Return the lines of a drawing; parameters as for :meth:`Visualization.text`."""
+    """Yield the lines of a drawing; parameters as for :meth:`Visualization.text`."""
     if width < _NARROWEST:
         raise ValueError(f"width={width} is too small: a drawing requires at least {_NARROWEST} characters")
     yield from textwrap.wrap(table.title, width, subsequent_indent="  ")

@@ -21,7 +21,7 @@ class Axis:
 
     @property
     def heads(self) -> list[str]:
-        """The names of the rows or columns."""
+        """The range of each row or column, such as ``0:4``."""
         return ["" if self.dimension is None else f"{begin}:{end}" for begin, end in self.bounds]
 
 
@@ -98,7 +98,7 @@ class TileTable:
         return Axis(dimension, tuple(bound for bound in bounds if bound[0] < bound[1]) or bounds[:1])
 
     def tables(self) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Return the title of each table, and its part and tiles along the other dimensions."""
+        """Yield the title of each table, and its part and tiles along the other dimensions."""
         count = self.layout.parts.count
         for part, *tiles in itertools.product(range(count), *(range(len(axis.bounds)) for axis in self.others)):
             places = [f"{self._part} {part + 1} of {count}"] if count > 1 else []
@@ -123,7 +123,7 @@ class TileTable:
         return {tiles: Cell(tuple(devices)) for tiles, devices in found.items()}
 
     def legend(self) -> Iterator[str]:
-        """Return the explanations below the tables."""
+        """Yield the lines of explanation below the tables."""
         names = ("rows", self.rows.dimension), ("columns", self.columns.dimension)
         yield "; ".join(["numbers: devices", *(f"{what}: dimension {d}" for what, d in names if d is not None)])
         cells = self._cells.values()

@@ -24,10 +24,10 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 _NAMES = """argmax argmin broadcast_to clip concatenate expand_dims flip moveaxis nan_to_num pad ravel reshape roll
     round squeeze stack swapaxes tile transpose tril triu where"""
-# Functions that copy or compare elements, or compute each from the elements at its place: one call with the memory of
-# all tiles returns the same elements as a call for each tile.
+# Functions that copy or compare elements, or compute each from the elements at its place: one call with whole arrays
+# returns the same elements as a call for each tile.
 EXACT = frozenset(getattr(np, name) for name in _NAMES.split())
-# Functions whose numbers other than operands, such as axes, are integers.
+# Functions that may be cached as a StackedCall: their numbers other than operands, such as axes, are integers.
 STACKED = frozenset((np.all, np.any, np.max, np.mean, np.min, np.prod, np.sum, np.vdot))
 
 _MOST_CALLS = 4096
@@ -43,7 +43,7 @@ class StackedCall(NamedTuple):
     is_view: bool = False
 
     def __call__(self, arrays: Sequence[ShardedArray], _: Any) -> ShardedArray:
-        """Return the result for operands of the same kinds."""
+        """Run the call on operands of the kinds for which it is cached."""
         return stacked(self, [x._whole for x in arrays], arrays[0]._group)  # type: ignore[misc]
 
 
@@ -56,7 +56,7 @@ class _WholeCall(NamedTuple):
     shares_memory: bool
 
     def __call__(self, arrays: Sequence[ShardedArray], arguments: Any) -> ShardedArray:
-        """Return the result for operands of the same kinds."""
+        """Run the call on operands of the kinds for which it is cached."""
         args, kwargs = arguments
         made = self.function(*_wholes(args), **{name: _whole(value) for name, value in kwargs.items()})
         if self.shares_memory:
@@ -88,7 +88,7 @@ def of_parts(whole: Array, layout: Layout, group: DeviceGroup, combine: Op) -> S
 
 
 def stacked(call: StackedCall, arrays: Sequence[Array], group: DeviceGroup) -> ShardedArray:
-    """Run a stacked call, and let an enclosing :func:`cached` call keep it."""
+    """Run a stacked call, and record it for an enclosing :func:`cached`."""
     whole = call.run(arrays)
     recorder = _RECORDER.get()
     if recorder is not None:
@@ -106,7 +106,7 @@ def cached(
     kwargs: Mapping[str, Any] = {},
     exact: Callable[..., Any] | None = None,
 ) -> Any:
-    """Return ``work()``, or the same result by the call that was kept for operands of the same kinds.
+    """Return ``work()``, or its result computed by the call that is cached for arguments of these kinds.
 
     `operation` and the kinds of the arguments determine what `work` does, except for the elements of arrays and the
     values of floats. `exact` computes the result from the arguments with whole arrays in place of sharded ones.

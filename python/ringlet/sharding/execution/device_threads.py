@@ -20,7 +20,8 @@ from ringlet.devices.blas_threads import blas_limiter
 from ringlet.observe.stacks import location
 from ringlet.sharding.memory_modes import is_planning
 
-# Waking helpers and waiting for them takes about 40 us, the time of simple arithmetic on half of these bytes.
+# Waking helper threads and waiting for them takes about 40 us; in that time one core does simple arithmetic on half of
+# INLINE_BYTES.
 INLINE_BYTES = 4 << 20
 
 # Number of replicas for which the BLAS thread limiter allows one BLAS thread each.
@@ -60,7 +61,7 @@ def in_threads(
     finally:
         try:
             limiter.leave(run)
-        except BaseException:  # Ctrl-C before `finish`
+        except BaseException:  # Ctrl-C may have interrupted leave(), which may be repeated
             limiter.leave(run)
             raise
 
@@ -71,7 +72,7 @@ def _in_turn(work: Callable[[int], None], numbers: Sequence[int], note: str) -> 
         for number in numbers:
             work(number)
     except Exception as error:
-        # Only the innermost device of nested work is noted; Python 3.10 does not support notes.
+        # Only the innermost device of nested work is added to the error as a note; Python 3.10 does not support notes.
         if note and hasattr(error, "add_note") and not any(n.startswith(note) for n in getattr(error, "__notes__", ())):
             error.add_note(f"{note}{number}")
         raise

@@ -16,7 +16,8 @@ from ringlet.sharding.resharding.transfers import moved_bytes
 
 Assignment = dict[Factor, Cut]
 
-# With more combinations than this, tiles coarser than an operand's are not tried.
+# Maximum number of combinations that are tried. If exceeded, tiles coarser than an operand's are left out; if still
+# exceeded, only the first candidates are tried.
 _MOST_CHOICES = 512
 
 

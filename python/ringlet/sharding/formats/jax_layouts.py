@@ -17,7 +17,7 @@ from ringlet.sharding.sharded_array import ShardedArray
 
 
 def from_jax(array: Any) -> ShardedArray:
-    """Return a JAX array as a sharded array in the same layout.
+    """Convert a JAX array to a sharded array in the same layout.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def from_jax(array: Any) -> ShardedArray:
 
 
 def to_jax(x: ShardedArray, devices: Sequence[Any] | None = None) -> Any:
-    """Return a sharded array as a JAX array in the same layout.
+    """Convert a sharded array to a JAX array in the same layout.
 
     Parameters
     ----------

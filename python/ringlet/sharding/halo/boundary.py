@@ -82,7 +82,7 @@ def segments(length: int, begin: int, end: int, kind: str) -> tuple[Segment, ...
 
 
 def _source(start: int, stop: int, length: int, kind: str, number: int) -> slice:
-    """Return the elements of one image of the dimension; every other image is reflected."""
+    """Return the elements of image `number` of the dimension; with "reflect", odd images are reversed."""
     if kind != "reflect" or number % 2 == 0:
         return slice(start, stop)
     last = length - 1 - stop

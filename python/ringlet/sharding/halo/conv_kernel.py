@@ -22,11 +22,12 @@ from ringlet.sharding.layout.layout import Array, Shape
 # Scratch memory of a block: most of the L2 cache for matrix products, most of the L1 cache for elementwise ones.
 _MATRIX_BYTES = 768 << 10
 _ELEMENT_BYTES = 64 << 10
-# Up to this number of products for each element, multiplying elements is faster than such narrow matrix products.
+# Up to this value of c * o (four times it with several groups), elementwise products are faster than a matrix product
+# of that width.
 _FEW = 4
-# Below this number of products, OpenBLAS multiplies matrices without copying; minimum of rows for good speed.
+# Maximum number of multiplications for which OpenBLAS does not copy the matrices; minimum of rows for good speed.
 _SMALL, _LEAST_ROWS = 900_000, 256
-# Integers up to this magnitude are exact in float64, which has fast matrix products.
+# Maximum magnitude of integers that are exact in float64, which has fast matrix products.
 _EXACT = 1 << 53
 
 
@@ -78,7 +79,7 @@ def _convolve_tile(x: Array, kernel: Array, out: Array, windows: Windows) -> Non
         _convolve_elements(x, kernel, out, windows)
         return
     dtype = _matrix_dtype(out.dtype, x, kernel, math.prod(kernel.shape[:-3]) * kernel.shape[-2])
-    # NumPy does not support strided views of memory with objects.
+    # Objects are convolved with copied windows.
     is_seamless = not dtype.hasobject and _is_seamless(windows, out.shape[-3], kernel.shape[-2:])
     convolve_group = _convolve_seamless if is_seamless else _convolve_matrices
     for group in range(x.shape[-2]):

@@ -1,4 +1,4 @@
-"""Halo operations: each tile of the result needs elements of an operand beyond the same tile."""
+"""Halo operations: a tile of the result also depends on operand elements outside the corresponding operand tile."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def apply_with_halo(
 
 
 def as_operand(given: ArrayLike) -> Any:
-    """Return a sharded array unchanged and other values as an ndarray; raise TypeError for a masked array."""
+    """Convert a value to an ndarray, unless it is a sharded array; raise TypeError for a masked array."""
     if isinstance(given, np.ma.MaskedArray):
         raise TypeError("a masked array would lose its mask: pass array.filled(0), or another suitable fill value")
     return given if isinstance(given, ShardedArray) else np.asarray(given)

@@ -36,9 +36,10 @@ class FactorMap:
         parts combine to the result for the combined operands. Addition has ``({0, 1},)``; multiplication ``({0},
         {1})``.
     linear_ops : frozenset of Op
-        Operations that may combine such operands: sums for arithmetic, any (`EVERY_OP`) if values are only moved.
+        Operations that may combine the parts of `linear` operands: sums for arithmetic, any (`EVERY_OP`) if values are
+        only moved.
     others : {"factors", "divisors", "terms"}
-        Role of the operands outside such a set. Terms are added in the first part only.
+        Role of the operands that are not partial. Terms are added in the first part only.
     is_elementwise : bool
         Whether each element of the result needs one element of each operand, so that combining the result costs the
         same as combining an operand.

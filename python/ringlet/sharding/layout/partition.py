@@ -55,7 +55,7 @@ def check_partition(shape: Sequence[int | None], partition_dimensions: Any, num_
 
 
 def whole_number(value: Any) -> int | None:
-    """Return a whole number as a Python int; None for other values, including Booleans and 2.0."""
+    """Convert a whole number to a Python int; return None for other values, including Booleans and 2.0."""
     if isinstance(value, (bool, np.bool_)):
         return None
     try:

@@ -284,7 +284,7 @@ class Sharding:
         Raises
         ------
         ShardingError
-            If the bytes are not such a message, or the message is inconsistent.
+            If the bytes are not an ``OpSharding`` message, or the message is inconsistent.
 
         Examples
         --------

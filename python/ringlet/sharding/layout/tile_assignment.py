@@ -14,9 +14,9 @@ from ringlet.errors import ShardingError
 from ringlet.sharding.layout.partition import whole_number
 
 Subgroup = Literal["manual", "unreduced", "replicated"]
-# Larger than any existing machine, but low enough that a short text cannot exhaust memory.
+# Maximum number of devices: more than any machine has, but few enough that a short text cannot exhaust memory.
 MOST_DEVICES = 1 << 20
-# XLA's order.
+# Kinds of trailing dimensions, in XLA's order, by which `normal_form` sorts them.
 SUBGROUPS: tuple[Subgroup, ...] = ("manual", "unreduced", "replicated")
 
 

@@ -23,8 +23,8 @@ from ringlet.sharding.sharded_array import ShardedArray
 from ringlet.values.operator_proxy import plain
 
 # NumPy 2.4 computes wrong values if these ufuncs write to a strided `out` (np.negative: if the input is also strided)
-# or to a Boolean `out` in another memory order than the input. They allocate their results instead.
-# The ufunc of np.strings.slice, of NumPy 2.3, does not take `out`.
+# or to a Boolean `out` whose memory order differs from the input's. They allocate their results instead.
+# The ufunc of np.strings.slice (added in NumPy 2.3) does not accept `out`.
 _UMATH = importlib.import_module("numpy._core.umath" if hasattr(np, "strings") else "numpy")
 NEEDS_OWN_MEMORY = frozenset(
     (np.isfinite, np.isinf, np.isnan, np.negative, np.signbit, getattr(_UMATH, "_slice", np.isnan))
@@ -138,7 +138,7 @@ def _kernel(
 
 
 def operand(value: Any) -> Any:
-    """Return arrays and numbers unchanged, other values as an ndarray."""
+    """Convert a value to an ndarray, unless it is an array or a number."""
     value = plain(value)
     if isinstance(value, (ShardedArray, np.ndarray, np.generic)) or type(value) in (bool, int, float, complex):
         return value

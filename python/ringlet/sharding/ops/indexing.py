@@ -142,7 +142,7 @@ def _entries(shape: Shape, key: Any) -> list[Any] | None:
             entries.append(number)
         elif _is_array(entry):
             return None
-        else:  # NumPy rejects the index, or its form is rare
+        else:  # raises NumPy's error, unless the form is valid but rare
             shape_probe(shape)[key]
             return None
     missing = len(shape) - sum(entry is not None for entry in entries)
@@ -192,11 +192,11 @@ def _advanced(x: ShardedArray, key: Any) -> Any:
         others = (*entries[:place], slice(None), *entries[place + 1 :])
         taken = x[others]
         if 0 in taken.shape:
-            shape_probe(x.shape)[tuple(map(all_gathered, entries))]  # take does not check the bounds
+            shape_probe(x.shape)[tuple(map(all_gathered, entries))]  # raises NumPy's error, unlike take
         try:
             return np.take(taken, entries[place], axis=axis)
         except IndexError:
-            shape_probe(x.shape)[gathered(_INDEX, key)]  # NumPy's error names the axis of `x`
+            shape_probe(x.shape)[gathered(_INDEX, key)]  # raises NumPy's error, which names the axis of `x`
             raise
     return _taken_at(x, entries, key)
 
@@ -217,7 +217,7 @@ def _taken_at(x: ShardedArray, entries: list[Any], key: Any) -> Any:
     """Take along the merged dimensions that arrays index; the result's dimensions are ordered as in NumPy."""
     spread: list[Any] = []
     if any(getattr(entry, "dtype", None) == np.dtype(bool) for entry in entries):
-        shape_probe(x.shape)[tuple(map(all_gathered, entries))]  # masks have to fit
+        shape_probe(x.shape)[tuple(map(all_gathered, entries))]  # raises NumPy's error
     for entry in entries:  # masks become the places of their true elements; numbers, arrays without dimensions
         if getattr(getattr(entry, "dtype", None), "kind", "") == "b":
             if not entry.ndim:
@@ -308,7 +308,8 @@ def _as_value(value: Any, dtype: np.dtype[Any], basic: _Basic) -> Any:
     """Convert a value to an array, as NumPy does when it is assigned to an array of a dtype."""
     if isinstance(value, (ShardedArray, np.ndarray)):
         return value if isinstance(value, ShardedArray) else np.asarray(value)
-    if isinstance(value, np.generic) or (dtype.hasobject and basic.shape == ()):  # refuses numbers out of range
+    # Unlike conversion, assignment refuses NaN as an integer, and stores any object as one element.
+    if isinstance(value, np.generic) or (dtype.hasobject and basic.shape == ()):
         device_boxes = np.empty((), dtype)
         device_boxes[()] = value
         return device_boxes

@@ -44,7 +44,7 @@ for _functions, _change in ((_OF_SHAPES, _shaped), (_OF_DTYPES, dtype_probe), (_
 
 @implements(np.min_scalar_type)
 def _min_scalar_type(a: Any, /) -> Any:
-    return np.min_scalar_type(dtype_probe(a)) if a.ndim else NotImplemented  # depends on the value of a single number
+    return np.min_scalar_type(dtype_probe(a)) if a.ndim else NotImplemented  # the value of a number counts
 
 
 def _tiles(x: Any) -> list[Any]:

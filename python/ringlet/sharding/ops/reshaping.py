@@ -56,7 +56,7 @@ def ravel(a: ShardedArray, order: Any = "C") -> ShardedArray:
 
 
 def _memory(x: ShardedArray) -> Array:
-    """Return an array with the same memory order; C order for several processes, since some may have no part."""
+    """Return an array with the memory order of `x`; C order for several processes, since some may have no part."""
     if x._group.member is not None:
         return fresh(x.shape, x.dtype)
     return next(buffer for buffer in map(x._buffer, range(x._layout.num_devices)) if buffer is not None)
@@ -183,7 +183,7 @@ def _planned_as(shape: Shape, new: Shape, layout: Layout, dtype: np.dtype[Any], 
 
 
 def _groups(shape: Shape, new: Shape) -> Iterator[tuple[list[int], list[int]]]:
-    """Return minimal groups of dimensions that are reshaped together; those of size 1 are inserted or dropped."""
+    """Yield minimal groups of dimensions that are reshaped together; those of size 1 are inserted or dropped."""
     if 0 in shape:
         return
     olds = iter([d for d, size in enumerate(shape) if size > 1])

@@ -119,7 +119,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     try:
         kept = np.delete(np.arange(x.shape[along]), obj)
     except IndexError:
-        np.delete(shape_probe(x.shape), obj, along)  # NumPy's error names the axis
+        np.delete(shape_probe(x.shape), obj, along)  # raises NumPy's error, which names the axis
         raise
     mask = np.zeros(x.shape[along], bool)
     mask[kept] = True

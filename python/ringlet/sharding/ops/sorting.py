@@ -41,7 +41,8 @@ def along_lines(function: Callable[..., Any], a: Any, *args: Any, **kwargs: Any)
         given[next(iter(given))] = a
         return along_lines(function, *bound.args, **bound.kwargs)
     axis = given.get("axis", -1)
-    line = operator.index(axis) % a.ndim if "kth" in given else None  # indices in a line are checked too
+    # np.partition checks `kth` against the length of `axis`, so the probe keeps that length.
+    line = operator.index(axis) % a.ndim if "kth" in given else None
     shape = tuple(size if place == line else min(size, 1) for place, size in enumerate(a.shape))
     model = function(np.zeros(shape, a.dtype), *bound.args[1:], **bound.kwargs)  # raises NumPy's error
     x = materialized(a)

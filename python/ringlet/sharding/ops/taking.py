@@ -42,7 +42,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: A
         x, axis = np.ravel(x), 0 if axis is None else axis
     if not isinstance(indices, (ShardedArray, np.ndarray)):
         np.take(shape_probe((1,) * x.ndim), 0, axis, mode=mode)  # axis and mode are checked first
-        indices = np.asarray(indices, getattr(indices, "dtype", np.intp))  # as NumPy does, also for 1.5
+        indices = np.asarray(indices, getattr(indices, "dtype", np.intp))  # truncates Python floats, like NumPy
     np.take(shape_probe((1,) * x.ndim), np.zeros(1, indices.dtype), axis, mode=mode)  # raises NumPy's error
     axis = operator.index(axis) % x.ndim
     shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])

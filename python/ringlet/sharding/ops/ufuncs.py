@@ -39,7 +39,7 @@ _NUMBERS = frozenset((bool, int, float, complex))
 def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a method of a ufunc with a ShardedArray among its arguments: tile by tile, or on gathered arrays."""
     if ufunc is np.square and method == "__call__" and getattr(inputs[0], "dtype", np.dtype(bool)).kind == "c":
-        # np.square rounds short complex arrays differently; np.multiply has the same bits in tiles of any size.
+        # np.square may round short complex arrays differently; np.multiply has the same bits in tiles of any size.
         ufunc, inputs = np.multiply, inputs * 2
     out = kwargs.get("out", ())
     if method == "__call__" and len(kwargs) == len(out) < 2 and ufunc.signature is None:

@@ -93,7 +93,7 @@ def _kernel_for(labels: tuple[Labels, ...]) -> Kernel:
 
 
 def operand(x: Any) -> Any:
-    """Return a sharded array unchanged, other values as an ndarray."""
+    """Convert a value to an ndarray, unless it is a sharded array."""
     x = plain(x)
     return x if isinstance(x, ShardedArray) else np.asarray(x)
 

@@ -71,7 +71,7 @@ def _term_labels(term: str, ndim: int) -> Labels | None:
     return (*before, *range(count, 0, -1), *after)
 
 
-# Up to this number of arrays, every order is tried; with more, the cheapest pair is chosen in each step.
+# Maximum number of arrays for which every order is tried; with more, the cheapest pair is chosen in each step.
 _MOST_TRIED = 5
 
 Pairs = tuple[tuple[int, int], ...]

@@ -163,7 +163,10 @@ def _elimination(start: int, stop: int, factors: Array, order: Array) -> Callabl
 
 
 def _eliminate(blocks: _Blocks, right: ShardedArray | None = None) -> tuple[int, Array]:
-    """Reduce a matrix to its upper triangle, with the same steps for a right-hand side; return sign and diagonal."""
+    """Reduce a matrix to upper triangular form by block elimination with pivoting, and transform `right` likewise.
+
+    Returns the sign of the row permutation and the diagonal.
+    """
     sign, diagonal = 1, []
     for start, stop in blocks.bounds:
         factors, order, swaps = _pivoted(blocks.column(start, start, stop))

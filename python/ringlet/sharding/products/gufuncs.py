@@ -36,7 +36,7 @@ def generalized(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) 
 def _generalized(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     options = {name: value for name, value in kwargs.items() if name not in ("out", "order", "subok", "keepdims")}
     operands = [operand(x) for x in inputs]
-    rule = _rule.__wrapped__ if "axes" in options else _rule  # a list is not hashable
+    rule = _rule.__wrapped__ if "axes" in options else _rule  # lists cannot be cache keys
     dtypes = tuple([x.dtype for x in operands])
     labels, dtype = rule(ufunc, tuple([x.shape for x in operands]), dtypes, **options)
     out = kwargs.get("out", (None,))[0]

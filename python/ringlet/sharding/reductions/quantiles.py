@@ -34,7 +34,7 @@ def _implement(function: Callable[..., Any]) -> None:
         if "q" in given:
             given["q"] = all_gathered(given["q"])
             if np.ndim(given["q"]) > 1 and function.__name__.startswith("nan"):
-                return NotImplemented  # NumPy's result has another shape for some axes
+                return NotImplemented  # for some axes, the result's shape is not that of np.quantile
         with np.errstate(all="ignore"):
             model = np.asarray(function(probe_array(small(x)), axis=axis, **given))  # raises NumPy's errors
         axes = normalized_axes(axis, x.ndim)
@@ -74,7 +74,7 @@ def _by_distributed_sort(function: Callable[..., Any], x: ShardedArray, given: d
     line = sorted_line(line, records=False)
     size = int(np.count_nonzero(~np.isnan(line))) if x.dtype.kind == "f" else line.size
     if size < (line.size if name == function.__name__ else 1):
-        kept = all_gathered(line[-1:])  # NaN
+        kept = all_gathered(line[-1:])  # the last element, a NaN, determines the result
         result = function(kept, **{key: value for key, value in given.items() if key != "keepdims"})
     elif name == "median":
         result = np.median(all_gathered(line[(size - 1) // 2 : size // 2 + 1]))

@@ -60,7 +60,7 @@ def sum_tile(tile: Array, axes: tuple[int, ...], out: Array, *, ndim: int | None
 
     NumPy sums contiguous elements pairwise and then accumulates such sums in sequence, which loses precision for the
     many short rows of a tile. This function adds the sums of rows pairwise too. If `tile` is a stack of tiles of `ndim`
-    dimensions, in C order, `axes` count from the last; each has the bits that it has alone.
+    dimensions, in C order, `axes` count from the last; the sum of each tile has the bits that it has alone.
     """
     adds_rows = len(axes) > 1 and axes[-1] in (-1, tile.ndim - 1) and out.dtype.kind in "fc" and "where" not in more
     one = tile if ndim in (None, tile.ndim) else tile[(0,) * (tile.ndim - ndim)]
@@ -197,7 +197,7 @@ class Reduction:
     def _joined(self, axis: int, reducer: Reducer, dtype: Any, op: Op | None, takes_stacks: bool = False) -> Any:
         """Reduce with a kept dimension undivided if memory is shared, which is much faster than narrow tiles."""
         x = self.x
-        if x._whole is None or current_mode() != "shared":  # results must be in shared memory too
+        if x._whole is None or current_mode() != "shared":  # the result would not be in shared memory
             return self._apply(reducer, dtype, None, op)
         joined = ShardedArray._of_whole(x._whole, _joined_layout(x._layout, axis, self.axes), x._group)
         found = Reduction(self.name, joined, self.axes, self.keepdims)._apply(reducer, dtype, None, op, takes_stacks)

@@ -156,7 +156,7 @@ def _checked_mean(a: Any, options: tuple[Any, ...]) -> Any:
 def _divided(total: Any, count: Any, out: Any) -> Any:
     if np.any(count == 0):
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=2)
-    if out is None and not total.shape:  # a read-only value
+    if out is None and not total.shape:  # `total` is read-only
         return np.true_divide(total, count, dtype=total.dtype, casting="unsafe")
     return np.true_divide(total, count, out=total, casting="unsafe")
 

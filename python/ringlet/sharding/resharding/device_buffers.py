@@ -19,13 +19,13 @@ from ringlet.sharding.sharded_array import ShardedArray
 # Fill fresh memory with unlikely values, so that tests detect reads of elements that were never received.
 POISONED: ContextVar[bool] = ContextVar("ringlet_sharding_poisoned", default=os.environ.get("RINGLET_POISON") == "1")
 
-# Larger buffers come from a pool that keeps its pages: the kernel zeroes new pages, which costs more than most
+# Minimum size of buffers from a pool that keeps its pages: the kernel zeroes new pages, which costs more than most
 # arithmetic on them.
 _POOLED_BYTES = 128 << 10
 
 
 def fresh_like(array: Array, shape: Sequence[int] | None = None) -> Array:
-    """Return uninitialized writable memory with an array's dtype and memory order, and its shape or another.
+    """Return uninitialized writable memory with an array's dtype and memory order; by default, also its shape.
 
     Sums of floats depend on the memory order, so memory that replaces an array must have the same.
     """
@@ -102,7 +102,7 @@ def copies(x: ShardedArray) -> list[Array | None]:
             continue
         if id(buffer) not in made:
             made[id(buffer)] = np.empty_like(buffer)
-            if x._buffers is None:  # tiles cover the array
+            if x._buffers is None:  # tiles cover the array: copy all of it
                 np.copyto(made[id(buffer)], buffer)
         if x._buffers is not None:
             made[id(buffer)][boxes[device]] = buffer[boxes[device]]

@@ -42,14 +42,14 @@ def with_whole_axes(x: ShardedArray, axes: Sequence[int]) -> ShardedArray:
 
 
 def moved_back(made: ShardedArray, layout: Layout) -> ShardedArray:
-    """Return a new result in a layout of the same number of dimensions; the caller must drop `made`."""
+    """Change the layout of a new result, and return it; the caller must not use `made` any more."""
     result = redistribute(made, layout)
     result._is_view, result._root = False, None
     return result
 
 
 def all_gathered(x: Any) -> Any:
-    """Return a small operand, sharded or plain, as a plain array that each device has; record the all-gather."""
+    """Convert a small operand, sharded or plain, to a plain array that each device has; record the all-gather."""
     if not isinstance(x, ShardedArray):
         return x
     x = materialized(x)

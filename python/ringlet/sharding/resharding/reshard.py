@@ -43,7 +43,7 @@ def reshard(x: ShardedArray, sharding: Sharding | NamedSharding) -> ShardedArray
 
     def work() -> ShardedArray:
         made = redistribute(x, layout)._derive(_itself, layout, is_view=False)
-        made._group = group.joined(x._group) or x._group  # with the names of the mesh
+        made._group = group.joined(x._group) or x._group  # has the mesh's axis names
         return made
 
     return recorded_as_one("reshard", x, work)
@@ -65,7 +65,7 @@ def redistribute(x: ShardedArray, layout: Layout) -> ShardedArray:
     if x._settled is None:
         origin = x._origin
         if origin is not None and origin.source._buffers is origin.buffers:
-            values = redistribute(origin.source, layout)  # cached by the source for its other readers
+            values = redistribute(origin.source, layout)  # the source caches its values, for all arrays derived from it
             with recording_suspended():
                 x._settled = origin.compute(values)
         else:
@@ -150,7 +150,7 @@ def _moved(x: ShardedArray, layout: Layout) -> ShardedArray:
 
 
 def _received(x: ShardedArray, layout: Layout) -> tuple[Sequence[Array | None], Sequence[Collective]]:
-    """Return each device's buffer, of the whole array's shape, after a transfer; keep a buffer that is writable."""
+    """Return each device's buffer, of the whole array's shape, after a transfer; writable buffers of `x` are reused."""
     if x._whole is not None:
         return (x._whole,) * layout.num_devices, _collectives(x, layout)
     buffers, plan = receive_buffers(x, layout), _plan(x, layout)

@@ -94,14 +94,14 @@ class _Planner:
         self._hops: Hops = hops_of(group) if self.is_placed and group is not None else None
 
     def ways(self, source: Layout, target: Layout) -> Iterator[ReshardPlan]:
-        """Return plans between layouts with the same parts, the one with the fewest bytes first."""
+        """Yield plans between layouts with the same parts, the one with the fewest bytes first."""
         yield ReshardPlan(self._step(source, target))
         for stops in _intermediate_layouts(source, target):
             legs = itertools.pairwise((source, *stops, target))
             yield ReshardPlan(tuple(step for leg in legs for step in self._step(*leg)))
 
     def ways_of_parts(self, source: Layout, target: Layout) -> Iterator[ReshardPlan]:
-        """Return plans from a partial array to its values, the one with the fewest bytes first."""
+        """Yield plans from a partial array to its values, the one with the fewest bytes first."""
         yield self._reduced(source, target)
         if not target.is_replicated and target.only is None:
             whole = Layout.replicated(target.num_devices, target.ndim)
@@ -109,7 +109,7 @@ class _Planner:
 
     def _step(self, source: Layout, target: Layout) -> tuple[Step, ...]:
         wanted = needed_boxes(target, self._shape)
-        if source.parts != target.parts:  # the first part gets the values
+        if source.parts != target.parts:  # only the first part gets values
             wanted = tuple(None if target.parts.tile_of(device) else box for device, box in enumerate(wanted))
         messages = messages_for(self._shape, source, wanted, self._hops)
         if not messages:
@@ -160,12 +160,12 @@ def _groups(messages: Sequence[Message], *first: int | None) -> tuple[tuple[int,
     return tuple(tuple(sorted(group, key=lambda device: device not in first)) for group in groups)
 
 
-# Comparing more plans would cost more than the best one saves.
+# Maximum number of orders that are compared; comparing more would cost more than the best one saves.
 _MOST_ORDERS = 6
 
 
 def _intermediate_layouts(source: Layout, target: Layout) -> Iterator[tuple[Layout, ...]]:
-    """Return intermediate layouts: dimensions changed one by one, in any order; the whole array on each device."""
+    """Yield intermediate layouts: dimensions changed one by one, in any order; the whole array on each device."""
     if source.only is not None or target.only is not None:
         return
     changed = [i for i, (a, b) in enumerate(zip(source.cuts, target.cuts, strict=True)) if a != b]

@@ -37,7 +37,8 @@ def full_ranges(shape: Sequence[int]) -> tuple[IndexRange, ...]:
 
 def range_view(buffer: Array, ranges: Sequence[IndexRange]) -> Array:
     """Return the view of an array that index ranges select."""
-    key: Any = (*(index_range.key for index_range in ranges), ...)  # `...`: always an array, never a number
+    # `...` makes NumPy return a 0-d array instead of a scalar.
+    key: Any = (*(index_range.key for index_range in ranges), ...)
     view: Array = buffer[key]
     shape = tuple(index_range.length for index_range in ranges)
     return view if view.shape == shape else np.broadcast_to(view, shape)

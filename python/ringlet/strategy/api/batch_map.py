@@ -228,7 +228,7 @@ def _join(column: Sequence[Any], rows: int) -> Any:
 
 
 def _hint(rows: int, num_results: int) -> None:
-    """Log once per process that results seem to be those of a function of one row."""
+    """Warn once per process that the function seems to be for one row, given the number of its results."""
     global _has_hinted
     if not _has_hinted:
         _has_hinted = True

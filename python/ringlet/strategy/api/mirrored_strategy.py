@@ -241,7 +241,7 @@ class MirroredExtended(StrategyExtended):
 
 
 def _as_per_replica(leaf: Any) -> Any:
-    """Return a leaf of a structure as PerReplica: TensorFlow combines the components even of mirrored leaves."""
+    """Convert a leaf of a structure to a PerReplica: TensorFlow combines the components even of mirrored leaves."""
     is_mirrored_leaf = isinstance(leaf, DistributedValues) and not isinstance(leaf, PerReplica)
     return PerReplica(tuple(map(read_component, leaf.values))) if is_mirrored_leaf else leaf
 
@@ -305,7 +305,7 @@ def _checked_ops(cross_device_ops: CrossDeviceOps | None) -> CrossDeviceOps:
     return cross_device_ops
 
 
-# A smaller array is probably a parameter of the step, such as a vector of weights.
+# Minimum rows per replica of a batch; a smaller array is probably a parameter of the step, such as a vector of weights.
 _ROWS_PER_REPLICA = 4
 
 _has_warned = False
@@ -313,7 +313,7 @@ _has_warned = False
 
 def rows_for_all(rows: Sequence[Sequence[Any]], keywords: Sequence[Mapping[str, Any]]) -> int:
     """Return the length of the arrays among the arguments if they look like a batch for all replicas, else 0."""
-    if _has_warned or not (rows[0] or keywords[0]) or (rows[0] and rows[0][0] is not rows[-1][0]):  # true for most
+    if _has_warned or not (rows[0] or keywords[0]) or (rows[0] and rows[0][0] is not rows[-1][0]):  # fast path
         return 0
     first, last = (*rows[0], *keywords[0].values()), (*rows[-1], *keywords[-1].values())
     lengths = set()

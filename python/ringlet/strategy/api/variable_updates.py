@@ -290,7 +290,7 @@ class VariableUpdates(ExtendedBase):
         self, colocate_with: Any, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], group: bool
     ) -> Any:
         """Implement :meth:`update_non_slot` in cross-replica context."""
-        if not isinstance(colocate_with, (list, tuple)):  # a single variable takes per-replica values whole
+        if not isinstance(colocate_with, (list, tuple)):  # a variable: one call, with per-replica values unsplit
             result = context.call_in(context.UpdateMode(self._container_strategy(), 0), fn, *args, **kwargs)
             return regroup_updates(self, [result], group)
         if len(colocate_with) > self._num_local_replicas:

@@ -66,7 +66,7 @@ class SingleRun:
         self.ended = [False]
 
     members: Sequence[Member] = ()
-    # A single replica has no helpers that could still be running.
+    # The only replica runs in the calling thread: no other replica can fail, and no thread outlives the run.
     is_abandoned = is_stopping = False
     whole_batch = 0
 

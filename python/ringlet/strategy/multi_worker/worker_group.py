@@ -232,7 +232,7 @@ class WorkerGroup:
     # --- failures -----------------------------------------------------------------------------------------------------
 
     def abort(self, reason: str) -> None:
-        """Abort the group of all replicas, in all processes; the reason is the event on this worker."""
+        """Abort the group of all replicas, in all processes; `reason` is a predicate whose subject is this worker."""
         if self._members is not None:
             text = f"{self.cluster.name} (pid {os.getpid()}) {reason}. {_RESTART}"
             self._members[0]._core.group.abort(text)
@@ -246,7 +246,7 @@ class WorkerGroup:
         """Prepare for an exception that leaves the strategy: translate its text, and add the remedy."""
         self._to_resume = set(range(self.num_local))
         for compared in self._compared:
-            compared.clear()  # another worker may have been interrupted in a comparison
+            compared.clear()  # compare again: another worker's comparison may have been interrupted
         if self.failure is None:
             return
         # Ctrl-C may come while an error is handled that another worker's Ctrl-C has caused.

@@ -61,7 +61,7 @@ class ParameterServers:
         key = new_table_key()
         try:
             storage = TableStorage(key, _uninterrupted(self._new_table, index, key, form), form, array_type)
-        except BaseException:  # the server may have created the table
+        except BaseException:  # free the table, which the server may have created
             self._freed[index].append(key)
             raise
         # A finalizer may run in any thread, so it must not take a lock.
@@ -90,7 +90,7 @@ class ParameterServers:
         """Record that a parameter server has exited; return the error of the first recorded loss."""
         if self._loss is None:
             reason = self.tasks.ending_of("ps", index) or "has closed its connection"
-            # All channels are closed if this process has closed them.
+            # If all channels are closed, this process has stopped the cluster; no server was lost.
             if all(channel.fileno() < 0 for channel in (*self.tasks.ps, *self.tasks.workers)):
                 return _stopped()
             self._loss = (

@@ -225,7 +225,7 @@ class ParameterServerExtended(OneDeviceExtended):
     # --- running ------------------------------------------------------------------------------------------------------
 
     def _warn_outside(self) -> None:
-        if self._resolver is not None:  # this process is not a worker
+        if self._resolver is not None:  # None on workers
             _log.warning(
                 "A `tf.distribute.experimental.ParameterServerStrategy` method is invoked without using "
                 "`ClusterCoordinator.schedule`: it runs in the coordinator, not on a worker"
@@ -329,7 +329,7 @@ _task_strategies: dict[int, ParameterServerStrategy] = {}
 
 
 def reduce_strategy(strategy: ParameterServerStrategy) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """Return the ``__reduce__`` value by which workers unpickle a strategy as their own."""
+    """Return a ``__reduce__`` value that unpickles, on a worker, to the result of :func:`task_strategy`."""
     return task_strategy, (type(strategy), strategy._key)
 
 

@@ -12,7 +12,7 @@ def primary_failure(failures: Mapping[int, BaseException]) -> tuple[int, BaseExc
     """Return the failure that a run raises, with its replica.
 
     The order of precedence is: exceptions that end the program (``SystemExit``, ``KeyboardInterrupt``), independent
-    failures, consequences of another replica's failure; for equal precedence, the lowest replica decides.
+    failures, consequences of another replica's failure; ties go to the lowest replica number.
     """
 
     def order(item: tuple[int, BaseException]) -> tuple[bool, bool, int]:

@@ -12,12 +12,12 @@ from ringlet.devices import visible_cores
 
 _log = logging.getLogger(__name__)
 
-# Costs other than lock contention dominate shorter steps.
+# Minimum duration of a slow step; costs other than lock contention dominate shorter steps.
 SLOW_SECONDS = 0.02
-# Consecutive slow steps that kept about one core busy.
+# Number of consecutive slow steps on about one core after which the warning is logged.
 STEPS_BEFORE_WARNING = 5
-# CPU seconds per second of a process whose threads contend for the lock; a process that uses less waits for something
-# else.
+# Range of CPU seconds per second of a process whose threads contend for the lock; a process that uses less waits for
+# something else.
 ONE_CORE = (0.8, 1.25)
 
 

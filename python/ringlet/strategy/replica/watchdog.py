@@ -41,7 +41,7 @@ class Watchdog:
             return
         _timer.remove(self._entry)
         if self._text is not None and (error is None or isinstance(error, CollectiveAborted)):
-            raise DeadlineExceededError(self._text) from None  # this error is the cause of the other one
+            raise DeadlineExceededError(self._text) from None  # hides `error`, its consequence
 
     def _expire(self) -> None:
         text = self._reason()

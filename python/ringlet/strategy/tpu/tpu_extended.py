@@ -230,7 +230,7 @@ class TPUExtended(MirroredExtended):
 
 
 def checked_logical_device(logical_device_id: Any) -> int:
-    """Return the number of a logical device as an int, without a check that the device exists."""
+    """Convert the number of a logical device to an int, without a check that the device exists."""
     number = whole_number(logical_device_id)
     if number is None:
         raise TypeError(

@@ -217,7 +217,10 @@ def _contiguous_order(physical_shape: tuple[int, ...], mesh_shape: tuple[int, ..
 
 
 def _physical(devices: IntArray, generation: Generation | None) -> IntArray:
-    """Return the coordinates of the devices by position: shape (x, y, z, 4), for v2 and v3 (x, y, core, 4)."""
+    """Return the coordinates of the devices by position.
+
+    The shape is (x, y, z, 4), for v2 and v3 (x * z, y, core, 4), for v7x (x, y, z, core, 4).
+    """
     name = generation.name if generation else ""
     low = devices.min(0)
     x, y, z, cores = (devices.max(0) - low + 1).tolist()
@@ -234,8 +237,8 @@ def _physical(devices: IntArray, generation: Generation | None) -> IntArray:
         return places.reshape(x, y, z, cores, 4)
     if cores > 1 or int(low[3]) > 0:
         raise ValueError(
-            f"a mesh of {name or 'these'} devices requires one device per chip, but here each of the {cores} cores of "
-            "a chip is a device. Create the topology with megacore=True."
+            f"a mesh requires one device per chip, but the given {name and name + ' '}devices are single cores of a "
+            "chip. Create the topology with megacore=True."
         )
     return places.reshape(x, y, z, 4)
 

@@ -308,7 +308,7 @@ class _Search:
 
 
 def _reordered(search: _Search, coordinates: IntArray, fabric: Fabric, *, of_replicas: bool) -> Iterator[IntArray]:
-    """Yield assignments with other orders of the replicas, or of the logical cores in the same way in all replicas."""
+    """Yield assignments with the replicas reordered, or with the logical cores reordered alike in all replicas."""
     start = search.best
     if of_replicas and start.shape[0] > 1:
         yield from (start[walk] for walk in walks(coordinates[start[:, 0]], fabric.network))

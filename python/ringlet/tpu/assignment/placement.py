@@ -17,7 +17,7 @@ IntArray = np.ndarray[Any, np.dtype[np.int32]]
 
 
 def computation(name: str, given: Any) -> tuple[int, ...]:
-    """Return `computation_shape` or `computation_stride` as four positive numbers; the default is all ones."""
+    """Convert `computation_shape` or `computation_stride` to four positive numbers, by default ones."""
     if given is None:
         return (1, 1, 1, 1)
     if type(given) in (list, tuple) and len(given) == 4 and all(type(one) is int and 0 < one < 2**31 for one in given):

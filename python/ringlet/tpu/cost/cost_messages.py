@@ -9,7 +9,7 @@ import numpy as np
 from ringlet.tpu.cost.cost_fabric import Fabric
 from ringlet.tpu.cost.link_traffic import FloatArray, IntArray, Network
 
-# Groups with at most this many pairs are routed pair by pair.
+# Maximum number of pairs in a group that is routed pair by pair.
 _MAX_PAIRS = 1 << 16
 
 

@@ -102,7 +102,7 @@ def _largest(times: Any, fields: Sequence[str]) -> str:
 
 
 def parts_text(times: Any) -> str:
-    """Return the positive parts of a time, such as ``7.292 ms ICI + 12 us latency``."""
+    """Return text of the nonzero components of a time, such as ``7.292 ms ICI + 12 us latency``."""
     parts = [(getattr(times, name, 0.0), text) for name, text in _BOUNDS.items()]
     return " + ".join(f"{format_seconds(seconds)} {text}" for seconds, text in parts if seconds > 0)
 

@@ -42,7 +42,7 @@ class Plan:
 
     @property
     def size(self) -> int:
-        """``N``."""
+        """Number of devices in a group, ``N``."""
         return len(self.groups[0])
 
 
@@ -234,12 +234,12 @@ def _exchange(plan: Plan, partner: IntArray, nbytes: float, growth: float = 1.0)
 
 
 def _whole(partners: Callable[[int], list[IntArray]]) -> Callable[[Plan], list[Stage]]:
-    """Return an all-reduce in which partners exchange the whole array: few steps, many bytes."""
+    """Return the schedule of an all-reduce in which partners exchange the whole array: few steps, many bytes."""
     return lambda plan: [_exchange(plan, partner, plan.nbytes) for partner in partners(plan.size)]
 
 
 def _parts(partners: Callable[[int], list[IntArray]]) -> Callable[[Plan, bool], list[Stage]]:
-    """Return stages in which partners exchange halves, quarters and so on in ``log2 N`` steps."""
+    """Return the schedule in which partners exchange halves, quarters and so on in ``log2 N`` steps."""
 
     def stages(plan: Plan, gather: bool) -> list[Stage]:
         growth = _growth(plan.size)

@@ -42,7 +42,7 @@ def is_gradient(subject: Subject) -> bool:
 
 
 def colour_styles(subject: Subject) -> tuple[Style, ...]:
-    """Return the styles, in the order of the numbers that `replica_colours` returns."""
+    """Return the styles that the numbers of `replica_colours` index."""
     return GRADIENT_STYLES if is_gradient(subject) else CATEGORY_STYLES
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from ringlet.tpu.drawing.scene import CARD, Boxes, Curves, Discs, Hint, Item, Lines, Scene, Style, Words
 
 _DPI = 100
-_POINTS = 72 / _DPI  # per pixel
+_POINTS = 72 / _DPI  # points per pixel
 
 
 def scene_to_axes(scene: Scene, axes: Any = None) -> Any:

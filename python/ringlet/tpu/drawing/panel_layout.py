@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ringlet.tpu.drawing.subject import Subject
 
-# Larger than any pod; further chips are omitted to bound the memory of the viewer.
+# Maximum number of drawn chips, to bound the memory of the viewer: more than any pod has. Further chips are omitted.
 MOST_CHIPS = 20_000
 
 # Side of a chip and gap to the next, in pixels.

@@ -23,7 +23,7 @@ from ringlet.tpu.drawing.subject import Drawn, Subject, rings_of, subject_of
 from ringlet.tpu.drawing.terminal import paint_of
 from ringlet.tpu.units import format_bytes
 
-# Lines of panels above which chips are drawn smaller, and above which slices are omitted.
+# Maximum height of the panels, in lines. If exceeded, chips are drawn smaller; if still exceeded, slices are omitted.
 _MOST_LINES = 60
 _NARROWEST = 20
 _BETWEEN_PANELS = 3

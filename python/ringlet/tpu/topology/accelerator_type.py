@@ -31,7 +31,7 @@ class AcceleratorType:
     Parameters
     ----------
     name : str
-        Such as ``v4-32``; has the chips along each axis instead if the number would mean another shape.
+        Such as ``v4-32``; if that name denotes a slice of a different shape, ends in the chips along each axis.
     generation : Generation
     shape : tuple of int
         Chips along x, y and z.
@@ -112,7 +112,7 @@ def shape_text(shape: ChipShape, rank: int = 3) -> str:
 
 
 def _count_of_chip(generation: Generation) -> int:
-    """Return how much one chip adds to the number in a name."""
+    """Return what one chip counts in the number of a name such as ``v4-32``: its cores, or 1 if it counts chips."""
     return generation.cores_per_chip if generation.number_counts == "cores" else 1
 
 
@@ -223,7 +223,7 @@ def _numbers_near(generation: Generation, number: int) -> list[str]:
 
 
 def _shapes_near(generation: Generation, shape: ChipShape) -> list[str]:
-    """Return shapes whose sides differ least, preferring those with a similar number of chips."""
+    """Return names of the three slices whose sides are closest to `shape`; ties go to the closest number of chips."""
     wanted = sorted(shape)
 
     def distance(other: ChipShape) -> tuple[int, int]:
@@ -235,7 +235,7 @@ def _shapes_near(generation: Generation, shape: ChipShape) -> list[str]:
 
 
 def _close(text: str) -> list[str]:
-    """Return names with a similar prefix and the same or a similar number."""
+    """Return up to three known names with a prefix and a number that are equal or similar to those of `text`."""
     match = _PARTS.fullmatch(text)
     beginning, number = match.groups() if match else (text, None)
     found: list[str] = []

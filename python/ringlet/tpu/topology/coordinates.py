@@ -12,12 +12,12 @@ from ringlet.errors import CoordinateError
 
 IntArray = np.ndarray[Any, np.dtype[np.int32]]
 
-# If fewer than one in this number of cells is occupied, sorting is faster than marking.
+# Maximum number of cells for each occupied one for which marking is faster than sorting.
 _SPARSE = 16
 
 
 def as_int32(name: str, values: Any) -> IntArray:
-    """Return an argument as a new array of int32; raise ValueError or TypeError with the argument's name."""
+    """Convert an argument to a new array of int32; raise ValueError or TypeError with the argument's name."""
     try:
         given = np.asarray(values)
     except ValueError:

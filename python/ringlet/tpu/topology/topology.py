@@ -20,7 +20,7 @@ from ringlet.tpu.topology.topology_text import describe
 
 IntArray = np.ndarray[Any, np.dtype[np.int32]]
 
-# Larger than any TPU, but small enough for arrays with one entry per core.
+# Maximum number of cores: more than any TPU has, but few enough for arrays with one entry per core.
 _MOST_CORES = 2**24
 
 
@@ -408,7 +408,7 @@ def find_generation(generation: str | Generation | None) -> Generation | None:
 
 
 def checked(mesh_shape: Any, device_coordinates: Any) -> tuple[IntArray, IntArray]:
-    """Return the arguments as arrays of the right shapes."""
+    """Convert the arguments to arrays, and check their shapes."""
     if mesh_shape is None or device_coordinates is None:
         raise TypeError("a Topology requires `serialized`, or both `mesh_shape` and `device_coordinates`.")
     shape = as_int32("`mesh_shape`", mesh_shape)

@@ -58,7 +58,7 @@ class Variables:
         return name, text
 
     def number(self, name: str) -> int | None:
-        """Return a variable as a non-negative integer."""
+        """Parse a variable as a non-negative integer."""
         text = self.get(name)[1]
         if text is None:
             return None
@@ -209,8 +209,9 @@ def _slice(found: Variables) -> tuple[TPUEnvironment, str]:
     if shape is None:
         present = ", ".join(found.present()) or "none"
         raise ValueError(
-            f"no variable describes the slice (set of TPU_*, CLOUD_TPU_*, MEGASCALE_*: {present}). Set "
-            f"{ACCELERATOR_TYPE[0]}, such as v4-16, or {TOPOLOGY}, or {CHIPS_PER_PROCESS[0]} and {PROCESSES[0]}."
+            "no environment variable describes the slice (variables TPU_*, CLOUD_TPU_* and MEGASCALE_* that are set: "
+            f"{present}). Set {ACCELERATOR_TYPE[0]}, such as v4-16, or {TOPOLOGY}, or {CHIPS_PER_PROCESS[0]} and "
+            f"{PROCESSES[0]}."
         )
     generation = known.kind.generation if known.kind else None
     if own is not None:

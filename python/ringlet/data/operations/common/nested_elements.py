@@ -37,7 +37,7 @@ class DatasetFunction(UserFunction):
         super().__init__(function, name)
 
     def node(self, answer: Any, number: int = 0) -> Node:
-        """Return the node of a result of the function."""
+        """Return the node of the dataset `answer`; raise TypeError for other results of the function."""
         node = node_of(answer)
         if node is None:
             raise TypeError(

@@ -92,7 +92,7 @@ class Padding:
         for path, spec in zip(paths(specs), leaves, strict=True):
             if not isinstance(spec, TensorSpec):
                 raise TypeError(
-                    f"padded_batch pads arrays, but component element{path} is not an array: {spec!r}. Remove it in a "
+                    f"padded_batch pads arrays, but element{path} is not an array: {spec!r}. Remove it in a "
                     "map, or use batch."
                 )
         shapes = [None] * len(leaves) if padded_shapes is None else _per_component(structure, padded_shapes, "shapes")
