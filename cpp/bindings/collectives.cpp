@@ -288,7 +288,7 @@ Algorithm algorithm_of(int number) {
 }
 
 void register_collectives(py::module_& m) {
-  m.def("open_recorder", record::open, "fd"_a);
+  m.def("open_recorder", record::open, "fd"_a, "header"_a);
   m.def("recorder", record::descriptor);
   m.def("count_run", record::count_run);
   m.def("recorder_names", recorder_names);

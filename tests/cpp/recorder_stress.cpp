@@ -125,7 +125,7 @@ void places_are_known_by_their_numbers() {
   const pid_t child = fork();
   if (child == 0) {
     bool is_right = record::add_place("") == 0 && !record::has_place(last);
-    record::open(memfd_create("child", MFD_ALLOW_SEALING));
+    record::open(memfd_create("child", MFD_ALLOW_SEALING), {});
     is_right = is_right && !record::has_place(last) && record::add_place("") > last + 1;
     _exit(is_right ? 0 : 1);
   }
@@ -140,7 +140,7 @@ void a_child_records_in_memory_of_its_own() {
   const pid_t child = fork();
   if (child == 0) {
     bool is_right = !call() && record::descriptor() == -1 && lseek(parents, 0, SEEK_CUR) == -1;
-    record::open(memfd_create("child", MFD_ALLOW_SEALING));
+    record::open(memfd_create("child", MFD_ALLOW_SEALING), {});
     is_right = is_right && record::claim_opening() && call() && recorded() == 1;
     _exit(is_right ? 0 : 1);
   }
@@ -156,7 +156,7 @@ int main(int argc, char** argv) {
   readers_see_whole_records(calls);
   check(!call(), "nothing is recorded before the recorder is open");
   check(record::claim_opening() && !record::claim_opening(), "one caller opens it");
-  record::open(memfd_create("recorder", MFD_ALLOW_SEALING));
+  record::open(memfd_create("recorder", MFD_ALLOW_SEALING), {});
   rings_pass_from_thread_to_thread(calls / 500);
   a_child_records_in_memory_of_its_own();
   places_are_known_by_their_numbers();

@@ -35,11 +35,12 @@ sync::SoleCounter newest_place;  // numbering continues in the child of a fork
 // Never destroyed: threads may outlive static objects.
 class Recorder {
  public:
-  explicit Recorder(int fd) : segment_(memory::Segment::create_in(fd, kBytes)) {
+  Recorder(int fd, std::string_view header) : segment_(memory::Segment::create_in(fd, kBytes)) {
 #if defined(__linux__)
     madvise(segment_.data(), kBytes, MADV_DONTFORK);
 #endif
     segment_.reserve(0, kPage);
+    std::memcpy(segment_.data(), header.data(), std::min(header.size(), kPage));
     rings_.reserve(kMostRings);  // so that rings do not move
     free_.reserve(kMostRings);
   }
@@ -128,9 +129,9 @@ void forget_parent() {
 
 bool claim_opening() noexcept { return !is_claimed.is_set() && is_claimed.claim(); }
 
-void open(int fd) {
+void open(int fd, std::string_view header) {
   [[maybe_unused]] static const int registered = pthread_atfork(nullptr, nullptr, forget_parent);
-  current.set(0, std::make_unique<Recorder>(fd).release());
+  current.set(0, std::make_unique<Recorder>(fd, header).release());
 }
 
 int descriptor() noexcept {

@@ -22,9 +22,9 @@ inline constexpr std::size_t kNumRunsOffset = 64;
 
 // True once in each process: for the caller that then opens the recorder, if it is wanted.
 bool claim_opening() noexcept;
-// Uses an empty file that can be sealed; takes ownership of `fd`. Throws core::SharedMemoryError if the file is in use
-// by another process, or memory is missing.
-void open(int fd);
+// Uses an empty file that can be sealed, which then begins with `header`; takes ownership of `fd`. Throws
+// core::SharedMemoryError if the file is in use by another process, or memory is missing.
+void open(int fd, std::string_view header);
 int descriptor() noexcept;  // -1 if it is not open
 
 // Stores a place, instead of the oldest if there are too many, and returns its number; 0 if it cannot be stored. Not

@@ -29,15 +29,15 @@ def open_own() -> None:
 
     if os.environ.get("RINGLET_RECORDER") == "0" or sys.platform != "linux":
         return
+    head = header(os.getpid(), start_ticks(os.getpid()) or 0, _core.recorder_names())
     # A program started by this one may inherit the descriptor; the memory is then in use, and a new one is created.
     for find in (_passed_memory, lambda: new_memory()[0]):
         try:
             descriptor = find()
             os.set_inheritable(descriptor, False)
-            _core.open_recorder(descriptor)
+            _core.open_recorder(descriptor, head)
         except (OSError, ValueError):
             continue
-        os.pwrite(descriptor, header(os.getpid(), start_ticks(os.getpid()) or 0, _core.recorder_names()), 0)
         break
     if trace_hook.current is not None:
         trace_hook.current.begin_or_stop()
