@@ -69,7 +69,9 @@ def test_each_binding_has_its_shares(machine):
 def test_what_cannot_be_bound_is_refused(machine):
     with pytest.raises(InvalidArgumentError, match="--bind must be none, core or numa, got 'socket'"):
         cores_of_workers("socket", 2, None, "--bind")
-    with pytest.raises(InvalidArgumentError, match=r"5 workers need 5 cores, .* has 4 \(.*\)\. Start fewer"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"5 workers need 5 cores, .* has 4 \(with 8 hardware threads\)\. Start fewer"
+    ):
         cores_of_workers("core", 5, None, "--bind")
     with pytest.raises(InvalidArgumentError, match="2 workers need 6 cores"):
         cores_of_workers("core", 2, 3, "bind")

@@ -112,7 +112,7 @@ def placement(environ: Mapping[str, str] | None = None) -> Placement:
 
 
 def read_placement(environ: Mapping[str, str] | None = None) -> Placement:
-    """Return the placement that an environment describes, also with an impossible rank."""
+    """Return the placement that an environment describes; an impossible rank sets `is_impossible`, without an error."""
     environ = os.environ if environ is None else environ
     if TF_CONFIG in environ:
         return _configured(environ[TF_CONFIG], environ.get(JOB_ID, ""))

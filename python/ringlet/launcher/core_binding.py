@@ -32,10 +32,13 @@ def cores_of_workers(bind: str, num_workers: int, replicas: int | None, option: 
         return divided(nodes, num_workers)
     cores = [core for node in nodes for core in cores_of(node, read_file)]
     needed, usable = num_workers * (replicas or 1), visible_cores()
+    has = f"{usable.count} ({usable.reason})"
+    if len(cores) < usable.count:
+        has = f"{len(cores)} (with {len(allowed)} hardware threads)"
     if min(len(cores), usable.count) < needed:
         raise InvalidArgumentError(
-            f"{option} core: {num_workers} workers need {needed} cores, one for each replica, and this job has "
-            f"{min(len(cores), usable.count)} ({usable.reason}). Start fewer workers, or use {option} none"
+            f"{option} core: {num_workers} workers need {needed} cores, one for each replica, but this job has {has}. "
+            f"Start fewer workers, or use {option} none"
         )
     return divided(cores, num_workers)
 

@@ -75,7 +75,7 @@ class _SignalLog:
     """
 
     def __init__(self) -> None:
-        self._num_seen, self._seen_at = 0, -math.inf  # in a child: the SIGTERMs to the parent
+        self._num_seen, self._seen_at = 0, -math.inf  # in a child: the parent's SIGTERMs that it knows, and since when
         self.is_written_by_python = False
         self._process, self.notices = os.getpid(), set[Any]()
         self._descriptor = _file_in_memory()

@@ -75,12 +75,19 @@ def test_a_killed_writer_leaves_what_was_there_and_the_next_cleans_up(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text",
-    [b"", b"{}", b"[1]", b'{"format": "x", "version": 1}', b"\xff", b'{"format": "ringlet-dataset", "version": 2}'],
+    ("text", "problem"),
+    [
+        (b"", "Expecting value"),
+        (b"{}", "it has no entry 'format'"),
+        (b"[1]", "expected a JSON object, got a list"),
+        (b'{"format": "x", "version": 1}', "the format is 'x', version 1; this version .* 'ringlet-dataset', version"),
+        (b"\xff", "invalid start byte"),
+        (b'{"format": "ringlet-dataset", "version": 2}', "version 2; this version of ringlet reads"),
+    ],
 )
-def test_a_damaged_manifest_is_named(tmp_path, text):
+def test_a_damaged_manifest_is_named(tmp_path, text, problem):
     (tmp_path / "dataset.json").write_bytes(text)
-    with pytest.raises(DataLossError, match=r"dataset\.json is damaged.*Save the dataset again"):
+    with pytest.raises(DataLossError, match=rf"dataset\.json: .*{problem}.*Save the dataset again"):
         read_manifest(str(tmp_path))
 
 

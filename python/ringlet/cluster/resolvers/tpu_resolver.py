@@ -28,8 +28,9 @@ _PORT = 8470
 class TPUClusterResolver(ClusterResolver):
     """The hosts and devices of a TPU slice (``tf.distribute.cluster_resolver.TPUClusterResolver``).
 
-    On a TPU machine, the environment variables of the machine describe the slice; elsewhere it is a model of the type
-    `accelerator_type` or ``TPU_ACCELERATOR_TYPE``, by default ``v4-16``. No TPU is used, and addresses are names only.
+    The slice is of type `accelerator_type`, if given; otherwise the TPU variables of the environment describe it;
+    otherwise it is the v4 slice with a host for each given address, or ``v4-16``. No TPU is used, and addresses are
+    names only.
 
     Parameters
     ----------

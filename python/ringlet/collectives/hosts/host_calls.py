@@ -151,7 +151,10 @@ class HostCalls:
             self._local.set_extra_time(seconds)
 
     def _meet(self, text: str, data: bytes = b"", meta: bytes = b"") -> list[tuple[bytes, bytes]]:
-        """Exchange a description, metadata and data between the leaders; return the last two of each host."""
+        """Compare the description of the call with those of other leaders; return each host's (metadata, data).
+
+        Ranks that are not leaders get an empty list.
+        """
         return self._compare(text, self._announce(text, data, meta), (meta, data)) if self._is_leader else []
 
     def _announce(self, text: str, data: bytes = b"", meta: bytes = b"") -> list[Incoming]:

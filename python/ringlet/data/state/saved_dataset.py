@@ -211,12 +211,18 @@ def read_manifest(folder: str) -> Manifest:
         ) from error
     try:
         content = json.loads(text)
+        if not isinstance(content, dict):
+            raise ValueError(f"expected a JSON object, got a {type(content).__name__}")
         if content["format"] != "ringlet-dataset" or content["version"] != _VERSION:
-            raise ValueError(f"the format is {content['format']!r}, version {content['version']!r}")
+            raise ValueError(
+                f"the format is {content['format']!r}, version {content['version']!r}; this version of ringlet reads "
+                f"'ringlet-dataset', version {_VERSION}"
+            )
         spec = None if content["spec"] is None else spec_of_text(content["spec"])
         shards = {int(number): int(count) for number, count in content["shards"]}
         if Path(content["run"]).name != content["run"]:
             raise ValueError(f"the run is not a plain name: {content['run']!r}")
         return Manifest(str(Path(folder) / content["run"]), spec, shards)
     except (ValueError, KeyError, TypeError) as error:
-        raise DataLossError(f"{path} is damaged: {error}. Save the dataset again.", str(path), 0) from error
+        problem = f"it has no entry {error}" if isinstance(error, KeyError) else error
+        raise DataLossError(f"cannot read {path}: {problem}. Save the dataset again.", str(path), 0) from error

@@ -35,7 +35,7 @@ class _NotPlain(Exception):
 
 
 def save_elements(elements: Sequence[Nest]) -> State:
-    """Encode the elements of a buffer as a state; arrays of one dtype and shape are stacked, others are shared."""
+    """Encode the elements of a buffer as a state, stacked if corresponding arrays have one dtype and shape."""
     try:
         columns = _stacked(elements)
         if columns is not None:

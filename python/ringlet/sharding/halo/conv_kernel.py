@@ -156,9 +156,10 @@ def _convolve_matrices(x: Array, weights: Array, out: Array, windows: Windows) -
 class _Seamless(NamedTuple):
     """Scratch memory for blocks of one size, with cached views.
 
-    A row of places[*places, c] has the length of several adjacent windows. matrices[*outer, first, row, window and c]:
-    one view for each row of the window. sums[2, *outputs, o] has the sum of the products and one product; products has
-    the same memory, as [2, *outer, first, row, o].
+    `memory` holds `places`, the input [*outer, line, place, c], and one window of padding; a line is a multiple of the
+    window long. `matrices` has a view of `memory` for each tap of the outer dimensions: [*outer, first, row, place in
+    window and c], where `first` is the first place of the windows in the matrix. `sums` [2, *outer, line, place, o] is
+    the sum of the products and the latest product; `products` is a view of `sums`, [2, *outer, first, row, o].
     """
 
     memory: Array
