@@ -73,7 +73,7 @@ def test_functions_are_those_of_the_namespaces_of_tensorflow():
 
 
 def test_an_error_names_the_function_and_says_what_to_do():
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"^tf\.matmul cannot multiply .* Change transpose_a"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"^tf\.matmul cannot multiply .* Set or omit transpose_a"):
         tf.matmul([[1.0]], [[1.0], [2.0]])
     with pytest.raises(TypeError, match=r"tf\.exp does not support tensors of int32.*tf\.cast\(x, tf\.float32\)"):
         tf.exp(1)

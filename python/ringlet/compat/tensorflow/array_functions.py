@@ -195,8 +195,8 @@ def _matmul(  # noqa: PLR0917  # TensorFlow\'s signature
         how = " after transposing" if left is not a or right is not b else ""
         raise InvalidArgumentError(
             f"tf.matmul cannot multiply shapes {left.shape} and {right.shape}{how}: the first has {left.shape[-1]} "
-            f"columns, but the second has {right.shape[-2]} rows. Change transpose_a or transpose_b, or swap the "
-            "operands."
+            f"columns, but the second has {right.shape[-2]} rows. Set or omit transpose_a=True or transpose_b=True, or "
+            "swap the operands."
         )
     result = np.matmul(np.conj(left) if adjoint_a else left, np.conj(right) if adjoint_b else right)
     return result if output_type is None else result.astype(as_dtype(output_type))
