@@ -115,7 +115,7 @@ int main() {
   for (const Kind kind : {Kind::kAllReduce, Kind::kReduce, Kind::kReduceScatter}) {
     for (const Layout& layout : {Layout{.ranks = {1, 1}}, Layout{.ranks = {1, 1}, .may_use_cma = false},
                                  Layout{.ranks = {2, 1}}, Layout{.ranks = {1, 1, 1}}}) {
-      for (const std::size_t count : {12, 6000, 120'000, 600'000}) {
+      for (const std::size_t count : {12u, 6000u, 120'000u, 600'000u}) {
         a_wider_result_in_place_is_right_or_refused(layout, kind, count);
       }
     }
