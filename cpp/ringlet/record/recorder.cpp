@@ -40,7 +40,7 @@ class Recorder {
     madvise(segment_.data(), kBytes, MADV_DONTFORK);
 #endif
     segment_.reserve(0, kPage);
-    std::memcpy(segment_.data(), header.data(), std::min(header.size(), kPage));
+    std::copy_n(header.data(), std::min(header.size(), kPage), reinterpret_cast<char*>(segment_.data()));
     rings_.reserve(kMostRings);  // so that rings do not move
     free_.reserve(kMostRings);
   }
