@@ -81,7 +81,7 @@ class WorkerSync:
         with suppress(Exception):  # if other workers have left, the original error takes precedence
             if self._has_agreed:
                 self._place.sum(_FAILED)
-            self._exchange({"error": f"{class_and_text(error)}"})
+            self._exchange({"error": class_and_text(error)})
 
     def _exchange(self, told: dict[str, Any]) -> list[dict[str, Any]]:
         assert self._place.exchange is not None
