@@ -44,12 +44,14 @@ set(RINGLET_CORE_SOURCES
   cpp/ringlet/collectives/algorithms/small.cpp
   cpp/ringlet/collectives/call/bytes.cpp
   cpp/ringlet/collectives/call/call.cpp
-  cpp/ringlet/collectives/call/overlap.cpp
+  cpp/ringlet/collectives/call/call_buffers.cpp
+  cpp/ringlet/collectives/call/call_results.cpp
+  cpp/ringlet/collectives/call/call_view.cpp
   cpp/ringlet/collectives/call/late_ranks.cpp
+  cpp/ringlet/collectives/call/overlap.cpp
+  cpp/ringlet/collectives/call/rank_waits.cpp
   cpp/ringlet/collectives/call/recording.cpp
-  cpp/ringlet/collectives/call/results.cpp
   cpp/ringlet/collectives/call/round.cpp
-  cpp/ringlet/collectives/call/staging.cpp
   cpp/ringlet/collectives/group/control.cpp
   cpp/ringlet/collectives/group/group.cpp
   cpp/ringlet/collectives/group/member.cpp

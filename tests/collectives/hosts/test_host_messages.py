@@ -205,6 +205,8 @@ def test_keys_that_mix_the_ranks_of_hosts_are_refused():
 
 
 def test_a_failure_of_a_new_group_is_its_own_and_that_of_the_whole_group_is_of_all():
+    has_sums = threading.Barrier(3)  # outside of the groups: a rank may abort before a sum reaches another host
+
     def step(member):
         first, second = member.split(0), member.split(0)
         if member.rank == 2:
@@ -212,6 +214,7 @@ def test_a_failure_of_a_new_group_is_its_own_and_that_of_the_whole_group_is_of_a
         with pytest.raises(CollectiveAborted, match="broken"):
             first.all_reduce(1)
         assert int(member.all_reduce(1)) == int(second.all_reduce(1)) == 3
+        has_sums.wait(10)
         if member.rank == 0:
             member._core.group.abort("all broken")
         with pytest.raises(CollectiveAborted, match="all broken"):

@@ -38,6 +38,8 @@ constexpr bool is_reduction(Kind kind) { return kind <= Kind::kExclusiveScan; }
 constexpr bool has_root(Kind kind) {
   return kind == Kind::kReduce || kind == Kind::kGather || kind == Kind::kScatter || kind == Kind::kBroadcast;
 }
+// Whether the root's call determines the shapes and dtypes.
+constexpr bool is_from_root(Kind kind) { return kind == Kind::kBroadcast || kind == Kind::kScatter; }
 // Whether pieces of possibly unequal size along one dimension, Call::axis, are concatenated.
 constexpr bool is_gather(Kind kind) { return kind == Kind::kAllGather || kind == Kind::kGather; }
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ringlet/collectives/call/round.hpp"
+#include "ringlet/collectives/call/rank_waits.hpp"
 #include "ringlet/collectives/group/message_text.hpp"
 #include "ringlet/collectives/group/thread_reports.hpp"
 #include "ringlet/collectives/transport/world.hpp"
@@ -20,7 +20,7 @@ constexpr std::string_view kStopped = ", stopped";
 }  // namespace
 
 // The ranks for which a call waits, for messages; if some of them are stopped, only these.
-std::string Round::unfinished_ranks() const {
+std::string RankWaits::unfinished_ranks() const {
   std::string stopped;
   for (int rank = 0; rank < num_ranks(); ++rank) {
     const std::string process = process_text(rank);
@@ -30,9 +30,9 @@ std::string Round::unfinished_ranks() const {
   return (stopped.empty() ? "other ranks" : stopped) + " to finish their part of it";
 }
 
-std::string Round::late_ranks() const { return all_have_arrived() ? unfinished_ranks() : missing_ranks(); }
+std::string RankWaits::late_ranks() const { return all_have_arrived() ? unfinished_ranks() : missing_ranks(); }
 
-void Round::fail_late() {
+void RankWaits::fail_late() {
   const std::string description = describe_late();
   group_.fail(Group::Cause::kDeadline,
               name_of_call() + " waited " + seconds_text(group_.options_.timeout) + " for " + late_ranks() + "." +
@@ -41,9 +41,9 @@ void Round::fail_late() {
 }
 
 // Never throws: a failed report must not end the call.
-void Round::report_stall() noexcept {
+void RankWaits::report_stall() noexcept {
   try {
-    if (interruption_.has_come() || is_hopeless() || !(*group_.control_)->stalled.claim(sequence_)) return;
+    if (interruption_.has_come() || is_hopeless() || !control().stalled.claim(sequence_)) return;
     const std::string waiting =
         name_of_call() + " has waited " + seconds_text(group_.options_.stall) + " for " + late_ranks() + ".";
     group_.log_stall(waiting + describe_ranks(group_.options_.stall));
@@ -52,13 +52,13 @@ void Round::report_stall() noexcept {
 }
 
 // What all ranks execute. Called by the rank that has claimed `stalled`; the errors of all ranks show it, too.
-std::string Round::describe_ranks(sync::Clock::duration waited) {
+std::string RankWaits::describe_ranks(sync::Clock::duration waited) {
   std::vector<bool> is_missing;
-  for (const RankBoard& board : group_.control_->boards()) {
-    is_missing.push_back(!board.slots[set_].has_arrived(sequence_));
+  for (const RankBoard& board : block().boards()) {
+    is_missing.push_back(!has_arrived(board));
   }
   const std::string stacks = group_.describe_ranks(is_missing);
-  Control& control = **group_.control_;
+  Control& control = this->control();
   control.stacks.set("\nAfter " + seconds_text(waited) + ", the ranks executed:" + stacks);
   control.described.publish(sequence_);
   return stacks;
@@ -66,8 +66,8 @@ std::string Round::describe_ranks(sync::Clock::duration waited) {
 
 // For the error of a time-out: the text of the stall report or, without a report, what the ranks execute now. Never
 // throws.
-std::string Round::describe_late() noexcept try {
-  Control& control = **group_.control_;
+std::string RankWaits::describe_late() noexcept try {
+  Control& control = this->control();
   const auto is_described = [&] { return control.described.has_reached(sequence_) || group_.has_failed(); };
   if (thread_reports() == nullptr) return {};
   if (!is_described() && control.stalled.claim(sequence_)) describe_ranks(group_.options_.timeout);
@@ -78,24 +78,23 @@ std::string Round::describe_late() noexcept try {
 }
 
 // Between processes, the pid of a rank in another process, and whether it is stopped; else an empty text.
-std::string Round::process_text(int rank) const {
+std::string RankWaits::process_text(int rank) const {
   if (group_.world_ == nullptr || group_.is_here(rank)) return {};
-  const int pid = group_.world_->pid_of(process_of(rank));
+  const int pid = world().pid_of(process_of(rank));
   return "pid " + std::to_string(pid) + (sync::is_stopped(pid) ? std::string(kStopped) : "");
 }
 
-std::string Round::name_of_call() const {
-  return state_->sets[set_].call.describe() + ", call " + std::to_string(sequence_) + " of rank " +
-         std::to_string(rank_) + ",";
+std::string RankWaits::name_of_call() const {
+  return own_set().call.describe() + ", call " + std::to_string(sequence_) + " of rank " + std::to_string(rank_) + ",";
 }
 
-std::string Round::missing_ranks() const {
+std::string RankWaits::missing_ranks() const {
   constexpr int kMostShown = 16;
   std::string text;
   int num_missing = 0;
   for (int rank = 0; rank < num_ranks(); ++rank) {
-    const RankBoard& board = group_.control_->board(rank);
-    if (board.slots[set_].has_arrived(sequence_) || ++num_missing > kMostShown) continue;
+    const RankBoard& board = board_of(rank);
+    if (has_arrived(board) || ++num_missing > kMostShown) continue;
     const std::uint64_t made = std::max(board.slots[0].sequence(), board.slots[1].sequence());
     text += (text.empty() ? "rank " : ", rank ") + std::to_string(rank) + " (";
     if (board.has_departed.is_set()) {

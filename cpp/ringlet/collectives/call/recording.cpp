@@ -18,7 +18,7 @@ void Round::begin_record(const sync::Slot& slot) noexcept {
   const std::uint64_t root = has_root(call.kind) ? static_cast<std::uint64_t>(call.root) : record::kNoPlace;
   const std::uint64_t axis = is_gather(call.kind) ? static_cast<std::uint64_t>(call.axis) : record::kNoPlace;
   Operation operation;
-  operation.group = (*group_.control_)->identity;
+  operation.group = control().identity;
   operation.sequence = sequence_;
   operation.what = static_cast<std::uint64_t>(call.kind) | op << 8 | static_cast<std::uint64_t>(call.algorithm) << 16 |
                    dtype << 24 | std::min<std::uint64_t>(num_dims, 0xFF) << 32 | flags << 40 |

@@ -30,7 +30,7 @@ struct alignas(sync::kCacheLine) RankBoard {
   std::array<sync::Slot, kSets> slots;
   std::array<sync::WorkQueue, kSets> queues;
   sync::SequenceNumber read_seq;  // the last call in which it has read the private buffers of others
-  sync::SequenceNumber left_seq;  // the last call whose buffers it no longer works on: see Round::wait_to_the_end
+  sync::SequenceNumber left_seq;  // the last call whose buffers it no longer works on: see RankWaits::wait_to_the_end
   sync::SequenceNumber over;      // the last call whose memory it no longer accesses: see Group::retire
   sync::SequenceNumber located;   // the last call of which `call_site` is the place in the program
   FixedText<184> call_site;

@@ -69,7 +69,11 @@ class Group {
   }
 
  private:
+  friend class CallBuffers;
+  friend class CallResults;
+  friend class CallView;
   friend class Member;
+  friend class RankWaits;
   friend class Round;
   friend class World;
 

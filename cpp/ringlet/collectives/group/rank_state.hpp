@@ -61,7 +61,7 @@ struct RankState {
   sync::Clock::duration extra_time{};  // see Member::set_extra_time
   sync::Flag is_busy;
   sync::RelaxedNumber thread;  // thread that made its last call, for messages
-  sync::TimeMark next_move;    // when it may move to another core: see Round::patience
+  sync::TimeMark next_move;    // when it may move to another core: see RankWaits::patience
   sync::Clock::duration between_moves = std::chrono::microseconds(500);
   int waits_apart = 0;  // the number of waits for which it is patient after a move
   Chunks chunks;

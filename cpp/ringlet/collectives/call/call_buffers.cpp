@@ -1,10 +1,5 @@
-// Staging of buffers between processes: see Round.
-//
-// Before a rank arrives, it names its buffers and writes the record of its call to memory that others can read. All
-// ranks read and write buffers in shared memory. Private inputs are read across processes if the system allows it and
-// they are large enough; else they are copied before the work to shared memory that replaces them. Private outputs are
-// written by their own rank only: directly or, for reductions that all ranks compute together, from shared memory that
-// replaces the output until the work is done.
+#include "ringlet/collectives/call/call_buffers.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <exception>
@@ -14,7 +9,6 @@
 
 #include "ringlet/collectives/algorithms/tuning.hpp"
 #include "ringlet/collectives/call/bytes.hpp"
-#include "ringlet/collectives/call/round.hpp"
 #include "ringlet/collectives/transport/world.hpp"
 #include "ringlet/core/error.hpp"
 #include "ringlet/sync/fault.hpp"
@@ -30,14 +24,10 @@ constexpr std::size_t kSmallestLane = 4096;
 
 std::size_t padded(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
-bool is_from_root(Kind kind) { return kind == Kind::kBroadcast || kind == Kind::kScatter; }
 bool is_to_root(Kind kind) { return kind == Kind::kReduce || kind == Kind::kGather; }
 
 bool has_input(const Call& call, int rank) { return !is_from_root(call.kind) || rank == call.root; }
 bool has_output(const Call& call, int rank) { return !is_to_root(call.kind) || rank == call.root; }
-
-// The rank that allocates the shared results.
-int announcer_of(const Call& call) { return is_from_root(call.kind) || call.kind == Kind::kGather ? call.root : 0; }
 
 // Size of the output of a rank, from its call.
 std::size_t output_bytes(const Call& call, const Buffer& part, int num_ranks) {
@@ -66,9 +56,8 @@ std::size_t output_bytes(const Call& call, const Buffer& part, int num_ranks) {
 
 // --- Before arriving -------------------------------------------------------------------------------------------------
 
-void Round::name_buffers(Purpose purpose, Staging staging) {
-  RankState::Set& set = mine().sets[set_];
-  World& world = *group_.world_;
+void CallBuffers::name_buffers(Purpose purpose, Staging staging) {
+  RankState::Set& set = own_set();
   set.inputs.clear();
   set.outputs.clear();
   for (const Buffer& part : set.call.buffers) {
@@ -78,8 +67,8 @@ void Round::name_buffers(Purpose purpose, Staging staging) {
         has_output(set.call, rank_) && part.output != nullptr && output_bytes(set.call, part, num_ranks()) > 0;
     // For a payload in the slot, the names of its buffers are needed only to check for overlap.
     const auto name = [&](const void* data) {
-      return purpose == Purpose::kSlots ? world.known_buffer_name_of(data)
-                                        : world.buffer_name_of(data, interruption_.poll());
+      return purpose == Purpose::kSlots ? world().known_buffer_name_of(data)
+                                        : world().buffer_name_of(data, interruption_.poll());
     };
     set.inputs.push_back(reads ? name(part.input) : BufferName());
     set.outputs.push_back(writes ? name(part.output) : BufferName());
@@ -92,7 +81,7 @@ void Round::name_buffers(Purpose purpose, Staging staging) {
     stage_inputs();
     stage_outputs();
   }
-  if (purpose == Purpose::kWork && world.can_use_cma() && mine().scratch == nullptr) {
+  if (purpose == Purpose::kWork && world().can_use_cma() && mine().scratch == nullptr) {
     const std::size_t lanes = static_cast<std::size_t>(num_ranks()) * kSmallestLane;
     mine().scratch = std::make_unique<memory::Region>(std::max(kScratchBytes, lanes));
   }
@@ -103,30 +92,28 @@ void Round::name_buffers(Purpose purpose, Staging staging) {
   slot.result = set.result_names.empty() ? 0 : set.result_names.front().bits();
 }
 
-bool Round::is_to_be_staged(BufferName place, std::size_t bytes) const noexcept {
+bool CallBuffers::is_to_be_staged(BufferName place, std::size_t bytes) const noexcept {
   if (place.is_null() || place.is_shared() || bytes == 0) return false;
-  return bytes <= largest_staged(num_ranks()) || !group_.world_->can_use_cma();
+  return bytes <= largest_staged(num_ranks()) || !world().can_use_cma();
 }
 
 // Reductions that all ranks compute together write private outputs through shared memory.
-bool Round::is_output_to_be_staged(BufferName place, std::size_t bytes) const noexcept {
-  const Kind kind = state_->sets[set_].call.kind;
+bool CallBuffers::is_output_to_be_staged(BufferName place, std::size_t bytes) const noexcept {
+  const Kind kind = own_set().call.kind;
   const bool is_private = !place.is_null() && !place.is_shared() && bytes > 0;
   return is_to_be_staged(place, bytes) || (is_private && is_reduction(kind) && kind != Kind::kReduceScatter);
 }
 
-BufferName Round::stage(memory::Block& block, std::size_t bytes) {
+BufferName CallBuffers::stage(memory::Block& block, std::size_t bytes) {
   if (block == nullptr || block->size() < bytes) {
     block = nullptr;  // first, so that its memory can be reused
-    block = group_.world_->allocate(bytes);
+    block = world().allocate(bytes);
   }
-  return group_.world_->buffer_name_of(block->data(), interruption_.poll()).as_staged();
+  return world().buffer_name_of(block->data(), interruption_.poll()).as_staged();
 }
 
-std::byte* Round::announced_by(int rank) { return group_.world_->address_of(BufferName(slot_of(rank).result)); }
-
-void Round::stage_inputs() {
-  RankState::Set& set = mine().sets[set_];
+void CallBuffers::stage_inputs() {
+  RankState::Set& set = own_set();
   std::size_t total = 0;
   for (std::size_t index = 0; index < set.inputs.size(); ++index) {
     const std::size_t bytes = set.call.buffers[index].input_bytes();
@@ -144,8 +131,8 @@ void Round::stage_inputs() {
   }
 }
 
-void Round::stage_outputs() {
-  RankState::Set& set = mine().sets[set_];
+void CallBuffers::stage_outputs() {
+  RankState::Set& set = own_set();
   const auto bytes_of = [&](std::size_t index) { return output_bytes(set.call, set.call.buffers[index], num_ranks()); };
   std::size_t total = 0;
   for (std::size_t index = 0; index < set.outputs.size(); ++index) {
@@ -163,21 +150,21 @@ void Round::stage_outputs() {
 
 // A record that is too long for its area is in a separate block; the area then holds length 0 and the name of the
 // block.
-void Round::write_own_record() {
-  RankState::Set& set = mine().sets[set_];
+void CallBuffers::write_own_record() {
+  RankState::Set& set = own_set();
   const RecordContents telling{set.call, set.inputs, set.outputs, set.own_inputs, set.own_outputs, set.result_names};
   const std::size_t words = record_words(telling);
-  RecordArea& area = group_.control_->record(rank_, set_);
+  RecordArea& area = block().record(rank_, set_);
   if (words < area.size()) {
     area[0] = words;
     write_record(telling, std::span(area).subspan(1));
     return;
   }
   const std::size_t bytes = words * sizeof(std::uint64_t);
-  if (set.record == nullptr || set.record->size() < bytes) set.record = group_.world_->allocate(bytes);
+  if (set.record == nullptr || set.record->size() < bytes) set.record = world().allocate(bytes);
   write_record(telling, {reinterpret_cast<std::uint64_t*>(set.record->data()), words});
   area[0] = 0;
-  area[1] = group_.world_->buffer_name_of(set.record->data(), interruption_.poll()).bits();
+  area[1] = world().buffer_name_of(set.record->data(), interruption_.poll()).bits();
   area[2] = words;
 }
 
@@ -197,7 +184,7 @@ RemoteCall& Group::remote_call(RankState& state, int rank, std::uint64_t sequenc
   return foreign;
 }
 
-BufferName Round::further_name(int rank, std::size_t part, bool is_input) {
+BufferName CallBuffers::further_name(int rank, std::size_t part, bool is_input) {
   if (!is_between_processes()) {
     const Buffer& found = call_of(rank).buffers[part];
     return BufferName::of_private(is_input ? found.input : found.output);
@@ -207,97 +194,66 @@ BufferName Round::further_name(int rank, std::size_t part, bool is_input) {
     return part < places.size() ? places[part] : BufferName();
   };
   if (group_.is_here(rank)) return place_in(is_input ? set_of(rank).inputs : set_of(rank).outputs);
-  const RemoteCall& foreign = group_.remote_call(mine(), rank, sequence_);
+  const RemoteCall& foreign = remote_call(rank);
   return place_in(is_input ? foreign.inputs : foreign.outputs);
 }
 
-BufferName Round::own_name(int rank, std::size_t part, bool is_input) {
+BufferName CallBuffers::own_name(int rank, std::size_t part, bool is_input) {
   if (group_.is_here(rank)) return (is_input ? set_of(rank).own_inputs : set_of(rank).own_outputs)[part];
-  const RemoteCall& foreign = group_.remote_call(mine(), rank, sequence_);
+  const RemoteCall& foreign = remote_call(rank);
   return (is_input ? foreign.own_inputs : foreign.own_outputs)[part];
 }
 
-MappedBuffer Round::map_buffer(int rank, BufferName place) {
+MappedBuffer CallBuffers::map_buffer(int rank, BufferName place) {
   if (place.is_null()) return {nullptr, place, rank};
-  if (place.is_shared()) return {group_.world_->address_of(place, interruption_.poll()), place, rank};
+  if (place.is_shared()) return {world().address_of(place, interruption_.poll()), place, rank};
   const bool is_here = group_.is_here(rank);
   is_all_here_ = is_all_here_ && is_here;
   return {is_here ? place.address() : nullptr, place, rank};
 }
 
-// Maps the buffers of all ranks into this process.
-void Round::resolve_buffers() {
-  try {
-    const Call& own = call();
-    const bool is_told_by_root = is_from_root(own.kind);
-    const std::size_t num_buffers = is_told_by_root ? call_of(own.root).buffers.size() : own.buffers.size();
-    mine().mapped_inputs.clear();
-    mine().mapped_outputs.clear();
-    for (std::size_t part = 0; part < num_buffers; ++part) {
-      for (int rank = 0; rank < num_ranks(); ++rank) {
-        mine().mapped_inputs.push_back(map_buffer(rank, input_name(rank, part)));
-        mine().mapped_outputs.push_back(map_buffer(rank, output_name(rank, part)));
-      }
+void CallBuffers::map_buffers(std::size_t num_buffers) {
+  mine().mapped_inputs.clear();
+  mine().mapped_outputs.clear();
+  for (std::size_t part = 0; part < num_buffers; ++part) {
+    for (int rank = 0; rank < num_ranks(); ++rank) {
+      mine().mapped_inputs.push_back(map_buffer(rank, input_name(rank, part)));
+      mine().mapped_outputs.push_back(map_buffer(rank, output_name(rank, part)));
     }
-    resolve_results(announcer_of(own), num_buffers);
-    // Reads the records that the checks of this call need, because reading one may allocate memory.
-    if (is_gather(own.kind)) call_of(announcer_of(own));
-    const bool looks_at_all = own.kind == Kind::kScatter || may_overlap_unseen();
-    for (int rank = 0; looks_at_all && rank < num_ranks(); ++rank) call_of(rank);
-    announcer_ = announcer_of(own);
-  } catch (const sync::Interrupted&) {
-    fail_interrupted();
-    leave_together();
-  } catch (const std::exception& error) {
-    group_.fail(Group::Cause::kAborted, name_of_call() + " failed: " + error.what());
-    leave_together();
   }
-}
-
-void Round::resolve_results(int announcer, std::size_t num_buffers) {
-  mine().results.clear();
-  const BufferName first(slot_of(announcer).result);
-  if (num_buffers <= 1 && call().kind != Kind::kScatter) {
-    mine().results.push_back(map_buffer(announcer, first));
-    return;
-  }
-  const std::vector<BufferName>& places = group_.is_here(announcer)
-                                              ? set_of(announcer).result_names
-                                              : group_.remote_call(mine(), announcer, sequence_).results;
-  for (const BufferName place : places) mine().results.push_back(map_buffer(announcer, place));
 }
 
 // --- The work --------------------------------------------------------------------------------------------------------
 
-std::size_t Round::block_bytes(std::size_t num_lanes) const noexcept {
+std::size_t CallBuffers::block_bytes(std::size_t num_lanes) const noexcept {
   if (is_all_here_) return SIZE_MAX;
   return state_->scratch->size() / num_lanes / kLine * kLine;
 }
 
-void Round::read(MappedBuffer from, std::size_t bytes, std::byte* to) {
+void CallBuffers::read(MappedBuffer from, std::size_t bytes, std::byte* to) {
   if (bytes == 0) return;
   if (from.here != nullptr) {
     std::memcpy(to, from.here, bytes);
     return;
   }
   const int process = process_of(from.rank);
-  if (group_.world_->is_gone(process) || is_left_behind()) throw Unreachable();
-  if (group_.world_->read(process, from.name, bytes, to) != CmaResult::kDone) throw Unreachable();
+  if (world().is_gone(process) || is_left_behind()) throw Unreachable();
+  if (world().read(process, from.name, bytes, to) != CmaResult::kDone) throw Unreachable();
 }
 
-const std::byte* Round::fetch(MappedBuffer from, std::size_t bytes, std::size_t lane, std::size_t num_lanes) {
+const std::byte* CallBuffers::fetch(MappedBuffer from, std::size_t bytes, std::size_t lane, std::size_t num_lanes) {
   if (from.here != nullptr || bytes == 0) return from.here;
   std::byte* const to = mine().scratch->data() + lane * block_bytes(num_lanes);
   read(from, bytes, to);
   return to;
 }
 
-bool Round::may_write(MappedBuffer to) const noexcept {
+bool CallBuffers::may_write(MappedBuffer to) const noexcept {
   if (!is_private_output(to)) return !writes_own_output_;
   return writes_own_output_ && to.rank == rank_;
 }
 
-void Round::copy(MappedBuffer from, std::size_t bytes, MappedBuffer to, kernels::Store store) {
+void CallBuffers::copy(MappedBuffer from, std::size_t bytes, MappedBuffer to, kernels::Store store) {
   if (bytes == 0 || !may_write(to)) return;
   if (from.here != nullptr) {
     sync::fault_point();
@@ -309,23 +265,23 @@ void Round::copy(MappedBuffer from, std::size_t bytes, MappedBuffer to, kernels:
 
 // A rank that has left the call may have reused its buffers. The pid of a process that ended or called exec may now
 // denote another process.
-void Round::check_sources() const {
+void CallBuffers::check_sources() const {
   sync::SequenceNumber::order_reads();
   if (is_left_behind()) throw Unreachable();
   if (is_all_here_) return;
   for (int rank = 0; rank < num_ranks(); ++rank) {
-    if (!group_.is_here(rank) && !group_.world_->is_connected(process_of(rank))) throw Unreachable();
+    if (!group_.is_here(rank) && !world().is_connected(process_of(rank))) throw Unreachable();
   }
 }
 
 // If all ranks get the same result, staged outputs are equal. Only the staged output of the lowest rank that has one is
 // written, and all ranks copy their results from there.
-bool Round::shares_staged_output() const noexcept {
-  const Kind kind = state_->sets[set_].call.kind;
+bool CallBuffers::shares_staged_output() const noexcept {
+  const Kind kind = own_set().call.kind;
   return kind == Kind::kAllReduce || kind == Kind::kAllGather || kind == Kind::kBroadcast;
 }
 
-bool Round::is_written(int rank, std::size_t part) {
+bool CallBuffers::is_written(int rank, std::size_t part) {
   if (!is_between_processes() || !shares_staged_output() || !output(rank, part).name.is_staged()) return true;
   for (int lower = 0; lower < rank; ++lower) {
     if (output(lower, part).name.is_staged()) return false;
@@ -335,8 +291,8 @@ bool Round::is_written(int rank, std::size_t part) {
 
 // The owner reuses staged memory at its next call but one: by then all ranks have arrived at the next call, so they
 // have copied their results.
-void Round::take_staged() {
-  const RankState::Set& set = mine().sets[set_];
+void CallBuffers::take_staged() {
+  const RankState::Set& set = own_set();
   for (std::size_t part = 0; part < set.outputs.size(); ++part) {
     if (!set.outputs[part].is_staged()) continue;
     int source = rank_;
@@ -348,65 +304,6 @@ void Round::take_staged() {
     const std::size_t bytes = output_bytes(set.call, set.call.buffers[part], num_ranks());
     std::memcpy(set.call.buffers[part].output, output(source, part).here, bytes);
   }
-}
-
-void Round::leave_work() {
-  take_staged();
-  own_board().left_seq.publish(sequence_);
-}
-
-// A process may live and work on after its connection has closed: only its end counts.
-bool Round::has_left(int rank) const noexcept {
-  const RankBoard& board = group_.control_->board(rank);
-  return board.left_seq.has_reached(sequence_) || board.over.has_reached(sequence_) ||
-         group_.world_->reclaim_policy()->has_ended(process_of(rank));
-}
-
-bool Round::others_have_left() const noexcept {
-  for (int rank = 0; rank < num_ranks(); ++rank) {
-    if (rank != rank_ && !has_left(rank)) return false;
-  }
-  return true;
-}
-
-// No rank completes a call before all of its work is done, so a rank that is past this call has failed.
-bool Round::is_left_behind() const noexcept {
-  if (!is_between_processes() || !group_.has_failed()) return false;
-  for (int rank = 0; rank < num_ranks(); ++rank) {
-    if (rank != rank_ && group_.control_->board(rank).over.has_reached(sequence_)) return true;
-  }
-  return false;
-}
-
-bool Round::only_stopped_ones_stay() const {
-  for (int rank = 0; rank < num_ranks(); ++rank) {
-    if (rank == rank_ || has_left(rank)) continue;
-    if (group_.is_here(rank) || !sync::is_stopped(group_.world_->pid_of(process_of(rank)))) return false;
-  }
-  return true;
-}
-
-void Round::leave_together() {
-  wait_for_leavers([] { return false; });
-  raise_after_leaving();
-}
-
-void Round::raise_after_leaving() {
-  if (!others_have_left()) group_.keep_memory(rank_, sequence_);
-  raise_interruption();
-  group_.raise_failure(name_of_call());
-}
-
-// Either the process that owns the memory has ended, which will be detected, or the system no longer allows the read.
-void Round::give_up_unreachable() {
-  constexpr std::chrono::seconds kNoticed{1};
-  const bool is_noticed = wait_for(kNoticed, [&] { return group_.has_failed(); });
-  if (interruption_.has_come()) {
-    fail_interrupted();
-  } else if (!is_noticed) {
-    group_.fail(Group::Cause::kAborted, name_of_call() + " cannot reach the memory of another process any more.");
-  }
-  leave_together();
 }
 
 }  // namespace ringlet::collectives
