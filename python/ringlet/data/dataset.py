@@ -65,8 +65,8 @@ class Dataset:
     dictionaries. Elements are read-only. They are views of the source arrays where possible: a batch of consecutive
     rows copies nothing, and a shuffled batch is copied once.
 
-    Start a pipeline with a static method such as `from_tensor_slices` or `range`. Operations have TensorFlow's argument
-    `name` for compatibility only.
+    Start a pipeline with a static method such as `from_tensor_slices` or `range`. Operations accept TensorFlow's
+    argument `name` but ignore it.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class Dataset:
         return self._node.element_spec
 
     def cardinality(self) -> int:
-        """Return the number of elements, INFINITE_CARDINALITY, or UNKNOWN_CARDINALITY if it must be counted.
+        """Return the number of elements, INFINITE_CARDINALITY, or UNKNOWN_CARDINALITY if only iteration determines it.
 
         Examples
         --------

@@ -29,8 +29,8 @@ def known_spec(node: Node) -> Nest | None:
 def empty_part(node: Node, present: Nest) -> Nest:
     """Return an element without rows; other unknown dimensions become zero too.
 
-    `present` is an element of another replica. Arrays of other libraries are slices of its arrays, as are all arrays if
-    the specs are unknown.
+    `present` is an element of another replica. Empty arrays of other libraries are slices of its arrays; if the specs
+    are unknown, all empty arrays are.
     """
     specs = known_spec(node)
     if specs is None:

@@ -29,7 +29,7 @@ def batch_sizes_for_worker(
 ) -> tuple[int, ...]:
     """Return the batch sizes of a worker's replicas, which repeat after W steps.
 
-    Each worker goes through the shares of all replicas, starting with those of its own. In each step, its R replicas
+    Each worker goes through the shares of all replicas, starting with its own replicas. In each step, its R replicas
     take the next R sizes. Over all workers, these are all the shares, so that a step reads `global_batch_size` rows.
     """
     shares = _shares(global_batch_size, num_workers * num_replicas_per_worker)

@@ -46,7 +46,7 @@ class IterableSource(Node):
     """Node of `Dataset.from_iterable`: the elements of an iterable.
 
     Arrays of other libraries are yielded unchanged. NumPy arrays become read-only: views if the iterable is a list or a
-    tuple, otherwise copies, since an iterator may refill one buffer. A list that holds arrays is a structure, as in
+    tuple, otherwise copies, since an iterator may reuse one buffer. A list that holds arrays is a structure, as in
     batches of a ``DataLoader``; a list of numbers or text is one array.
     """
 

@@ -181,7 +181,7 @@ class RowStream(ABC):
 
 
 class InputRows(RowStream):
-    """Base class of streams of row numbers that read those of an input, `_rows`; `SAVED` as for `UnaryStream`."""
+    """Base class of row streams that read an input row stream, `_rows`; `SAVED` is as for `UnaryStream`."""
 
     SAVED: ClassVar[tuple[str, ...]] = ()
 
@@ -308,7 +308,7 @@ class Node(ABC):
         """Open a stream of elements, for nodes without a table."""
 
     def open(self, context: IterationContext) -> Stream:
-        """Open a stream of all the elements, from the first."""
+        """Open a stream of all elements."""
         table = self.table
         stream = self.open_elements(context) if table is None else RowElements(table, self.open_rows(context))
         return stream if trace_hook.current is None else TracedStream(stream, type(self).__name__)

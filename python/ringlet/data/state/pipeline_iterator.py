@@ -63,9 +63,9 @@ class PipelineIterator(Iterator[Nest]):
         -------
         dict
             Nested dictionaries and lists of None, numbers, text, bytes and NumPy arrays, suitable for a checkpoint. The
-            iterator does not modify the snapshot later. It holds the elements buffered by operations such as shuffle
-            and prefetch, and the seeds of shuffles, including seeds chosen at random. Each worker of a distributed
-            dataset has its own state.
+            iterator does not modify the snapshot later. The snapshot holds the elements buffered by operations such as
+            shuffle and prefetch, and the seeds of shuffles, including seeds chosen at random. Each worker of a
+            distributed dataset has its own state.
 
         Raises
         ------

@@ -59,7 +59,7 @@ class DatasetFunction(UserFunction):
 
 
 class Slot:
-    """An open inner dataset and its elements that were read in advance."""
+    """An open inner dataset and the elements read ahead from it."""
 
     __slots__ = ("_context", "_function", "_is_over", "_opened", "element", "failure", "is_at_work", "number", "ready")
 
