@@ -88,7 +88,7 @@ def _grid(table: TileTable, wanted: float, width: int) -> _Grid:
 
 
 def _lengths(axis: Axis, which: Sequence[int | None], wanted: float, least: float) -> list[float]:
-    """Return the pixels of each tile along an axis: proportional to its elements, but at least `least`."""
+    """Return each tile's size in pixels along an axis: proportional to its elements, but at least `least`."""
     sizes = [1 if tile is None else max(1, axis.bounds[tile][1] - axis.bounds[tile][0]) for tile in which]
     return [max(least, wanted * size / sum(sizes)) for size in sizes]
 

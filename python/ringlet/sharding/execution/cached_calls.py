@@ -2,7 +2,7 @@
 
 The first call with operands of some kinds runs in full: it checks the arguments, plans and computes. If one call of
 NumPy or of a kernel has the same result, that call and the layout of the result are kept, and later calls with operands
-of the same kinds run only that call. Bits, order in memory and ownership of the result are those of the full call.
+of the same kinds run only that call. Its result has the same bits, memory order and ownership as the full call's.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class StackedCall(NamedTuple):
     is_view: bool = False
 
     def __call__(self, arrays: Sequence[ShardedArray], _: Any) -> ShardedArray:
-        """Run the call on operands of the kinds for which it is cached."""
+        """Run the call on operands of the cached kinds."""
         return stacked(self, [x._whole for x in arrays], arrays[0]._group)  # type: ignore[misc]
 
 
@@ -56,7 +56,7 @@ class _WholeCall(NamedTuple):
     shares_memory: bool
 
     def __call__(self, arrays: Sequence[ShardedArray], arguments: Any) -> ShardedArray:
-        """Run the call on operands of the kinds for which it is cached."""
+        """Run the call on operands of the cached kinds."""
         args, kwargs = arguments
         made = self.function(*_wholes(args), **{name: _whole(value) for name, value in kwargs.items()})
         if self.shares_memory:

@@ -123,7 +123,7 @@ class _Job:
             is_interrupted = any(isinstance(error, KeyboardInterrupt) for error in tuple(self._errors.values()))
             try:
                 self._wait(is_interrupted)
-            except BaseException:  # Ctrl-C: helpers still write to the caller's arrays. A second one does not wait
+            except BaseException:  # Ctrl-C: helpers still write to the caller's arrays. A second Ctrl-C does not wait
                 if not is_interrupted:
                     self._wait(True)
                 raise

@@ -41,7 +41,7 @@ def correlate(x: Any, kernel: Any, mode: str = "valid") -> Any:
     Raises
     ------
     ValueError
-        If the number of dimensions differs, or the mode does not exist.
+        If the numbers of dimensions differ, or `mode` is unknown.
 
     References
     ----------

@@ -48,7 +48,7 @@ def plan_exchange(
     """Plan a halo exchange, dimension by dimension.
 
     Elements received along one dimension are forwarded along the next, so that corners need no messages of their own.
-    Each device receives from the corresponding holder of another tile, in a partial array from the same part.
+    Each device receives from the corresponding holder of another tile; in a partial array, of the same part.
     `held_layout` has the boxes that devices already have, if larger than those of `layout`.
     """
     has = held_layout.boxes(shape) if held_layout is not None else (None,) * layout.num_devices

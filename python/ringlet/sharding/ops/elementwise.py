@@ -73,7 +73,7 @@ def _dtypes(ufunc: np.ufunc, operands: tuple[Any, ...]) -> tuple[np.dtype[Any], 
 
 
 def effort_of(ufunc: np.ufunc) -> int:
-    """Return the time of a ufunc as a multiple of a sum's: ufuncs without integer loops take longer."""
+    """Return the time of a ufunc relative to a sum; ufuncs without integer loops take longer."""
     return 1 if any(types.startswith("l") for types in ufunc.types) and ufunc is not np.power else 4
 
 

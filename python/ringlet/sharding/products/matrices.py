@@ -136,7 +136,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
 
 @implements(np.cross)
 def cross(a: Any, b: Any, *axes: Any, **options: Any) -> Any:
-    """Return cross products of vectors of 3 elements; those of 2 use gathered arrays."""
+    """Return cross products of 3-element vectors; 2-element vectors are gathered."""
     a, b = operand(a), operand(b)
     if not axes and options.keys() == {"axis"} and a.ndim and b.ndim:
         axis = options["axis"]
@@ -153,7 +153,7 @@ def _cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 @implements(np.diag)
 def diag(v: Any, k: Any = 0) -> Any:
-    """Return the diagonal of a matrix, or the matrix with a diagonal."""
+    """Return the diagonal of a matrix, or a matrix with the given diagonal."""
     x = operand(v)
     if x.ndim == 2:
         return np.diagonal(x, k)

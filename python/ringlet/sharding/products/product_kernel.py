@@ -49,7 +49,7 @@ class _Arrangement(NamedTuple):
     """Assignment of a product's dimensions to those of matrix products.
 
     `both` are the dimensions of all three arrays, `rows` of the result and `a`, `columns` of the result and `b`,
-    `summed` of `a` and `b`. Dimensions of one operand only are summed before and do not occur here.
+    `summed` of `a` and `b`. Dimensions of only one operand are summed beforehand and do not occur here.
     """
 
     counts: tuple[int, int, int, int]  # of both, rows, columns and summed

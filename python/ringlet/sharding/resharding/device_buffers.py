@@ -27,7 +27,7 @@ _POOLED_BYTES = 128 << 10
 def fresh_like(array: Array, shape: Sequence[int] | None = None) -> Array:
     """Return uninitialized writable memory with an array's dtype and memory order; by default, also its shape.
 
-    Sums of floats depend on the memory order, so memory that replaces an array must have the same.
+    Sums of floats depend on the memory order, so memory that replaces an array must have the same order.
     """
     order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
     shape = array.shape if shape is None else shape
@@ -83,7 +83,7 @@ def buffers_for(layout: Layout, group: DeviceGroup, make: Callable[[int], Array]
 
 
 def filling_devices(x: ShardedArray) -> tuple[int, ...]:
-    """Return the devices of this process that must write to fill an array: the first of each tile's memory."""
+    """Return the devices of this process that must write to fill an array: one for each tile's memory."""
     devices = x._layout.first_holders(x.shape) if x._has_one_buffer_per_part else x._layout.holders
     return tuple(device for device in devices if x._buffer(device) is not None)
 

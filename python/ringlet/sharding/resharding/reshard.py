@@ -75,7 +75,7 @@ def redistribute(x: ShardedArray, layout: Layout) -> ShardedArray:
 
 
 def materialized(x: ShardedArray) -> ShardedArray:
-    """Return `x` with its parts combined, which is cached, or `x` itself if it is not partial.
+    """Return `x` with its parts combined (cached), or `x` itself if it is not partial.
 
     Other arrays may share the result, so it must not be written to.
     """

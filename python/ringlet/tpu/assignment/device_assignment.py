@@ -68,7 +68,8 @@ class DeviceAssignment(Drawable):
     ValueError
         If an argument has the wrong type or shape.
     CoordinateError
-        If a core is outside the mesh, has no device, or is assigned twice; both a ``ValueError`` and an ``IndexError``.
+        If a core is outside the mesh, has no device, or is assigned twice; it is a ``ValueError`` and an
+        ``IndexError``.
 
     References
     ----------
@@ -287,7 +288,7 @@ class DeviceAssignment(Drawable):
 
     @cached_property
     def _replicas_by_key(self) -> tuple[list[int], list[int]]:
-        """Return the sorted keys ``task * cores + logical core``, equal ones in replica order, and their replicas."""
+        """Return the sorted keys ``task * cores + logical core``, equal keys in replica order, and their replicas."""
         cores = self._num_cores_per_replica
         task = self._devices // max(1, self._topology.num_tpus_per_task)
         keys = (task.astype(np.int64) * cores + np.arange(cores)).ravel()

@@ -15,7 +15,7 @@ AXES = ("replica", "core", "all")
 
 
 def groups_of(num_replicas: int, num_cores: int, axis: str, groups: Any = None) -> IntArray:
-    """Return the devices [group, member]; device ``replica * num_cores + logical_core`` is that logical core.
+    """Return the devices [group, member], numbered ``replica * num_cores + logical_core``.
 
     `groups`, if any, replaces `axis` and is checked.
     """

@@ -37,7 +37,7 @@ class BusyLink:
     source, target : tuple of int
         Chips, as x, y, z.
     is_wrap : bool
-        Whether it is a wrap link.
+        Whether the link is a wrap link.
     nbytes : float
         Bytes transferred.
     seconds : float
@@ -70,7 +70,7 @@ class _Loaded(Drawable):
         return topology_of(self.assignment)
 
     def busiest_links(self, count: int = 5) -> list[BusyLink]:
-        """Return the links that are busy longest, the busiest first; idle ones are omitted.
+        """Return the links that are busy longest, the busiest first; idle links are omitted.
 
         Parameters
         ----------

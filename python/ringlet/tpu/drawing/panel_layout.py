@@ -62,7 +62,7 @@ class Layout:
 
 
 def chosen_slices(subject: Subject, slices: Iterable[int] | None) -> tuple[int, ...]:
-    """Return the slices to draw; default: all. Raise ValueError if one does not exist."""
+    """Return the slices to draw; default: all. Raise ValueError if a slice does not exist."""
     depth = subject.shape[2]
     if slices is None:
         return tuple(range(depth))

@@ -33,7 +33,7 @@ CUBE = 4
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Generation:
-    """Properties of one generation of TPUs; made by the table :data:`GENERATIONS`, one row each.
+    """Properties of one generation of TPUs; made by the table :data:`GENERATIONS`.
 
     Bandwidths are bytes per second, rates are operations per second of one chip, sizes are bytes.
 
@@ -76,7 +76,7 @@ class Generation:
     chips_per_machine : int
         Chips that share the network card of one physical machine, of bandwidth `dcn_bandwidth`.
     hbm_bytes, hbm_bandwidth : int, float
-        Memory of a chip.
+        Memory of a chip, and its bandwidth.
     vmem_bytes : int
         On-chip memory of a core.
     flops : float

@@ -57,9 +57,9 @@ class Topology(Drawable):
     Raises
     ------
     ValueError
-        If the bytes are not a valid message, or an argument has a wrong shape.
+        If the bytes are not a valid message, or an argument has the wrong shape.
     CoordinateError
-        If a coordinate is outside the mesh, or two devices share one; both a ``ValueError`` and an ``IndexError``.
+        If a coordinate is outside the mesh, or two devices share one; it is a ``ValueError`` and an ``IndexError``.
 
     References
     ----------
@@ -286,7 +286,7 @@ class Topology(Drawable):
         return device % self.num_tpus_per_task if device >= 0 else -1
 
     def cpu_device_name_at_coordinates(self, device_coordinates: Sequence[int], job: str | None = None) -> str:
-        """Return the name of the CPU device of the host of these coordinates."""
+        """Return the name of the CPU device on the host at these coordinates."""
         return host_name(self.task_ordinal_at_coordinates(device_coordinates), job)
 
     def tpu_device_name_at_coordinates(self, device_coordinates: Sequence[int], job: str | None = None) -> str:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return ``1 chip``, ``2 chips``, ``3 processes``."""
+    """Return a count with its noun, such as ``1 chip`` or ``3 processes``."""
     return f"{number:,} {noun}{'' if number == 1 else 'es' if noun.endswith('s') else 's'}"
 
 
