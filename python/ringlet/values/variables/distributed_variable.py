@@ -45,7 +45,7 @@ def refuse_mixing(variable: Variable, mode: context.Mode) -> NoReturn:
 
 
 def refuse_late(variable: Variable, mode: context.Mode) -> None:
-    """Raise an error if the replica's run has already raised, because the caller may use the variable again."""
+    """Raise an error if the replica's ``run`` has already raised an error: its caller may use the variable again."""
     if mode.is_abandoned:
         raise FailedPreconditionError(
             f"replica {mode.local_replica_id} tried to update variable '{variable.name}' after its strategy.run "
