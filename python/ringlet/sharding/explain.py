@@ -159,7 +159,7 @@ def record_operation(
 
 
 def recorded_as_one(name: str, operands: Any, work: Callable[[], T]) -> T:
-    """Call a function and record its operations as one."""
+    """Call a function and record its operations as a single operation."""
     outer = _WATCH.get()
     if outer is None or outer.is_inside:
         return work()

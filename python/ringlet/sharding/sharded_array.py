@@ -176,7 +176,7 @@ class ShardedArray(ArrayMethods, Conversions):
     # Sharing the memory of another array
 
     def _derive(self, view: Callable[[Array], Array], layout: Layout, *, is_view: bool = True) -> ShardedArray:
-        """Return an array that reads this one's memory, through `view` of each buffer, until either is written to.
+        """Return an array that reads this array's memory, through `view` of each buffer, until either is written to.
 
         If `is_view`, the result is read-only because a caller may take it for a view; otherwise it copies before a
         write.

@@ -49,8 +49,8 @@ class PreemptionCheckpointHandler:
     Raises
     ------
     InvalidArgumentError
-        If a Checkpoint is passed without `checkpoint_dir`, or the newest checkpoint belongs to another program: it has
-        none of the objects. If it has some of them, these are restored, and a warning lists the others.
+        If a Checkpoint is passed without `checkpoint_dir`, or the newest checkpoint belongs to another program: it
+        contains none of the objects. If it contains some, they are restored, and a warning lists the others.
     NotImplementedError
         If the cluster has parameter servers.
     FailedPreconditionError

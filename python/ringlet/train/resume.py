@@ -44,7 +44,7 @@ def resume(
     ValueError
         If `save_every` is less than 1, or this is not the main thread.
     InvalidArgumentError
-        If the newest checkpoint belongs to another program: it has none of the objects of this program.
+        If the newest checkpoint belongs to another program: it contains none of this program's objects.
 
     Examples
     --------

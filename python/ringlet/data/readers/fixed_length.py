@@ -15,7 +15,7 @@ from ringlet.errors import DataLossError, InvalidArgumentError
 
 
 class FixedLengthRecordDataset(FileDataset):
-    """Records of one length as ``bytes``, in the order of the files (``tf.data.FixedLengthRecordDataset``).
+    """Fixed-length records as ``bytes``, in the order of the files (``tf.data.FixedLengthRecordDataset``).
 
     Parameters
     ----------

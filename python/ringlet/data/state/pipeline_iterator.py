@@ -16,7 +16,7 @@ P = TypeVar("P", bound="PipelineIterator")
 
 
 class PipelineIterator(Iterator[Nest]):
-    """Base class of iterators; `source` is the dataset or the plan, and `graph` is opened."""
+    """Base class of iterators; `source` is the dataset or the plan, and `graph` the graph to open."""
 
     __slots__ = ("__weakref__", "_opened", "_source", "_stream")
 

@@ -61,7 +61,7 @@ def expanded(state: State) -> State:
 
 
 class SavedDatasetWriter:
-    """Writer of the elements of a dataset to the shards of a new run."""
+    """Writer of a dataset's elements to the shards of a new run."""
 
     def __init__(self, folder: Path, lock: int, spec: Nest, level: int, progress: State | None) -> None:
         self._folder = folder

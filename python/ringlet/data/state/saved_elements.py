@@ -35,7 +35,7 @@ class _NotPlain(Exception):
 
 
 def save_elements(elements: Sequence[Nest]) -> State:
-    """Encode the elements of a buffer as a state, stacked if corresponding arrays have one dtype and shape."""
+    """Encode the elements of a buffer as a state, stacked if corresponding arrays have equal dtypes and shapes."""
     try:
         columns = _stacked(elements)
         if columns is not None:
@@ -81,7 +81,7 @@ def load_value(state: State) -> Any:
 
 
 def _stacked(elements: Sequence[Nest]) -> Nest | None:
-    """Return stacked elements; None unless corresponding leaves are numbers or arrays of one dtype and shape."""
+    """Return stacked elements; None unless corresponding leaves are numbers or arrays of equal dtypes and shapes."""
     if len(elements) < 2:
         return None
     first, shape = flatten(elements[0])

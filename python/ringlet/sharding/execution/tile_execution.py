@@ -201,7 +201,7 @@ def _at_once(kernel: Kernel, prepared: Prepared, effort: float) -> ShardedArray 
 
 
 def _computing_devices(buffers: Sequence[Array | None], chosen: Plan) -> tuple[int, ...]:
-    """Return the devices of this process that compute: the first of those that share a tile's memory."""
+    """Return the devices of this process that compute: one for each tile's memory."""
     found: dict[tuple[int, int], int] = {}
     for device in chosen.result_layout.holders:
         if buffers[device] is not None:

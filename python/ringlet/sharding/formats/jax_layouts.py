@@ -34,7 +34,7 @@ def from_jax(array: Any) -> ShardedArray:
     Raises
     ------
     ShardingError
-        If the sharding is neither of these, or shards are in other processes.
+        If the sharding is of another kind, or shards are in other processes.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Blocks of outputs whose scratch memory fits the cache, and the inputs of their windows."""
+"""Blocks of outputs whose scratch memory fits in the cache, and the inputs of their windows."""
 
 from __future__ import annotations
 

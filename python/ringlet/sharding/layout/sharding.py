@@ -325,7 +325,7 @@ class Sharding:
 
     @cached_property
     def iota(self) -> Iota | None:
-        """The grid whose axes list the devices in order, if they form one."""
+        """The grid whose axes list the devices in order; None if they form no grid."""
         return Iota.of(self.tile_assignment_devices) if self.kind == "tiled" else None
 
     def slices(self, shape: Sequence[int | None]) -> list[tuple[slice, ...]]:

@@ -1,4 +1,4 @@
-"""Elementwise functions of sharded arrays: all calls of ufuncs, with out=, where=, dtype= and several results."""
+"""Elementwise functions of sharded arrays: all ufunc calls, with out=, where=, dtype= and several results."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _kernel(
 
 
 def operand(value: Any) -> Any:
-    """Convert a value to an ndarray, unless it is an array or a number."""
+    """Convert a value to an ndarray; arrays and numbers are unchanged."""
     value = plain(value)
     if isinstance(value, (ShardedArray, np.ndarray, np.generic)) or type(value) in (bool, int, float, complex):
         return value

@@ -34,8 +34,8 @@ from ringlet.sharding.sharded_array import ShardedArray
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: Any = "raise") -> Any:
     """Implement :func:`numpy.take`.
 
-    Along a divided dimension, each device sends the requested rows that it has; if more are requested than exist, the
-    array is gathered along the dimension instead. Divided indices are sent to the devices that have the rows.
+    Along a divided dimension, each device sends the requested rows that it has; if more rows are requested than exist,
+    the array is gathered along the dimension instead. Divided indices are sent to the devices that have the rows.
     """
     x = operand(a)
     if axis is None or x.ndim == 0:

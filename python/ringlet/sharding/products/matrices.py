@@ -26,7 +26,7 @@ _OF_ONE = ("cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "qr",
 def of_each(function: Callable[..., Any], operands: Sequence[Any], cores: Sequence[int], **options: Any) -> Any:
     """Apply a NumPy function to stacks of vectors or matrices, the last `cores` dimensions of each operand.
 
-    If they are divided, the tiles move to dimensions of the stack. For one matrix without a stack, return
+    If these dimensions are divided, the tiles move to dimensions of the stack. For one matrix without a stack, return
     NotImplemented, which gathers the array.
     """
     if any(x.ndim < core for x, core in zip(operands, cores, strict=True)):

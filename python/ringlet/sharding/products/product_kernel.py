@@ -46,7 +46,7 @@ def _multiply(a: Array, b: Array, how: _Arrangement, out: Array) -> None:
 
 
 class _Arrangement(NamedTuple):
-    """Assignment of a product's dimensions to those of matrix products.
+    """Assignment of a product's dimensions to the dimensions of matrix products.
 
     `both` are the dimensions of all three arrays, `rows` of the result and `a`, `columns` of the result and `b`,
     `summed` of `a` and `b`. Dimensions of only one operand are summed beforehand and do not occur here.

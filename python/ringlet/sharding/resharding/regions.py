@@ -38,7 +38,7 @@ class IndexRange(NamedTuple):
 
     @property
     def key(self) -> slice:
-        """Slice that takes the indices, a single one if they are all equal."""
+        """Slice that takes the indices, or a single index if all are equal."""
         if self.step == 0:
             return slice(self.start, self.start + min(self.length, 1))
         stop = self.start + self.step * self.length

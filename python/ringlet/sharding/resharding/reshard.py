@@ -85,7 +85,7 @@ def materialized(x: ShardedArray) -> ShardedArray:
 
 
 def reductions_due(arrays: Sequence[ShardedArray]) -> list[Operation]:
-    """Return the reduction of each array that is still partial; arrays with the same origin share one."""
+    """Return the reduction of each array that is still partial; arrays with the same origin share a reduction."""
     due: dict[int, ShardedArray] = {}
     for x in arrays:
         while x._layout.is_partial and x._settled is None:

@@ -77,7 +77,7 @@ def _split_axes(physical_shape: Sequence[int], mesh_shape: Sequence[int]) -> Axi
 
 
 def _factorings(size: int, lengths: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Yield every factorization of `size` into divisors, one of each length."""
+    """Yield every factorization of `size` whose factors divide the corresponding `lengths`."""
     if not lengths:
         if size == 1:
             yield ()

@@ -68,8 +68,7 @@ class DeviceAssignment(Drawable):
     ValueError
         If an argument has the wrong type or shape.
     CoordinateError
-        If a core is outside the mesh, has no device, or is assigned twice; it is a ``ValueError`` and an
-        ``IndexError``.
+        If a core is outside the mesh, has no device, or is assigned twice (a ``ValueError`` and ``IndexError``).
 
     References
     ----------
@@ -144,7 +143,7 @@ class DeviceAssignment(Drawable):
         device_order_mode : DeviceOrderMode
             Rings require replicas of whole chips, without stride, that fill the slice.
         objective : str or callable, optional
-            Search for an assignment of lower modelled cost, never worse than the default one: ``"ring"``, ``"halo"``,
+            Search for an assignment of lower modelled cost, never worse than the default: ``"ring"``, ``"halo"``,
             or a function. See ``ringlet.tpu.assignment.order_search``.
 
         Returns

@@ -1,6 +1,6 @@
 """Search for device orders of lower modelled cost than TensorFlow's; the result is never worse.
 
-``DeviceAssignment.build(..., objective=...)`` starts from TensorFlow's assignment and keeps its cores. It tries other
+``DeviceAssignment.build(..., objective=...)`` starts from TensorFlow's assignment, keeps its cores, and tries other
 orders of replicas and of the cores within each; if devices are missing, it assigns all devices again. An order is
 accepted only if no component of its rating is worse than TensorFlow's. For rings, a new assignment must also keep the
 cost of axis-by-axis algorithms, which depend on the members of a group, not on their order.

@@ -231,7 +231,8 @@ class StepCost(_Loaded):
     def bound(self) -> str:
         """The longest part: ``"compute"``, ``"memory"``, or a part of communication as in :class:`CollectiveCost`.
 
-        It is the largest part of computation or communication, whichever is longer; ``"nothing"`` if both take no time.
+        This is the largest part of computation or communication, whichever takes longer; ``"nothing"`` if both take no
+        time.
         """
         computes = max(self.compute_seconds, self.memory_seconds) >= self.communication_seconds
         return _largest(self, ("compute_seconds", "memory_seconds") if computes else tuple(_BOUNDS)[2:])

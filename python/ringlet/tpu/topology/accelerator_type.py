@@ -236,7 +236,7 @@ def _shapes_near(generation: Generation, shape: ChipShape) -> list[str]:
 
 
 def _close(text: str) -> list[str]:
-    """Return up to three known names with a prefix and a number that are equal or similar to those of `text`."""
+    """Return up to three known names whose prefix and number equal or resemble those of `text`."""
     match = _PARTS.fullmatch(text)
     beginning, number = match.groups() if match else (text, None)
     found: list[str] = []

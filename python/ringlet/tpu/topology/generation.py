@@ -61,7 +61,7 @@ class Generation:
     pod_shape : tuple of int
         Chips of the largest network along x, y and z.
     shapes : tuple of tuple of int
-        The named slices, except those of whole cubes.
+        The named slices, except slices of whole cubes.
     max_cubes : int
         Maximum number of cubes of 4x4x4 chips in a slice; 0 without cubes.
     any_order : bool

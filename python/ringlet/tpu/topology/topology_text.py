@@ -47,7 +47,7 @@ def describe(topology: Topology) -> str:
 
 
 def _number(topology: Topology, what: str) -> str:
-    """Return a note if the number in the slice's name counts `what`."""
+    """Return a note if the number in the slice's name counts `what`, else an empty string."""
     name, generation = topology.accelerator_type, topology.generation
     if not name or not generation or generation.number_counts != what or "x" in name.rsplit("-", 1)[-1]:
         return ""

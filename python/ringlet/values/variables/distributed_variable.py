@@ -35,7 +35,7 @@ _SCATTERS_OF_ONE = frozenset({"scatter_min", "scatter_max", "scatter_update"})
 
 
 def refuse_mixing(variable: Variable, mode: context.Mode) -> NoReturn:
-    """Raise the error for a variable whose strategy is not the current one."""
+    """Raise the error for a variable whose strategy is not the current strategy."""
     strategy = None if variable._strategy is None else variable._strategy()
     mine = "a deleted strategy" if strategy is None else repr(strategy)
     raise RuntimeError(

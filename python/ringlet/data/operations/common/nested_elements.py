@@ -211,7 +211,7 @@ class NestedElements(InputStream):
             self.close()
 
     def _filled(self, slot: Slot) -> Slot:
-        """Return the slot to read from, filled for the rest of the visit; if elements are ordered, it is `slot`."""
+        """Return the slot to read from, filled for the rest of the visit; always `slot` if elements are ordered."""
         if self._num_calls == 1:
             slot.fill(1)
             return slot
