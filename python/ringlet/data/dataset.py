@@ -154,7 +154,8 @@ class Dataset:
 
     @property
     def element_spec(self) -> Nest:
-        """The specs of an element, a nest of TensorSpec. `map` calls its function on examples to infer them."""
+        """The specs of an element, a nest of TensorSpec; to infer them, the function of a `map` is called on
+        examples."""
         return self._node.element_spec
 
     def cardinality(self) -> int:

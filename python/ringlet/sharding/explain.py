@@ -48,7 +48,7 @@ def explain(function: Callable[..., Any] | None = None, /, *args: Any, **kwargs:
     still unreduced when the block ends.
 
     ``explain(function, *args)`` plans the operations of a function before it runs, without computing or copying
-    values: arrays may be larger than the memory. In the function, the elements of sharded arrays are undefined (mostly
+    values: arrays may be larger than memory. In the function, the elements of sharded arrays are undefined (mostly
     zero), so exchanges that depend on them, such as the selection by a mask or the sort of one long line, are counted
     as for equal elements. The reduction of the result is included, as at its first use.
 

@@ -25,7 +25,7 @@ def is_planning() -> bool:
 
 @contextmanager
 def planning() -> Iterator[None]:
-    """Plan the operations inside the block: their values are undefined."""
+    """Only plan the operations inside the block; their values are undefined."""
     before = _MODE.set("plan")
     try:
         yield

@@ -91,7 +91,7 @@ class SavedVariable:
         return count == 1 or sort_of(variable) is self.sort
 
     def _cross_replica_value(self, file: CheckpointFile) -> Array:
-        """Return the value that a read outside of replicas had when the variable was saved."""
+        """Return the value that a read outside of replicas returned when the variable was saved."""
         op = _OPS.get(self.aggregation) if self.sort is Sort.ON_READ else None
         if op is None or len(self.entries) == 1:
             return file.read(self.entries[0])

@@ -75,7 +75,7 @@ def _text(value: str) -> str:
 
 
 def read_state(folder: str, name: str = STATE_NAME) -> FolderState | None:
-    """Read the state file of a folder; None if it does not exist, CheckpointCorruptError if it is damaged."""
+    """Read the state file of a folder; None if it does not exist. Raise CheckpointCorruptError if it is damaged."""
     path = os.path.join(folder, name)
     try:
         descriptor = open_to_read(path)

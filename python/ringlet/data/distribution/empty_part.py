@@ -15,7 +15,7 @@ from ringlet.nest import map_structure
 
 
 def known_spec(node: Node) -> Nest | None:
-    """Return the specs of a dataset; None if they are unknown without reading it."""
+    """Return the specs of a dataset; None if they are unknown before the dataset is read."""
     try:
         return node.element_spec
     except FailedPreconditionError:

@@ -60,7 +60,7 @@ class IterableSource(Node):
 
     @property
     def cardinality(self) -> int:
-        """The length of a list or a tuple; UNKNOWN_CARDINALITY for others, whose lengths are unreliable."""
+        """The length of a list or a tuple; UNKNOWN_CARDINALITY for other iterables, whose lengths are unreliable."""
         return len(self.iterable) if isinstance(self.iterable, (list, tuple)) else UNKNOWN_CARDINALITY
 
     @property

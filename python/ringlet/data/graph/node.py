@@ -66,7 +66,7 @@ def _no_state(stream: object) -> NotImplementedError:
 class Stream(ABC):
     """A single pass over the elements of a node.
 
-    After the end, and after `close`, a stream keeps raising StopIteration. An error of user code leaves the stream
+    After the end, and after `close`, a stream keeps raising StopIteration. An error in user code leaves the stream
     open: the next call continues after the failed element.
     """
 
@@ -218,7 +218,7 @@ class RowReader(Stream):
 
 @dataclass(frozen=True, eq=False)
 class Node(ABC):
-    """Base class of the operations of a dataset's graph; a node holds no state of an iteration.
+    """Base class of the operations of a dataset's graph; a node holds no iteration state.
 
     Nodes are frozen dataclasses that compare by identity; their fields that are nodes are their inputs.
     """

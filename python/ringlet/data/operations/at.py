@@ -35,7 +35,7 @@ from ringlet.nest import unflatten
 
 
 def at(dataset: Dataset, index: int) -> Nest:
-    """Return one element of a dataset by its number (``tf.data.experimental.at``).
+    """Return the element of a dataset at an index (``tf.data.experimental.at``).
 
     Parameters
     ----------

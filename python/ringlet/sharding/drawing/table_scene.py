@@ -142,7 +142,7 @@ def _filled(cells: Sequence[tuple[Box, Cell, str]], num_devices: int) -> Iterato
 
 
 def device_styles(num_devices: int) -> tuple[Style, ...]:
-    """Return the styles that the numbers of `colour_of` index."""
+    """Return the styles, indexed by the numbers of `colour_of`."""
     return CATEGORY_STYLES if num_devices <= len(CATEGORY_STYLES) else GRADIENT_STYLES
 
 

@@ -239,7 +239,7 @@ def _places(
 
 
 def _tile_numbers(result: Layout, operands: tuple[Layout, ...]) -> tuple[int, ...]:
-    """Number the tiles of the work; devices with the same tiles of all arrays have the same number."""
+    """Return the number of each device's tile; devices with the same tiles of all arrays have the same number."""
     layouts = (result, *operands)
     numbers: dict[tuple[int, ...], int] = {}
     return tuple(

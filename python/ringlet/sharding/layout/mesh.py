@@ -109,7 +109,7 @@ class Mesh:
 
     @property
     def axis_names(self) -> tuple[str, ...]:
-        """The names of the axes, as an attribute with JAX's name."""
+        """The names of the axes, as in JAX."""
         return self._names
 
     @property

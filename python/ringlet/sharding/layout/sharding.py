@@ -101,7 +101,7 @@ class Sharding:
         *,
         last_tile_dims: Sequence[Subgroup] = (),
     ) -> Sharding:
-        """Return the sharding in tiles of equal size, each on one logical device.
+        """Return the sharding into tiles of equal size, each on one logical device.
 
         Parameters
         ----------

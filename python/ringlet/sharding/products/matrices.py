@@ -112,7 +112,7 @@ for _name in _OF_ONE:
 
 @implements(np.linalg.solve)
 def solve(a: Any, b: Any) -> Any:
-    """Solve systems of equations; stacks of right-hand sides are matrices."""
+    """Solve systems of equations; right-hand sides in stacks are matrices."""
     a, b = operand(a), operand(b)
     if b.ndim != 1 and b.ndim < a.ndim:  # vectors or matrices, depending on NumPy's version
         return NotImplemented

@@ -63,7 +63,7 @@ def empty(shape: Shape, dtype: np.dtype[Any], layout: Layout, group: DeviceGroup
 
 
 def buffers_for(layout: Layout, group: DeviceGroup, make: Callable[[int], Array]) -> list[Array | None]:
-    """Return a buffer for each device of this process, as the mode and the group determine; None for the others.
+    """Return a buffer for each device of this process, as the mode and the group determine; None for other devices.
 
     `make` is called for the first device of each part in ``"shared"`` mode, for all devices in ``"copy"`` mode.
     """

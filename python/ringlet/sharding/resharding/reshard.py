@@ -105,7 +105,7 @@ def _reduction(x: ShardedArray) -> Operation:
 
 
 def described(value: Any) -> Any:
-    """Return a value with each sharded array replaced by one of the same kind without values, for planning."""
+    """Return a value with each sharded array replaced by an array of the same kind without values, for planning."""
     if isinstance(value, ShardedArray):
         if value._group.member is not None:
             raise ShardingError(

@@ -59,7 +59,7 @@ class Box:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Members along x, y, z and core."""
+        """Number of members along x, y, z and core."""
         _, *sizes = self.devices.shape
         return tuple(sizes)
 

@@ -173,7 +173,7 @@ def _balanced(plan: Plan, gather: bool) -> list[Stage]:
 
 
 def _rotations(plan: Plan, box: Box) -> list[list[int]]:
-    """Return the axes of the torus, rotated to begin with each of them."""
+    """Return the rotations of the list of torus axes: one that begins with each axis."""
     axes = [axis for axis in _axes_by_speed(plan, box) if axis < 3]
     if len(axes) < 2:
         raise UnfitError("the devices of a group span fewer than two axes of the torus")

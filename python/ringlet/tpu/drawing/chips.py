@@ -153,7 +153,7 @@ def stub(
 
 
 def node(subject: Subject, layout: Layout, core: Place, panel: int) -> tuple[float, float]:
-    """Return the point at which paths touch a core, which its label in the upper left corner does not cover.
+    """Return the point at which paths touch a core; the label in the upper left corner does not cover it.
 
     The points of a chip's cores differ in height, so that paths along x over different cores do not coincide.
     """

@@ -42,7 +42,7 @@ def is_gradient(subject: Subject) -> bool:
 
 
 def colour_styles(subject: Subject) -> tuple[Style, ...]:
-    """Return the styles that the numbers of `replica_colours` index."""
+    """Return the styles, indexed by the numbers of `replica_colours`."""
     return GRADIENT_STYLES if is_gradient(subject) else CATEGORY_STYLES
 
 

@@ -140,12 +140,12 @@ class Generation:
 
     @property
     def links_per_chip(self) -> int:
-        """Links between a chip of a full pod and its neighbours."""
+        """Number of links of a chip in a full pod."""
         return 2 * self.torus_rank
 
     @property
     def pod_chips(self) -> int:
-        """Chips of the largest network."""
+        """Number of chips in the largest network."""
         return prod(self.pod_shape)
 
     @property

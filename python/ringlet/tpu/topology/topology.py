@@ -295,7 +295,7 @@ class Topology(Drawable):
         return device_name(task, self.tpu_device_ordinal_at_coordinates(device_coordinates), job)
 
     def serialized(self) -> bytes:
-        """Return the topology as a serialized ``TopologyProto``, unchanged if it was created from one."""
+        """Return the topology as a serialized ``TopologyProto``: the constructor's `serialized` bytes, if given."""
         if self._serialized is None:
             flat = self._device_coordinates.reshape(-1)
             message = topology_proto.TopologyMessage(self._mesh_shape, self.num_tasks, self.num_tpus_per_task, flat)

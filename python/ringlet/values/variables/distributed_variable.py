@@ -188,7 +188,7 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
 class MirroredVariable(DistributedVariable):
     """A variable whose components are kept equal; created by strategies for ON_WRITE and AUTO.
 
-    Updates by replicas are collective: the values are combined according to the aggregation. With the aggregation NONE
+    Updates by replicas are collective: the values are combined according to the aggregation. With aggregation NONE,
     each replica updates its own component, and the components may diverge.
     """
 
