@@ -154,8 +154,7 @@ class Dataset:
 
     @property
     def element_spec(self) -> Nest:
-        """The specs of an element, a nest of TensorSpec; to infer them, the function of a `map` is called on
-        examples."""
+        """The specs of an element, a nest of TensorSpec; a `map` calls its function on examples to infer them."""
         return self._node.element_spec
 
     def cardinality(self) -> int:

@@ -27,8 +27,7 @@ _LOWEST = 1.4  # maximum height, as a multiple of the width
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Sizes and positions in pixels: side of a chip, gap within a host, left of columns, top of rows, z and first chip
-    of panels.
+    """Layout in pixels: side of a chip, gap within a host, left of columns, top of rows, z and first chip of panels.
 
     `width` is the width of the whole drawing, `bottom` the lower edge of the panels.
     """
