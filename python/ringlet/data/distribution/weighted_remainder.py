@@ -128,8 +128,6 @@ class WeightedElementDistribution(ElementDistribution):
 
 
 class _WeightedDistributionStream(ElementDistributionStream):
-    """Stream of the steps of a `WeightedElementDistribution`."""
-
     def __next__(self) -> Nest:
         parts = self._parts(True)
         rows = list(map(num_rows, parts))

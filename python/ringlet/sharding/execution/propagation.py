@@ -76,8 +76,6 @@ class Plan:
 
 @dataclass(frozen=True)
 class _Request:
-    """Arguments of `plan`."""
-
     factor_map: FactorMap
     shapes: tuple[Shape, ...]
     itemsizes: tuple[int, ...]

@@ -73,7 +73,6 @@ def _new(a: ShardedArray, dtype: Any, shape: Any) -> ShardedArray:
 
 
 def _filled(x: ShardedArray, value: Any) -> ShardedArray:
-    """Fill an array with one value."""
     devices = filling_devices(x)
     on_devices(
         lambda device: np.copyto(x._tile(device), value, casting="unsafe"),

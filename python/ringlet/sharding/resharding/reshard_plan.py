@@ -83,8 +83,6 @@ def _planned(planner: _Planner, source: Layout, target: Layout) -> ReshardPlan:
 
 
 class _Planner:
-    """Planner for one array."""
-
     def __init__(self, shape: Shape, itemsize: int, dtype: str, group: DeviceGroup | None) -> None:
         self._shape = shape
         self._itemsize = itemsize

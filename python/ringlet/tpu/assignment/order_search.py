@@ -264,8 +264,6 @@ def _cores_in(assignment: DeviceAssignment, order: IntArray) -> np.ndarray[Any, 
 
 
 class _Search:
-    """The best order found, and the remaining budget."""
-
     def __init__(self, objective: Objective, fabric: Fabric, first: IntArray, coordinates: IntArray) -> None:
         self.objective = objective
         self.fabric = fabric
