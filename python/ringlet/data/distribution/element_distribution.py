@@ -139,7 +139,6 @@ class ElementDistributionStream(InputStreams):
         return [empty_part(node, like) if part is NONE_LEFT else part for part, node in zip(parts, nodes, strict=True)]
 
     def _nodes(self, count: int) -> Sequence[Node]:
-        """Return the dataset of each part of a step."""
         return self._plan.nodes * (count // len(self._plan.nodes))
 
 

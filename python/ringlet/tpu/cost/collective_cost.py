@@ -335,7 +335,6 @@ def lower_bound_seconds(
 
 
 def _count(chips: IntArray, fabric: Fabric) -> FloatArray:
-    """Return the number of occurrences of each chip."""
     return np.bincount(chips, minlength=fabric.network.num_chips).astype(np.float64)
 
 
