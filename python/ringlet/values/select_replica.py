@@ -85,7 +85,7 @@ def split_arguments(
 
 
 def _column(value: Any, num_replicas: int) -> Sequence[Any]:
-    """Return one argument for each replica."""
+    """Return each replica's value of one argument."""
     kind = type(value)
     if kind in LEAF_TYPES:
         return [value] * num_replicas
@@ -118,7 +118,7 @@ def _components(value: PerReplica[Any], num_replicas: int) -> tuple[Any, ...]:
 
 
 def _leaf_column(leaf: Any, num_replicas: int) -> Sequence[Any]:
-    """Return one leaf of an argument for each replica."""
+    """Return each replica's value of one leaf of an argument."""
     kind = type(leaf)
     if kind in LEAF_TYPES:
         return (leaf,) * num_replicas

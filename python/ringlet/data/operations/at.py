@@ -1,4 +1,4 @@
-"""Random access to an element of a dataset by its number."""
+"""Random access to the elements of a dataset by index."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def csv_node(
     excluded: tuple[int, ...] = (),
     make: Callable[[tuple[Any, ...]], Nest] = tuple,
 ) -> CsvFields:
-    """Return the node of the records of files, each converted to an element by `make`."""
+    """Return the node of the records of CSV files, each converted to an element by `make`."""
     compression = check_compression(compression_type)
     reads = parallel_reads(num_parallel_reads)
     records = CsvRecords(names_node(filenames), reads, how, compression, buffer_bytes(buffer_size))

@@ -147,7 +147,7 @@ def reduce_window(
     Raises
     ------
     ValueError
-        If the function has no identity, or the numbers are inconsistent.
+        If the function has no identity, or the other arguments are inconsistent.
 
     References
     ----------

@@ -100,7 +100,7 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
 
     @property
     def device(self) -> str:
-        """Full name of the device of the component that a read uses."""
+        """Full name of the device that holds the component that a read uses."""
         return self._values[self._reader()]._device
 
     def read_value(self) -> Any:
