@@ -82,7 +82,7 @@ class Reduction:
 
     @classmethod
     def of(cls, name: str, x: ShardedArray, axis: Axes, keepdims: Any, where: Any = True) -> Reduction:
-        """Build the reduction of a NumPy call; raise ValueError if `where` does not broadcast to the shape of `x`."""
+        """Build the reduction for a NumPy call; raise ValueError if `where` does not broadcast to the shape of `x`."""
         mask = mask_of(where)
         if mask is not None and not _broadcasts(mask.shape, x.shape):
             raise ValueError(

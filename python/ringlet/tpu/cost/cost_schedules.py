@@ -123,7 +123,7 @@ def _along(box: Box, axis: int, nbytes: float, gather: bool, part: int = 0) -> M
 
 
 def _axes_by_speed(plan: Plan, box: Box) -> list[int]:
-    """Return the axes with several members from the fastest to the slowest: the first axis moves the most bytes."""
+    """Return the axes with several members, fastest first: the first axis moves the most bytes."""
     fabric = plan.fabric
     link = fabric.bytes_per_second[: fabric.num_links].max(initial=0.0)
     speeds = [link * (2 if closed else 1) for closed in box.closed[:3]]

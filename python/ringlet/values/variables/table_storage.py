@@ -115,7 +115,7 @@ class TableStorage:
         return self._as_array_type(self._form.from_table(rows, indices.shape + self._form.shape[1:]))
 
     def write(self, change: Change, value: Any) -> None:
-        """Update the value, or some of its rows, with an operand of the dtype of the variable."""
+        """Update the value, or some of its rows, with an operand of the variable's dtype."""
         form = self._form
         if type(value) is IndexedSlices:
             change, value = rows_of(change, value, form.shape)
