@@ -46,8 +46,6 @@ class WeightedSingleReplica(OneToOnePlan):
 
 
 class _WeightedSingleStream(OneToOneStream):
-    """Stream of the elements of its input, each with weight 1."""
-
     def __next__(self) -> Nest:
         return next(self._input), np.float64(1)
 
