@@ -31,7 +31,6 @@ def check_components(structure: Any, num_replicas: int, subject: str) -> None:
 
 
 def _distributed_in(structure: Any) -> Iterator[DistributedValues[Any]]:
-    """Yield the distributed values of a structure, at any depth."""
     for leaf in nest.flatten_containers(structure)[0]:
         if isinstance(leaf, DistributedValues):
             yield leaf
