@@ -65,8 +65,8 @@ class Dataset:
     dictionaries. Elements are read-only. They are views of the source arrays where possible: a batch of consecutive
     rows copies nothing, and a shuffled batch is copied once.
 
-    Start a pipeline with a static method such as `from_tensor_slices` or `range`. Operations have TensorFlow's argument
-    `name` for compatibility only.
+    Start a pipeline with a static method such as `from_tensor_slices` or `range`. Operations accept TensorFlow's
+    argument `name` but ignore it.
 
     Parameters
     ----------
@@ -154,11 +154,11 @@ class Dataset:
 
     @property
     def element_spec(self) -> Nest:
-        """The specs of an element, a nest of TensorSpec. `map` calls its function on examples to infer them."""
+        """The specs of an element, a nest of TensorSpec; a `map` calls its function on examples to infer them."""
         return self._node.element_spec
 
     def cardinality(self) -> int:
-        """Return the number of elements, INFINITE_CARDINALITY, or UNKNOWN_CARDINALITY if it must be counted.
+        """Return the number of elements, INFINITE_CARDINALITY, or UNKNOWN_CARDINALITY if only iteration determines it.
 
         Examples
         --------

@@ -10,7 +10,7 @@ from ringlet.data.policies import AutoShardPolicy, ExternalStatePolicy
 
 
 class DistributeOptions(OptionGroup):
-    """Settings of the distribution of a dataset by strategies (``tf.data.experimental.DistributeOptions``).
+    """Settings for how strategies distribute a dataset (``tf.data.experimental.DistributeOptions``).
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class DistributeOptions(OptionGroup):
 
 
 class ThreadingOptions(OptionGroup):
-    """Settings of the threads that compute the elements of a dataset (``tf.data.ThreadingOptions``).
+    """Settings for the threads that compute a dataset's elements (``tf.data.ThreadingOptions``).
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class ThreadingOptions(OptionGroup):
 
 
 class AutotuneOptions(OptionGroup):
-    """Settings of TensorFlow's tuner (``tf.data.experimental.AutotuneOptions``); without effect."""
+    """Settings for TensorFlow's tuner (``tf.data.experimental.AutotuneOptions``); they have no effect."""
 
     __slots__ = ()
 
@@ -77,7 +77,7 @@ class AutotuneOptions(OptionGroup):
 
 
 class OptimizationOptions(OptionGroup):
-    """Settings of TensorFlow's graph rewrites (``tf.data.experimental.OptimizationOptions``); without effect.
+    """Settings for TensorFlow's graph rewrites (``tf.data.experimental.OptimizationOptions``); they have no effect.
 
     Examples
     --------

@@ -22,7 +22,7 @@ class DatasetSpec:
     element_spec : nest of TensorSpec
         The specs of the elements of the inner dataset.
     dataset_shape : sequence of (int or None), default ()
-        The shape of an array of such datasets, such as a batch of them; () for one dataset.
+        The shape of an array of datasets, such as a batch; () for one dataset.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The class Dataset, for annotations in modules that the module of Dataset imports."""
+"""The name `Dataset` for annotations in modules that ``dataset.py`` imports."""
 
 from __future__ import annotations
 

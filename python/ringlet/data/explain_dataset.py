@@ -107,7 +107,7 @@ def _files(decision: Decision) -> Iterator[str]:
 
 
 def _names_of(node: Any) -> Iterator[Node]:
-    """Return the nodes that yield file names, if they are finite and call no user functions."""
+    """Yield the nodes whose elements are file names, if they are finite and call no user functions."""
     if reads_files(node):
         names = node.inputs[0]
         if not names.runs_user_code and names.cardinality >= 0:

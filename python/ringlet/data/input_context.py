@@ -35,7 +35,7 @@ class InputContext:
         Raises
         ------
         ValueError
-            If the batch does not divide evenly among the replicas.
+            If `global_batch_size` is not a multiple of the number of replicas.
 
         Examples
         --------

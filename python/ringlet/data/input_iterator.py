@@ -50,7 +50,7 @@ class InputIterator(Iterator[Nest]):
 
     @property
     def element_spec(self) -> Nest:
-        """The specs of a step, if the dataset has them."""
+        """The specs of a step; raises AttributeError if the dataset has none."""
         return self._dataset.element_spec  # type: ignore[attr-defined]  # raises AttributeError if it has none
 
     def close(self) -> None:

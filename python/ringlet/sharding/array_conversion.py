@@ -40,14 +40,14 @@ _MOST_SHOWN = 24
 class Conversions:
     """Conversions of a :class:`~ringlet.sharding.ShardedArray`.
 
-    Each conversion gathers the values if they differ between devices. :func:`ringlet.sharding.strict` refuses only the
-    implicit ones: ``np.asarray`` and functions that call it.
+    Each conversion gathers the values if they differ between devices. :func:`ringlet.sharding.strict` refuses only
+    implicit conversions: ``np.asarray`` and functions that call it.
     """
 
     __slots__ = ()
 
     def numpy(self: Any) -> Any:
-        """Return a plain writable array, or a NumPy number, also in :func:`ringlet.sharding.strict`."""
+        """Return a plain writable array, or a NumPy number, even in :func:`ringlet.sharding.strict`."""
         from ringlet.sharding.execution.gather_fallback import record_gather, strict
 
         x = self._materialized()

@@ -31,7 +31,7 @@ def _as(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
-        """Update the array, or return a new one for a read-only slice; ``x[1:3] += 1`` then assigns it to `x`."""
+        """Update the array; for a read-only slice, return a new array, which ``x[1:3] += 1`` assigns to `x`."""
         if getattr(type(other), "__array_ufunc__", ufunc) is None:
             return NotImplemented
         if self._is_number():
@@ -42,7 +42,7 @@ def _in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
 
 
 class _Probe(np.ndarray):
-    """Array that records which ufunc NumPy applies for an operator, and to which dtype."""
+    """Array that records which ufunc NumPy applies for an operator, and for which dtype."""
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: Any, *inputs: Any, **kwargs: Any) -> Any:
         return ufunc, inputs[0].dtype
@@ -100,7 +100,7 @@ def _one_tuple(numbers: tuple[Any, ...]) -> Any:
 
 
 class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
-    """Methods and operators of a :class:`~ringlet.sharding.ShardedArray`, equivalent to the ndarray's."""
+    """Methods and operators of a :class:`~ringlet.sharding.ShardedArray`, equivalent to those of ndarray."""
 
     __slots__ = ()
 
@@ -205,12 +205,12 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def itemsize(self: Any) -> int:
-        """Bytes of an element."""
+        """Size of an element in bytes."""
         return int(self.dtype.itemsize)
 
     @property
     def nbytes(self: Any) -> int:
-        """Bytes of all elements."""
+        """Size of all elements in bytes."""
         return int(self.size * self.dtype.itemsize)
 
     def clip(self: Any, min: Any = None, max: Any = None, out: Any = None, **kwargs: Any) -> Any:  # NumPy's names
@@ -258,7 +258,7 @@ class ArrayMethods(np.lib.mixins.NDArrayOperatorsMixin):
         Returns
         -------
         ShardedArray
-            If devices share memory, it shares this array's memory until either array is written to.
+            If devices share memory, the result shares this array's memory until either array is written to.
 
         Raises
         ------

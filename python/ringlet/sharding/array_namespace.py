@@ -62,7 +62,7 @@ def _argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: boo
 
 
 def _reshape(x: Any, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Any:
-    """Return an array with another shape, which may be written to: a write copies it first."""
+    """Return a writable array of another shape; the first write copies it."""
     options = {} if copy is None else {"copy": copy}  # NumPy 2.0 does not have `copy`
     made: Any = np.reshape(x, shape, **options)  # type: ignore[call-overload]
     return as_writable(made) if isinstance(made, ShardedArray) else made
@@ -102,7 +102,7 @@ _FREQUENCIES = ("fftfreq", "rfftfreq")
 
 
 class Namespace:
-    """NumPy's functions as in the array API standard; those that create arrays place them on a mesh."""
+    """NumPy's functions as in the array API standard; creation functions place arrays on a mesh."""
 
     __array_api_version__ = _VERSIONS[-1]
 
@@ -166,7 +166,7 @@ def namespace(mesh: Mesh) -> Namespace:
 
 
 def namespace_of(x: Any, api_version: Any) -> Namespace:
-    """Return the namespace of an array: of its mesh, or of a mesh with one axis."""
+    """Return the namespace for an array's mesh; if the array has none, for a mesh with one axis."""
     if api_version not in (None, *_VERSIONS):
         raise ValueError(f"version {api_version!r} of the array API is not supported: pass one of {_VERSIONS}")
     group = x._group

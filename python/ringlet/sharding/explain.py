@@ -48,17 +48,17 @@ def explain(function: Callable[..., Any] | None = None, /, *args: Any, **kwargs:
     still unreduced when the block ends.
 
     ``explain(function, *args)`` plans the operations of a function before it runs, without computing or copying
-    values: arrays may be larger than the memory. In the function, the elements of sharded arrays are undefined (mostly
+    values: arrays may be larger than memory. In the function, the elements of sharded arrays are undefined (mostly
     zero), so exchanges that depend on them, such as the selection by a mask or the sort of one long line, are counted
-    as for equal elements. The result is reduced, as by its first use.
+    as for equal elements. The reduction of the result is included, as at its first use.
 
     Parameters
     ----------
     function : callable, optional
-        Must not depend on the elements of sharded arrays, as a test for convergence does.
+        Must not depend on the elements of sharded arrays; a convergence test does, for example.
     *args, **kwargs
-        Its arguments. Sharded arrays in them, at any depth of lists, tuples and dictionaries, are only described to
-        `function`, and not changed; they must be on devices of one process.
+        Arguments for `function`. Sharded arrays in them, at any depth of lists, tuples and dictionaries, are only
+        described to `function`, and not changed; they must be on devices of one process.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def explain(function: Callable[..., Any] | None = None, /, *args: Any, **kwargs:
     exp: float64[4,4] {devices=[2,1]<=[2]} -> float64[4,4] {devices=[2,1]<=[2]}
     1 operation, nothing sent
 
-    The bytes of a sum of a million million elements, before it is computed:
+    The number of bytes that a sum of 10**12 elements would send:
 
     >>> large = shard(np.broadcast_to(1.0, (10**6, 10**6)), Sharding.tiled((2, 1)))
     >>> print(explain(lambda x: x.sum(axis=0), large).nbytes)
@@ -159,7 +159,7 @@ def record_operation(
 
 
 def recorded_as_one(name: str, operands: Any, work: Callable[[], T]) -> T:
-    """Call a function and record its operations as one."""
+    """Call a function and record its operations as a single operation."""
     outer = _WATCH.get()
     if outer is None or outer.is_inside:
         return work()

@@ -25,7 +25,7 @@ def is_planning() -> bool:
 
 @contextmanager
 def planning() -> Iterator[None]:
-    """Plan the operations inside the block: their values are undefined."""
+    """Only plan the operations inside the block; their values are undefined."""
     before = _MODE.set("plan")
     try:
         yield
@@ -37,8 +37,7 @@ def planning() -> Iterator[None]:
 def mode(name: Mode) -> Iterator[None]:
     """Set whether devices share the memory of arrays that are created inside the block.
 
-    Results are bit-identical in both modes. ``"copy"`` is for testing this, and for observing a program without shared
-    memory.
+    Results are bit-identical in both modes. ``"copy"`` tests this, and shows how a program runs without shared memory.
 
     Parameters
     ----------
@@ -53,7 +52,7 @@ def mode(name: Mode) -> Iterator[None]:
     Raises
     ------
     ValueError
-        If the mode does not exist.
+        If `name` is not a mode.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Random numbers of sharded arrays, which are the same on any mesh and in any sharding."""
+"""Random sharded arrays, with the same numbers on any mesh and in any sharding."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ _PARAMETERS = {
 class Generator:
     """Random numbers keyed by seed, call and global index; made by :func:`default_rng`.
 
-    Has the distributions of :class:`numpy.random.Generator` with their parameters, which are numbers or plain arrays
-    that broadcast to the result, and in addition ``sharding=``, which is required: ``beta``, ``binomial``,
-    ``chisquare``, ``choice``, ``exponential``, ``f``, ``gamma``, ``geometric``, ``gumbel``, ``hypergeometric``,
-    ``integers``, ``laplace``, ``logistic``, ``lognormal``, ``logseries``, ``negative_binomial``,
-    ``noncentral_chisquare``, ``noncentral_f``, ``normal``, ``pareto``, ``poisson``, ``power``, ``random``,
-    ``rayleigh``, ``standard_cauchy``, ``standard_exponential``, ``standard_gamma``, ``standard_normal``,
-    ``standard_t``, ``triangular``, ``uniform``, ``vonmises``, ``wald``, ``weibull``, ``zipf``. Nothing is sent.
+    Has these distributions of :class:`numpy.random.Generator`, with their parameters (numbers or plain arrays that
+    broadcast to the result) and a required keyword ``sharding=``: ``beta``, ``binomial``, ``chisquare``, ``choice``,
+    ``exponential``, ``f``, ``gamma``, ``geometric``, ``gumbel``, ``hypergeometric``, ``integers``, ``laplace``,
+    ``logistic``, ``lognormal``, ``logseries``, ``negative_binomial``, ``noncentral_chisquare``, ``noncentral_f``,
+    ``normal``, ``pareto``, ``poisson``, ``power``, ``random``, ``rayleigh``, ``standard_cauchy``,
+    ``standard_exponential``, ``standard_gamma``, ``standard_normal``, ``standard_t``, ``triangular``, ``uniform``,
+    ``vonmises``, ``wald``, ``weibull``, ``zipf``. Nothing is sent.
 
     The numbers of call n are those of NumPy's Philox with a key made from seed and n, one stream for each 16,384
     elements in C order. They differ from the numbers of ``numpy.random.default_rng(seed)``. Processes of a mesh must
@@ -108,7 +108,7 @@ class Generator:
     def permutation(self, x: Any, *, axis: int = 0, sharding: Sharding | NamedSharding | None = None) -> ShardedArray:
         """Return the numbers from 0 to `x` - 1 in random order, or an array with its parts along `axis` reordered.
 
-        Random keys are sorted, which sends as much as :func:`numpy.argsort`. The first k elements are a choice without
+        Random keys are sorted, which sends as much as :func:`numpy.argsort`. The first k elements are a sample without
         replacement.
 
         Parameters
@@ -193,7 +193,7 @@ class _Stream(NamedTuple):
     key: NDArray[Any]
 
     def block(self, number: int) -> Array:
-        """Return the numbers of a block, fewer in the last one."""
+        """Return the numbers of a block; the last block is shorter."""
         return self.draw(number, min(BLOCK, math.prod(self.shape) - number * BLOCK))
 
     def draw(self, number: int, count: int) -> Array:

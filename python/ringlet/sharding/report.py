@@ -72,7 +72,7 @@ class Operation:
 
     @property
     def seconds(self) -> float | None:
-        """Predicted time of its collectives in sequence; None if devices have no position in a topology."""
+        """Predicted time in seconds of its collectives in sequence; None if devices have no position in a topology."""
         return _seconds_of(self.collectives)
 
     def __repr__(self) -> str:
@@ -92,7 +92,7 @@ class Report:
     operations : list of Operation
         In order of completion.
     unreduced : list of Operation
-        Reductions that are still due when the block ends: one for each partial result that is in use then. The
+        Reductions that are still due when the block ends: one for each partial result still in use. The
         properties below do not include them.
 
     Examples
@@ -134,7 +134,7 @@ class Report:
 
     @property
     def seconds(self) -> float | None:
-        """Predicted time of all collectives in sequence; None if devices have no position in a topology."""
+        """Predicted time in seconds of all collectives in sequence; None if devices have no position in a topology."""
         return _seconds_of(self.collectives)
 
     def __str__(self) -> str:

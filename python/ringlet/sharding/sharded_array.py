@@ -36,7 +36,7 @@ class Origin(NamedTuple):
 
 
 class ShardedArray(ArrayMethods, Conversions):
-    """An array divided over logical devices; NumPy's functions compute it tile by tile.
+    """An array divided over logical devices, on which NumPy's functions operate tile by tile.
 
     Created by :func:`ringlet.sharding.shard`, :meth:`ringlet.TPUStrategy.experimental_split_to_logical_devices` and
     similar functions. Results are sharded arrays too, in the layout that sends the fewest bytes between devices.
@@ -176,7 +176,7 @@ class ShardedArray(ArrayMethods, Conversions):
     # Sharing the memory of another array
 
     def _derive(self, view: Callable[[Array], Array], layout: Layout, *, is_view: bool = True) -> ShardedArray:
-        """Return an array that reads this one's memory, through `view` of each buffer, until either is written to.
+        """Return an array that reads this array's memory, through `view` of each buffer, until either is written to.
 
         If `is_view`, the result is read-only because a caller may take it for a view; otherwise it copies before a
         write.
@@ -236,7 +236,7 @@ class ShardedArray(ArrayMethods, Conversions):
 
     @property
     def sharding(self) -> Sharding:
-        """The part of the array on each logical device; prints as XLA's text."""
+        """The division of the array over logical devices; prints as XLA's text."""
         return sharding_of(self._layout)
 
     @property

@@ -69,7 +69,7 @@ class Visualization:
         Parameters
         ----------
         width : int, optional
-            Characters of a line; by default the width of the terminal.
+            Maximum number of characters in a line; by default, the width of the terminal.
         color : bool, optional
             Whether to write colours. By default only to a terminal, and not if ``NO_COLOR`` is set.
         file : text file, optional
@@ -154,7 +154,7 @@ def visualize(
     Raises
     ------
     TypeError
-        If `drawn` has a wrong type, or `shape` is missing.
+        If `drawn` has the wrong type, or `shape` is missing.
     ShardingError, PartitionError
         If the sharding does not fit the shape, or does not define the position of values.
 

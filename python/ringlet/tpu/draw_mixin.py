@@ -9,7 +9,7 @@ class Drawable:
     """Base class of objects that can be drawn: slices, assignments, and costs with the loads of their links."""
 
     def draw(self, **options: Any) -> None:
-        """Print the slice as text: chips, hosts and wraps, the rings of an assignment, and the link loads of a cost.
+        """Print the slice as text: chips, hosts and wrap links, an assignment's rings, and a cost's link loads.
 
         Parameters
         ----------

@@ -43,7 +43,7 @@ def _unknown_unit(text: str, number: str, unit: str) -> str:
 
 
 def format_bytes(nbytes: float) -> str:
-    """Format a number of bytes in binary units: three digits, or four if those are exact or for a value >= 1000."""
+    """Format a number of bytes in binary units: three digits, or four if they are exact or the value is >= 1000."""
     power = 0
     while nbytes >= 1024 ** (power + 1) and power + 1 < len(_BINARY):
         power += 1

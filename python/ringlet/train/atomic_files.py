@@ -32,7 +32,7 @@ _POLL_SECONDS = 0.005
 
 
 def write_durably(folder: str, name: str, write: Callable[[str], Any]) -> str:
-    """Write a file atomically with a function that takes a path; return its path once the file is on the disk.
+    """Write a file atomically with a function that takes a path; return its path once the file is on disk.
 
     Until then, and if an OSError is raised, the old file stays in place. The error names the target.
     """
@@ -55,7 +55,7 @@ def write_durably(folder: str, name: str, write: Callable[[str], Any]) -> str:
 
 
 def _with_target(error: OSError, number: int, folder: str, target: str) -> OSError:
-    """Return an OSError of the same errno whose message adds the target and the remedy."""
+    """Return an OSError with the same errno whose message adds the target and the remedy."""
     remedy = "Files saved before are unchanged"
     if number in _FULL:
         with suppress(OSError, AttributeError):
@@ -65,7 +65,7 @@ def _with_target(error: OSError, number: int, folder: str, target: str) -> OSErr
 
 
 def _flush(path: str, permissions: int | None = None) -> None:
-    """Flush a file, or a folder's entries, to the disk."""
+    """Flush a file, or a folder's entries, to disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         if permissions is not None:
@@ -111,7 +111,7 @@ def _staging(folder: str) -> Iterator[str]:
 
 
 def _try_lock(path: str) -> int | None:
-    """Return a descriptor that holds the folder's lock; -1 if it cannot be locked, None if the lock is taken."""
+    """Return a descriptor that holds the folder's lock; -1 if locking is impossible, None if the lock is taken."""
     if fcntl is None:
         return -1
     try:
@@ -210,7 +210,7 @@ def locked(folder: str, timeout_seconds: float = _LOCK_SECONDS) -> Iterator[None
 
 
 def remove_files(paths: list[str]) -> None:
-    """Remove files; missing ones are ignored."""
+    """Remove files; missing files are ignored."""
     for path in paths:
         with suppress(FileNotFoundError):
             os.unlink(path)

@@ -140,7 +140,7 @@ class Checkpoint(Group):
 
     @property
     def save_counter(self) -> Variable:
-        """The number of saves over all runs of the program: a variable that is itself saved, and numbers the files."""
+        """The number of saves over all runs of the program, used to number files: a variable that is itself saved."""
         if _COUNTER not in self._objects:
             counter = create_plain(None, VariableRequest(0, False, name=_COUNTER, dtype=np.int64))
             self._objects[_COUNTER] = counter
@@ -166,7 +166,7 @@ class Checkpoint(Group):
         Returns
         -------
         str
-            `file_prefix`, for :meth:`read`. The file is on the disk.
+            `file_prefix`, for :meth:`read`. The file is on disk.
 
         Raises
         ------
@@ -204,7 +204,7 @@ class Checkpoint(Group):
         Returns
         -------
         str
-            Path for :meth:`restore`, such as ``runs/ckpt-1``. The file is on the disk.
+            Path for :meth:`restore`, such as ``runs/ckpt-1``. The file is on disk.
 
         Raises
         ------
@@ -229,7 +229,7 @@ class Checkpoint(Group):
             return int(self.save_counter)
 
     def sync(self) -> None:
-        """Do nothing: a save is on the disk when it returns. For programs written for TensorFlow."""
+        """Do nothing: a save is on disk when it returns. For programs written for TensorFlow."""
 
     @staticmethod
     def latest(directory: Any) -> str | None:
@@ -250,7 +250,7 @@ class Checkpoint(Group):
     def read(
         self, save_path: Any, options: CheckpointOptions | None = None, *, strict: bool = False
     ) -> CheckpointLoadStatus:
-        """Restore everything from a file that :meth:`write` wrote; as :meth:`restore`, except for ``save_counter``."""
+        """Restore everything from a file that :meth:`write` wrote, as :meth:`restore` does, except ``save_counter``."""
         self._refuse_replicas("restored")
         path = _prefix_of(save_path)
         workers = saving_workers(options)
@@ -303,7 +303,8 @@ class Checkpoint(Group):
         CheckpointCorruptError
             If the file is damaged; the message names the newest intact checkpoint of the same folder.
         InvalidArgumentError
-            If an object does not match the file, for example in its shape; lists every mismatch. Nothing was changed.
+            If an object does not match the file, for example in its shape. The message lists every mismatch; nothing is
+            changed.
         RuntimeError
             If called inside ``strategy.run``.
         FailedPreconditionError
@@ -353,7 +354,7 @@ class _DeferredRestore:
 
 
 def _defer(restoration: Restoration, path: str, saved_ns: int, matches: Matches) -> None:
-    """Register the values that are only in the file for restoring when their attributes are set."""
+    """Register values that are only in the file, to be restored when their attributes are set."""
     for group, name, node, place in restoration.later:
         if isinstance(group, Checkpoint):
             group._deferred[name] = _DeferredRestore(path, saved_ns, node, place, matches)

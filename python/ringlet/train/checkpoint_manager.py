@@ -28,7 +28,7 @@ _now: Callable[[], float] = time.time
 
 
 class CheckpointManager:
-    """Saves numbered checkpoints in one folder and removes the oldest ones (``tf.train.CheckpointManager``).
+    """Saves numbered checkpoints in one folder and removes the oldest checkpoints (``tf.train.CheckpointManager``).
 
     The state of the manager is in the folder's file ``checkpoint``; a later manager of the folder continues from it.
     Several managers may use one folder; together they keep `max_to_keep` files.
@@ -38,7 +38,7 @@ class CheckpointManager:
     checkpoint : Checkpoint
     directory : str or path
     max_to_keep : int or None
-        Number of checkpoints to keep: older ones are removed once a new one is on the disk. None keeps all.
+        Number of checkpoints to keep: older ones are removed once a new one is on disk. None keeps all.
     keep_checkpoint_every_n_hours : float, optional
         Instead of removing a checkpoint, keep it permanently if this many hours have passed since the last one kept
         this way.
@@ -53,8 +53,8 @@ class CheckpointManager:
     last_checkpoint_step : int, optional
         Step of the last checkpoint, for `checkpoint_interval`.
     in_background : bool
-        Whether `save` returns after a copy, while a thread writes the file. Variables need no copy. The next call of
-        the manager waits for the file, and raises the error if it could not be written; see :meth:`sync`.
+        Whether `save` returns once values are copied, while a thread writes the file. Variables need no copy. The next
+        call of the manager waits for the file, and raises the error if it could not be written; see :meth:`sync`.
 
     Raises
     ------
@@ -166,7 +166,7 @@ class CheckpointManager:
 
     @property
     def latest_checkpoint(self) -> str | None:
-        """Path of the newest checkpoint that is on the disk, or None."""
+        """Path of the newest checkpoint that is on disk, or None."""
         return self._latest
 
     @property
@@ -179,7 +179,7 @@ class CheckpointManager:
     def save(
         self, checkpoint_number: Any = None, check_interval: bool = True, options: CheckpointOptions | None = None
     ) -> str | None:
-        """Save a new checkpoint, then remove the oldest ones beyond `max_to_keep`.
+        """Save a new checkpoint, then remove the oldest checkpoints beyond `max_to_keep`.
 
         Parameters
         ----------
@@ -193,7 +193,7 @@ class CheckpointManager:
         Returns
         -------
         str or None
-            Path of the checkpoint; None if `checkpoint_interval` has not passed.
+            Path of the checkpoint; None if fewer than `checkpoint_interval` steps have passed.
 
         Raises
         ------
@@ -262,7 +262,7 @@ class CheckpointManager:
         make_folder(self._directory)
         with locked(self._directory):
             self._join_others()
-            self._write_state()  # the new state is on the disk before files are removed
+            self._write_state()  # the new state is on disk before files are removed
             count = len(self._timestamps)
             remove_files([file_of(path) for path in self._sweep()])
             if len(self._timestamps) != count:
@@ -304,7 +304,7 @@ class CheckpointManager:
     def restore_or_initialize(self) -> str | None:
         """Restore the newest checkpoint; call `init_fn` if there is no checkpoint.
 
-        If the newest checkpoint is damaged, the newest intact one is restored instead, with a warning.
+        If the newest checkpoint is damaged, the newest intact checkpoint is restored instead, with a warning.
 
         Returns
         -------
@@ -316,7 +316,7 @@ class CheckpointManager:
         CheckpointCorruptError
             If every checkpoint is damaged.
         InvalidArgumentError
-            If an object does not match the file; lists every mismatch. Nothing was changed.
+            If an object does not match the file. The message lists every mismatch; nothing is changed.
         """
         return self._restore_newest(lambda status: None)
 
@@ -353,9 +353,9 @@ class CheckpointManager:
         return path
 
     def sync(self) -> None:
-        """Wait until a background save is on the disk. The program also waits for it at exit.
+        """Wait until a background save is on disk. The program also waits for it at exit.
 
-        All workers of a strategy make this call.
+        All workers of a strategy must make this call.
 
         Raises
         ------

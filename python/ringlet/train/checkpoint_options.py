@@ -1,4 +1,4 @@
-"""CheckpointOptions: selection of the writing process, the barrier of the others, and callbacks after a write."""
+"""CheckpointOptions: selection of the writing process, a barrier for all processes, and callbacks after a write."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CheckpointOptions:
     experimental_io_device : str, optional
         Ignored: every process reads and writes local files.
     experimental_enable_async_checkpoint, enable_async : bool
-        Ignored: a file is on the disk when the call returns. Both attributes are true if either is passed.
+        Ignored: a file is on disk when the call returns. Both attributes are true if either is passed.
     experimental_write_callbacks : list of callable, optional
         Called in this order once a file is written, before it is recorded as newest; each takes the path or nothing.
     experimental_skip_slot_variables : bool
@@ -35,8 +35,8 @@ class CheckpointOptions:
         Default: ``extended.should_checkpoint`` of the current strategy.
     barrier : callable, optional
         Function of a name that returns once all processes have called it with that name, such as
-        :meth:`ringlet.collectives.Member.barrier`. The chief calls it after writing, the others instead of writing.
-        Without it, processes outside a strategy do not wait.
+        :meth:`ringlet.collectives.Member.barrier`. The chief calls it after writing, other processes instead of
+        writing. Without it, processes outside a strategy do not wait.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def writes(options: CheckpointOptions | None) -> bool:
 
 
 def wait_for_chief(options: CheckpointOptions | None, path: str) -> None:
-    """Call the barrier, if there is one."""
+    """Call the barrier, if any."""
     if options is not None and options.barrier is not None:
         options.barrier(f"checkpoint {path}")
 

@@ -27,7 +27,7 @@ _HEADER_AT = 8
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """One tensor of a file: shape in memory, position and length of its bytes in the file and their checksum."""
+    """One tensor of a file: its shape in memory, and the position, length and checksum of its bytes in the file."""
 
     name: str
     form: Form
@@ -150,7 +150,7 @@ class CheckpointFile:
 
 
 class _ReplacedMeanwhile(Exception):
-    """The file on the disk was replaced after it was opened."""
+    """The file on disk was replaced after it was opened."""
 
 
 def _form(text: str, code: str) -> Form:
@@ -174,7 +174,7 @@ def open_file(path: str) -> Iterator[CheckpointFile]:
     Raises
     ------
     NotFoundError
-        If there is no such file.
+        If the file does not exist.
     CheckpointCorruptError
         If it is not a regular file, or its header is damaged.
     InvalidArgumentError

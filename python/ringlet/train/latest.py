@@ -25,7 +25,7 @@ def file_of(path: Any) -> str:
 
 @dataclasses.dataclass(frozen=True, order=True)
 class FolderEntry:
-    """A checkpoint in a folder; the newest one compares greatest. `number` ends its name; -1 if there is none."""
+    """A checkpoint in a folder; the newest compares greatest. `number` is the number at the end of its name, or -1."""
 
     saved_ns: int
     number: int
@@ -52,7 +52,7 @@ def checkpoints_in(folder: str, prefix: str = "") -> list[FolderEntry]:
 
 
 def newest_intact(folder: str, besides: str, prefix: str = "") -> str | None:
-    """Return the newest checkpoint of a folder, except `besides`, whose whole contents are intact."""
+    """Return the newest checkpoint of a folder, other than `besides`, with intact contents."""
     for found in reversed(checkpoints_in(folder, prefix)):
         file = file_of(found.path)
         try:
@@ -93,8 +93,8 @@ def known_state(folder: str, prefix: str = "", latest_filename: str = STATE_NAME
 def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -> str | None:
     """Return the newest checkpoint of a folder (``tf.train.latest_checkpoint``).
 
-    It is read from the folder's file ``checkpoint``, which every save writes. If that file is missing, damaged or names
-    a file that does not exist, the newest checkpoint with an intact header is returned.
+    Its path is read from the folder's file ``checkpoint``, which every save writes. If that file is missing, damaged or
+    names a file that does not exist, the newest checkpoint with an intact header is returned.
 
     Parameters
     ----------

@@ -12,10 +12,10 @@ S = TypeVar("S", bound="CheckpointLoadStatus")
 
 
 class Matches:
-    """Matched and unmatched names of one restore; logs a warning of the unmatched names when it is deleted.
+    """Matched and unmatched names of one restore; logs a warning about unmatched names when it is deleted.
 
-    The status and the deferred attributes hold references to this object. It holds none to them, so that no reference
-    cycle delays the deletion.
+    The status and the deferred attributes hold references to this object. It does not reference them, so that no
+    reference cycle delays its deletion.
     """
 
     def __init__(self, path: str, matched: set[str], unexpected: set[str]) -> None:
@@ -189,7 +189,7 @@ class InitializationOnlyStatus(CheckpointLoadStatus):
 
 
 def listed(names: Any) -> str:
-    """Return names in order, cut after the first ten."""
+    """Return names as sorted text, truncated after the first ten."""
     names = sorted(names)
     more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
     return ", ".join(names[:_MOST_SHOWN]) + more

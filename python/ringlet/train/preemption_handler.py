@@ -33,9 +33,9 @@ _MARGIN_RUNS = 6  # time for this many runs is left at the end of the grace peri
 class PreemptionCheckpointHandler:
     """Saves a checkpoint and exits when a worker is preempted.
 
-    (``tf.distribute.experimental.PreemptionCheckpointHandler``.) It restores the newest checkpoint when it is created.
-    If any worker then receives SIGTERM, all workers save at the same step, on which they agree in an
-    all-reduce of 8 bytes after every :meth:`run`. All of them exit once the file is on the disk.
+    (``tf.distribute.experimental.PreemptionCheckpointHandler``.) The handler restores the newest checkpoint on
+    creation. If any worker then receives SIGTERM, all workers save at the same step, on which they agree in an
+    all-reduce of 8 bytes after every :meth:`run`. All of them exit once the file is on disk.
 
     Parameters
     ----------
@@ -43,14 +43,14 @@ class PreemptionCheckpointHandler:
         The resolver of the strategy, which is created before the handler; None in a single process.
     checkpoint_or_checkpoint_manager : Checkpoint or CheckpointManager
     checkpoint_dir : str or path, optional
-        The folder for a Checkpoint, of which the newest is kept.
+        The folder for a Checkpoint; only the newest file is kept.
     termination_config : TerminationConfig, optional
 
     Raises
     ------
     InvalidArgumentError
-        If a Checkpoint is passed without `checkpoint_dir`, or the newest checkpoint belongs to another program: it has
-        none of the objects. If it has some of them, these are restored, and a warning lists the others.
+        If a Checkpoint is passed without `checkpoint_dir`, or the newest checkpoint belongs to another program: it
+        contains none of the objects. If it contains some, they are restored, and a warning lists the others.
     NotImplementedError
         If the cluster has parameter servers.
     FailedPreconditionError
@@ -116,7 +116,7 @@ class PreemptionCheckpointHandler:
         return int(getattr(self._manager.checkpoint, _COUNTER))
 
     def run(self, distributed_train_function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """Call a function that trains one step, and return its result; after a termination notice, first save and exit.
+        """Train one step with a function, and return its result; if a termination is due, save and exit instead.
 
         Every worker makes the same calls, outside of ``strategy.run``.
 
@@ -152,7 +152,7 @@ class PreemptionCheckpointHandler:
 
     @contextlib.contextmanager
     def watch_preemption_scope(self) -> Iterator[None]:
-        """Return a context manager without an effect, for programs written for TPUs."""
+        """Return a context manager that does nothing, for programs written for TPUs."""
         yield
 
     def _count(self, seconds: float) -> None:

@@ -88,7 +88,7 @@ class Restoration:
     def match(self, value: Any, node: Node, path: Path = ()) -> Maker:
         """Compare an object with a node of the file, recording actions and problems.
 
-        The result is a function that returns the restored object: the same one, changed in place, or a new one,
+        The result is a function that returns the restored object: the same object, changed in place, or a new object,
         depending on its kind.
         """
         maker: Maker = check_tree(self._file, lambda: self._match(value, node, path))
@@ -229,8 +229,8 @@ class Restoration:
     def _replaced(self, value: Any, new: Any) -> Any:
         """Return the value to store in place of `value`.
 
-        This is `value` itself if it is a mutable container of the same kind as `new`, with its items set at commit; a
-        tuple rebuilt from both; otherwise `new`.
+        If `value` is a mutable container of the same kind as `new`, this is `value` itself, whose items are set at
+        commit; for a tuple, a tuple rebuilt from both; otherwise `new`.
         """
         kind = kind_of_object(value)
         if kind is not kind_of_object(new) or kind not in _REFILL:
@@ -247,7 +247,7 @@ class Restoration:
         return value
 
     def _with_children(self, value: Any, kind: Kind, new: dict[Any, Any]) -> Any:
-        """Return a container of stateful objects with the children in `new`; a mutable one gets them at commit."""
+        """Return a container of stateful objects with the children in `new`, set at commit if it is mutable."""
         present = dict(children_of(value, kind))
         changed = {key: each for key, each in new.items() if each is not present[key]}
         if not changed:

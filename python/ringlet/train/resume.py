@@ -30,7 +30,7 @@ def resume(
     num_steps : int, optional
         The number of steps over all runs of the program; unlimited by default.
     save_every : int, optional
-        Also save each time this many steps are done, and after the last one: a process that is killed saves nothing.
+        Also save each time this many steps are done, and after the last step: a process that is killed saves nothing.
     termination_config : TerminationConfig, optional
         The exit status, a grace period, and termination notices other than SIGTERM.
 
@@ -44,7 +44,7 @@ def resume(
     ValueError
         If `save_every` is less than 1, or this is not the main thread.
     InvalidArgumentError
-        If the newest checkpoint belongs to another program: it has none of the objects of this one.
+        If the newest checkpoint belongs to another program: it contains none of this program's objects.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Agreement among the workers of a strategy during saves and restores: an error on one is raised on all.
+"""Agreement among the workers of a strategy during saves and restores: an error on one worker is raised on all.
 
 All workers call these functions together, in the same order.
 """
@@ -53,7 +53,7 @@ def exchange_messages(
     """Exchange JSON messages and bytes among all workers; an error on one worker is raised on all.
 
     `what` is the action, as in "save ckpt-3"; a difference between workers raises CollectiveMismatchError. `error` is
-    raised here once the others have received it; they raise an error that names the worker, of the class that
+    raised here once the other workers have received it; they raise an error that names the worker, of the class that
     `_SAME_CLASS` determines.
     """
     described = message if error is None else {"error": _described(error)}

@@ -2,11 +2,11 @@
 
 Every component is saved, for ON_READ variables the components of all workers. A variable of the same sort with the same
 number of components takes them unchanged. Otherwise the value of the saved variable as a whole, as a read outside of
-replicas returns it, becomes the value of the new one:
+replicas returns it, becomes the value of the new variable:
 
 - Its value is the sum or mean of the components if it was saved as ON_READ with SUM or MEAN, else the first component.
-- A new ON_READ variable with SUM splits the value, so that the sum is the same; of whole numbers, the first replica
-  gets the remainder. Of other variables, every component gets the value.
+- A new ON_READ variable with SUM splits the value, so that the sum is the same; for integers, the first replica gets
+the remainder. In other variables, every component gets the value.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class SavedVariable:
         return count == 1 or sort_of(variable) is self.sort
 
     def _cross_replica_value(self, file: CheckpointFile) -> Array:
-        """Return the value that a read outside of replicas had when the variable was saved."""
+        """Return the value that a read outside of replicas returned when the variable was saved."""
         op = _OPS.get(self.aggregation) if self.sort is Sort.ON_READ else None
         if op is None or len(self.entries) == 1:
             return file.read(self.entries[0])
@@ -104,7 +104,7 @@ class SavedVariable:
 
 
 def _count_of(variable: Variable) -> int:
-    """Return the number of components; of an ON_READ variable, one for each replica of all workers."""
+    """Return the number of components; for an ON_READ variable, one for each replica of all workers."""
     own = len(components_of(variable))
     if not isinstance(variable, SyncOnReadVariable):
         return own

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Saving:
-    """One save, as a context manager: the chief writes inside of it, and the other workers wait at its exit.
+    """One save, as a context manager: the chief writes inside it, and the other workers wait at its exit.
 
     One worker writes for all workers with the same folder. Workers with another folder write for themselves, as in
     TensorFlow.

@@ -1,7 +1,7 @@
 """The state file ``checkpoint`` of a folder: the newest checkpoint and the checkpoints of a manager.
 
-It is TensorFlow's text format with a checksum in a comment. A damaged or edited file is ignored in favour of the
-checkpoint files themselves.
+The format is TensorFlow's text format with a checksum in a comment. A damaged or edited file is ignored in favour of
+the checkpoint files themselves.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_BYTES = 64 << 20
 
 @dataclasses.dataclass(frozen=True)
 class FolderState:
-    """Contents of a state file: the newest checkpoint, and a manager's checkpoints from the oldest one.
+    """Contents of a state file: the newest checkpoint, and a manager's checkpoints, oldest first.
 
     Paths are relative to the folder. Times are seconds since the epoch; `timestamps` is empty without a manager;
     `last_preserved` is the time of the last checkpoint that a manager keeps permanently.
@@ -75,7 +75,7 @@ def _text(value: str) -> str:
 
 
 def read_state(folder: str, name: str = STATE_NAME) -> FolderState | None:
-    """Read the state file of a folder; None if it does not exist, CheckpointCorruptError if it is damaged."""
+    """Read the state file of a folder; None if it does not exist. Raise CheckpointCorruptError if it is damaged."""
     path = os.path.join(folder, name)
     try:
         descriptor = open_to_read(path)

@@ -110,7 +110,7 @@ class _SignalLog:
                 signal.set_wakeup_fd(other)
 
     def add(self) -> None:
-        """Record a SIGTERM where Python does not."""
+        """Record a SIGTERM if Python's C handler does not."""
         if not self.is_written_by_python:
             os.write(self._descriptor, bytes([signal.SIGTERM]))
 
@@ -191,7 +191,7 @@ os.register_at_fork(before=_logs.prepare_fork, after_in_child=_logs.enter_child)
 def protect_loader_process(worker_id: int = 0) -> None:
     """Ignore SIGTERM in a forked child if its parent receives it, too: the parent needs the child for one more step.
 
-    Processes that are forked during :func:`~ringlet.train.resume` do so without this call, unless they replace the
+    Processes forked during :func:`~ringlet.train.resume` ignore it without this call, unless they replace the
     handler, as the workers of PyTorch's ``DataLoader`` do: pass this function as its ``worker_init_fn``. SIGTERM to the
     child alone has its previous effect.
 
@@ -231,9 +231,10 @@ def _handle_as(previous: Any, number: int) -> None:
 class TerminationNotice:
     """Records in `at` the ``time.monotonic()`` of the first request to terminate this process; None until then.
 
-    While it exists, SIGTERM sets `at` and does nothing else; afterwards it has its previous effect. Forked children,
-    such as loader processes, ignore a SIGTERM that this process also receives, for example as part of a process group
-    or a Slurm step: they are needed for the last step. SIGTERM to a child alone has its previous effect.
+    While this object exists, SIGTERM sets `at` and does nothing else; afterwards SIGTERM has its previous effect.
+    Forked children, such as loader processes, ignore a SIGTERM that this process also receives, for example as part of
+    a process group or a Slurm step: they are needed for the last step. SIGTERM to a child alone has its previous
+    effect.
     """
 
     def __init__(self, watch: Callable[[], Any] | None) -> None:

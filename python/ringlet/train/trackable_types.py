@@ -24,7 +24,7 @@ class Group:
 
 
 class Kind(enum.Enum):
-    """The kinds of objects, which determine their treatment by a checkpoint."""
+    """The kinds of objects, which determine how a checkpoint treats them."""
 
     VARIABLE = "variable"
     GROUP = "group"
@@ -122,7 +122,7 @@ def children_of(value: Any, kind: Kind) -> Iterator[tuple[Any, Any]]:
 
 
 def holds_state(value: Any) -> bool:
-    """Return whether an object is, or contains, one that keeps its identity."""
+    """Return whether an object keeps its identity, or contains an object that does."""
     seen: set[int] = set()  # a container may be reachable by several paths
     waiting = [value]
     while waiting:

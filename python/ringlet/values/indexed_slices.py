@@ -173,7 +173,7 @@ def checked_indices(indices: Any, shape: tuple[int, ...]) -> Array:
 
 
 def update_at(array: Array, indices: Any, rows: Array) -> None:
-    """Assign rows to indices; a ufunc.at for assignment."""
+    """Assign rows at indices, as ``ufunc.at`` would for assignment."""
     array[indices] = rows
 
 

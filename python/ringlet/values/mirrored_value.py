@@ -1,4 +1,4 @@
-"""Mirrored: a distributed value with equal components, which behaves like one of them."""
+"""Mirrored: a distributed value with equal components, which behaves like a single component."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ Row = tuple[str, str, str, str, str]
 
 
 def title_of(value: Any, count: int) -> str:
-    """Return the caption of the table of a value."""
+    """Return the caption of a value's table."""
     kind = type(value)
     replicas = f"of {count} replica{'s' if count > 1 else ''}"
     # Looked up on the class, because a Mirrored forwards the attributes of its value.

@@ -31,7 +31,6 @@ def check_components(structure: Any, num_replicas: int, subject: str) -> None:
 
 
 def _distributed_in(structure: Any) -> Iterator[DistributedValues[Any]]:
-    """Yield the distributed values of a structure, at any depth."""
     for leaf in nest.flatten_containers(structure)[0]:
         if isinstance(leaf, DistributedValues):
             yield leaf
@@ -85,7 +84,7 @@ def split_arguments(
 
 
 def _column(value: Any, num_replicas: int) -> Sequence[Any]:
-    """Return one argument for each replica."""
+    """Return each replica's value of one argument."""
     kind = type(value)
     if kind in LEAF_TYPES:
         return [value] * num_replicas
@@ -118,7 +117,7 @@ def _components(value: PerReplica[Any], num_replicas: int) -> tuple[Any, ...]:
 
 
 def _leaf_column(leaf: Any, num_replicas: int) -> Sequence[Any]:
-    """Return one leaf of an argument for each replica."""
+    """Return each replica's value of one leaf of an argument."""
     kind = type(leaf)
     if kind in LEAF_TYPES:
         return (leaf,) * num_replicas

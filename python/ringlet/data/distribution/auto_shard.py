@@ -56,7 +56,7 @@ class Sharded(NamedTuple):
 
 
 def auto_shard(node: Node, sharding: Sharding) -> Sharded:
-    """Return a worker's share of a dataset by the policy in its options; raise NotFoundError if FILE finds no files.
+    """Return a worker's share of a dataset under the policy in its options; raise NotFoundError if FILE finds no files.
 
     Under DATA, a `Rebatch` at the end becomes a `LegacyRebatch`, whose parts can be distributed to workers.
     """

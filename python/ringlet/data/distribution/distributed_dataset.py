@@ -41,9 +41,9 @@ class DistributedDataset:
         Returns the sum of an int over all workers; a collective call, once for each step. Without it, each of several
         workers ends independently.
     exchange : callable, optional
-        Returns the bytes passed by all workers; a collective call. With it, the workers compare the specs of their
-        elements at the first step, and an exception in the dataset of one worker is raised on all workers at the next
-        step.
+        Takes bytes, and returns the bytes of every worker; a collective call. With it, the workers compare the specs of
+        their elements at the first step, and an exception in the dataset of one worker is raised on all workers at the
+        next step.
     buffer_size : int, default 1
         Number of elements prefetched for each replica, if computing an element takes longer than passing it between
         threads. With 0, elements are computed on request.

@@ -71,7 +71,7 @@ class Decision:
 
 
 def decide(node: Node, place: InputPlacement, *, buffer_size: int = 1, uneven: Uneven = None) -> Decision:
-    """Choose the plan of one dataset of global batches for one worker.
+    """Choose the plan for a dataset of global batches on one worker.
 
     `buffer_size` elements are prefetched for each replica, if a prefetch thread saves time.
     """
@@ -135,7 +135,7 @@ def _deal_share(node: Node, share: Node, place: InputPlacement, buffer_size: int
 
 
 def decide_dealing(node: Node, place: InputPlacement, *, buffer_size: int = 1) -> Decision:
-    """Choose the plan of a dataset whose elements are per-replica batches."""
+    """Choose the plan for a dataset whose elements are per-replica batches."""
     node = with_options_applied(node)
     share = _buffered(node, buffer_size * place.num_replicas)
     plan: Plan = share if place.total == 1 else ElementDistribution((share,), place, node)
@@ -143,7 +143,7 @@ def decide_dealing(node: Node, place: InputPlacement, *, buffer_size: int = 1) -
 
 
 def decide_per_replica(nodes: Sequence[Node], *, buffer_size: int = 1) -> Decision:
-    """Choose the plan of several datasets, one for each replica."""
+    """Choose the plan for several datasets, one for each replica."""
     place = InputPlacement(len(nodes))
     shares = tuple(_buffered(with_options_applied(node), buffer_size) for node in nodes)
     plan: Plan = shares[0] if place.total == 1 else ElementDistribution(shares, place)
@@ -152,7 +152,7 @@ def decide_per_replica(nodes: Sequence[Node], *, buffer_size: int = 1) -> Decisi
 
 
 def _buffered(node: Node, size: int) -> Node:
-    """Add a prefetch if the dataset does not end with one; `size` is the size of its buffer."""
+    """Append a prefetch of `size` elements unless the dataset ends with a prefetch."""
     last = node
     while type(last).__name__ in _CHEAP:
         last = last.inputs[0]

@@ -1,7 +1,7 @@
 """ElementDistribution: the distribution plan that assigns whole elements to the replicas of a worker.
 
 Consecutive elements of one dataset go to consecutive replicas, unless every replica has its own dataset. This module
-implements the treatment of the end of data for all policies that distribute elements.
+handles the end of data for all policies that distribute elements.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ElementDistribution:
     """A distribution plan: a step takes one element for each replica of a worker.
 
     `nodes` holds one node for all replicas, which take turns, or one node for each replica. The specs of `source`, the
-    user's dataset, determine the treatment of the end of data. Without `may_pad`, the last elements are dropped if they
+    user's dataset, determine how the end of data is handled. Without `may_pad`, the last elements are dropped if they
     are too few for a step. With `steps_are_batches`, the parts of all workers in one step are the parts of one element
     of `source`.
     """
@@ -139,7 +139,6 @@ class ElementDistributionStream(InputStreams):
         return [empty_part(node, like) if part is NONE_LEFT else part for part, node in zip(parts, nodes, strict=True)]
 
     def _nodes(self, count: int) -> Sequence[Node]:
-        """Return the dataset of each part of a step."""
         return self._plan.nodes * (count // len(self._plan.nodes))
 
 

@@ -15,7 +15,7 @@ from ringlet.nest import map_structure
 
 
 def known_spec(node: Node) -> Nest | None:
-    """Return the specs of a dataset; None if they are unknown without reading it."""
+    """Return the specs of a dataset; None if they are unknown before the dataset is read."""
     try:
         return node.element_spec
     except FailedPreconditionError:
@@ -29,8 +29,8 @@ def known_spec(node: Node) -> Nest | None:
 def empty_part(node: Node, present: Nest) -> Nest:
     """Return an element without rows; other unknown dimensions become zero too.
 
-    `present` is an element of another replica. Arrays of other libraries are slices of its arrays, as are all arrays if
-    the specs are unknown.
+    `present` is an element of another replica. Empty arrays of other libraries are slices of its arrays; if the specs
+    are unknown, all empty arrays are.
     """
     specs = known_spec(node)
     if specs is None:

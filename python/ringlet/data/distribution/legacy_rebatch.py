@@ -75,7 +75,7 @@ class LegacyRebatch(ElementTransform):
 
 
 class PartElements(InputStream):
-    """Stream of the parts of the batches of its input."""
+    """Stream of the parts of its input's batches."""
 
     SAVED = ("part",)
     _batch: Nest | None = None  # the current batch

@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 
 
 def chunk_slices(size: int, num_chunks: int) -> tuple[slice, ...]:
-    """Return slices that split `size` rows into chunks of equal size; the last chunks are short or empty."""
+    """Return slices that split `size` rows into chunks of equal size; the last chunks may be short or empty."""
     rows = -(-size // num_chunks)
     edges = [min(rows * chunk, size) for chunk in range(num_chunks + 1)]
     return tuple(slice(start, stop) for start, stop in pairwise(edges))
@@ -29,8 +29,9 @@ def batch_sizes_for_worker(
 ) -> tuple[int, ...]:
     """Return the batch sizes of a worker's replicas, which repeat after W steps.
 
-    Each worker goes through the shares of all replicas, starting with those of its own. In each step, its R replicas
-    take the next R sizes. Over all workers, these are all the shares, so that a step reads `global_batch_size` rows.
+    Each worker goes through the shares of all replicas, starting with those of its own replicas. In each step, its R
+    replicas take the next R sizes. Over all workers, these are all the shares, so that a step reads `global_batch_size`
+    rows.
     """
     shares = _shares(global_batch_size, num_workers * num_replicas_per_worker)
     first = worker_index * num_replicas_per_worker

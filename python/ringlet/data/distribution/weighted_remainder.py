@@ -2,7 +2,7 @@
 
 A step over N replicas whose parts have ``n_0, n_1, ...`` rows carries the weights ``w_k = n_k * N / (n_0 + n_1 +
 ...)``. With them, the mean over replicas of ``w_k * (mean over the rows of part k)`` is the mean over the rows of the
-step, for parts of any size. All weights are 1 if the parts have equal sizes; a replica without data has the weight 0.
+step, for parts of any size. All weights are 1 if the parts have equal sizes; a replica without data has weight 0.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _WEIGHT = TensorSpec((), np.float64)
 
 
 def weights_of(rows: list[int], total: int, num_replicas: int) -> PerReplica[Any]:
-    """Return the weight of each part in the mean over all replicas of all workers, whose parts have `total` rows."""
+    """Return the weight of each part in the mean over the replicas of all workers; their parts have `total` rows."""
     return PerReplica([np.float64(count * num_replicas / total if total else 0.0) for count in rows])
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedSingleReplica(OneToOnePlan):
-    """The distribution plan for one replica: unchanged elements, each with the weight 1."""
+    """The distribution plan for one replica: unchanged elements, each with weight 1."""
 
     @property
     def element_spec(self) -> Nest:
@@ -46,8 +46,6 @@ class WeightedSingleReplica(OneToOnePlan):
 
 
 class _WeightedSingleStream(OneToOneStream):
-    """Stream of the elements of its input, each with the weight 1."""
-
     def __next__(self) -> Nest:
         return next(self._input), np.float64(1)
 
@@ -128,8 +126,6 @@ class WeightedElementDistribution(ElementDistribution):
 
 
 class _WeightedDistributionStream(ElementDistributionStream):
-    """Stream of the steps of a `WeightedElementDistribution`."""
-
     def __next__(self) -> Nest:
         parts = self._parts(True)
         rows = list(map(num_rows, parts))

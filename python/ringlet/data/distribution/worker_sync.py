@@ -50,7 +50,7 @@ class WorkerSync:
         self.counts = counts
 
     def agree(self, element: Nest, has_one: bool) -> None:
-        """Raise an error on all workers at the first step unless their elements are of one kind."""
+        """Raise an error on all workers at the first step unless their elements are of the same kind."""
         if self._has_agreed:
             return
         kind = kind_of_element(element) if has_one else None

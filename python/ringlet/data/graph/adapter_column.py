@@ -14,7 +14,7 @@ from ringlet.data.tensor_spec import TensorSpec
 
 
 class AdapterColumn:
-    """Column of the rows of an array of another library; shares the memory of the array where possible."""
+    """Column of the rows of another library's array; shares the array's memory where possible."""
 
     def __init__(self, value: Any) -> None:
         kind = kind_of(value)

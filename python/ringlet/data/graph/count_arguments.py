@@ -14,7 +14,7 @@ AUTOTUNE = -1
 
 
 def positive(value: Any, name: str, hint: str = "") -> int:
-    """Return a count as an int; raise an error unless it is one or more."""
+    """Return a count as an int; raise an error unless it is positive."""
     count = whole(value, name)
     if count < 1:
         raise InvalidArgumentError(f"{name} must be greater than zero, got {count}.{hint}")
@@ -27,7 +27,7 @@ def count_or_all(value: Any, name: str) -> int:
 
 
 def check_buffer_size(value: Any) -> int:
-    """Return the size of a buffer: zero or more, or AUTOTUNE; None means AUTOTUNE."""
+    """Return a buffer size: nonnegative, or AUTOTUNE; None means AUTOTUNE."""
     size = AUTOTUNE if value is None else whole(value, "buffer_size")
     if size < AUTOTUNE:
         raise InvalidArgumentError(
@@ -37,7 +37,7 @@ def check_buffer_size(value: Any) -> int:
 
 
 def check_parallel_calls(value: Any) -> None:
-    """Check a number of concurrent calls: None, AUTOTUNE, or one or more."""
+    """Check a number of concurrent calls: None, AUTOTUNE or positive."""
     if value is None or whole(value, "num_parallel_calls") == AUTOTUNE:
         return
     positive(value, "num_parallel_calls", f" AUTOTUNE ({AUTOTUNE}) lets the library choose.")

@@ -46,7 +46,7 @@ class IterableSource(Node):
     """Node of `Dataset.from_iterable`: the elements of an iterable.
 
     Arrays of other libraries are yielded unchanged. NumPy arrays become read-only: views if the iterable is a list or a
-    tuple, otherwise copies, since an iterator may refill one buffer. A list that holds arrays is a structure, as in
+    tuple, otherwise copies, since an iterator may reuse one buffer. A list that holds arrays is a structure, as in
     batches of a ``DataLoader``; a list of numbers or text is one array.
     """
 
@@ -60,7 +60,7 @@ class IterableSource(Node):
 
     @property
     def cardinality(self) -> int:
-        """The length of a list or a tuple; UNKNOWN_CARDINALITY for others, whose lengths are unreliable."""
+        """The length of a list or a tuple; UNKNOWN_CARDINALITY for other iterables, whose lengths are unreliable."""
         return len(self.iterable) if isinstance(self.iterable, (list, tuple)) else UNKNOWN_CARDINALITY
 
     @property

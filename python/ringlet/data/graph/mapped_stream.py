@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @shown_as(RuntimeError)
 class RestoredError(RuntimeError):
-    """Replaces an exception that was pending in an iterator when the state was saved."""
+    """Replacement for an exception that was pending in an iterator when the state was saved."""
 
     @staticmethod
     def text(error: BaseException) -> str:

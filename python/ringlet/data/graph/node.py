@@ -66,7 +66,7 @@ def _no_state(stream: object) -> NotImplementedError:
 class Stream(ABC):
     """A single pass over the elements of a node.
 
-    After the end, and after `close`, a stream keeps raising StopIteration. An error of user code leaves the stream
+    After the end, and after `close`, a stream keeps raising StopIteration. An error in user code leaves the stream
     open: the next call continues after the failed element.
     """
 
@@ -181,7 +181,7 @@ class RowStream(ABC):
 
 
 class InputRows(RowStream):
-    """Base class of streams of row numbers that read those of an input, `_rows`; `SAVED` as for `UnaryStream`."""
+    """Base class of row streams that read an input row stream, `_rows`; `SAVED` is as for `UnaryStream`."""
 
     SAVED: ClassVar[tuple[str, ...]] = ()
 
@@ -218,7 +218,7 @@ class RowReader(Stream):
 
 @dataclass(frozen=True, eq=False)
 class Node(ABC):
-    """Base class of the operations of a dataset's graph; a node holds no state of an iteration.
+    """Base class of the operations of a dataset's graph; a node holds no iteration state.
 
     Nodes are frozen dataclasses that compare by identity; their fields that are nodes are their inputs.
     """
@@ -308,7 +308,7 @@ class Node(ABC):
         """Open a stream of elements, for nodes without a table."""
 
     def open(self, context: IterationContext) -> Stream:
-        """Open a stream of all the elements, from the first."""
+        """Open a stream of all elements."""
         table = self.table
         stream = self.open_elements(context) if table is None else RowElements(table, self.open_rows(context))
         return stream if trace_hook.current is None else TracedStream(stream, type(self).__name__)

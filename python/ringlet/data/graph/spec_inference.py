@@ -86,7 +86,7 @@ def _common_sizes(one: Sequence[int | None], other: Sequence[int | None]) -> lis
 
 
 def check_compatible(nodes: Sequence[Node]) -> None:
-    """Check that elements of nodes are compatible, unless that requires calls of user functions."""
+    """Check that elements of nodes are compatible, unless the check would call user functions."""
     known = [node for node in nodes if not node.runs_user_code]
     if known:
         common_spec([node.element_spec for node in known])

@@ -1,6 +1,6 @@
 """ThreadMap: a bounded pool of threads that call one function.
 
-A *call* is the function applied to one item. It is waiting, running in a thread, or finished but not yet taken. At most
+A *call* is the function applied to one item: waiting, running in a thread, or finished but not yet taken. At most
 `num_calls` calls and threads exist at a time. One thread calls `put` and `take`; no items are read ahead.
 """
 
@@ -70,7 +70,7 @@ class _Call:
 
 
 class _ThreadPool:
-    """State shared by the threads and the reader, which threads do not reference, so that it can be collected."""
+    """State shared by the threads and the ThreadMap; threads do not reference the ThreadMap, so it can be collected."""
 
     def __init__(self, function: Callable[[Any], Any], num_threads: int, name: str) -> None:
         self._function = function
@@ -139,8 +139,8 @@ class ThreadMap(Generic[T, R]):
     """Pool of threads that call a function; at most `num_calls` calls are pending.
 
     Threads start on demand. They stop at `close`, when the object is deleted, and at the exit of the interpreter. The
-    function runs in the context (`contextvars`) of the call of `put`. Results are yielded in the order of the items or
-    of completion.
+    function runs in the context (`contextvars`) of the caller of `put`. Results are yielded in the order of the items
+    or of completion.
     """
 
     def __init__(

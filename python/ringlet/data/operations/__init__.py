@@ -1,1 +1,1 @@
-"""Operations of datasets. Each module has the node of one operation, its streams, and the method of `Dataset`."""
+"""Operations of datasets. Each module defines the node, the streams and the `Dataset` method of one operation."""

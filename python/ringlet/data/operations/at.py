@@ -1,4 +1,4 @@
-"""Random access to an element of a dataset by its number."""
+"""Random access to the elements of a dataset by index."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from ringlet.nest import unflatten
 
 
 def at(dataset: Dataset, index: int) -> Nest:
-    """Return one element of a dataset by its number (``tf.data.experimental.at``).
+    """Return the element of a dataset at an index (``tf.data.experimental.at``).
 
     Parameters
     ----------
     dataset : Dataset
-        A dataset of arrays (`from_tensor_slices`, `from_tensors`, `range`, `from_list` of elements of one size) with
+        A dataset of arrays (`from_tensor_slices`, `from_tensors`, `range`, `from_list` of elements of equal size) with
         the operations `map`, `batch`, `concatenate`, `enumerate`, `prefetch`, `repeat`, `shard`, `shuffle`, `skip`,
         `take`, `zip`, `with_options` and `assert_cardinality`. Before a `cache` in memory, all operations are allowed.
     index : int
@@ -50,7 +50,7 @@ def at(dataset: Dataset, index: int) -> Nest:
     -------
     nest of arrays
         The element. Only the source elements that it depends on are read. For this function, a `shuffle` has one random
-        order of all elements, for any buffer size; it differs from the order of an iteration. A `cache` reads all
+        order of all elements, for any buffer size, which differs from the order of an iteration. A `cache` reads all
         elements at the first call.
 
     Raises

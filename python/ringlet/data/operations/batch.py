@@ -49,7 +49,7 @@ def batch(
     drop_remainder : bool, default False
         Whether to drop the last batch if it is short. If True, `element_spec` has the batch size.
     num_parallel_calls : int, optional
-        Number of batches computed concurrently, in threads; AUTOTUNE (-1) is the number of cores. Rows of arrays are
+        Number of batches computed concurrently, in threads; AUTOTUNE (-1) means the number of cores. Rows of arrays are
         gathered in threads only if batches are large enough.
     deterministic : bool, optional
         False yields concurrent batches in the order of completion. Otherwise, the order is kept.

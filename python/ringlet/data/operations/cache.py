@@ -74,7 +74,7 @@ class Cache(Transformation):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Whether elements are stored in a file; the path of the file may differ."""
+        """Whether elements are stored in a file; the path may change between saving and restoring."""
         return {"file": bool(self.filename)}
 
     @property

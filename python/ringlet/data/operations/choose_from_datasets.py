@@ -24,7 +24,7 @@ from ringlet.errors import InvalidArgumentError
 def choose_from_datasets(
     datasets: Sequence[Dataset], choice_dataset: Dataset, stop_on_empty_dataset: bool = True, name: str | None = None
 ) -> Dataset:
-    """Take elements from several datasets; another dataset chooses the dataset of each element.
+    """Take each element from one of several datasets, as chosen by another dataset.
 
     Parameters
     ----------

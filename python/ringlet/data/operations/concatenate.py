@@ -194,7 +194,7 @@ class ConcatenateRows(RowStream):
 
 
 class ConcatenateElements(Stream):
-    """Stream of the elements of a stream and then of a node, which is opened when the stream ends."""
+    """Stream of the elements of a stream and then of a node, which is opened at the end of the stream."""
 
     def __init__(self, first: Stream, second: Node, context: IterationContext) -> None:
         self._input: Stream | None = first  # None if this stream is closed

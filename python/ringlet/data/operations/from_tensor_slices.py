@@ -21,7 +21,7 @@ def from_tensor_slices(cls: type[Dataset], tensors: Nest, name: str | None = Non
 
     Parameters
     ----------
-    tensors : array, or nest of arrays of one length
+    tensors : array, or nest of arrays of equal length
         Tuples and dictionaries are the structure of the elements; a list is one array. Memory that NumPy can view is
         shared, not copied, and must not change while the dataset is used: elements are views. PyTorch tensors and JAX
         arrays yield elements of the same library. A list of datasets is an array of datasets. A component that is None

@@ -109,7 +109,7 @@ def _matches(folder: str, parts: list[str]) -> Iterator[str]:
 
 
 def _expression(part: str) -> str:
-    """Return the regular expression of a pattern between two slashes."""
+    """Return the regular expression for the part of a pattern between two slashes."""
     out, at = [], 0
     while at < len(part):
         character = part[at]

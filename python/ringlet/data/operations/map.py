@@ -39,7 +39,7 @@ def map(  # noqa: PLR0917 - the arguments are TensorFlow's
         arguments are read-only. Returned arrays are copied, so that the function may reuse a buffer; views of the
         arguments and read-only arrays are not copied.
     num_parallel_calls : int, optional
-        Number of concurrent calls, in threads; AUTOTUNE (-1) is the number of cores. Threads reduce the time if the
+        Number of concurrent calls, in threads; AUTOTUNE (-1) means the number of cores. Threads reduce the time if the
         function mostly waits, or releases the GIL as NumPy does. With None, the default, or 1, the function is called
         when the element is requested.
     deterministic : bool, optional

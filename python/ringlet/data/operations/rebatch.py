@@ -20,7 +20,7 @@ from ringlet.nest import flatten, map_structure, unflatten
 
 
 def rebatch(self: Dataset, batch_size: Any, drop_remainder: bool = False, name: str | None = None) -> Dataset:
-    """Regroup the rows of the batches of a dataset into batches of different sizes.
+    """Regroup the rows of a dataset's batches into batches of different sizes.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ def rejection_resample(  # noqa: PLR0917 - the arguments are TensorFlow's
     seed: int | None = None,
     name: str | None = None,
 ) -> Dataset:
-    """Drop and repeat elements at random, so that the shares of their classes are `target_dist`.
+    """Drop and repeat elements at random, so that their classes have the distribution `target_dist`.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def rejection_resample(  # noqa: PLR0917 - the arguments are TensorFlow's
 
 
 def acceptance(initial: Array, target: Array) -> tuple[Array, np.float32]:
-    """Return the acceptance probability of each class, and the probability of taking an element of the whole input."""
+    """Return the acceptance probability of each class, and the probability of drawing from the whole input."""
     ratios = target / (initial + np.finfo(np.float32).tiny)
     least = np.float32(ratios.min())
     span = ratios.max() - least

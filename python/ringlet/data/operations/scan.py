@@ -1,4 +1,4 @@
-"""Dataset.scan: a function of every element and a state."""
+"""Dataset.scan: elements computed from every element and a running state."""
 
 from __future__ import annotations
 

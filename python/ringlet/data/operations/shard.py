@@ -73,7 +73,7 @@ def shard(self: Dataset, num_shards: int, index: int, name: str | None = None) -
 class Shard(Transformation):
     """Node of every `num_shards`-th element, starting with element `index`.
 
-    With `fills_all`, set by auto-sharding, a shard with an element checks that every other shard has one too.
+    With `fills_all`, set by auto-sharding, a shard with an element checks that every other shard has an element too.
     """
 
     num_shards: int

@@ -72,7 +72,7 @@ class Skip(Transformation):
 
     @property
     def cardinality(self) -> int:
-        """The number of remaining elements, if known."""
+        """The number of elements after the first `count`, if known."""
         size = self.input.cardinality
         if size < 0:
             # As in TensorFlow, this holds even if a count of -1 skips an infinite dataset.

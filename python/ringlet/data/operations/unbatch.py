@@ -102,7 +102,7 @@ def _first_row(leaf: Any) -> Any:
 
 
 class UnbatchElements(InputStream):
-    """Stream of the rows of the elements of its input."""
+    """Stream of the rows of its input's elements."""
 
     _element: Nest = None  # the current element, its leaves, their structure, and the number of rows
     _leaves: Sequence[Any] = ()

@@ -1,4 +1,4 @@
-"""Dataset.unique: elements without repetitions."""
+"""Dataset.unique: elements without duplicates."""
 
 from __future__ import annotations
 

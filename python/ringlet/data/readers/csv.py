@@ -51,7 +51,7 @@ def from_csv(
         missing value is an error. Empty text is not a missing value.
     num_parallel_reads : int, optional
         Number of files read concurrently, in threads, with interleaved rows. None reads one file after
-        another; AUTOTUNE (-1) is a fixed number, the same on every machine.
+        another; AUTOTUNE (-1) means 4.
 
     encoding : str, default "utf8"
         Encoding of the text in the files: any encoding that Python supports, such as ``"latin-1"``.

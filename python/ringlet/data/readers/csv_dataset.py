@@ -137,7 +137,7 @@ def csv_node(
     excluded: tuple[int, ...] = (),
     make: Callable[[tuple[Any, ...]], Nest] = tuple,
 ) -> CsvFields:
-    """Return the node of the records of files, each converted to an element by `make`."""
+    """Return the node of the records of CSV files, each converted to an element by `make`."""
     compression = check_compression(compression_type)
     reads = parallel_reads(num_parallel_reads)
     records = CsvRecords(names_node(filenames), reads, how, compression, buffer_bytes(buffer_size))
@@ -275,7 +275,7 @@ def _wrong(record: Record, what: str) -> InvalidArgumentError:
 
 
 class FieldElements(OneToOneStream):
-    """Stream of the values of the records of its input."""
+    """Stream of the values of its input's records."""
 
     def __init__(self, source: Stream, node: CsvFields) -> None:
         super().__init__(source)

@@ -1,8 +1,8 @@
 r"""Records of CSV files as lists of fields, as defined in RFC 4180.
 
 A record ends at a line feed, a carriage return, or both. A field in quotation marks may hold delimiters and line ends;
-two quotation marks in it stand for one. An invalid record becomes a `Record` with an error message; reading continues
-after the next line end.
+a doubled quotation mark in it stands for a single one. An invalid record becomes a `Record` with an error message;
+reading continues after the next line end.
 """
 
 from __future__ import annotations

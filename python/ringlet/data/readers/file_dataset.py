@@ -11,7 +11,7 @@ from ringlet.data.graph.node import Node
 class FileDataset(Dataset):
     """Base class of datasets over files.
 
-    Operations on it return a plain `Dataset`.
+    Operations return a plain `Dataset`.
     """
 
     __slots__ = ()

@@ -15,7 +15,7 @@ from ringlet.errors import DataLossError, InvalidArgumentError
 
 
 class FixedLengthRecordDataset(FileDataset):
-    """Records of one length as ``bytes``, in the order of the files (``tf.data.FixedLengthRecordDataset``).
+    """Fixed-length records as ``bytes``, in the order of the files (``tf.data.FixedLengthRecordDataset``).
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class FixedLengthRecordDataset(FileDataset):
         ``"GZIP"`` or ``"ZLIB"``; None or empty for files that are not compressed.
     num_parallel_reads : int, optional
         Number of files read concurrently, in threads, with interleaved records. None reads one file
-        after another; AUTOTUNE (-1) is a fixed number, the same on every machine.
+        after another; AUTOTUNE (-1) means 4.
     name : str, unused
 
     Raises

@@ -33,7 +33,7 @@ def from_parquet(
     Parameters
     ----------
     filenames : str, path, sequence of these, or Dataset of names
-        Files that all have the columns in `columns`, or the same columns if it is None.
+        Files that all have the columns in `columns`, or the same columns if `columns` is None.
     columns : sequence of str, optional
         The columns to read; None reads all columns.
     fill_null : object or dict, optional
@@ -41,7 +41,7 @@ def from_parquet(
         missing value is an error.
     num_parallel_reads : int, optional
         Number of files read concurrently, in threads, with interleaved rows. None reads one file after
-        another; AUTOTUNE (-1) is a fixed number, the same on every machine.
+        another; AUTOTUNE (-1) means 4.
 
     Returns
     -------

@@ -108,7 +108,7 @@ class ArrowBlocks(FileBlocks):
 
     @abstractmethod
     def _error(self, error: Exception) -> Exception:
-        """Return the error of this library for an error of Arrow."""
+        """Convert an error of Arrow to an error of this library."""
 
     @abstractmethod
     def _empty_batch(self) -> Any:

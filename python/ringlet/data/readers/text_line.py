@@ -28,7 +28,7 @@ class TextLineDataset(FileDataset):
         Number of bytes to read at a time; None means 256 KiB. Longer lines use as much memory as needed.
     num_parallel_reads : int, optional
         Number of files read concurrently, in threads, with interleaved lines. None reads one file
-        after another; AUTOTUNE (-1) is a fixed number, the same on every machine.
+        after another; AUTOTUNE (-1) means 4.
     name : str, unused
 
     Raises

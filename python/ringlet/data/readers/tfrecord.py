@@ -36,7 +36,7 @@ class TFRecordDataset(FileDataset):
         Number of bytes to read at a time; None means 256 KiB. Larger records use as much memory as needed.
     num_parallel_reads : int, optional
         Number of files read concurrently, in threads, with interleaved records. None reads one file
-        after another; AUTOTUNE (-1) is a fixed number, the same on every machine.
+        after another; AUTOTUNE (-1) means 4.
     name : str, unused
 
     Raises

@@ -122,8 +122,6 @@ class TFRecordWriter:
 
 
 class _Plain:
-    """Writer without compression."""
-
     def __init__(self, file: IO[bytes]) -> None:
         self.write = file.write
         self.flush = file.flush
@@ -140,8 +138,6 @@ class _Gzip(gzip.GzipFile):
 
 
 class _Zlib:
-    """Writer of ZLIB data."""
-
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._compressor = zlib.compressobj()

@@ -74,7 +74,7 @@ class CacheWriter:
             left = left[self._file.write(left) :]
 
     def synced(self) -> tuple[int, int]:
-        """Write the file to the disk, and return its size and number of elements."""
+        """Flush the file to disk; return its size in bytes and number of elements."""
         if self._file is None:
             raise ValueError(f"the writer of {self._name} is closed")
         os.fsync(self._file.fileno())
@@ -110,8 +110,8 @@ class CacheWriter:
 class CacheReader:
     """Iterator over the states in a complete cache file; raises DataLossError if the file is damaged.
 
-    `name` has no suffix. `offset` and `count` of another reader continue at its position. `kind` and `remedy` describe
-    the file in messages.
+    `name` has no suffix. With the `offset` and `count` of another reader, iteration continues at its position. `kind`
+    and `remedy` describe the file in messages.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class CacheReader:
 
 
 def unfinished_size(name: str) -> int:
-    """Return the size of the file of an interrupted writer; -1 if it does not exist."""
+    """Return the size in bytes of an interrupted writer's file; -1 if it does not exist."""
     try:
         return Path(name + _PARTIAL).stat().st_size
     except OSError:

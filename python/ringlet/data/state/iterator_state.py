@@ -32,7 +32,7 @@ def saved(opened: PipelineHandle) -> State:
 
 
 def batches_read(opened: PipelineHandle, batches: Graph | None, num_steps: int) -> State:
-    """Return the entries of a state that let a different number of workers continue after `num_steps`."""
+    """Return the entries of a state from which a different number of workers can continue after `num_steps`."""
     if batches is None or num_steps < 0:
         return {}
     return {"batches": fingerprint(batches), "choices": opened.context.get_state(batches), "num_steps": num_steps}

@@ -16,7 +16,7 @@ P = TypeVar("P", bound="PipelineIterator")
 
 
 class PipelineIterator(Iterator[Nest]):
-    """Base class of iterators; `source` is the dataset or the plan, and `graph` is opened."""
+    """Base class of iterators; `source` is the dataset or the plan, and `graph` the graph to open."""
 
     __slots__ = ("__weakref__", "_opened", "_source", "_stream")
 
@@ -63,9 +63,9 @@ class PipelineIterator(Iterator[Nest]):
         -------
         dict
             Nested dictionaries and lists of None, numbers, text, bytes and NumPy arrays, suitable for a checkpoint. The
-            iterator does not modify the snapshot later. It holds the elements buffered by operations such as shuffle
-            and prefetch, and the seeds of shuffles, including seeds chosen at random. Each worker of a distributed
-            dataset has its own state.
+            iterator does not modify the snapshot later. The snapshot holds the elements buffered by operations such as
+            shuffle and prefetch, and the seeds of shuffles, including seeds chosen at random. Each worker of a
+            distributed dataset has its own state.
 
         Raises
         ------

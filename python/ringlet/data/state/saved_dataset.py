@@ -61,7 +61,7 @@ def expanded(state: State) -> State:
 
 
 class SavedDatasetWriter:
-    """Writer of the elements of a dataset to the shards of a new run."""
+    """Writer of a dataset's elements to the shards of a new run."""
 
     def __init__(self, folder: Path, lock: int, spec: Nest, level: int, progress: State | None) -> None:
         self._folder = folder
@@ -102,7 +102,7 @@ class SavedDatasetWriter:
         return sum(writer.count for writer in self._shards.values())
 
     def progress(self) -> State:
-        """Write all elements to the disk, and return the run and the size of each shard."""
+        """Flush all elements to disk; return the run and the size of each shard."""
         return {
             "run": self._run.name,
             "spec": spec_text(self.spec),

@@ -35,7 +35,7 @@ class _NotPlain(Exception):
 
 
 def save_elements(elements: Sequence[Nest]) -> State:
-    """Encode the elements of a buffer as a state, stacked if corresponding arrays have one dtype and shape."""
+    """Encode the elements of a buffer as a state, stacked if corresponding arrays have equal dtypes and shapes."""
     try:
         columns = _stacked(elements)
         if columns is not None:
@@ -46,7 +46,7 @@ def save_elements(elements: Sequence[Nest]) -> State:
 
 
 def load_elements(state: State, node: Node) -> list[Nest]:
-    """Decode a result of `save_elements`, with read-only arrays; `node` has their structure."""
+    """Decode the result of `save_elements`, with read-only arrays; `node` has their structure."""
     if "columns" in state:
         leaves, shape = flatten(_loaded(state["columns"]))
         return [unflatten(shape, [leaf[row] for leaf in leaves]) for row in range(state["count"])]
@@ -62,7 +62,7 @@ def save_element(element: Nest) -> State:
 
 
 def load_element(state: State, node: Node) -> Nest:
-    """Decode a result of `save_element`."""
+    """Decode the result of `save_element`."""
     (element,) = load_elements(state, node)
     return element
 
@@ -76,12 +76,12 @@ def save_value(value: Any) -> State:
 
 
 def load_value(state: State) -> Any:
-    """Decode a result of `save_value`."""
+    """Decode the result of `save_value`."""
     return _loaded(state["value"])
 
 
 def _stacked(elements: Sequence[Nest]) -> Nest | None:
-    """Return stacked elements; None unless corresponding leaves are numbers or arrays of one dtype and shape."""
+    """Return stacked elements; None unless corresponding leaves are numbers or arrays of equal dtypes and shapes."""
     if len(elements) < 2:
         return None
     first, shape = flatten(elements[0])

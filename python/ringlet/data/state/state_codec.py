@@ -25,7 +25,7 @@ def pack(state: Any) -> tuple[bytes, bytes]:
 
 
 def unpack(header: bytes, memory: bytes) -> Any:
-    """Decode a result of `pack`; arrays are read-only views of the memory."""
+    """Decode the result of `pack`; arrays are read-only views of the memory."""
     reader = _Reader(memory)
     try:
         state = reader.value(json.loads(header))

@@ -109,7 +109,7 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _attribute(value: Any, name: str) -> Any:
-    """Return an attribute without running the code of properties."""
+    """Return an attribute without running property code."""
     found = inspect.getattr_static(value, name, _ABSENT)
     if isinstance(found, types.FunctionType) and not isinstance(value, (type, types.ModuleType)):
         return types.MethodType(found, value)

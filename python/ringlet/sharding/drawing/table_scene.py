@@ -88,7 +88,7 @@ def _grid(table: TileTable, wanted: float, width: int) -> _Grid:
 
 
 def _lengths(axis: Axis, which: Sequence[int | None], wanted: float, least: float) -> list[float]:
-    """Return the pixels of each tile along an axis: proportional to its elements, but at least `least`."""
+    """Return each tile's size in pixels along an axis: proportional to its elements, but at least `least`."""
     sizes = [1 if tile is None else max(1, axis.bounds[tile][1] - axis.bounds[tile][0]) for tile in which]
     return [max(least, wanted * size / sum(sizes)) for size in sizes]
 
@@ -142,7 +142,7 @@ def _filled(cells: Sequence[tuple[Box, Cell, str]], num_devices: int) -> Iterato
 
 
 def device_styles(num_devices: int) -> tuple[Style, ...]:
-    """Return the styles that the numbers of `colour_of` index."""
+    """Return the styles, indexed by the numbers of `colour_of`."""
     return CATEGORY_STYLES if num_devices <= len(CATEGORY_STYLES) else GRADIENT_STYLES
 
 

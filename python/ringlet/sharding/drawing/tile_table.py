@@ -14,7 +14,7 @@ Bounds = tuple[int, int]
 
 @dataclass(frozen=True)
 class Axis:
-    """A dimension of an array, None if the array has too few, and the bounds of its non-empty tiles."""
+    """A dimension (None if the array has too few) and the bounds of its non-empty tiles."""
 
     dimension: int | None
     bounds: tuple[Bounds, ...]
@@ -43,7 +43,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class TileTable:
-    """Tables of an array's tiles: rows and columns are two dimensions, with one table for each tile of the others.
+    """Tables of an array's tiles: two dimensions are rows and columns; each tile of the others has a table.
 
     A partial array has these tables for each part; every part has the size of the array. `combined` is the participle
     of the combining operation, such as "summed".
@@ -65,7 +65,7 @@ class TileTable:
 
     @cached_property
     def _shown_dimensions(self) -> tuple[int | None, int | None]:
-        """Return the dimensions of rows and columns: the last two divided ones, or else adjacent ones."""
+        """Return the dimensions of rows and columns: the last two divided dimensions, else adjacent dimensions."""
         ndim = len(self.shape)
         cut = [dimension for dimension in range(ndim) if self.layout.cuts[dimension].count > 1]
         if ndim < 2:

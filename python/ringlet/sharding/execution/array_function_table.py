@@ -43,7 +43,7 @@ def implements(*functions: Callable[..., Any] | str) -> Callable[[F], F]:
     """Register an implementation of NumPy functions, or of names in ``numpy`` that only some versions have.
 
     The implementation receives the same arguments, at least one of them a ShardedArray, and returns ``NotImplemented``
-    to have the arrays gathered.
+    to request gathered arrays.
     """
 
     def register(implementation: F) -> F:
@@ -80,7 +80,7 @@ def first_given(function: Callable[..., Any], implementation: Callable[..., Any]
 
 @functools.cache
 def implementations() -> dict[Callable[..., Any], Callable[..., Any]]:
-    """Return the implementation of each NumPy function that has one; all others run on gathered arrays."""
+    """Return the implementations of NumPy functions; functions without one run on gathered arrays."""
     for home in _HOMES.split():
         importlib.import_module(f"ringlet.sharding.{home}")
     return _TABLE

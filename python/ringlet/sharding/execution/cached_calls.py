@@ -1,8 +1,8 @@
 """Cached calls: small operations in memory that devices share, cached by operation and kinds of operands.
 
-The first call with operands of some kinds runs in full: it checks the arguments, plans and computes. If one call of
-NumPy or of a kernel has the same result, that call and the layout of the result are kept, and later calls with operands
-of the same kinds run only that call. Bits, order in memory and ownership of the result are those of the full call.
+The first call with operands of some kinds runs in full: it checks the arguments, plans and computes. If a single NumPy
+or kernel call has the same result, that call and the layout of the result are kept, and later calls with operands of
+the same kinds run only that call. Its result has the same bits, memory order and ownership as the full call's.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class StackedCall(NamedTuple):
     is_view: bool = False
 
     def __call__(self, arrays: Sequence[ShardedArray], _: Any) -> ShardedArray:
-        """Run the call on operands of the kinds for which it is cached."""
+        """Run the call on operands of the cached kinds."""
         return stacked(self, [x._whole for x in arrays], arrays[0]._group)  # type: ignore[misc]
 
 
@@ -56,7 +56,7 @@ class _WholeCall(NamedTuple):
     shares_memory: bool
 
     def __call__(self, arrays: Sequence[ShardedArray], arguments: Any) -> ShardedArray:
-        """Run the call on operands of the kinds for which it is cached."""
+        """Run the call on operands of the cached kinds."""
         args, kwargs = arguments
         made = self.function(*_wholes(args), **{name: _whole(value) for name, value in kwargs.items()})
         if self.shares_memory:
@@ -106,10 +106,10 @@ def cached(
     kwargs: Mapping[str, Any] = {},
     exact: Callable[..., Any] | None = None,
 ) -> Any:
-    """Return ``work()``, or its result computed by the call that is cached for arguments of these kinds.
+    """Return the result of ``work()``, computed by the call cached for arguments of these kinds, if any.
 
     `operation` and the kinds of the arguments determine what `work` does, except for the elements of arrays and the
-    values of floats. `exact` computes the result from the arguments with whole arrays in place of sharded ones.
+    values of floats. `exact` computes the result from the arguments with whole arrays in place of sharded arrays.
     """
     arrays: list[ShardedArray] = []
     kinds = (operation, *(_kind(value, arrays) for value in args))
@@ -140,7 +140,7 @@ def cached(
 
 
 def _stacked_call(arrays: Sequence[ShardedArray], result: Any, recorder: _Recorder) -> StackedCall | None:
-    """Return the recorded call if it is the only one, has `arrays` as operands, and returned `result`; else None."""
+    """Return the recorded call if it is the only call, has `arrays` as operands, and returned `result`; else None."""
     if not isinstance(result, ShardedArray) or len(recorder.calls) != 1:
         return None
     ((call, operands, made),) = recorder.calls

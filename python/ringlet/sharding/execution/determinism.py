@@ -20,10 +20,10 @@ def deterministic(kind: Literal["tiling"] | None = "tiling") -> Iterator[None]:
     """Make sums of floats independent of the tiling, in this block and in replicas started in it.
 
     Applies to ``sum``, ``nansum``, ``mean`` and ``add.reduce`` of floats of up to 64 bits and of complex numbers made
-    of them; write dot products as ``(a * b).sum()``. Their results have the same bits on any mesh, in any sharding and
-    in any order of memory. The error of up to 2**20 terms is at most 1 ulp and 2**-70 of the largest term. They take
-    about ten passes over the array, four all-reduces of the result's size in place of one, and are never partial.
-    Results without this block are the same in each run too, but depend on the tiling.
+    of them; write dot products as ``(a * b).sum()``. Results have the same bits on any mesh, in any sharding and memory
+    order. The error of up to 2**20 terms is at most 1 ulp plus 2**-70 times the largest term. Each sum takes about ten
+    passes over the array and four all-reduces of the result's size instead of one; its result is never partial. Without
+    this block, results are the same in each run too, but depend on the tiling.
 
     Parameters
     ----------

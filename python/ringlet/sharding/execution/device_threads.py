@@ -95,7 +95,7 @@ class _Job:
         self._has_ended = threading.Event()
 
     def take_part(self) -> None:
-        """Claim devices until none is left or one has failed; all devices before the failed one have been claimed."""
+        """Claim devices until none is left or a device has failed; all devices before that device have been claimed."""
         while not self._errors and not self._is_closed and (place := next(self._places)) < len(self.numbers):
             try:
                 _in_turn(self._work, self.numbers[place : place + 1], self._note)
@@ -123,7 +123,7 @@ class _Job:
             is_interrupted = any(isinstance(error, KeyboardInterrupt) for error in tuple(self._errors.values()))
             try:
                 self._wait(is_interrupted)
-            except BaseException:  # Ctrl-C: helpers still write to the caller's arrays. A second one does not wait
+            except BaseException:  # Ctrl-C: helpers still write to the caller's arrays. A second Ctrl-C does not wait
                 if not is_interrupted:
                     self._wait(True)
                 raise

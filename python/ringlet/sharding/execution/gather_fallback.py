@@ -1,4 +1,4 @@
-"""Gather fallback: counts operations without a tiled form, and warns of them or refuses them."""
+"""Gather fallback: counts operations without a tiled form, and warns about or refuses them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _is_strict: ContextVar[bool] = ContextVar("ringlet_sharding_strict", default=False)
 
-# First message of each (function, file, line). Python shows equal messages of a line once, but sizes may differ.
+# First message of each (function, file, line). Python shows equal messages from a line once, but sizes may differ.
 _messages: dict[tuple[str, str, int], str] = {}
 
 # Packages whose frames are skipped to find the calling line.
@@ -60,7 +60,7 @@ def strict(is_strict: bool = True) -> Iterator[None]:
 def record_gather(function_name: str, x: ShardedArray, *, is_asked_for: bool = False) -> None:
     """Count an imminent gather and warn once for each calling line; raise GatherError in :func:`strict`.
 
-    If `is_asked_for`, the program requested a conversion to a plain array, and no warning is given.
+    If `is_asked_for`, the program requested a conversion to a plain array, and no warning is issued.
     """
     nbytes = x.size * x.dtype.itemsize
     if not nbytes:

@@ -70,7 +70,7 @@ def checked_linear(factor_map: FactorMap, operands: Sequence[Any]) -> FactorMap:
     """Return factors that are linear only if the values of the other operands allow it.
 
     Terms times infinity do not add up to the sum times infinity: ``2 * inf - 1 * inf``. Coefficients must therefore be
-    finite and divisors nonzero, as far as every device can check this with the values that it has.
+    finite and divisors nonzero, as far as each device can check with its own values.
     """
     partial = {n for n, x in enumerate(operands) if not is_known(x)}
     if factor_map.others == "terms" or not partial:

@@ -76,8 +76,6 @@ class Plan:
 
 @dataclass(frozen=True)
 class _Request:
-    """Arguments of `plan`."""
-
     factor_map: FactorMap
     shapes: tuple[Shape, ...]
     itemsizes: tuple[int, ...]
@@ -107,9 +105,9 @@ def plan(
     The candidates for each factor are the operands' divisions, no division and, if operands disagree, coarser
     divisions. Of the combinations in which each device can compute its tile of the result, the one that sends the
     fewest bytes is chosen, including the bytes to combine a partial result. Ties are broken by the most tiles, then by
-    the fewest bytes of the first operand, then of the second, and so on. The layout of an operand that every device has
-    is None. `result_shape` is required if a dimension of the result differs in size from its factor in the operands, or
-    has no factor and a size other than 1.
+    the fewest bytes of the first operand, then of the second, and so on. `layouts` holds None for an operand that every
+    device has. `result_shape` is required if a dimension of the result differs in size from its factor in the operands,
+    or has no factor and a size other than 1.
     """
     if result_shape is None:
         sizes = {
@@ -239,7 +237,7 @@ def _places(
 
 
 def _tile_numbers(result: Layout, operands: tuple[Layout, ...]) -> tuple[int, ...]:
-    """Number the tiles of the work; devices with the same tiles of all arrays have the same number."""
+    """Return the number of each device's tile; devices with the same tiles of all arrays have the same number."""
     layouts = (result, *operands)
     numbers: dict[tuple[int, ...], int] = {}
     return tuple(

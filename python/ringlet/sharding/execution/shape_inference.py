@@ -15,12 +15,12 @@ Small = tuple[np.dtype[Any], tuple[int, ...]]
 
 
 def shape_probe(shape: Sequence[int], dtype: Any = bool) -> Array:
-    """Return an array with this shape in the memory of one element."""
+    """Return an array of this shape that uses the memory of one element."""
     return np.broadcast_to(np.empty((), dtype), shape)
 
 
 def dtype_probe(value: Any) -> Any:
-    """Return an empty array in place of an array, and other values unchanged, for NumPy to infer a dtype."""
+    """Replace an array with an empty array, for dtype inference by NumPy; return other values unchanged."""
     value = plain(value)
     return np.empty(0, value.dtype) if isinstance(value, (ShardedArray, np.ndarray)) else value
 

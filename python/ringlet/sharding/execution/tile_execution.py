@@ -201,7 +201,7 @@ def _at_once(kernel: Kernel, prepared: Prepared, effort: float) -> ShardedArray 
 
 
 def _computing_devices(buffers: Sequence[Array | None], chosen: Plan) -> tuple[int, ...]:
-    """Return the devices of this process that compute: the first of those that share a tile's memory."""
+    """Return the devices of this process that compute: one for each tile's memory."""
     found: dict[tuple[int, int], int] = {}
     for device in chosen.result_layout.holders:
         if buffers[device] is not None:
@@ -225,8 +225,8 @@ def write_out(out: Any, result: ShardedArray) -> Any:
 def _may_be_filled(out: ShardedArray, factor_map: FactorMap, prepared: Prepared) -> bool:
     """Return whether tiles of `out` may be written while others are computed.
 
-    False if an operand overlaps its memory, unless the operand is `out` itself and each element of the result depends
-    only on the same element.
+    False if an operand overlaps the memory of `out`, unless the operand is `out` itself and each element of the result
+    depends only on the same element.
     """
     chosen = prepared.plan
     if (out.shape, out.dtype, out._layout) != (chosen.result_shape, prepared.dtype, chosen.result_layout):

@@ -51,7 +51,7 @@ def _load_homes() -> None:
 
 
 def is_cached(ufunc: np.ufunc) -> bool:
-    """Return whether caches may hold a ufunc: false for results of :func:`numpy.frompyfunc`, with a single loop.
+    """Return whether caches may hold a ufunc; false for results of :func:`numpy.frompyfunc`, which have one loop.
 
     Such a ufunc keeps its Python function alive and does not support weak references.
     """

@@ -1,1 +1,1 @@
-"""XLA's text and protocol-buffer formats of shardings."""
+"""XLA's text and protocol-buffer formats for shardings."""

@@ -1,4 +1,4 @@
-"""HLO text format of shardings: parser and writer.
+"""HLO text format for shardings: parser and writer.
 
 The grammar, with spaces and comments between any tokens::
 
@@ -82,7 +82,7 @@ class _Reader:
         self.token = token[0] if token else ""
 
     def take(self, token: str) -> bool:
-        """Skip a token and return whether it was next."""
+        """Skip `token` if it is next, and return whether it was."""
         is_next = self.token == token
         if is_next:
             self._next(self.position + len(token))

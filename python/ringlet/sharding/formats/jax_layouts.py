@@ -22,19 +22,19 @@ def from_jax(array: Any) -> ShardedArray:
     Parameters
     ----------
     array : jax.Array
-        With a ``NamedSharding``, whose devices become the logical devices in the order of its mesh, or on one device.
-        All its shards are in this process.
+        Its sharding is a ``NamedSharding``, whose devices become the logical devices in mesh order, or a single device.
+        All its shards must be in this process.
 
     Returns
     -------
     ShardedArray
-        On a :class:`Mesh` with the same axes. Read-only. Shares the memory of `array` if one device holds all of it,
-        and is a copy otherwise.
+        A read-only array on a :class:`Mesh` with the same axes. Shares the memory of `array` if one device holds all of
+        it; otherwise a copy.
 
     Raises
     ------
     ShardingError
-        If the sharding is neither of these, or shards are in other processes.
+        If the sharding is of another kind, or shards are in other processes.
 
     Examples
     --------
@@ -61,16 +61,16 @@ def to_jax(x: ShardedArray, devices: Sequence[Any] | None = None) -> Any:
     Parameters
     ----------
     x : ShardedArray
-        On devices of this process. Parts are combined.
+        An array on devices of this process. If it is partial, its parts are combined.
     devices : sequence of jax.Device, optional
         Device for each logical device; the first of ``jax.devices()`` by default.
 
     Returns
     -------
     jax.Array
-        With a ``NamedSharding`` over a mesh with the axes of `x`, or with the axes ``"d0"``, ``"d1"``, … if `x` was not
-        made with a mesh. Tiles are passed to ``jax.device_put``, which copies them, except contiguous ones at addresses
-        that are multiples of 64: later writes to `x` are then visible in the result. 64-bit dtypes become 32-bit dtypes
+        Its ``NamedSharding`` has a mesh with the axes of `x`, or with the axes ``"d0"``, ``"d1"``, … if `x` was not
+        made with a mesh. Tiles are passed to ``jax.device_put``, which copies them unless they are contiguous and
+        aligned to 64 bytes; later writes to `x` are then visible in the result. 64-bit dtypes become 32-bit dtypes
         unless ``jax_enable_x64`` is set.
 
     Raises

@@ -106,7 +106,7 @@ def ranges_of(found: tuple[Segment, ...]) -> Ranges:
 def extended(x: Array, bounds: Bounds, boundaries: Boundaries) -> Array:
     """Return a read-only region of an array: a view if the region lies inside the array, else a copy.
 
-    An element beyond the ends of several dimensions with different constants has the constant of the last of these.
+    An element beyond the ends of several dimensions takes the constant of the last of these dimensions.
     """
     if all(0 <= begin <= end <= length for (begin, end), length in zip(bounds, x.shape, strict=True)):
         part = x[tuple(itertools.starmap(slice, bounds))] if bounds else x[...]

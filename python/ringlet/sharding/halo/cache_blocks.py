@@ -1,4 +1,4 @@
-"""Blocks of outputs whose scratch memory fits the cache, and the inputs of their windows."""
+"""Blocks of outputs whose scratch memory fits in the cache, and the inputs of their windows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Slices = tuple[slice, ...]
 
 
 class Block(NamedTuple):
-    """A block of adjacent outputs and the positions of their windows; `places` is their number, with padding.
+    """A block of adjacent outputs and the positions of their windows; `places` counts the positions, with padding.
 
     `source` is the range of inputs at these positions, `target` the positions at which there are inputs.
     """

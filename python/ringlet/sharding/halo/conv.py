@@ -53,9 +53,10 @@ def conv_general(
         Role of each dimension: ``("NHWC", "HWIO", "NHWC")``, or ``"b01f_01io->b01f"``. The default is batch, features,
         spatial dimensions, and for the kernel output features, input features, spatial dimensions.
     feature_group_count : int
-        Number of groups of the features of `x`, each convolved separately with an equal number of output features.
+        Number of groups into which the features of `x` are divided; each is convolved separately with an equal share of
+        the output features.
     batch_group_count : int
-        Number of groups of the batch, each for an equal number of output features.
+        Number of groups into which the batch is divided, each for an equal share of the output features.
 
     Returns
     -------

@@ -32,7 +32,7 @@ _EXACT = 1 << 53
 
 
 def convolve(x: Array, kernel: Array, out: Array, windows: Windows, counts: tuple[int, ...] = ()) -> None:
-    """Fill one tile of outputs, or `counts` equal tiles along each dimension, with the bits of separate calls.
+    """Fill one tile of outputs, or `counts` equal tiles along each dimension, with the same bits as separate calls.
 
     Arrays are x[*places, group, c], kernel[*window, group, c, o], out[*places, group, o]; `high` of a window is not
     used. Overflow does not warn, as with ``np.convolve``: products outside of all outputs are computed too.
@@ -156,10 +156,11 @@ def _convolve_matrices(x: Array, weights: Array, out: Array, windows: Windows) -
 class _Seamless(NamedTuple):
     """Scratch memory for blocks of one size, with cached views.
 
-    `memory` holds `places`, the input [*outer, line, place, c], and one window of padding; a line is a multiple of the
-    window long. `matrices` has a view of `memory` for each tap of the outer dimensions: [*outer, first, row, place in
-    window and c], where `first` is the first place of the windows in the matrix. `sums` [2, *outer, line, place, o] is
-    the sum of the products and the latest product; `products` is a view of `sums`, [2, *outer, first, row, o].
+    `memory` holds `places`, the input [*outer, line, place, c], and one window of padding; a line's length is a
+    multiple of the window's. `matrices` has a view of `memory` for each tap of the outer dimensions: [*outer, first,
+    row, place in window and c], where `first` is the first place of the windows in the matrix. `sums` [2, *outer, line,
+    place, o] is the sum of the products and the latest product; `products` is a view of `sums`, [2, *outer, first, row,
+    o].
     """
 
     memory: Array
@@ -213,7 +214,7 @@ def _seamless(block: Block, windows: Windows, features: tuple[int, int], dtype: 
 
 
 def _is_seamless(windows: Windows, count: int, features: Sequence[int]) -> bool:
-    """Return whether the stride is 1, few windows lie on a seam, and copied windows would be large for the outputs."""
+    """Return whether the stride is 1, few windows lie on a seam, and copied windows would outweigh the outputs."""
     size, (c, o) = windows[-1].size, features
     is_dense = all(window.stride == 1 for window in windows) and windows[-1].reach == size > 1
     return is_dense and size * c >= o and 10 * _seamless_width(size, count) <= 11 * count
@@ -237,10 +238,10 @@ def _gradient_of_matrices(x: Array, cotangent: Array, gradient: Array, dtype: np
 def _matrices(
     x: Array, counts: tuple[int, ...], dtype: np.dtype[Any], windows: Windows
 ) -> Iterator[tuple[Block, list[Array]]]:
-    """Yield, block by block, matrices whose products with parts of the kernel sum up to the outputs.
+    """Yield, block by block, matrices whose products with parts of the kernel add up to the outputs.
 
     With a stride of 1, each row of the window has a matrix that overlaps the matrices of adjacent rows in memory.
-    Otherwise one matrix has the whole window.
+    Otherwise one matrix holds the whole window.
     """
     c = x.shape[-1]
     # Dimensions of the window with separate matrices.

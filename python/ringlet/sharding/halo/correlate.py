@@ -41,7 +41,7 @@ def correlate(x: Any, kernel: Any, mode: str = "valid") -> Any:
     Raises
     ------
     ValueError
-        If the number of dimensions differs, or the mode does not exist.
+        If the numbers of dimensions differ, or `mode` is unknown.
 
     References
     ----------
@@ -151,7 +151,7 @@ def _windows(x: Any, kernel: Any, mode: str) -> Windows:
 
 
 def _padding(size: int, mode: str) -> tuple[int, int]:
-    """Return the zeros before and after; the centre of an even kernel is the later of its two middle elements."""
+    """Return the numbers of zeros before and after; an even kernel's centre is the later of its two middle elements."""
     low = {"valid": 0, "same": size // 2, "full": size - 1}[mode]
     return low, low if mode == "full" else max(0, size - 1 - low) if mode == "same" else 0
 

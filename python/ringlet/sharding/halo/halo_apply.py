@@ -36,10 +36,10 @@ def apply_with_halo(
     """Run an operation on tiles and their halos.
 
     ``kernel(buffers, boxes, out, out_box)`` fills `out`, which is box `out_box` of the result, from `boxes` of
-    `buffers`; each operand has one buffer, with the operand's shape. ``needs(operand, counts)`` returns the ranges that
-    each tile needs of an operand, given the number of tiles along each of its dimensions. `at_once` is for small work
+    `buffers`; each operand has one buffer, with the operand's shape. ``needs(operand, counts)`` returns the ranges of
+    an operand that each tile needs, given the number of tiles along each of its dimensions. `at_once` is for small work
     in shared memory: given the number of equal tiles along each dimension of the result, it returns a kernel that fills
-    all tiles in one call with the bits of separate calls, or None.
+    all tiles in one call with the same bits as separate calls, or None.
     """
     if not any(isinstance(x, ShardedArray) for x in operands):
         out = np.empty(shape, dtype)

@@ -48,7 +48,7 @@ def plan_exchange(
     """Plan a halo exchange, dimension by dimension.
 
     Elements received along one dimension are forwarded along the next, so that corners need no messages of their own.
-    Each device receives from the corresponding holder of another tile, in a partial array from the same part.
+    Each device receives from the corresponding holder of another tile (in a partial array, of the same part).
     `held_layout` has the boxes that devices already have, if larger than those of `layout`.
     """
     has = held_layout.boxes(shape) if held_layout is not None else (None,) * layout.num_devices
@@ -122,7 +122,7 @@ def _within(box: Box, other: Box) -> bool:
 def exchange_halo(
     x: Any, layout: Layout, needs: Needs, group: DeviceGroup, given: Any = None
 ) -> tuple[Sequence[Any], tuple[Box, ...]]:
-    """Send each device the elements that it needs of an array; nothing is sent if memory is shared.
+    """Send each device the elements of an array that it needs; nothing is sent if memory is shared.
 
     Return, for each device, a read-only array of the whole array's shape with values in its box, and the boxes. `given`
     is the source of `x`: devices already have its boxes, which may be larger than those of `x`.

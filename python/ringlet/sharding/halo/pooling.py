@@ -33,7 +33,7 @@ def max_pool(
     window_shape : int or sequence of int
         Size along each spatial dimension.
     strides : int or sequence of int, optional
-        Step of the windows; by default they do not overlap.
+        Step of the windows; by default, windows do not overlap.
     padding : str or sequence of (int, int)
         ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"``, or the padding before and after each spatial dimension.
     data_format : str, optional
@@ -87,7 +87,7 @@ def max_pool_vjp(
     Returns
     -------
     ShardedArray, or ndarray if neither is sharded
-        Of the shape of `x`.
+        Has the shape of `x`.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def avg_pool(
     Returns
     -------
     ShardedArray, or ndarray if `x` is not sharded
-        Data type as for `np.mean`.
+        Has the dtype of ``np.mean(x)``.
 
     Raises
     ------
@@ -174,7 +174,7 @@ def avg_pool_vjp(
     Returns
     -------
     ShardedArray, or ndarray if neither is sharded
-        Of the shape of `x`.
+        Has the shape of `x`.
 
     Raises
     ------

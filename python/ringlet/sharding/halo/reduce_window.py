@@ -137,7 +137,7 @@ def reduce_window(
     window_strides, base_dilation, window_dilation : int or sequence of int
         Distance between windows, between elements of `x`, and between elements of a window.
     padding : str or sequence of (int, int)
-        ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or the padding before and after, with the identity.
+        ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or the number of identity elements before and after each dimension.
 
     Returns
     -------
@@ -147,7 +147,7 @@ def reduce_window(
     Raises
     ------
     ValueError
-        If the function has no identity, or the numbers are inconsistent.
+        If the function has no identity, or the other arguments are inconsistent.
 
     References
     ----------
@@ -201,7 +201,7 @@ def reduce_window_vjp(
     Returns
     -------
     ShardedArray, or ndarray if neither is sharded
-        Of the shape of `x`.
+        Has the shape of `x`.
 
     Raises
     ------

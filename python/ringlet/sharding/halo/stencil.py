@@ -55,7 +55,7 @@ def map_halo(function: Callable[[Array], Any], x: Any, depth: Depth, boundary: A
         the element. May exceed the size of a tile.
     boundary : str, number, or sequence of one for each dimension
         Elements beyond the ends: ``"zero"`` or a number; ``"reflect"``: the elements in reverse order, beginning with
-        the last one; ``"nearest"``: the last one; ``"periodic"``: the array again.
+        the end element; ``"nearest"``: the end element; ``"periodic"``: the array again.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def map_halo(function: Callable[[Array], Any], x: Any, depth: Depth, boundary: A
     Raises
     ------
     ValueError
-        If `depth` or `boundary` does not fit the array, or the result of `function` has a wrong shape.
+        If `depth` or `boundary` does not fit the array, or the result of `function` has the wrong shape.
 
     See Also
     --------
@@ -135,12 +135,12 @@ def map_halo_vjp(
     Returns
     -------
     ShardedArray, or ndarray if neither is sharded
-        Of the shape of `x` and the dtype of `cotangent`. Includes the gradients of elements repeated beyond the ends.
+        Has the shape of `x` and the dtype of `cotangent`. Includes the gradients of elements repeated beyond the ends.
 
     Raises
     ------
     ValueError
-        If the shapes of `cotangent` and `x` differ, or as for :func:`map_halo`.
+        If the shapes of `cotangent` and `x` differ, or in the cases of :func:`map_halo`.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def map_halo_vjp(
 
 
 class _View(NamedTuple):
-    """Region around a part: `reaches` elements to the outputs that it affects, for gradients, then `depths` of halo."""
+    """Region around a part: for gradients, the outputs that it affects, within `reaches`; then a halo of `depths`."""
 
     shape: Shape
     depths: tuple[tuple[int, int], ...]

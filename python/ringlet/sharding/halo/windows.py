@@ -46,7 +46,7 @@ class Window(NamedTuple):
         return max(0, (self.places(length) - self.reach) // self.stride + 1)
 
     def needs(self, length: int, begin: int, end: int) -> tuple[int, int]:
-        """Return the range of inputs of the outputs from `begin` to `end`; it may be empty."""
+        """Return the range of inputs, possibly empty, for the outputs from `begin` to `end`."""
         if begin >= end or not self.size:
             return 0, 0
         first = begin * self.stride - self.low
@@ -134,7 +134,7 @@ def windows_of(
     A single stride or dilation applies to all dimensions. Padding "VALID" adds no elements. "SAME" adds elements on
     both sides so that the number of outputs is the number of inputs divided by the stride, rounded up. If the number of
     added elements is odd, "SAME" adds one more after the input, "SAME_LOWER" before it (jax-ml/jax,
-    ``jax/_src/lax/lax.py``, ``padtype_to_pads``). The space between elements of the input does not count.
+    ``jax/_src/lax/lax.py``, ``padtype_to_pads``). Spaces that `base_dilation` inserts are not counted as inputs.
     `names` are the names of strides and dilations in errors.
     """
     ndim = len(sizes)
@@ -171,7 +171,7 @@ def per_dimension(what: str, given: Numbers | None, ndim: int, least: int = 1) -
 
 
 def _whole_numbers(given: object) -> tuple[int | None, ...]:
-    """Return the items of an argument, with None for items that are not whole numbers; () if not a sequence."""
+    """Return the items of an argument, with None for items that are not whole numbers; () if it is not a sequence."""
     return tuple(map(whole_number, given)) if isinstance(given, Iterable) else ()
 
 

@@ -33,7 +33,7 @@ class DeviceGroup:
 
     @classmethod
     def of(cls, num_devices: int) -> DeviceGroup:
-        """Return the group of the first devices of this process; cached."""
+        """Return the cached group of the first devices of this process."""
         return _of(num_devices)
 
     def has(self, device: int) -> bool:
@@ -48,7 +48,8 @@ class DeviceGroup:
     def joined(self, other: DeviceGroup) -> DeviceGroup | None:
         """Return the common group of arrays on either group; None if there is none.
 
-        Two groups of one process with equal numbers of devices have one: that with positions in a topology, if any.
+        Two groups of one process with equal numbers of devices have a common group: the one with topology positions, if
+        any.
         """
         if self == other:
             return other if self.mesh is None else self

@@ -33,7 +33,7 @@ WHOLE = Cut(1, ())
 
 @dataclass(frozen=True)
 class Layout:
-    """Which box of an array each device holds: the normalized content of a sharding.
+    """The box of an array that each device holds: the normalized content of a sharding.
 
     Layouts with the same boxes are equal, regardless of the text or mesh that they come from, so plans are cached by
     layout. Each combination of tiles is on some device. A partial array is a combination, usually a sum, of
@@ -105,14 +105,14 @@ class Layout:
 
 
 def tile_bounds(size: int, count: int) -> tuple[tuple[int, int], ...]:
-    """Return the bounds of tiles: all of equal length, rounded up, but the last ones may be shorter or empty."""
+    """Return the bounds of tiles of equal length, rounded up; the last tiles may be shorter or empty."""
     length = -(-size // count)
     return tuple((min(i * length, size), min((i + 1) * length, size)) for i in range(count))
 
 
 @lru_cache(maxsize=4096)
 def shared(layout: Layout) -> Layout:
-    """Return one object for equal layouts, which look-ups of plans compare by identity."""
+    """Return the same object for equal layouts, because plan lookups compare layouts by identity."""
     return layout
 
 
@@ -165,7 +165,7 @@ def joint(cuts: tuple[Cut, ...]) -> Cut:
 
 @lru_cache(maxsize=4096)
 def covers(cuts: tuple[Cut, ...]) -> bool:
-    """Return whether each combination of tiles is on some device, which one operation requires of its cuts."""
+    """Return whether each combination of tiles is on some device, as an operation requires."""
     together = joint(cuts)
     return len(set(together.tile) or {0}) == math.prod(cut.count for cut in cuts)
 

@@ -23,7 +23,7 @@ def layout_of(sharding: Sharding | NamedSharding, ndim: int, num_devices: int | 
 
 
 def group_of(sharding: Sharding | NamedSharding, num_devices: int | None = None) -> DeviceGroup:
-    """Return the devices of a sharding: those of its mesh, or the first ones of this process."""
+    """Return the devices of a sharding: the devices of its mesh, or the first devices of this process."""
     if isinstance(sharding, NamedSharding):
         return sharding.mesh.group
     return DeviceGroup.of(_count(_for_ndim(sharding, 0), num_devices))

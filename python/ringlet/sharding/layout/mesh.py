@@ -52,7 +52,7 @@ class Mesh:
     ------
     ShardingError
         If an axis size is below 1, the mesh has too many devices, or `devices`, `owner`, `assignment` or `replica` does
-        not fit it; if `owner` is given without `member`.
+        not fit it, or `owner` is given without `member`.
 
     References
     ----------
@@ -109,7 +109,7 @@ class Mesh:
 
     @property
     def axis_names(self) -> tuple[str, ...]:
-        """The names of the axes, under JAX's name for them."""
+        """The names of the axes, as in JAX."""
         return self._names
 
     @property
@@ -177,7 +177,7 @@ class Mesh:
 
 @dataclass(frozen=True, repr=False)
 class NamedSharding:
-    """Division of arrays of any number of dimensions, by the names of a mesh's axes.
+    """Division of arrays along named axes of a mesh, for any number of dimensions.
 
     Accepted wherever a :class:`Sharding` is.
 
@@ -191,7 +191,7 @@ class NamedSharding:
     ShardingError
         If the mesh does not have an axis of the specification.
     TypeError
-        If an argument has a wrong type.
+        If an argument has the wrong type.
 
     Examples
     --------

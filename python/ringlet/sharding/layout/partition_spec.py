@@ -34,7 +34,7 @@ class PartitionSpec:
     Raises
     ------
     ShardingError
-        If an entry has a wrong type, or an axis is named twice.
+        If an entry has the wrong type, or an axis is named twice.
 
     References
     ----------
@@ -64,7 +64,7 @@ class PartitionSpec:
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """All axes that are named, in order."""
+        """All named axes, in order."""
         return sum(self.entries, ()) + self.unreduced
 
     def __repr__(self) -> str:

@@ -48,9 +48,9 @@ class Sharding:
         ``"unreduced"``, the sum of the devices' arrays; ``"tuple"``, for several tensors; ``"manual"`` or
         ``"unknown"``, undefined.
     tile_assignment_dimensions : tuple of int
-        Number of tiles along each dimension, and sizes of `last_tile_dims`; ``(1,)`` on one device, ``()`` on all.
+        Number of tiles along each dimension, and sizes of `last_tile_dims`; ``(1,)`` if maximal, ``()`` if not divided.
     tile_assignment_devices : tuple of int
-        The logical device of each tile, row-major; ``()`` on all.
+        The logical device of each tile, row-major; ``()`` if not divided.
     num_devices : int or None
         Number of logical devices, if known. Only the text of a tiling records it.
     last_tile_dims : tuple of str
@@ -101,7 +101,7 @@ class Sharding:
         *,
         last_tile_dims: Sequence[Subgroup] = (),
     ) -> Sharding:
-        """Return the sharding in tiles of equal size, each on one logical device.
+        """Return the sharding into tiles of equal size, each on one logical device.
 
         Parameters
         ----------
@@ -325,14 +325,14 @@ class Sharding:
 
     @cached_property
     def iota(self) -> Iota | None:
-        """The grid whose axes list the devices in order, if they form one."""
+        """The grid whose axes list the devices in order; None if they form no grid."""
         return Iota.of(self.tile_assignment_devices) if self.kind == "tiled" else None
 
     def slices(self, shape: Sequence[int | None]) -> list[tuple[slice, ...]]:
         """Return the part of a tensor on each logical device that has one.
 
-        Tiles have equal lengths, except that the last ones of a dimension are shorter or empty if its size is not a
-        multiple.
+        Tiles have equal lengths, except that the last tiles of a dimension are shorter or empty if its size is not a
+        multiple of the number of tiles.
 
         Parameters
         ----------
@@ -372,7 +372,7 @@ class Sharding:
         Raises
         ------
         PartitionError
-            If it does not.
+            If the numbers of dimensions differ.
 
         Examples
         --------

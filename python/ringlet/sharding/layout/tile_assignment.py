@@ -29,7 +29,7 @@ class TileAssignment(NamedTuple):
 
 
 def normal_form(dimensions: tuple[int, ...], devices: tuple[int, ...], groups: tuple[Subgroup, ...]) -> TileAssignment:
-    """Return the normal form of a tile assignment, equal for equivalent ones.
+    """Return the normal form of a tile assignment; equivalent assignments have the same normal form.
 
     Groups have no dimension of size 1, each kind has one dimension, kinds are in a fixed order, and devices with equal
     values are sorted (openxla/xla, ``xla/hlo/ir/hlo_sharding.h``, ``HloSharding::Subgroup``).

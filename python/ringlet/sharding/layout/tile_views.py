@@ -35,7 +35,7 @@ def tile_views(tensor: Array, partition_dimensions: Sequence[int]) -> list[Array
     Raises
     ------
     TypeError
-        If `tensor` is not an ndarray, whose memory tiles could share.
+        If `tensor` is not an ndarray.
     PartitionError
         If a dimension is not a multiple of its number of tiles, or `partition_dimensions` does not have one whole
         number for each dimension.

@@ -1,1 +1,1 @@
-"""NumPy functions of sharded arrays."""
+"""NumPy functions for sharded arrays."""

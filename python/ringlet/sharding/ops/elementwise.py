@@ -1,4 +1,4 @@
-"""Elementwise functions of sharded arrays: all calls of ufuncs, with out=, where=, dtype= and several results."""
+"""Elementwise functions of sharded arrays: all ufunc calls, with out=, where=, dtype= and several results."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _dtypes(ufunc: np.ufunc, operands: tuple[Any, ...]) -> tuple[np.dtype[Any], 
 
 
 def effort_of(ufunc: np.ufunc) -> int:
-    """Return the time of a ufunc as a multiple of a sum's: ufuncs without integer loops take longer."""
+    """Return the time of a ufunc relative to a sum; ufuncs without integer loops take longer."""
     return 1 if any(types.startswith("l") for types in ufunc.types) and ufunc is not np.power else 4
 
 
@@ -138,7 +138,7 @@ def _kernel(
 
 
 def operand(value: Any) -> Any:
-    """Convert a value to an ndarray, unless it is an array or a number."""
+    """Convert a value to an ndarray; arrays and numbers are unchanged."""
     value = plain(value)
     if isinstance(value, (ShardedArray, np.ndarray, np.generic)) or type(value) in (bool, int, float, complex):
         return value

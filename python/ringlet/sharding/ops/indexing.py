@@ -58,7 +58,7 @@ class _Basic(NamedTuple):
 def get_item(x: ShardedArray, key: Any) -> Any:
     """Return ``x[key]``, read-only.
 
-    Slices, numbers, ``None`` and ``...`` keep the number of tiles along each dimension, except those that a number
+    Slices, numbers, ``None`` and ``...`` keep the number of tiles along each dimension, except dimensions that a number
     indexes. Arrays of integers have the effect of :func:`numpy.take`; a mask selects elements on each device.
     """
     if _is_field(x, key):

@@ -24,7 +24,7 @@ from ringlet.values.operator_proxy import plain
 def concatenate(
     arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
 ) -> Any:
-    """Implement :func:`numpy.concatenate`; the result has the operands' layout that sends the fewest bytes."""
+    """Implement :func:`numpy.concatenate`, in the layout of the operand for which the fewest bytes are sent."""
     operands = [_operand(array) for array in arrays]
     if axis is None:
         operands, axis = [np.ravel(x) for x in operands], 0
@@ -63,7 +63,7 @@ def _operand(array: Any) -> Any:
 
 
 def _fit(operands: Sequence[Any], axis: Any) -> bool:
-    """Return whether an axis exists and arrays have the same shape along all others."""
+    """Return whether an axis exists and the arrays' shapes agree along all other axes."""
     ndim = operands[0].ndim
     if any(x.ndim != ndim for x in operands) or not -ndim <= operator.index(axis) < ndim:
         return False

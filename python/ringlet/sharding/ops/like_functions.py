@@ -64,7 +64,7 @@ def copy(a: ShardedArray, order: Any = "K", subok: bool = False) -> ShardedArray
 
 
 def _new(a: ShardedArray, dtype: Any, shape: Any) -> ShardedArray:
-    """Allocate an array with the tiles of another one; replicated if the number of dimensions differs."""
+    """Allocate an array with the tiles of `a`; replicated if the number of dimensions differs."""
     layout = a._layout.without_parts()
     sizes = a.shape if shape is None else shape_probe(shape).shape if not isinstance(shape, int) else (shape,)
     if len(sizes) != a.ndim:
@@ -73,7 +73,6 @@ def _new(a: ShardedArray, dtype: Any, shape: Any) -> ShardedArray:
 
 
 def _filled(x: ShardedArray, value: Any) -> ShardedArray:
-    """Fill an array with one value."""
     devices = filling_devices(x)
     on_devices(
         lambda device: np.copyto(x._tile(device), value, casting="unsafe"),
@@ -141,5 +140,5 @@ def full_like(  # noqa: PLR0917  # NumPy's
 
 
 def _check(dtype: Any, order: Any, device: Any) -> None:
-    """Check arguments that are the same for all tiles, by a call of NumPy."""
+    """Check arguments that are the same for all tiles by calling NumPy."""
     np.empty_like(np.empty(0), dtype, order, **({} if device is None else {"device": device}))

@@ -64,7 +64,7 @@ for _name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
 
 
 def _long_transform(x: ShardedArray, name: str, norm: Any) -> Any:
-    """Transform one line by the six-step FFT: as a matrix, along columns, times factors, along rows.
+    """Transform one line as a matrix by the six-step FFT: columns, twiddle factors, rows.
 
     Sends the whole line in each of three all-to-all exchanges. Returns None if the size has no suitable divisor.
     """

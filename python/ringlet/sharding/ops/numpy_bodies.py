@@ -48,7 +48,7 @@ _NUMERIC = importlib.import_module("numpy._core.numeric" if hasattr(np, "_core")
 
 
 class _Numpy(types.ModuleType):
-    """The module ``numpy`` with other conversions."""
+    """The module ``numpy`` with conversions that leave sharded arrays unchanged."""
 
     def __getattr__(self, name: str) -> Any:
         return _CONVERSIONS.get(name) or getattr(_NUMERIC if hasattr(_NUMERIC, name) else np, name)

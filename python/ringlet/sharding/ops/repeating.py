@@ -22,7 +22,7 @@ _MOST_REGIONS = 1024
 
 
 def _from_ranges(name: str, x: ShardedArray, ranges: Sequence[Sequence[IndexRange]]) -> Any:
-    """Return the array made of index ranges of another one along each dimension, in the same number of tiles."""
+    """Return an array made of index ranges of `x` along each dimension, in the same number of tiles."""
     x = materialized(x)
     ranges = [[index_range for index_range in along if index_range.length] for along in ranges]
     count = int(np.prod([len(along) for along in ranges], dtype=float))
@@ -56,7 +56,7 @@ def _ranges_of_indices(indices: NDArray[np.intp]) -> list[IndexRange]:
 
 @implements(np.roll)
 def roll(a: ShardedArray, shift: Any, axis: Any = None) -> Any:
-    """Implement :func:`numpy.roll`: elements that leave a tile move to the next one."""
+    """Implement :func:`numpy.roll`: elements that leave a tile move to the next tile."""
     if axis is None:
         flat: Any = roll(a.ravel(), shift, 0)
         return flat if flat is NotImplemented else as_writable(flat.reshape(a.shape))

@@ -154,7 +154,7 @@ def _view_of(buffer: Array, shape: Shape) -> Array | None:
 
 @lru_cache(maxsize=4096)
 def _planned(shape: Shape, new: Shape, layout: Layout, dtype: np.dtype[Any]) -> _Plan:
-    """Plan a reshape; of the two ways to divide a dimension into more tiles than indices, use the cheaper one."""
+    """Plan a reshape; of the two ways to divide a dimension into more tiles than indices, choose the cheaper."""
     plans = [_planned_as(shape, new, layout, dtype, may_be_idle) for may_be_idle in (False, True)]
     return min(plans, key=lambda plan: 0 if plan.copies is None else plan.copies.nbytes)
 
@@ -183,7 +183,7 @@ def _planned_as(shape: Shape, new: Shape, layout: Layout, dtype: np.dtype[Any], 
 
 
 def _groups(shape: Shape, new: Shape) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield minimal groups of dimensions that are reshaped together; those of size 1 are inserted or dropped."""
+    """Yield minimal groups of dimensions that are reshaped together; size-1 dimensions are inserted or dropped."""
     if 0 in shape:
         return
     olds = iter([d for d, size in enumerate(shape) if size > 1])
@@ -214,7 +214,7 @@ def _keep_runs(cuts: list[Cut], dimensions: Sequence[int], shape: Shape) -> None
 
 
 def _joined(cuts: Sequence[Cut], num_devices: int) -> tuple[int, list[int]]:
-    """Return the tiles of several dimensions as the tiles of one."""
+    """Return the tiles of several dimensions as the tiles of one dimension."""
     count, tiles = 1, [0] * num_devices
     for cut in cuts:
         count *= cut.count
@@ -223,7 +223,7 @@ def _joined(cuts: Sequence[Cut], num_devices: int) -> tuple[int, list[int]]:
 
 
 def _split(sizes: Sequence[int], count: int, tiles: Sequence[int], may_be_idle: bool) -> Iterator[Cut]:
-    """Divide dimensions into `count` tiles together: the first ones into single indices, while tiles remain.
+    """Divide dimensions into `count` tiles together: the first dimensions into single indices, while tiles remain.
 
     Tiles in excess of the last dimension's indices either stay, some of them empty, or are replaced by copies on
     several devices.

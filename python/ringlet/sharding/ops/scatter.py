@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Assignment:
-    """Assignment in the form of ``ufunc.at``; of equal indices, the last one wins."""
+    """Assignment with the interface of ``ufunc.at``; of values with equal indices, the last one is stored."""
 
     __name__ = "assign"
 
@@ -36,7 +36,7 @@ def _plain(key: Any) -> Any:
 def assign_at(x: ShardedArray, key: Any, value: Any) -> None:
     """Implement ``x[key] = value`` for an index of arrays: each device writes to its own tile.
 
-    Values that are selected by a divided mask are sent to the devices that need them; other indices and values, to all.
+    Values selected by a divided mask are sent to the devices that need them; other indices and values, to all devices.
     """
     try:
         shape_probe(())[_plain(key)] if not x.ndim else None

@@ -1,4 +1,4 @@
-"""Selections between arrays, or of elements of one: where, clip, choose, select, copyto, tril and triu."""
+"""Selection between arrays and of elements: where, clip, choose, select, copyto, tril and triu."""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ from ringlet.sharding.sharded_array import ShardedArray
 def select_rows(x: Any, mask: Any) -> ShardedArray:
     """Return the rows of an array where a mask of one dimension is true, in tiles of equal size.
 
-    Each device selects rows of its tile. As the numbers of these differ, rows then move to neighbouring tiles.
+    Each device selects rows of its tile. Because devices select different numbers of rows, rows then move to
+    neighbouring tiles.
     """
     like = x if isinstance(x, ShardedArray) else mask
     given: Any = (np.asarray(each, like=like) for each in (x, mask))

@@ -64,9 +64,9 @@ def sorted_line(x: ShardedArray, *, records: bool = True) -> ShardedArray:
     """Sort a one-dimensional array by a sample sort; the result has the same tiling.
 
     Each device sorts its tile; samples of all tiles, sent to all devices, determine the values that each device
-    receives. Each element moves to the device that merges it, and finally to a neighbour where that is needed for tiles
-    of the same size. The sort is stable. With `records`, elements have the fields "value" and "index", the position
-    before the sort.
+    receives. Each element moves to the device that merges it and then, if tiles of the same size require it, to a
+    neighbour. The sort is stable. With `records`, elements have the fields "value" and "index", the position before the
+    sort.
     """
     x = materialized(x)
     cut, (size,) = x._layout.cuts[0], x.shape

@@ -34,8 +34,8 @@ from ringlet.sharding.sharded_array import ShardedArray
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: Any = "raise") -> Any:
     """Implement :func:`numpy.take`.
 
-    Along a divided dimension, each device sends the requested rows that it has; if more are requested than exist, the
-    array is gathered along the dimension instead. Divided indices are sent to the devices that have the rows.
+    Along a divided dimension, each device sends the requested rows that it has; if more rows are requested than exist,
+    the array is gathered along the dimension instead. Divided indices are sent to the devices that have the rows.
     """
     x = operand(a)
     if axis is None or x.ndim == 0:
@@ -77,7 +77,7 @@ def _are_divided(x: Any, indices: Any, axis: int) -> bool:
 
 
 def _in_bounds(indices: ShardedArray, size: int, mode: str) -> Any:
-    """Return indices from 0 to `size`, or raise NumPy's error."""
+    """Return indices in ``[0, size)``, or raise NumPy's error."""
     indices = indices.astype(np.intp, copy=False)
     if mode != "raise":
         return np.clip(indices, 0, size - 1) if mode == "clip" else indices % size
@@ -88,7 +88,7 @@ def _in_bounds(indices: ShardedArray, size: int, mode: str) -> Any:
 
 
 def _taken_on_request(x: ShardedArray, indices: ShardedArray, axis: int) -> ShardedArray:
-    """Take rows by divided indices that are in bounds: devices request rows from those that have them."""
+    """Take rows by divided indices that are in bounds: devices request rows from the devices that have them."""
     x, indices = materialized(x), materialized(rows_of(indices, indices.ndim))
     cut, own, size = x._layout.cuts[axis], indices._layout.cuts[0], x.shape[axis]
     length, devices = -(-size // cut.count), range(x._group.num_devices)

@@ -1,4 +1,4 @@
-"""``ufunc.at`` of sharded indices and values: each device accumulates its own, and the results combine."""
+"""``ufunc.at`` for sharded indices and values: each device accumulates its own, and the results are combined."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _aligned(shape: Sequence[int], labels: Sequence[Any], sizes: Sequence[int]) 
 
 
 def cost_of_gathering(arrays: Sequence[Any]) -> int:
-    """Return the bytes sent to gather arrays on each device."""
+    """Return the number of bytes sent to gather arrays on each device."""
     return sum(
         moved_bytes(x.shape, x.dtype.itemsize, x._layout, Layout.replicated(x._layout.num_devices, x.ndim))
         for x in arrays
@@ -110,7 +110,7 @@ def cost_of_gathering(arrays: Sequence[Any]) -> int:
 
 
 def is_in_bounds(call: Scatter) -> bool:
-    """Return whether the target has elements at all indices; the answer is equal on all devices and processes."""
+    """Return whether all indices are in the target's bounds; the result is equal on all devices and processes."""
     sizes = zip(call.operands[:-1], call.target.shape, strict=False)
     with recording_suspended():
         return not any(bool(np.any((x < -size) | (x >= size))) for x, size in sizes)
@@ -134,7 +134,7 @@ def scatter(call: Scatter) -> None:
 
 
 def update_at(ufunc: np.ufunc, target: Array, key: Any, *values: Any) -> None:
-    """Run ``ufunc.at`` on plain arrays; avoids a bug of NumPy 2.4, which reads beyond repeated values."""
+    """Run ``ufunc.at`` on plain arrays; avoids a bug in NumPy 2.4, which reads past the end of repeated values."""
     index = key[0] if isinstance(key, tuple) and len(key) == 1 else key
     if target.ndim == 1 and isinstance(index, np.ndarray) and index.dtype != bool:
         values = tuple(np.broadcast_to(value, index.shape) if np.ndim(value) else value for value in values)

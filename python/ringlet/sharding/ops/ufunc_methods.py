@@ -33,7 +33,7 @@ def at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None
     """Apply a ufunc to some elements of an array, in place.
 
     Either each device updates its tile of the array with all indices and values, or it applies its own indices and
-    values to a temporary array, and the temporary arrays are combined. The way that sends fewer bytes is used.
+    values to a temporary array, and the temporary arrays are combined. The method that sends fewer bytes is used.
     """
     target, key, *values = inputs
     operands = [target, *_leaves(key), *values]

@@ -1,4 +1,4 @@
-"""Calls of NumPy's ufuncs, with a fast path for plain elementwise ones in memory that devices share.
+"""Calls of NumPy's ufuncs, with a fast path for plain elementwise calls in memory that devices share.
 
 A plan is cached for each (ufunc, shapes, dtypes, layouts), so an operation that moves nothing costs little more than
 the ufunc. If devices share memory, each element is computed once, from its operands alone, with identical bits on any
@@ -129,7 +129,7 @@ def _fast_path(ufunc: np.ufunc, inputs: tuple[Any, ...], target: Any = None) -> 
 
 
 def _operands(inputs: tuple[Any, ...]) -> tuple[list[Any], list[Any], list[ShardedArray]] | None:
-    """Return the operands' kinds, plain values, and sharded arrays; None if memory is not shared or a type unknown."""
+    """Return the operands' kinds, plain values, and sharded arrays; None for unshared memory or unknown types."""
     kinds: list[Any] = []
     arrays: list[Any] = []
     sharded: list[ShardedArray] = []

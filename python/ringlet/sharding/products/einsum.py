@@ -135,7 +135,7 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
 
 @lru_cache(maxsize=1024)
 def _labels(text: str, shapes: tuple[Shape, ...]) -> tuple[Labels, ...] | None:
-    """Label the dimensions of the operands and of the result; None for arguments that NumPy refuses."""
+    """Return the labels of the operands' and the result's dimensions; None for arguments that NumPy rejects."""
     labels = labels_of(text, [len(shape) for shape in shapes])
     return labels if labels is not None and _are_compatible(labels, shapes) else None
 

@@ -1,8 +1,8 @@
 """Factorizations of one divided matrix: QR and SVD of tall matrices, LU and Cholesky by blocks.
 
-Tall matrices are divided along their rows. Each device factors its tile, and only the triangular factors, as small as
-the number of columns, are sent to all devices. Square matrices are divided along their columns: the columns of each
-device in turn are sent to all devices, which update their own. No device has the whole matrix.
+Tall matrices are divided along their rows. Each device factors its tile, and only the triangular factors, with one row
+per column, are sent to all devices. Square matrices are divided along their columns: the columns of each device in turn
+are sent to all devices, which update their own. No device has the whole matrix.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class _Blocks:
         return select_ranges("slice", x, ranges, Layout.replicated(x._layout.num_devices, 2))._gathered()
 
     def update(self, x: ShardedArray, change: Callable[[Array, int], None], *, is_later: bool = False) -> None:
-        """Call a function with each tile of `x` and its first column, or with `is_later` a column after the matrix."""
+        """Call ``change(tile, first_column)`` for each tile of `x`; with `is_later`, its columns follow the matrix."""
 
         def kernel(tiles: list[Array], out: Array, where: TileBoxes) -> None:
             out[...] = tiles[0]

@@ -26,7 +26,7 @@ _OF_ONE = ("cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "qr",
 def of_each(function: Callable[..., Any], operands: Sequence[Any], cores: Sequence[int], **options: Any) -> Any:
     """Apply a NumPy function to stacks of vectors or matrices, the last `cores` dimensions of each operand.
 
-    If they are divided, the tiles move to dimensions of the stack. For one matrix without a stack, return
+    If these dimensions are divided, the tiles move to dimensions of the stack. For one matrix without a stack, return
     NotImplemented, which gathers the array.
     """
     if any(x.ndim < core for x, core in zip(operands, cores, strict=True)):
@@ -112,7 +112,7 @@ for _name in _OF_ONE:
 
 @implements(np.linalg.solve)
 def solve(a: Any, b: Any) -> Any:
-    """Solve systems of equations; stacks of right-hand sides are matrices."""
+    """Solve systems of equations; right-hand sides in stacks are matrices."""
     a, b = operand(a), operand(b)
     if b.ndim != 1 and b.ndim < a.ndim:  # vectors or matrices, depending on NumPy's version
         return NotImplemented
@@ -136,7 +136,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
 
 @implements(np.cross)
 def cross(a: Any, b: Any, *axes: Any, **options: Any) -> Any:
-    """Return cross products of vectors of 3 elements; those of 2 use gathered arrays."""
+    """Return cross products of 3-element vectors; 2-element vectors are gathered."""
     a, b = operand(a), operand(b)
     if not axes and options.keys() == {"axis"} and a.ndim and b.ndim:
         axis = options["axis"]
@@ -153,7 +153,7 @@ def _cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 @implements(np.diag)
 def diag(v: Any, k: Any = 0) -> Any:
-    """Return the diagonal of a matrix, or the matrix with a diagonal."""
+    """Return the diagonal of a matrix, or a matrix with the given diagonal."""
     x = operand(v)
     if x.ndim == 2:
         return np.diagonal(x, k)

@@ -46,10 +46,10 @@ def _multiply(a: Array, b: Array, how: _Arrangement, out: Array) -> None:
 
 
 class _Arrangement(NamedTuple):
-    """Assignment of a product's dimensions to those of matrix products.
+    """Assignment of a product's dimensions to the dimensions of matrix products.
 
     `both` are the dimensions of all three arrays, `rows` of the result and `a`, `columns` of the result and `b`,
-    `summed` of `a` and `b`. Dimensions of one operand only are summed before and do not occur here.
+    `summed` of `a` and `b`. Dimensions of only one operand are summed beforehand and do not occur here.
     """
 
     counts: tuple[int, int, int, int]  # of both, rows, columns and summed

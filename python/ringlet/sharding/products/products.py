@@ -104,7 +104,7 @@ def vdot(a: Any, b: Any, /) -> Any:
 
 @implements(np.outer)
 def outer(a: Any, b: Any, out: Any = None) -> Any:
-    """Multiply each element of one array by each of the other."""
+    """Multiply each element of one array by each element of the other."""
     a, b = (x if x.ndim == 1 else np.ravel(x) for x in (operand(a), operand(b)))
     return np.multiply(a[:, None], b, out=out)
 

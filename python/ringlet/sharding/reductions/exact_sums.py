@@ -1,4 +1,4 @@
-"""Sums that do not depend on the order of their terms, and so not on the tiling."""
+"""Sums that do not depend on the order of their terms, and therefore not on the tiling."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_EXPONENT, _SCALE = 1000, 200
 
 
 def is_supported(x: ShardedArray, dtype: np.dtype[Any] | None) -> bool:
-    """Return whether the sum of an array has the dtype float64, complex128 or a shorter one of these kinds."""
+    """Return whether the sum of an array has the dtype float64, complex128, or a shorter float or complex dtype."""
     kinds = [x.dtype] if dtype is None else [x.dtype, dtype]
     return all(kind.kind in "fc" and kind.itemsize <= (8 if kind.kind == "f" else 16) for kind in kinds)
 
@@ -27,8 +27,9 @@ def is_supported(x: ShardedArray, dtype: np.dtype[Any] | None) -> bool:
 def exact_sum(x: ShardedArray, axes: Sequence[int], keepdims: bool) -> Any:
     """Return the sum along ascending axes, as float64 or complex128.
 
-    The leading parts of the terms, ``(term + unit) - unit``, are summed without rounding, in any order; then those of
-    the remainders, with a smaller unit. The unit is a power of two above the number of terms times the largest term.
+    The leading parts of the terms, ``(term + unit) - unit``, are summed without rounding, in any order; then the
+    leading parts of the remainders, with a smaller unit. The unit is a power of two above the number of terms times the
+    largest term.
     """
     x = materialized(x)
     if x.dtype.kind == "c":

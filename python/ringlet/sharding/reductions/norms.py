@@ -92,7 +92,7 @@ _COMBINED: Mapping[np.ufunc, tuple[Op, float]] = {
 
 @dataclass(frozen=True)
 class _Norms:
-    """A norm's array, its dtype, and whether it keeps dimensions."""
+    """A norm's operand and dtype, and whether reduced dimensions are kept."""
 
     x: ShardedArray
     keepdims: bool

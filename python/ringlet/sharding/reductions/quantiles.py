@@ -1,4 +1,4 @@
-"""Medians, quantiles and percentiles: whole lines on each device, or elements of one long line that is sorted."""
+"""Medians, quantiles and percentiles: whole lines on each device, or elements of one long sorted line."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _by_moving_axes(
 
 
 def _by_distributed_sort(function: Callable[..., Any], x: ShardedArray, given: dict[str, Any], model: Array) -> Any:
-    """Sort all elements over the devices and send those that the result is computed from; None for other methods."""
+    """Sort all elements over the devices, and send the elements that the result requires; None for other methods."""
     name = function.__name__.removeprefix("nan")
     if given.get("method", "linear") != "linear" or x.dtype.kind not in "biuf" or x.dtype.itemsize > 8:
         return None

@@ -60,7 +60,7 @@ def sum_tile(tile: Array, axes: tuple[int, ...], out: Array, *, ndim: int | None
 
     NumPy sums contiguous elements pairwise and then accumulates such sums in sequence, which loses precision for the
     many short rows of a tile. This function adds the sums of rows pairwise too. If `tile` is a stack of tiles of `ndim`
-    dimensions, in C order, `axes` count from the last; the sum of each tile has the bits that it has alone.
+    dimensions, in C order, `axes` count from the last; each tile's sum has the same bits as for the tile alone.
     """
     adds_rows = len(axes) > 1 and axes[-1] in (-1, tile.ndim - 1) and out.dtype.kind in "fc" and "where" not in more
     one = tile if ndim in (None, tile.ndim) else tile[(0,) * (tile.ndim - ndim)]
@@ -82,7 +82,7 @@ class Reduction:
 
     @classmethod
     def of(cls, name: str, x: ShardedArray, axis: Axes, keepdims: Any, where: Any = True) -> Reduction:
-        """Build the reduction of a NumPy call; raise ValueError if `where` does not broadcast to the shape of `x`."""
+        """Build the reduction for a NumPy call; raise ValueError if `where` does not broadcast to the shape of `x`."""
         mask = mask_of(where)
         if mask is not None and not _broadcasts(mask.shape, x.shape):
             raise ValueError(
@@ -93,7 +93,7 @@ class Reduction:
 
     @property
     def count(self) -> int:
-        """Number of elements reduced to one, without a mask."""
+        """Number of elements reduced to each result, without a mask."""
         return math.prod(self.x.shape[axis] for axis in self.axes)
 
     @property
@@ -189,7 +189,7 @@ class Reduction:
         return _has_columns(x.shape[-1], x._layout.cuts[-1].count) and self._is_exact_by_rows(dtype)
 
     def _may_stack(self, dtype: np.dtype[Any]) -> bool:
-        """Return whether tiles reduced in one call have the bits of each alone; not if their rows are one element."""
+        """Return whether one call reduces tiles to the same bits as separate calls; false for rows of one element."""
         x = self.x
         is_wide = x.ndim > 0 and x.shape[-1] > x._layout.cuts[-1].count
         return self.mask is None and x._whole is not None and is_wide and self._is_exact_by_rows(dtype)
@@ -259,7 +259,7 @@ class Reduction:
 
 @lru_cache(maxsize=1024)
 def _joined_layout(layout: Layout, axis: int, axes: tuple[int, ...]) -> Layout:
-    """Leave a dimension whole; if no other one is divided, divide the first, so that all threads have work."""
+    """Leave a dimension whole; if no other dimension is divided, divide the first, so that all threads have work."""
     wider = [WHOLE if each == axis else cut for each, cut in enumerate(layout.cuts)]
     if axis and 0 not in axes and all(cut.count == 1 for cut in wider):
         wider[0] = layout.cuts[axis]

@@ -37,8 +37,8 @@ def from_moments(
     """Reduce an array to a function of its count, mean and spread.
 
     Each tile computes its moments in two passes, as NumPy does. Gathered moments are combined: the total spread is the
-    sum of each tile's spread and of its count times the squared distance of its mean from the total mean (Chan, Golub
-    and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979).
+    sum over tiles of the tile's spread plus its count times the squared distance of its mean from the total mean (Chan,
+    Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979).
     """
     axes = reduction.axes
 

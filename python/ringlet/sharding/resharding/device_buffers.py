@@ -27,7 +27,7 @@ _POOLED_BYTES = 128 << 10
 def fresh_like(array: Array, shape: Sequence[int] | None = None) -> Array:
     """Return uninitialized writable memory with an array's dtype and memory order; by default, also its shape.
 
-    Sums of floats depend on the memory order, so memory that replaces an array must have the same.
+    Sums of floats depend on the memory order, so memory that replaces an array must have the same order.
     """
     order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
     shape = array.shape if shape is None else shape
@@ -63,7 +63,7 @@ def empty(shape: Shape, dtype: np.dtype[Any], layout: Layout, group: DeviceGroup
 
 
 def buffers_for(layout: Layout, group: DeviceGroup, make: Callable[[int], Array]) -> list[Array | None]:
-    """Return a buffer for each device of this process, as the mode and the group determine; None for the others.
+    """Return a buffer for each device of this process, as the mode and the group determine; None for other devices.
 
     `make` is called for the first device of each part in ``"shared"`` mode, for all devices in ``"copy"`` mode.
     """
@@ -83,7 +83,7 @@ def buffers_for(layout: Layout, group: DeviceGroup, make: Callable[[int], Array]
 
 
 def filling_devices(x: ShardedArray) -> tuple[int, ...]:
-    """Return the devices of this process that must write to fill an array: the first of each tile's memory."""
+    """Return the devices of this process that must write to fill an array: one for each tile's memory."""
     devices = x._layout.first_holders(x.shape) if x._has_one_buffer_per_part else x._layout.holders
     return tuple(device for device in devices if x._buffer(device) is not None)
 

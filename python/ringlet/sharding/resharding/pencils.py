@@ -42,7 +42,7 @@ def with_whole_axes(x: ShardedArray, axes: Sequence[int]) -> ShardedArray:
 
 
 def moved_back(made: ShardedArray, layout: Layout) -> ShardedArray:
-    """Change the layout of a new result, and return it; the caller must not use `made` any more."""
+    """Change the layout of a new result, and return it; the caller must not use `made` afterwards."""
     result = redistribute(made, layout)
     result._is_view, result._root = False, None
     return result
@@ -63,7 +63,7 @@ def rows_of(x: ShardedArray, ndim: int) -> ShardedArray:
 
 
 def packed(name: str, padded: ShardedArray, counts: Any) -> ShardedArray:
-    """Return the first ``counts[tile]`` rows of the tiles of equal size, again in tiles of equal size."""
+    """Return the first ``counts[tile]`` rows of each tile of `padded`, redistributed into tiles of equal size."""
     length, ends = len(padded) // len(counts), np.cumsum(counts)
     rest, zeros = full_ranges(padded.shape[1:]), (0,) * (padded.ndim - 1)
     regions = [

@@ -38,7 +38,7 @@ class IndexRange(NamedTuple):
 
     @property
     def key(self) -> slice:
-        """Slice that takes the indices, a single one if they are all equal."""
+        """Slice that takes the indices, or a single index if all are equal."""
         if self.step == 0:
             return slice(self.start, self.start + min(self.length, 1))
         stop = self.start + self.step * self.length
@@ -95,7 +95,7 @@ class ArraySpec(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def device_boxes(layout: Layout, shape: Shape) -> DeviceBoxes:
-    """Return the boxes that devices hold of an array."""
+    """Return each device's box of an array."""
     boxes = tuple(tuple((side.start, side.stop) for side in box) for box in layout.boxes(shape))
     devices = range(layout.num_devices)
     return DeviceBoxes(
@@ -104,7 +104,7 @@ def device_boxes(layout: Layout, shape: Shape) -> DeviceBoxes:
 
 
 def region_boxes(layout: Layout, shape: Shape, region: Region) -> DeviceBoxes:
-    """Return the boxes that devices hold of a region of an array."""
+    """Return each device's box of a region of an array."""
     whole = device_boxes(layout, shape)
     boxes = []
     for bounds in whole.boxes:

@@ -75,7 +75,7 @@ def redistribute(x: ShardedArray, layout: Layout) -> ShardedArray:
 
 
 def materialized(x: ShardedArray) -> ShardedArray:
-    """Return `x` with its parts combined, which is cached, or `x` itself if it is not partial.
+    """Return `x` with its parts combined (cached), or `x` itself if it is not partial.
 
     Other arrays may share the result, so it must not be written to.
     """
@@ -85,7 +85,7 @@ def materialized(x: ShardedArray) -> ShardedArray:
 
 
 def reductions_due(arrays: Sequence[ShardedArray]) -> list[Operation]:
-    """Return the reduction of each array that is still partial; arrays with the same origin share one."""
+    """Return the reduction of each array that is still partial; arrays with the same origin share a reduction."""
     due: dict[int, ShardedArray] = {}
     for x in arrays:
         while x._layout.is_partial and x._settled is None:
@@ -105,7 +105,7 @@ def _reduction(x: ShardedArray) -> Operation:
 
 
 def described(value: Any) -> Any:
-    """Return a value with each sharded array replaced by one of the same kind without values, for planning."""
+    """Return a value with each sharded array replaced by an array of the same kind without values, for planning."""
     if isinstance(value, ShardedArray):
         if value._group.member is not None:
             raise ShardingError(

@@ -42,7 +42,7 @@ class ReshardPlan:
 
     @property
     def seconds(self) -> float:
-        """Predicted time, if the devices have positions in a topology."""
+        """Predicted time in seconds, if the devices have positions in a topology."""
         return sum(collective.seconds or 0.0 for collective in self.collectives)
 
 
@@ -83,8 +83,6 @@ def _planned(planner: _Planner, source: Layout, target: Layout) -> ReshardPlan:
 
 
 class _Planner:
-    """Planner for one array."""
-
     def __init__(self, shape: Shape, itemsize: int, dtype: str, group: DeviceGroup | None) -> None:
         self._shape = shape
         self._itemsize = itemsize
@@ -160,7 +158,7 @@ def _groups(messages: Sequence[Message], *first: int | None) -> tuple[tuple[int,
     return tuple(tuple(sorted(group, key=lambda device: device not in first)) for group in groups)
 
 
-# Maximum number of orders that are compared; comparing more would cost more than the best one saves.
+# Maximum number of orders that are compared; comparing more would cost more than the best order saves.
 _MOST_ORDERS = 6
 
 

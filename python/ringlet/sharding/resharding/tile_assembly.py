@@ -66,8 +66,8 @@ def select_ranges(name: str, x: ShardedArray, ranges: tuple[IndexRange, ...], la
 def assemble(name: str, operands: Sequence[Any], regions: Sequence[Region], specs: Sequence[ArraySpec]) -> ShardedArray:
     """Return a new array, assembled from regions of the operands that cover it.
 
-    At least one operand is sharded, and none is partial. `specs` are candidates for the result; the first of those that
-    send the fewest bytes is used.
+    At least one operand is sharded, and none is partial. `specs` are candidates for the result; the first that sends
+    the fewest bytes is used.
     """
     group = common_group(name, [x for x in operands if isinstance(x, ShardedArray)])
     planned = [(_planned(operands, regions, spec), spec) for spec in specs]
@@ -127,7 +127,7 @@ def fill(
 
 
 def writers(places: Spaces, target: DeviceBoxes) -> list[int]:
-    """Return the devices that must write: the first of those that share the memory of a box."""
+    """Return the devices that must write: one for each box's memory."""
     first: dict[tuple[int, object], int] = {}
     for device, (place, box, part) in enumerate(zip(places, target.boxes, target.parts, strict=True)):
         if place is not None and part >= 0 and all(begin < end for begin, end in box):

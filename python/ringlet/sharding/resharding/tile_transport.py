@@ -27,7 +27,7 @@ class Transfer(NamedTuple):
 
 
 def transfer(group: DeviceGroup, transfers: Iterable[Transfer], what: str = "values") -> None:
-    """Run transfers, those between processes in one exchange. No transfer may read elements that another writes.
+    """Run transfers; transfers between processes use one exchange. No transfer may read elements that another writes.
 
     Collective call: all processes of the group must pass transfers between the same devices, in the same order, for the
     same purpose `what`; otherwise it raises CollectiveMismatchError.

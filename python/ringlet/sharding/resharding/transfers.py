@@ -1,4 +1,4 @@
-"""Messages that complete the boxes of a layout, and their bytes."""
+"""Messages that complete the boxes of a layout, and their sizes in bytes."""
 
 from __future__ import annotations
 

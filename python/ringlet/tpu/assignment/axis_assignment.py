@@ -18,7 +18,7 @@ AxisMatrix = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def assign_axes(physical_shape: Sequence[int], mesh_shape: Sequence[int], *, allow_split: bool = False) -> AxisMatrix:
-    """Return the factors [physical axis, logical axis] of each logical axis, from the last (busiest) axis to the first.
+    """Return the axis assignment [physical axis, logical axis]; the last (busiest) logical axis is assigned first.
 
     A logical axis uses whole physical axes whose product is its length, as many as possible. If this fails for an axis
     and splitting is allowed, physical axes are split for all logical axes. Choices and the NotImplementedError are as
@@ -77,7 +77,7 @@ def _split_axes(physical_shape: Sequence[int], mesh_shape: Sequence[int]) -> Axi
 
 
 def _factorings(size: int, lengths: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Yield every factorization of `size` into divisors, one of each length."""
+    """Yield every factorization of `size` whose factors divide the corresponding `lengths`."""
     if not lengths:
         if size == 1:
             yield ()

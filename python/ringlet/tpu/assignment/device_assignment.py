@@ -68,7 +68,7 @@ class DeviceAssignment(Drawable):
     ValueError
         If an argument has the wrong type or shape.
     CoordinateError
-        If a core is outside the mesh, has no device, or is assigned twice; both a ``ValueError`` and an ``IndexError``.
+        If a core is outside the mesh, has no device, or is assigned twice (a ``ValueError`` and ``IndexError``).
 
     References
     ----------
@@ -143,7 +143,7 @@ class DeviceAssignment(Drawable):
         device_order_mode : DeviceOrderMode
             Rings require replicas of whole chips, without stride, that fill the slice.
         objective : str or callable, optional
-            Search for an assignment of lower modelled cost, never worse than the default one: ``"ring"``, ``"halo"``,
+            Search for an assignment of lower modelled cost, never worse than the default: ``"ring"``, ``"halo"``,
             or a function. See ``ringlet.tpu.assignment.order_search``.
 
         Returns
@@ -287,7 +287,7 @@ class DeviceAssignment(Drawable):
 
     @cached_property
     def _replicas_by_key(self) -> tuple[list[int], list[int]]:
-        """Return the sorted keys ``task * cores + logical core``, equal ones in replica order, and their replicas."""
+        """Return the sorted keys ``task * cores + logical core``, equal keys in replica order, and their replicas."""
         cores = self._num_cores_per_replica
         task = self._devices // max(1, self._topology.num_tpus_per_task)
         keys = (task.astype(np.int64) * cores + np.arange(cores)).ravel()

@@ -51,7 +51,7 @@ def create_device_mesh(
     mesh_shape : sequence of int
         Lengths of the logical axes, ordered by increasing communication, such as replica, data, model.
     topology : Topology
-        A slice with one device per chip (``megacore=True`` for v4 and v5p), or with two on v2, v3 and v7x. Its
+        A slice with one device per chip (``megacore=True`` for v4 and v5p), or with two per chip on v2, v3 and v7x. Its
         devices must fill a box.
     contiguous_submeshes : bool
         Whether the devices of each host must form a block of the mesh; supported for few shapes.

@@ -48,7 +48,7 @@ def walks(places: IntArray, network: Network) -> Iterator[IntArray]:
 
 
 def sweeps(places: IntArray) -> Iterator[IntArray]:
-    """Yield, for each order of the axes, a straight order (each line from its start) and an alternating one."""
+    """Yield, for each order of the axes, a straight order (each line from its start) and an alternating order."""
     ranks = np.stack([np.unique(column, return_inverse=True)[1].reshape(-1) for column in places.T], -1)
     long = [axis for axis in range(ranks.shape[1]) if ranks[:, axis].any()]
     for axes in permutations(long):
@@ -189,7 +189,7 @@ class _RingJoiner:
                 self.leader[index] = self.find(beside)
 
     def walk(self) -> list[int]:
-        """Return all rings concatenated, and positions on no ring as they occur."""
+        """Return all rings concatenated, with positions on no ring in order of occurrence."""
         seen: dict[int, None] = {}
         for start in range(len(self.places)):
             index: int | None = start

@@ -1,6 +1,6 @@
 """Search for device orders of lower modelled cost than TensorFlow's; the result is never worse.
 
-``DeviceAssignment.build(..., objective=...)`` starts from TensorFlow's assignment and keeps its cores. It tries other
+``DeviceAssignment.build(..., objective=...)`` starts from TensorFlow's assignment, keeps its cores, and tries other
 orders of replicas and of the cores within each; if devices are missing, it assigns all devices again. An order is
 accepted only if no component of its rating is worse than TensorFlow's. For rings, a new assignment must also keep the
 cost of axis-by-axis algorithms, which depend on the members of a group, not on their order.
@@ -47,7 +47,7 @@ class Rating:
     parts: tuple[float, ...]
 
     def is_within(self, other: Rating) -> bool:
-        """Return whether no component is worse than that of another rating."""
+        """Return whether no component is worse than in another rating."""
         return all(mine <= theirs for mine, theirs in zip(self.parts, other.parts, strict=True))
 
 
@@ -182,8 +182,8 @@ class HaloObjective:
 class _Load:
     """Link load of a set of messages.
 
-    The parts are seconds of the busiest link between chips, seconds of the busiest link within a chip, and hops of the
-    longest path; `crossings` counts link crossings between chips.
+    The parts are the busy times in seconds of the busiest links between and within chips, and the hops of the longest
+    path; `crossings` counts link crossings between chips.
     """
 
     seconds: float
@@ -218,10 +218,10 @@ def improve(
     assignment: DeviceAssignment,
     objective: str | Objective | Callable[[DeviceAssignment], float],
 ) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """Search for a cheaper order of the same cores; returns TensorFlow's order if none is found.
+    """Search for a cheaper order of the same cores; return TensorFlow's order if none is found.
 
-    Cores stay in their replica unless devices are missing. The number of attempts depends on the number of devices
-    only; a slow callable, which maps a DeviceAssignment to a number, is stopped after some seconds.
+    Cores stay in their replica unless devices are missing. The number of attempts depends only on the number of
+    devices. A callable maps a DeviceAssignment to a number; with a slow one, the search stops after 4 s.
     """
     rate = _objective(assignment, objective)
     if assignment.core_assignment.size == 0:
@@ -264,8 +264,6 @@ def _cores_in(assignment: DeviceAssignment, order: IntArray) -> np.ndarray[Any, 
 
 
 class _Search:
-    """The best order found, and the remaining budget."""
-
     def __init__(self, objective: Objective, fabric: Fabric, first: IntArray, coordinates: IntArray) -> None:
         self.objective = objective
         self.fabric = fabric

@@ -17,7 +17,7 @@ IntArray = np.ndarray[Any, np.dtype[np.int32]]
 
 
 def computation(name: str, given: Any) -> tuple[int, ...]:
-    """Convert `computation_shape` or `computation_stride` to four positive numbers, by default ones."""
+    """Convert `computation_shape` or `computation_stride` to four positive numbers, all 1 by default."""
     if given is None:
         return (1, 1, 1, 1)
     if type(given) in (list, tuple) and len(given) == 4 and all(type(one) is int and 0 < one < 2**31 for one in given):
@@ -81,7 +81,7 @@ def place(
 
 
 def _in_task_order(topology: Topology, shape: Sequence[int], stride: Sequence[int], num_replicas: int) -> IntArray:
-    """Return the existing devices task by task, which slices with missing devices use."""
+    """Return the existing devices task by task, for slices with missing devices."""
     missing, there = len(topology.missing_devices), topology.num_devices
     if math.prod(stride) != 1:
         raise ValueError(

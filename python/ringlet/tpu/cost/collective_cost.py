@@ -174,7 +174,7 @@ def collective_cost(
 
 
 def options_of(speeds: dict[str, Any]) -> FabricOptions:
-    """Return keyword arguments as options; raise TypeError for an unknown one."""
+    """Return keyword arguments as options; raise TypeError for an unknown name."""
     known = FabricOptions.__dataclass_fields__
     for name in speeds:
         if name not in known:
@@ -314,7 +314,7 @@ def lower_bound_seconds(
     In a group of ``M`` chips, each chip sends at least ``2 (M-1)/M V`` in an all-reduce (Patarasuk and Yuan, 2009),
     half of these bytes in an all-gather or a reduce-scatter, the data for devices of other chips in an all-to-all, the
     shards that leave the chip in a collective-permute, and ``V`` = `nbytes` as the root of a broadcast or a message.
-    The devices of a chip share its links, so the groups of a chip add up.
+    The devices of a chip share its links, so the bytes of all groups on a chip are added.
     """
     if groups.shape[1] == 1:
         return 0.0
@@ -335,7 +335,6 @@ def lower_bound_seconds(
 
 
 def _count(chips: IntArray, fabric: Fabric) -> FloatArray:
-    """Return the number of occurrences of each chip."""
     return np.bincount(chips, minlength=fabric.network.num_chips).astype(np.float64)
 
 

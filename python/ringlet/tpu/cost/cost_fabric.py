@@ -119,7 +119,7 @@ class Fabric:
         return KINDS[sum(resource >= first for first in (self.num_links, self.first_bus, self.first_host))]
 
     def seconds(self, loads: FloatArray) -> FloatArray:
-        """Return the time for which each resource is busy."""
+        """Return the time in seconds for which each resource is busy."""
         return np.divide(loads, self.bytes_per_second, out=np.zeros_like(loads), where=loads > 0)
 
     def link_bytes(self, loads: FloatArray) -> FloatArray:

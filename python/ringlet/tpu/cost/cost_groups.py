@@ -15,7 +15,7 @@ AXES = ("replica", "core", "all")
 
 
 def groups_of(num_replicas: int, num_cores: int, axis: str, groups: Any = None) -> IntArray:
-    """Return the devices [group, member]; device ``replica * num_cores + logical_core`` is that logical core.
+    """Return the devices [group, member], numbered ``replica * num_cores + logical_core``.
 
     `groups`, if any, replaces `axis` and is checked.
     """
@@ -59,7 +59,7 @@ class Box:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Members along x, y, z and core."""
+        """Number of members along x, y, z and core."""
         _, *sizes = self.devices.shape
         return tuple(sizes)
 

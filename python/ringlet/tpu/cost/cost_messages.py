@@ -1,4 +1,4 @@
-"""Traffic patterns: link loads of the messages of one part of a collective, in units of equal size."""
+"""Traffic patterns: link loads of messages in one part of a collective, in units of equal size."""
 
 from __future__ import annotations
 

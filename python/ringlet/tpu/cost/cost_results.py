@@ -37,7 +37,7 @@ class BusyLink:
     source, target : tuple of int
         Chips, as x, y, z.
     is_wrap : bool
-        Whether it is a wrap link.
+        Whether the link is a wrap link.
     nbytes : float
         Bytes transferred.
     seconds : float
@@ -70,7 +70,7 @@ class _Loaded(Drawable):
         return topology_of(self.assignment)
 
     def busiest_links(self, count: int = 5) -> list[BusyLink]:
-        """Return the links that are busy longest, the busiest first; idle ones are omitted.
+        """Return the links that are busy longest, the busiest first; idle links are omitted.
 
         Parameters
         ----------
@@ -231,7 +231,8 @@ class StepCost(_Loaded):
     def bound(self) -> str:
         """The longest part: ``"compute"``, ``"memory"``, or a part of communication as in :class:`CollectiveCost`.
 
-        It is the largest part of computation or communication, whichever is longer; ``"nothing"`` if both take no time.
+        This is the largest part of computation or communication, whichever takes longer; ``"nothing"`` if both take no
+        time.
         """
         computes = max(self.compute_seconds, self.memory_seconds) >= self.communication_seconds
         return _largest(self, ("compute_seconds", "memory_seconds") if computes else tuple(_BOUNDS)[2:])

@@ -79,7 +79,7 @@ def line(
 ) -> Messages:
     """Return an all-gather or reduce-scatter along an open line, both ways, in ``N-1`` steps.
 
-    In an all-gather the link from member ``i`` to the next one carries the shards of members ``0 ... i``, and the
+    In an all-gather the link from member ``i`` to the next carries the shards of members ``0 ... i``, and the
     reverse link carries the other shards; in a reduce-scatter, the two links are exchanged.
     """
     size = rows.shape[1]
@@ -93,7 +93,7 @@ def line(
 
 
 def _growth(size: int) -> float:
-    """Return the ratio of asymptotic to exact bytes, without ``(N-1)/N``; `size` is the whole group."""
+    """Return the ratio of asymptotic bytes, which omit ``(N-1)/N``, to exact bytes; `size` is the whole group."""
     return size / (size - 1)
 
 
@@ -123,7 +123,7 @@ def _along(box: Box, axis: int, nbytes: float, gather: bool, part: int = 0) -> M
 
 
 def _axes_by_speed(plan: Plan, box: Box) -> list[int]:
-    """Return the axes with several members from the fastest to the slowest: the first one moves the most bytes."""
+    """Return the axes with several members, fastest first: the first axis moves the most bytes."""
     fabric = plan.fabric
     link = fabric.bytes_per_second[: fabric.num_links].max(initial=0.0)
     speeds = [link * (2 if closed else 1) for closed in box.closed[:3]]
@@ -173,7 +173,7 @@ def _balanced(plan: Plan, gather: bool) -> list[Stage]:
 
 
 def _rotations(plan: Plan, box: Box) -> list[list[int]]:
-    """Return the axes of the torus, rotated to begin with each of them."""
+    """Return the rotations of the list of torus axes: one that begins with each axis."""
     axes = [axis for axis in _axes_by_speed(plan, box) if axis < 3]
     if len(axes) < 2:
         raise UnfitError("the devices of a group span fewer than two axes of the torus")

@@ -33,11 +33,11 @@ def simulate(
 ) -> StepCost:
     """Predict the cost of a step on an assignment, and its bound.
 
-    Collectives run in sequence; those in an inner list run concurrently and share links: when a link is overloaded, all
-    collectives that use it slow down by the same factor. Two collectives on the same axis therefore get half of its
-    speed each; on different axes, they do not interfere. Computation takes ``max(flops / peak, bytes / memory
-    bandwidth)`` (the roofline). A step takes the longer of computation and communication if they overlap, else their
-    sum.
+    Collectives run in sequence; collectives in an inner list run concurrently and share links: when a link is
+    overloaded, all collectives that use it slow down by the same factor. Two collectives on the same axis therefore get
+    half of its bandwidth each; on different axes, they do not interfere. Computation takes ``max(flops / peak, bytes /
+    memory bandwidth)`` (the roofline). A step takes the longer of computation and communication if they overlap, else
+    their sum.
 
     Parameters
     ----------

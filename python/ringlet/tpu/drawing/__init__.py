@@ -49,7 +49,7 @@ def svg(
         Rings drawn as paths: over the cores of each replica, or over the first core of all replicas. "auto" means
         "none" if there are loads, else "replicas" if replicas have one core, else "cores".
     slices : iterable of int, optional
-        z of the slices to draw, in this order. Default: all.
+        The z coordinates of the slices to draw, in this order. Default: all.
     width : int, default 960
         Width in pixels.
 
@@ -83,7 +83,7 @@ def html(
     slices: Iterable[int] | None = None,
     width: int = WIDTH,
 ) -> str:
-    """Draw as :func:`svg` does, as HTML for a notebook with a collapsible description in words.
+    """Draw as :func:`svg` does, as HTML for a notebook with a collapsible text description.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def plot(
     Raises
     ------
     ModuleNotFoundError
-        If matplotlib, the extra ``ringlet[plot]``, is not installed.
+        If matplotlib (the extra ``ringlet[plot]``) is not installed.
     """
     return scene_to_axes(scene_of(drawn, loads, rings, slices, width), axes)
 

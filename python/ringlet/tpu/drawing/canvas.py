@@ -53,7 +53,7 @@ class Canvas:
         self._cells[y][x] = (_THICK_ACROSS.get(letter, letter), None)
 
     def thick_down(self, x: int, y: int) -> None:
-        """Draw a vertical thick line through one character."""
+        """Draw a thick vertical line through one character."""
         letter, _ = self._cells[y][x]
         self._cells[y][x] = (_THICK_DOWN.get(letter, letter), None)
 

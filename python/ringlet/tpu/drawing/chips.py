@@ -118,7 +118,7 @@ def rectangles(mask: np.ndarray) -> list[tuple[int, int, int, int]]:
 
 
 def draw_links(subject: Subject, layout: Layout) -> Iterator[Item]:
-    """Draw links between chips in a slice; wrap links extend beyond its edges, dotted."""
+    """Draw links between chips in a slice; wrap links are dotted and extend beyond its edges."""
     if not layout.has_links:
         return
     columns, rows, half = len(layout.columns), len(layout.rows), layout.size / 2
@@ -153,7 +153,7 @@ def stub(
 
 
 def node(subject: Subject, layout: Layout, core: Place, panel: int) -> tuple[float, float]:
-    """Return the point at which paths touch a core, which its label in the upper left corner does not cover.
+    """Return the point at which paths touch a core; the label in the upper left corner does not cover it.
 
     The points of a chip's cores differ in height, so that paths along x over different cores do not coincide.
     """
@@ -238,7 +238,7 @@ def draw_edges(subject: Subject, layout: Layout) -> Iterator[Item]:
 
 
 def draw_hints(subject: Subject, layout: Layout) -> Iterator[Item]:
-    """Draw the tooltip of each chip, unless there are too many."""
+    """Draw the tooltip of each chip, unless there are too many chips."""
     chips = list(places(subject, layout))
     if len(chips) <= _MOST_HINTS:
         size = layout.size

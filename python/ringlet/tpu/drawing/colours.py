@@ -42,15 +42,15 @@ def is_gradient(subject: Subject) -> bool:
 
 
 def colour_styles(subject: Subject) -> tuple[Style, ...]:
-    """Return the styles that the numbers of `replica_colours` index."""
+    """Return the styles, indexed by the numbers of `replica_colours`."""
     return GRADIENT_STYLES if is_gradient(subject) else CATEGORY_STYLES
 
 
 def replica_colours(subject: Subject) -> Integers:
     """Return the number of each replica's colour in `colour_styles`.
 
-    Up to eight replicas have distinct colours. Of more replicas, adjacent ones differ (greedy graph colouring): each
-    takes the first colour, counted from its own number, that no earlier neighbour has.
+    Up to eight replicas have distinct colours. With more, adjacent replicas differ (greedy graph colouring): each takes
+    the first colour, counted from its own number, that no earlier neighbour has.
     """
     count = subject.num_replicas
     if is_gradient(subject):

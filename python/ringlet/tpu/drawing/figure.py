@@ -38,7 +38,7 @@ def _new_axes(scene: Scene) -> Any:
 
 
 def _theme(figure: Any) -> int:
-    """Return the colour scheme: 0 for a light background, 1 for a dark one."""
+    """Return the colour scheme: 0 for a light background, 1 for a dark background."""
     from matplotlib.colors import to_rgb
 
     return int(sum(to_rgb(figure.get_facecolor())) < 1.5)

@@ -45,7 +45,7 @@ class Hop:
 
     @property
     def direction(self) -> int:
-        """1 or -1 along that axis, or 0."""
+        """Direction along `axis`: 1 or -1; 0 if the hop stays on its chip."""
         return 0 if self.axis < 0 else 1 if self.way[self.axis] > 0 else -1
 
 

@@ -121,7 +121,7 @@ def ring_in_words(subject: Subject, hops: Sequence[Sequence[Hop]]) -> str:
 
 
 def wraps_in_words(subject: Subject) -> str:
-    """Return a description of the directions of the axes and of the wrapped axes."""
+    """Return a description of the axis directions and the wrapped axes."""
     names = [name for name, wraps in zip("xyz", subject.wrap, strict=True) if wraps]
     twisted = ", twisted" if any(sum(step != 0 for step in period) > 1 for period in subject.periods) else ""
     wraps = f"wraps round along {', '.join(names)}{twisted}" if names else "no axis wraps round"

@@ -27,7 +27,7 @@ _LOWEST = 1.4  # maximum height, as a multiple of the width
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Positions in pixels: side of a chip, gap within a host, left of columns, top of rows, z and first chip of panels.
+    """Layout in pixels: side of a chip, gap within a host, left of columns, top of rows, z and first chip of panels.
 
     `width` is the width of the whole drawing, `bottom` the lower edge of the panels.
     """
@@ -62,7 +62,7 @@ class Layout:
 
 
 def chosen_slices(subject: Subject, slices: Iterable[int] | None) -> tuple[int, ...]:
-    """Return the slices to draw; default: all. Raise ValueError if one does not exist."""
+    """Return the slices to draw; default: all. Raise ValueError if a slice does not exist."""
     depth = subject.shape[2]
     if slices is None:
         return tuple(range(depth))

@@ -52,8 +52,6 @@ def draw_rings(subject: Subject, layout: Layout, hops: Sequence[Sequence[Hop]]) 
 
 @dataclass
 class _Paths:
-    """The shapes of rings, collected hop by hop."""
-
     subject: Subject
     layout: Layout
     lines: list[list[Point]] = field(default_factory=list)

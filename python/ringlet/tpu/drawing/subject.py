@@ -80,7 +80,7 @@ class Subject:
 
     @property
     def cores(self) -> int:
-        """Devices of a full chip."""
+        """Number of devices of a full chip."""
         return int(self.task.shape[3])
 
     @property

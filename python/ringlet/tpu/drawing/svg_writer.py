@@ -32,7 +32,7 @@ def figure_of(picture: str, title: str, words: str) -> str:
 
 
 def number(value: float) -> str:
-    """Return a coordinate in tenths of a pixel, as short as possible."""
+    """Return a coordinate as short text, rounded to tenths of a pixel."""
     text = f"{value:.1f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
 

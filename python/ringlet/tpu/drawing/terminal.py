@@ -33,7 +33,7 @@ def can_write(file: TextIO, text: str) -> bool:
 def print_drawing(
     lines: Callable[[int, bool], Iterable[str]], width: int | None, color: bool | None, file: TextIO | None
 ) -> None:
-    """Print the lines of a drawing, a function of the width and of whether there are colours.
+    """Print a drawing; ``lines(width, in_colours)`` returns its lines.
 
     If the encoding of the file has no box characters, ASCII is used.
     """
@@ -50,7 +50,7 @@ def paint_of(styles: Iterable[Style]) -> dict[int, str]:
 
 
 def _nearest(colour: str) -> int:
-    """Return the number of the nearest colour among the terminal's 6 x 6 x 6."""
+    """Return the number of the nearest colour in the terminal's 6 x 6 x 6 colour cube."""
     channels = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     red, green, blue = (min((abs(shade - value), i) for i, shade in enumerate(_SHADES))[1] for value in channels)
     return 16 + 36 * red + 6 * green + blue

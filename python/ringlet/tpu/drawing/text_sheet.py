@@ -54,7 +54,7 @@ def text_lines(
 
 @dataclass(frozen=True, eq=False)
 class _Sheet:
-    """Panels in rows, each of one slice or of several identical ones."""
+    """Panels in rows, each of one slice or of several identical slices."""
 
     subject: Subject
     panel: Panel

@@ -31,7 +31,8 @@ class AcceleratorType:
     Parameters
     ----------
     name : str
-        Such as ``v4-32``; if that name denotes a slice of a different shape, ends in the chips along each axis.
+        Such as ``v4-32``; if that name denotes a slice of a different shape, the name ends in the chips along each
+        axis.
     generation : Generation
     shape : tuple of int
         Chips along x, y and z.
@@ -112,7 +113,7 @@ def shape_text(shape: ChipShape, rank: int = 3) -> str:
 
 
 def _count_of_chip(generation: Generation) -> int:
-    """Return what one chip counts in the number of a name such as ``v4-32``: its cores, or 1 if it counts chips."""
+    """Return how much a chip adds to the number in a name such as ``v4-32``: its cores, or 1 if chips are counted."""
     return generation.cores_per_chip if generation.number_counts == "cores" else 1
 
 
@@ -235,7 +236,7 @@ def _shapes_near(generation: Generation, shape: ChipShape) -> list[str]:
 
 
 def _close(text: str) -> list[str]:
-    """Return up to three known names with a prefix and a number that are equal or similar to those of `text`."""
+    """Return up to three known names whose prefix and number equal or resemble those of `text`."""
     match = _PARTS.fullmatch(text)
     beginning, number = match.groups() if match else (text, None)
     found: list[str] = []

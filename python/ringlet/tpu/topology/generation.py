@@ -33,7 +33,7 @@ CUBE = 4
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Generation:
-    """Properties of one generation of TPUs; made by the table :data:`GENERATIONS`, one row each.
+    """Properties of one generation of TPUs; made by the table :data:`GENERATIONS`.
 
     Bandwidths are bytes per second, rates are operations per second of one chip, sizes are bytes.
 
@@ -61,7 +61,7 @@ class Generation:
     pod_shape : tuple of int
         Chips of the largest network along x, y and z.
     shapes : tuple of tuple of int
-        The named slices, except those of whole cubes.
+        The named slices, except slices of whole cubes.
     max_cubes : int
         Maximum number of cubes of 4x4x4 chips in a slice; 0 without cubes.
     any_order : bool
@@ -76,7 +76,7 @@ class Generation:
     chips_per_machine : int
         Chips that share the network card of one physical machine, of bandwidth `dcn_bandwidth`.
     hbm_bytes, hbm_bandwidth : int, float
-        Memory of a chip.
+        Memory of a chip, and its bandwidth.
     vmem_bytes : int
         On-chip memory of a core.
     flops : float
@@ -140,12 +140,12 @@ class Generation:
 
     @property
     def links_per_chip(self) -> int:
-        """Links between a chip of a full pod and its neighbours."""
+        """Number of links of a chip in a full pod."""
         return 2 * self.torus_rank
 
     @property
     def pod_chips(self) -> int:
-        """Chips of the largest network."""
+        """Number of chips in the largest network."""
         return prod(self.pod_shape)
 
     @property

@@ -51,10 +51,10 @@ class Links:
 
 
 def twist_of(shape: ChipShape) -> tuple[ChipShape, ChipShape, ChipShape] | None:
-    """Return, by axis of the link, the shift of wrap links along x, y and z in a twisted torus; None without one.
+    """Return, by axis of the link, the shift of wrap links along x, y and z; None if the torus cannot be twisted.
 
     A torus of n x n x 2n or n x 2n x 2n chips can be twisted: a wrap link of a short axis arrives n chips further along
-    each long one.
+    each long axis.
     """
     short, long = min(shape), max(shape)
     if long != 2 * short or any(length not in (short, long) for length in shape):

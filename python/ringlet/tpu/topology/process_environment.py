@@ -29,7 +29,7 @@ def environment(
         Host names, in order. Default: ``localhost`` for a single host, else placeholders ``host-0``, ``host-1`` and so
         on.
     base_port : int
-        Port of the first process of each host; the others use the following ports.
+        Port of the first process of each host; other processes use the following ports.
 
     Returns
     -------

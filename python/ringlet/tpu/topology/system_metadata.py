@@ -50,7 +50,7 @@ class TPUSystemMetadata(NamedTuple):
 
 
 class CoresByHost(NamedTuple):
-    """The numbers of the TPU devices of each host, hosts and numbers as strings, and the number of all devices."""
+    """The numbers of each host's TPU devices, by host, all as strings, and the total number of devices."""
 
     device_map: dict[str, list[str]]
     total_cores: int

@@ -43,7 +43,7 @@ class Topology(Drawable):
     wrap : sequence of 3 bools, optional
         Whether x, y and z close to rings. Default: the generation's rule; none if the generation is unknown.
     twisted : bool
-        Whether the wrap links of the short axes of an n x n x 2n or n x 2n x 2n torus are shifted along the long ones
+        Whether the wrap links of the short axes of an n x n x 2n or n x 2n x 2n torus are shifted along the long axes
         (see :meth:`links`).
 
     Attributes
@@ -57,9 +57,9 @@ class Topology(Drawable):
     Raises
     ------
     ValueError
-        If the bytes are not a valid message, or an argument has a wrong shape.
+        If the bytes are not a valid message, or an argument has the wrong shape.
     CoordinateError
-        If a coordinate is outside the mesh, or two devices share one; both a ``ValueError`` and an ``IndexError``.
+        If a coordinate is outside the mesh, or is assigned to two devices (a ``ValueError`` and ``IndexError``).
 
     References
     ----------
@@ -286,7 +286,7 @@ class Topology(Drawable):
         return device % self.num_tpus_per_task if device >= 0 else -1
 
     def cpu_device_name_at_coordinates(self, device_coordinates: Sequence[int], job: str | None = None) -> str:
-        """Return the name of the CPU device of the host of these coordinates."""
+        """Return the name of the CPU device on the host at these coordinates."""
         return host_name(self.task_ordinal_at_coordinates(device_coordinates), job)
 
     def tpu_device_name_at_coordinates(self, device_coordinates: Sequence[int], job: str | None = None) -> str:
@@ -295,7 +295,7 @@ class Topology(Drawable):
         return device_name(task, self.tpu_device_ordinal_at_coordinates(device_coordinates), job)
 
     def serialized(self) -> bytes:
-        """Return the topology as a serialized ``TopologyProto``, unchanged if it was created from one."""
+        """Return the topology as a serialized ``TopologyProto``: the constructor's `serialized` bytes, if given."""
         if self._serialized is None:
             flat = self._device_coordinates.reshape(-1)
             message = topology_proto.TopologyMessage(self._mesh_shape, self.num_tasks, self.num_tpus_per_task, flat)
@@ -321,7 +321,7 @@ class Topology(Drawable):
 
     @property
     def cores_per_chip(self) -> int:
-        """Cores per chip, from the generation; if it is unknown, from the mesh."""
+        """Cores per chip, from the generation or, if that is unknown, from the mesh."""
         return self.generation.cores_per_chip if self.generation else self._shape[3]
 
     @property
@@ -399,7 +399,7 @@ def check_size(mesh_shape: Sequence[int]) -> None:
 
 
 def find_generation(generation: str | Generation | None) -> Generation | None:
-    """Return a generation by name."""
+    """Return a generation by name; raise ValueError if it is unknown."""
     if generation is None or isinstance(generation, Generation):
         return generation
     if generation not in GENERATIONS:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return ``1 chip``, ``2 chips``, ``3 processes``."""
+    """Return a count with its noun, such as ``1 chip`` or ``3 processes``."""
     return f"{number:,} {noun}{'' if number == 1 else 'es' if noun.endswith('s') else 's'}"
 
 
@@ -23,7 +23,7 @@ def unit_of(topology: Topology) -> str:
 
 
 def chips_used(topology: Topology, core_assignment: np.ndarray[Any, np.dtype[Any]]) -> str:
-    """Return ``32 of 64 chips used``; an empty text if all chips with devices, or none, are used."""
+    """Return ``32 of 64 chips used``; an empty string if all chips with devices, or none, are used."""
     used, there = (
         len(np.unique(np.ravel_multi_index(tuple(cores.reshape(-1, 4)[:, :3].T), topology.chip_shape)))
         for cores in (core_assignment, topology.device_coordinates)
@@ -47,7 +47,7 @@ def describe(topology: Topology) -> str:
 
 
 def _number(topology: Topology, what: str) -> str:
-    """Return a note if the number in the slice's name counts `what`."""
+    """Return a note if the number in the slice's name counts `what`, else an empty string."""
     name, generation = topology.accelerator_type, topology.generation
     if not name or not generation or generation.number_counts != what or "x" in name.rsplit("-", 1)[-1]:
         return ""

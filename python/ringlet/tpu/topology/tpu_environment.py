@@ -1,7 +1,7 @@
 """TPUEnvironment: the environment variables of a TPU machine, parsed and validated.
 
 Machines, GKE, launchers and users set these variables, and some are left over from earlier jobs. All are parsed here;
-two that contradict each other raise an error that names both.
+two contradictory variables raise an error that names both.
 """
 
 from __future__ import annotations
@@ -120,9 +120,9 @@ class TPUEnvironment:
     process_addresses : tuple of str
         ``host:port`` of every process; empty if unknown.
     name : str or None
-        The user's name of the slice.
+        The user's name for the slice.
     num_slices, slice_id : int
-        Number of slices of the job, and index of this one.
+        Number of slices of the job, and index of this slice.
     coordinator_address : str or None
         Rendezvous address of these slices.
 
@@ -282,7 +282,7 @@ def _per_chip(name: str, bounds: tuple[int, ...] | None, generation: Generation 
 
 
 def _host_shape(found: Variables, generation: Generation | None, shape: ChipShape) -> ChipShape:
-    """Return the chips of one host, which by default is one process."""
+    """Return the chips of one host; by default, those of one process."""
     hosts = len(found.texts(HOSTNAMES))
     x, y = (2 if length % 2 == 0 else 1 for length in shape[:2])
     usual = generation.host_shape_of(shape) if generation else (x, y, 1)

@@ -34,7 +34,7 @@ def slice_topology(
 ) -> Topology:
     """Return the topology of the slice to model for a program without TPUs; each core is a device.
 
-    The slice is described by the type, else by the variables, else by the number of hosts; default: ``v4-16``.
+    The slice is determined by `accelerator_type`, else by `environ`, else by `num_hosts`; default: ``v4-16``.
     """
     found = os.environ if environ is None else environ
     if accelerator_type is not None:

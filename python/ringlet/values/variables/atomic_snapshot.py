@@ -30,7 +30,7 @@ AnyVariable = Variable | ShardedVariable
 
 
 def components_of(variable: AnyVariable) -> range:
-    """Return the indices of a variable's components in its storage; 0 for a RowReader."""
+    """Return the indices of a variable's components in its storage; only 0 for a RowReader."""
     if isinstance(variable, RowReader):
         return range(1)
     if variable._container is None:
@@ -85,7 +85,7 @@ def _read_private(variables: Sequence[Variable]) -> list[list[Array]]:
 class NewValue:
     """Memory for a new value of a variable: fill it, then pass it to :func:`write_atomically`.
 
-    It has one block for each component, or a single block for all components or for a whole RowReader.
+    There is one block for each component, or a single block for all components or for a whole RowReader.
     """
 
     variable: AnyVariable

@@ -35,7 +35,7 @@ _SCATTERS_OF_ONE = frozenset({"scatter_min", "scatter_max", "scatter_update"})
 
 
 def refuse_mixing(variable: Variable, mode: context.Mode) -> NoReturn:
-    """Raise the error for a variable whose strategy is not the current one."""
+    """Raise the error for a variable whose strategy is not the current strategy."""
     strategy = None if variable._strategy is None else variable._strategy()
     mine = "a deleted strategy" if strategy is None else repr(strategy)
     raise RuntimeError(
@@ -45,7 +45,7 @@ def refuse_mixing(variable: Variable, mode: context.Mode) -> NoReturn:
 
 
 def refuse_late(variable: Variable, mode: context.Mode) -> None:
-    """Raise an error if the replica's run has already raised, because the caller may use the variable again."""
+    """Raise an error if the replica's ``run`` has already raised an error: its caller may use the variable again."""
     if mode.is_abandoned:
         raise FailedPreconditionError(
             f"replica {mode.local_replica_id} tried to update variable '{variable.name}' after its strategy.run "
@@ -100,7 +100,7 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
 
     @property
     def device(self) -> str:
-        """Full name of the device of the component that a read uses."""
+        """Full name of the device that holds the component that a read uses."""
         return self._values[self._reader()]._device
 
     def read_value(self) -> Any:
@@ -188,7 +188,7 @@ class DistributedVariable(Variable, DistributedValues[Variable]):
 class MirroredVariable(DistributedVariable):
     """A variable whose components are kept equal; created by strategies for ON_WRITE and AUTO.
 
-    Updates by replicas are collective: the values are combined according to the aggregation. With the aggregation NONE
+    Updates by replicas are collective: the values are combined according to the aggregation. With aggregation NONE,
     each replica updates its own component, and the components may diverge.
     """
 

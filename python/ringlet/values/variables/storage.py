@@ -152,7 +152,7 @@ class Storage:
             return target.readable[0]
 
     def write_all(self, change: Change, value: Any, shape: Shape | None = None) -> tuple[Array, ...]:
-        """Apply the same update to every component; after :func:`replace` all share one block."""
+        """Apply the same update to every component; after :func:`replace`, all components share one block."""
         with self._lock:
             blocks = self._blocks
             count = len(blocks)

@@ -97,7 +97,7 @@ class TableStorage:
         return self._form.shape
 
     def read(self, component: int) -> Array:
-        """Return a new read-only array of the value."""
+        """Return the value as a new read-only array."""
         return self._as_array_type(self._form.from_table(self._table.read(), self._form.shape))
 
     def copy_rows(self, begin: int, end: int, out: Array) -> None:
@@ -105,7 +105,7 @@ class TableStorage:
         self._table.read(begin, end, self._form.to_table(out))
 
     def read_rows(self, begin: int, end: int) -> Array:
-        """Return a new read-only array of the rows in [begin, end), which are in range."""
+        """Return the rows in [begin, end), which are in range, as a new read-only array."""
         rows = self._table.read(begin, end)
         return self._as_array_type(self._form.from_table(rows, (end - begin, *self._form.shape[1:])))
 
@@ -115,7 +115,7 @@ class TableStorage:
         return self._as_array_type(self._form.from_table(rows, indices.shape + self._form.shape[1:]))
 
     def write(self, change: Change, value: Any) -> None:
-        """Update the value, or some of its rows, with an operand of the dtype of the variable."""
+        """Update the value, or some of its rows, with an operand of the variable's dtype."""
         form = self._form
         if type(value) is IndexedSlices:
             change, value = rows_of(change, value, form.shape)

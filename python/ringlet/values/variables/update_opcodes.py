@@ -1,4 +1,4 @@
-"""How each update of a variable, such as ``assign_add``, computes the new value, and the names of all updates."""
+"""Functions that compute the new value for each update of a variable, such as ``assign_add``, and their names."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ class SpecProperties:
 
     @property
     def name(self) -> str:
-        """The name; it ends in ``:0``, as in TensorFlow, except for a ShardedVariable."""
+        """The name, which ends in ``:0`` as in TensorFlow, except for a ShardedVariable."""
         return self._spec.name
 
     @property

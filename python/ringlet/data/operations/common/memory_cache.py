@@ -65,7 +65,7 @@ class CachedElements(Stream):
         self._go_to(context.chosen(cache))
 
     def _go_to(self, begun: State | None) -> None:
-        """Read the store if it has the elements of `begun`; otherwise compute them from there (None: the start)."""
+        """Read the store if it has the elements of `begun`; otherwise compute them from `begun` on."""
         self._is_closed = False
         # A restored iteration may need elements that differ from the stored elements.
         self._replaces = begun is not None
@@ -148,7 +148,7 @@ class CachedRows(RowStream):
         self._go_to(context.chosen(cache))
 
     def _go_to(self, begun: State | None) -> None:
-        """Read the store if it has the row numbers of `begun`; otherwise compute them from there (None: the start)."""
+        """Read the store if it has the row numbers of `begun`; otherwise compute them from `begun` on."""
         self._replaces = begun is not None
         self._parts: list[Any] = []
         self._kept: Any = None  # None while row numbers are computed

@@ -59,7 +59,7 @@ class DatasetFunction(UserFunction):
 
 
 class Slot:
-    """An open inner dataset and its elements that were read in advance."""
+    """An open inner dataset and the elements read ahead from it."""
 
     __slots__ = ("_context", "_function", "_is_over", "_opened", "element", "failure", "is_at_work", "number", "ready")
 
@@ -211,7 +211,7 @@ class NestedElements(InputStream):
             self.close()
 
     def _filled(self, slot: Slot) -> Slot:
-        """Return the slot to read from, filled for the rest of the visit; if elements are ordered, it is `slot`."""
+        """Return the slot to read from, filled for the rest of the visit; always `slot` if elements are ordered."""
         if self._num_calls == 1:
             slot.fill(1)
             return slot
