@@ -22,7 +22,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 def as_buffer(value: Any, name: str = "the array") -> Array:
     """Return an array that the core can read: contiguous, aligned and in native byte order.
 
-    An array that already fits is returned as it is; others are copied. Read-only inputs stay read-only. Masked arrays,
+    A suitable array is returned unchanged; others are copied. Read-only inputs stay read-only. Masked arrays,
     whose mask would be lost, are an error.
     """
     array = value if type(value) is np.ndarray else as_ndarray(value, name)

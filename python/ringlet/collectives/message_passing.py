@@ -175,7 +175,7 @@ class MessagePassing(MemberBase):
         tag : int
             The tag of the message.
         out : ndarray, optional
-            Array for the message, of its shape and dtype.
+            Array for the message, of the same shape and dtype.
 
         Returns
         -------
@@ -185,11 +185,11 @@ class MessagePassing(MemberBase):
         Raises
         ------
         InvalidArgumentError
-            If `source` is out of range, or the message differs from `out` in shape or dtype; it is then lost.
+            If `source` is out of range, or the message differs from `out` in shape or dtype; the message is then lost.
         WorkerLostError
             If the other rank has ended or left the group.
         DeadlineExceededError
-            If no message came within the time-out of the group.
+            If no message arrived within the time-out of the group.
 
         Examples
         --------

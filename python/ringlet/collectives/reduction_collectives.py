@@ -178,7 +178,7 @@ class Reductions(MemberBase):
 
         Notes
         -----
-        One step, in which all ranks together read P·S bytes and write S.
+        One step. For S bytes on each of P ranks, all ranks together read P·S bytes and write S.
 
         Examples
         --------
@@ -224,7 +224,7 @@ class Reductions(MemberBase):
 
         Notes
         -----
-        One step, in which all ranks together read P·S bytes and write S.
+        One step. For S bytes on each of P ranks, all ranks together read P·S bytes and write S.
 
         Examples
         --------

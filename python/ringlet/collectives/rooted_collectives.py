@@ -65,8 +65,8 @@ class RootedCollectives(MemberBase):
         Raises
         ------
         InvalidArgumentError
-            If the root passes no `x`, or another rank does; if `root` or `axis` is out of range; if the size of the
-            axis is neither a multiple of the number of ranks nor the sum of `counts`; if `out` does not fit.
+            If the root passes no `x`, or another rank passes `x`; if `root` or `axis` is out of range; if the size of
+            the axis is neither a multiple of the number of ranks nor the sum of `counts`; if `out` does not fit.
 
         Notes
         -----
@@ -125,7 +125,7 @@ class RootedCollectives(MemberBase):
 
         Notes
         -----
-        One step, in which S bytes are read and written by all ranks together, or P·S with `out`.
+        One step. For S bytes and P ranks, all ranks together read and write S bytes, or P·S with `out`.
 
         Examples
         --------

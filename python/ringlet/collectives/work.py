@@ -59,14 +59,14 @@ class Work(Generic[T]):
         Parameters
         ----------
         timeout_seconds : float, optional
-            Maximum wait; None or 0: only the group's time-out applies.
+            Maximum wait; None and 0 leave only the group's time-out.
 
         Raises
         ------
         DeadlineExceededError
             If the call is not done in time. The call continues, and `wait` may be called again.
         FailedPreconditionError
-            If the group was closed before the call began, or in a child of the process that made the call.
+            If the group was closed before the call began, or this process is a fork of the one that made the call.
 
         Examples
         --------

@@ -264,7 +264,7 @@ class HostReductions(HostCalls):
                     self._distribute(pieces, result)
 
     def _send_partials(self, source: Array, op: Op, pieces: Sequence[slice]) -> tuple[Array | None, list[Any]]:
-        """Send each leader the partial result of its piece; return that of the own piece, and the expected messages."""
+        """Send each leader the partial result of its piece; return this host's own, and the expected messages."""
         link, dtype, here = self._link, partial_dtype(source.dtype), self.group.host
         sizes = [(piece.stop - piece.start) * dtype.itemsize for piece in pieces]
         own: Array | None = None

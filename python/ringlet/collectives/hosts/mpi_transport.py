@@ -182,7 +182,7 @@ class MpiTransport:
         return sockets()
 
     def watch_connections(self, others: set[int]) -> None:
-        """Make the connections of MPI fail after five seconds without an answer of the other system."""
+        """Make the connections of MPI fail after five seconds without an answer from the other system."""
         watch_connections(others)
 
     def _finalize(self) -> None:
@@ -199,7 +199,7 @@ class MpiTransport:
             _skip_exit_handlers()
 
     def _all_have_ended(self) -> bool:
-        """Wait until all processes have called this; return False after a failure."""
+        """Wait until all processes have called this method; return False after a failure."""
         is_first, count = self.rank == 0, 0
         expected = self.size - 1 if is_first else 1
         word = np.zeros(1, np.uint8)
