@@ -84,8 +84,8 @@ class Placement(NamedTuple):
 
     `source` names the variables that were used, with their values; it is empty if no such variables are set.
     `local_rank` is the rank among the `local_size` processes on this machine. `note` names variables that suggest other
-    processes but do not identify them; `is_impossible` if no process can have such a rank. `config` is set if the
-    source is ``TF_CONFIG``; the other fields then have their defaults.
+    processes but do not identify them; `is_impossible` is true if no process can have such a rank. `config` is set if
+    the source is ``TF_CONFIG``; the other fields then have their defaults.
     """
 
     source: str = ""

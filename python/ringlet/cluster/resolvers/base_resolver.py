@@ -57,7 +57,7 @@ class ClusterResolver(abc.ABC):
         Parameters
         ----------
         task_type, task_id : optional
-            Selects the task.
+            Select the task.
         rpc_layer : str, optional
             Protocol prefix.
 
@@ -75,7 +75,7 @@ class ClusterResolver(abc.ABC):
         Parameters
         ----------
         task_type, task_id : optional
-            Selects the task.
+            Select the task.
         config_proto : optional
             Ignored.
 

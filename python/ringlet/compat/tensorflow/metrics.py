@@ -59,7 +59,7 @@ class Sum:
 
     @property
     def variables(self) -> list[Any]:
-        """The variable of the sum."""
+        """A list with the variable of the sum."""
         return [self.total]
 
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
@@ -101,8 +101,8 @@ class Sum:
 class Mean(Sum):
     """The weighted mean of all values since the last reset, over all replicas (``tf.metrics.Mean``).
 
-    It has two variables, of the sum and of the weights; see ``tf.metrics.Sum``. Each example counts once, however many
-    values it has: they are averaged first.
+    Two variables hold the sum and the weights; see ``tf.metrics.Sum``. The values of each example are
+    averaged first, so that examples have equal weight.
 
     Parameters
     ----------
