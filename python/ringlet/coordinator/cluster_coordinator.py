@@ -123,7 +123,7 @@ class ClusterCoordinator:
         fn : callable
         args : list or tuple, optional
         kwargs : mapping, optional
-            A `PerWorkerValues` in them is passed to the function as its worker's value.
+            A `PerWorkerValues` in the arguments is passed to the function as its worker's value.
 
         Returns
         -------
@@ -141,7 +141,7 @@ class ClusterCoordinator:
         FailedPreconditionError
             After `shutdown`.
         Exception
-            The first error of an earlier function, also if :meth:`fetch` has raised it, as in TensorFlow. It is raised
+            The first error of an earlier function, even if :meth:`fetch` has raised it, as in TensorFlow. It is raised
             once, after the running functions have ended; queued functions are cancelled.
         """
         self._check_function(fn)
@@ -162,7 +162,7 @@ class ClusterCoordinator:
         self._dispatcher.queue.join()
 
     def done(self) -> bool:
-        """Return whether every scheduled function has run; raises the same errors as :meth:`schedule`.
+        """Return whether every scheduled function has run; raise the same errors as :meth:`schedule`.
 
         Returns
         -------
@@ -227,7 +227,7 @@ class ClusterCoordinator:
         Returns
         -------
         PerWorkerValues
-            To pass to `schedule`: a function receives its worker's object.
+            The objects; a scheduled function receives its worker's object.
         """
         _check_callable(fn, "create_per_worker_resource")
         return PerWorkerValues(self._create_resources(fn, args, kwargs))
@@ -235,7 +235,7 @@ class ClusterCoordinator:
     def shutdown(self, timeout_seconds: float = 2.0) -> None:
         """Stop the workers and the parameter servers; queued functions are cancelled.
 
-        Called when this object is collected or the process exits. The values of variables remain readable. Safe in any
+        Called automatically when this object is collected or the process exits. Variables remain readable. Safe in any
         thread and in signal handlers.
 
         Parameters

@@ -96,7 +96,7 @@ class Dispatcher:
         return self._queue
 
     def call_soon(self, call: Callable[[], object]) -> None:
-        """Run a call in the dispatcher's thread, or in the calling thread if that has ended."""
+        """Run a call in the dispatcher's thread, or in the calling thread if the dispatcher has ended."""
         self._check_process()
         self._calls.append(call)
         if self._has_ended:

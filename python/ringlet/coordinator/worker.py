@@ -75,7 +75,7 @@ class Worker:
         }
 
     def run(self) -> None:
-        """Serve the coordinator until the channel closes, then wait a second at most for a running function."""
+        """Serve the coordinator until the channel closes, then wait at most one second for a running function."""
         mine, others = self._read, self._work
         if threading.current_thread() is threading.main_thread():
             mine, others = others, mine
@@ -361,7 +361,7 @@ def _refusing(error: Exception) -> Callable[..., Any]:
 
 
 def _value_in_place(part: Any) -> Any:
-    """Return the token of a variable, which is sent as its value."""
+    """Return a token with the value of a variable; None for other objects."""
     if isinstance(part, Variable):
         return "value", part.read_value()
     if isinstance(part, ShardedVariable):
