@@ -80,7 +80,7 @@ class Mailbox(Inbox):
         return super().receive(into, text, source, tag)
 
     def close(self, seconds: float = 0) -> list[str]:
-        """Wait up to `seconds` until all messages are sent, then fail the pending operations; return descriptions."""
+        """Wait up to `seconds` until all messages are sent, then fail pending operations; return their descriptions."""
         if self._is_closed or self._pid != os.getpid():
             return []
         deadline = time.monotonic() + seconds

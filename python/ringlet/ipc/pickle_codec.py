@@ -181,7 +181,7 @@ def pack_result(has_returned: bool, value: Any) -> list[Any]:
 
 
 def send(descriptor: int, parcel: list[Any]) -> None:
-    """Write a parcel to a pipe; blocks until all of it is written."""
+    """Write a parcel to a pipe; block until all of it is written."""
     for part in parcel:
         view = memoryview(part).cast("B")
         while view:

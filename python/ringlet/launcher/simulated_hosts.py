@@ -134,7 +134,7 @@ def _remove(name: str) -> None:
 
 
 def _remove_stale() -> None:
-    """Remove the hosts that processes did not remove because they were killed."""
+    """Remove the hosts that killed processes left behind."""
     listed = subprocess.run(["ip", "netns"], capture_output=True, text=True, check=False).stdout
     for name, pid in re.findall(r"^(rl(\d+)h\d+)\b", listed, re.MULTILINE):
         if not Path(f"/proc/{pid}").exists():
