@@ -59,7 +59,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class OperationStats:
-    """Sums over all calls of one operation that have ended, of all ranks that this process drives.
+    """Totals of the completed calls of one operation, over all ranks that this process drives.
 
     Parameters
     ----------

@@ -55,11 +55,11 @@ def wait_for_threads(
     Parameters
     ----------
     wait : callable
-        Takes a limit in seconds, and returns whether the wait has ended: ``threading.Condition.wait``.
+        Takes a limit in seconds, and returns whether the wait has ended, as ``threading.Condition.wait`` does.
     seconds : float
         The limit: the result of :func:`stall_seconds`, computed once by the caller.
     what : str
-        Text of the log, with ``%g`` for the seconds; the frames of the threads follow it.
+        The log message, with ``%g`` for the seconds; the frames of the threads follow it.
     threads : callable
         Returns the identifiers of the threads.
     """

@@ -30,7 +30,7 @@ def trace(folder: str | os.PathLike[str]) -> Iterator[str]:
     Parameters
     ----------
     folder : str or path
-        Folder for the file, of which each process has its own. It is created if it is missing.
+        Folder for the files, one for each process. It is created if it is missing.
 
     Yields
     ------

@@ -17,7 +17,7 @@ def print0(*values: Any, sep: str | None = " ", end: str | None = "\n", file: An
     ----------
     *values : object
         The arguments are evaluated on all processes. Guard expensive ones with ``if ringlet.is_chief():``, but make
-        collective calls before it, because all processes must take part in them.
+        collective calls before the guard, because all processes must take part in them.
     sep, end : str, optional
         Text between the values, and after them.
     file : file, optional
