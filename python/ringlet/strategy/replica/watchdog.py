@@ -16,7 +16,7 @@ from ringlet.errors import CollectiveAborted, DeadlineExceededError
 class Watchdog:
     """A context manager that aborts a group when a replica has waited too long.
 
-    After that time (0: no limit), `abort` is called in another thread with the result of `reason`, and makes every call
+    After `seconds` (0: no limit), `abort` is called in another thread with the result of `reason`, and makes every call
     of the group raise `CollectiveAborted`; the ``with`` statement then raises DeadlineExceededError.
     """
 

@@ -169,7 +169,7 @@ class TPUStrategy(TPUStrategyBase):
         ValueError
             If the strategy was created with ``experimental_spmd_xla_partitioning=True``, or the device does not exist.
         TypeError
-            If the device is not an integer.
+            If `logical_device_id` is not an integer.
 
         Examples
         --------
