@@ -103,8 +103,8 @@ def enter(mode: Mode) -> None:
 def call_in(mode: Mode, function: Callable[..., R], /, *args: Any, **kwargs: Any) -> R:
     """Call a function with a mode on top of the stack.
 
-    The call has its own ``contextvars`` context, as each replica does. When the call ends, even by Ctrl-C at any
-    instruction, the previous mode and the previous values of context variables are current again.
+    The call has its own ``contextvars`` context, as each replica does. When the call ends, even if Ctrl-C interrupts
+    it at any instruction, the previous mode and the previous values of context variables are current again.
     """
     return copy_context().run(_enter_and_call, mode, function, args, kwargs)
 

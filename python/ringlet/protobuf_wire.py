@@ -30,7 +30,7 @@ class WireError(ValueError):
 class Field(NamedTuple):
     """A field of a message.
 
-    `value` is an int64 for a number, and bytes for a string, a list or a message. `written` has the encoded field, with
+    `value` is an int64 for a number, and bytes for a string, a list or a message. `written` is the encoded field, with
     its tag.
     """
 
