@@ -63,9 +63,9 @@ def _shape_of(structure: Any) -> PyTreeSpec:
 
 
 def dictionary_shape(dictionary: dict[Any, Any]) -> CachedShape | None:
-    """Return the shape of a dictionary of leaves; None if a key is not a string.
+    """Return the cached shape of a dictionary of leaves; None if a key is not a string.
 
-    The second value is a function that returns a dictionary's values in the order of the leaves; None if they already
+    The second item is a function that returns a dictionary's values in the order of the leaves; None if they already
     are in that order.
     """
     keys = tuple(dictionary)

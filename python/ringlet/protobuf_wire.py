@@ -63,7 +63,7 @@ def packed_field(number: int, values: Iterable[int]) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    """Encode the low 64 bits: seven bits a byte, the lowest first; all bytes but the last have the top bit set."""
+    """Encode the low 64 bits: seven bits per byte, lowest first; all bytes but the last have the top bit set."""
     value &= _BITS_64
     octets = bytearray()
     while value >= 0x80:

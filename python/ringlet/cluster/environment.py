@@ -148,7 +148,7 @@ def _placement(values: tuple[str | None, ...]) -> Placement:
 def _read(dialect: _Dialect, environ: Mapping[str, str]) -> Placement | str:
     """Return the placement that a launcher's variables describe.
 
-    If they do not suffice, return text with the reason; if they are not set, return an empty string.
+    If they do not suffice, return the reason; if they are not set, return an empty string.
     """
     seen = " ".join(f"{name}={environ[name]}" for name in dialect[:2] if name in environ)
     if dialect.rank == "SLURM_PROCID" and dialect.size not in environ:

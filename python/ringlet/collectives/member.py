@@ -48,7 +48,7 @@ class Member(Reductions, DataMovement, RootedCollectives, MessagePassing, Shutdo
     __slots__ = ()
 
     def barrier(self, name: str = "") -> None:
-        """Wait until all ranks have called it.
+        """Wait until all ranks have called this method.
 
         Parameters
         ----------

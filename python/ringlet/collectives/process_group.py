@@ -102,7 +102,7 @@ def init_process_group(
 
     Examples
     --------
-    With ``RINGLET_RANK=0 RINGLET_NUM_RANKS=2 python step.py`` and the same with rank 1, or without variables:
+    A group of one process; in a job, the environment provides the rank and the number of ranks:
 
     >>> import numpy as np
     >>> import ringlet

@@ -151,7 +151,7 @@ class RootedCollectives(MemberBase):
         outs: Sequence[Array] | None = None,
         bytes_per_pack: int = 0,
     ) -> list[Array]:
-        """Send many arrays of one rank to all ranks in few passes; the results are those of :meth:`broadcast` of each.
+        """Send many arrays of one rank to all ranks in few passes, each with the result of :meth:`broadcast`.
 
         Parameters
         ----------
@@ -160,7 +160,7 @@ class RootedCollectives(MemberBase):
         root : int
             The rank that sends.
         outs : sequence of ndarray, optional
-            One for each array.
+            An output for each array.
         bytes_per_pack : int
             Consecutive arrays are packed into passes of at most this many bytes; a larger array forms its own pass.
             0 means a single pass; otherwise the root first broadcasts the number of arrays in each pass. The same on

@@ -314,7 +314,7 @@ def _interrupt(connection: socket.socket) -> None:
 
 
 def _after(parts: list[memoryview], sent: int) -> list[memoryview]:
-    """Return the parts of a message that are not sent yet."""
+    """Return the parts of a message that have not been sent yet."""
     while parts and sent >= len(parts[0]):
         sent -= len(parts[0])
         parts = parts[1:]

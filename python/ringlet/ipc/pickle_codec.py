@@ -275,7 +275,7 @@ def _cloudpickle() -> Any:
 
 
 def dumps(value: object) -> bytes:
-    """Pickle an object into one bytes object, with cloudpickle if that is installed."""
+    """Pickle an object into one bytes object, with cloudpickle if it is installed."""
     into = io.BytesIO()
     _pickler_class()(into, protocol=_PROTOCOL).dump(value)
     return into.getvalue()

@@ -80,7 +80,7 @@ class SimulatedHosts:
                 _ip("-n", name, "link", "set", device, "up")
 
     def on_first(self, command: Sequence[str]) -> list[str]:
-        """Return the command that runs a command on the first host."""
+        """Return the command line that runs `command` on the first host."""
         return [str(self._agent), self.addresses[0], shlex.join(command)]
 
     def stop(self) -> None:

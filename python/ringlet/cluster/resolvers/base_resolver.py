@@ -70,7 +70,7 @@ class ClusterResolver(abc.ABC):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Return the number of accelerators of a task by kind: empty, because devices are CPUs.
+        """Return the number of accelerators of a task, by kind; empty unless overridden, because devices are CPUs.
 
         Parameters
         ----------

@@ -184,7 +184,7 @@ def _named(value: Any, kind: ArrayAdapter | None) -> str:
 
 
 def in_kind_of(value: Any, result: Array, *, is_own: bool = False) -> Any:
-    """Convert a result to an array of the library of the corresponding input `value`.
+    """Convert a result to the array library of the corresponding input `value`.
 
     Unless `is_own`, the memory is shared, and a mutable array is made from a copy.
     """

@@ -104,7 +104,7 @@ class HostCalls:
     # --- comparison of calls ------------------------------------------------------------------------------------------
 
     def barrier(self, name: str) -> None:
-        """Wait until all ranks have called it."""
+        """Wait until all ranks have called this method."""
         self._call(f"barrier({name!r})", self._meet, ends_together=True)
 
     def _call(self, text: str, run: Callable[[str], T], *, ends_together: bool = False) -> T:
@@ -236,7 +236,7 @@ def is_description(text: str) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def description(text: str, meta_length: int = 0) -> bytes:
-    """Return the start of a first message: the lengths of description and metadata, and the description, padded."""
+    """Return the start of a first message: the lengths of description and metadata, then the padded description."""
     encoded = text.encode()
     begin = _LENGTHS.pack(len(encoded), meta_length) + encoded
     return begin + bytes(-len(begin) % _ALIGNMENT)

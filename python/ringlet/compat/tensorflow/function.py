@@ -21,7 +21,7 @@ _VALUES = (bool, int, float, complex, str, bytes, np.ndarray, np.generic)
 
 
 class TensorFunction(Function[..., Any]):
-    """A function whose results, numbers and arrays, are returned as tensors; created by ``tf.function``."""
+    """A function that returns numbers and arrays as tensors; created by ``tf.function``."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the Python function, with arguments as tensors if `input_signature` is given."""

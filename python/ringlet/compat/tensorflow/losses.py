@@ -25,7 +25,7 @@ _EPSILON = 1e-7
 
 
 class Reduction:
-    """Names of reductions (``tf.losses.Reduction``); the strings are accepted in their place."""
+    """Names of reductions (``tf.losses.Reduction``); their values are accepted in their place."""
 
     NONE = "none"
     SUM = "sum"

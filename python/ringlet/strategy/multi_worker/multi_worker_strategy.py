@@ -95,7 +95,7 @@ class MultiWorkerMirroredStrategy(Strategy):
 
 
 class _AcceptsBothSpellings(type):
-    """Metaclass of the experimental class: instances of the other class count as its instances."""
+    """Metaclass of the experimental class: every MultiWorkerMirroredStrategy is an instance of that class."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, MultiWorkerMirroredStrategy)
