@@ -29,9 +29,9 @@ def axis_seconds(
 ) -> float:
     """Time over one axis of neighbouring chips.
 
-    A ring sends shards both ways, ``(N-1)/2`` of them over each link; on a line the end link carries all other
-    shards. Chunks of an all-to-all have ``V/N^2`` bytes; each directed link of a ring carries ``N^2/8`` of them, and
-    the middle link of a line ``N^2/4``. A broadcast is pipelined: the whole array in both directions until they meet, or a
+    A ring sends shards both ways, ``(N-1)/2`` of them over each link; on a line the end link carries all other shards.
+    Chunks of an all-to-all have ``V/N^2`` bytes; each directed link of a ring carries ``N^2/8`` of them, and the
+    middle link of a line ``N^2/4``. A broadcast is pipelined: the whole array in both directions until they meet, or a
     half in each direction around the ring; on a line the root is at an end.
     """
     if size == 1:
