@@ -162,7 +162,7 @@ class Scope:
     def _check(self) -> None:
         """Raise an error if the scope cannot be entered; subclasses override this method.
 
-        It runs before the scope is entered, because an interrupt in a later call would leave the scope entered.
+        The check runs before the scope is entered, because an interrupt in a later call would leave the scope entered.
         """
 
     def _why_not_on_top(self, top: Mode | None) -> str:

@@ -82,8 +82,7 @@ class Output:
     """A caller's output array, and the buffer that the core fills for it.
 
     None for a size in the shape, or for the whole shape, means that the core determines it. The core's first axis is
-    `axis` of `out`. `direct` is `out` with that axis first, or a temporary buffer if the core cannot write to that
-    view.
+    `axis` of `out`. `direct` is `out` with that axis first, or a temporary buffer if the core cannot write to `out`.
     """
 
     __slots__ = ("_given", "_out", "_target", "direct")

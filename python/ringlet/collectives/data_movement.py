@@ -91,7 +91,7 @@ class DataMovement(MemberBase):
 
         Notes
         -----
-        One step. For S bytes of result, S bytes are read and written.
+        One step, in which the bytes of the result are read and written once.
 
         Examples
         --------

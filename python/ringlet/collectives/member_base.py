@@ -32,7 +32,7 @@ class Inboxes(Protocol):
     def open_part(self) -> Inbox:
         """Return an inbox for a rank of a subgroup.
 
-        It is open before the split, so that other ranks can send to it as soon as the split is complete.
+        The inbox is open before the split, so that other ranks can send to it as soon as the split is complete.
         """
 
     def join_part(self, inbox: Inbox, rank: int, ranks: Sequence[int], labels: Sequence[int]) -> Inboxes:

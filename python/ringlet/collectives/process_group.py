@@ -74,7 +74,7 @@ def init_process_group(
     name : str, optional
         Distinguishes the groups of one job.
     timeout_seconds : float, optional
-        Maximum wait for the other processes here, and for the other ranks in each call; 0 for no limit, None for the
+        Maximum wait for the other processes to join, and for the other ranks in each call; 0 for no limit, None for the
         default of 600 s or ``RINGLET_TIMEOUT_SECONDS``.
     ranks : iterable of int, optional
         Instead of `rank`: several ranks of this process, one thread each.

@@ -163,7 +163,7 @@ class Reductions(MemberBase):
         root : int
             The rank that receives the result.
         out : ndarray, optional
-            Array for the result, passed by the root only; may be its `x`.
+            Array for the result, passed by the root only; may be the root's `x`.
 
         Returns
         -------

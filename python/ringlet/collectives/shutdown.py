@@ -34,7 +34,7 @@ class Shutdown(MemberBase):
         """Leave the group and release the resources of this rank.
 
         Other ranks can complete the calls that this rank has made; later calls that need this rank raise
-        `CollectiveMismatchError` there. Later calls on this member, its plans and its new groups
+        `CollectiveMismatchError` on them. Later calls on this member, its plans and its new groups
         (:meth:`~Member.split`) raise `FailedPreconditionError`. Results stay valid as long as arrays refer to them.
         Closing a closed member has no effect.
 

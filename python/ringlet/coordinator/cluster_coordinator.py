@@ -30,7 +30,7 @@ _claimed: weakref.WeakValueDictionary[int, ClusterCoordinator] = weakref.WeakVal
 class ClusterCoordinator:
     """Runs functions on the workers of a cluster (``tf.distribute.coordinator.ClusterCoordinator``).
 
-    A scheduled function runs on any free worker. When a worker is lost, its functions run on another one, and the
+    A scheduled function runs on any free worker. When a worker is lost, its functions run on another worker, and the
     worker is restarted with its datasets; so a function may run more than once. The loss of a parameter server ends the
     job: every later call raises `PSUnavailableError`.
 
@@ -47,7 +47,7 @@ class ClusterCoordinator:
     Notes
     -----
     A function and the objects it refers to are pickled when it is first scheduled, and sent to each worker once: later
-    changes of Python variables have no effect there, as in TensorFlow. Arguments are copied at every call.
+    changes of Python variables have no effect on workers, as in TensorFlow. Arguments are copied at every call.
 
     Examples
     --------
@@ -116,7 +116,7 @@ class ClusterCoordinator:
     ) -> RemoteValue:
         """Schedule a function on any worker and return immediately.
 
-        The queue holds at most 262144 functions: scheduling another one blocks.
+        The queue holds at most 262144 functions: scheduling another function blocks.
 
         Parameters
         ----------
@@ -141,8 +141,8 @@ class ClusterCoordinator:
         FailedPreconditionError
             After `shutdown`.
         Exception
-            The first error of an earlier function, even if :meth:`fetch` has raised it, as in TensorFlow. It is raised
-            once, after the running functions have ended; queued functions are cancelled.
+            The first error of an earlier function, even if :meth:`fetch` has raised it, as in TensorFlow. The error is
+            raised once, after the running functions have ended; queued functions are cancelled.
         """
         self._check_function(fn)
         output = RemoteValue._promised()
@@ -286,7 +286,7 @@ def _check_callable(fn: Any, caller: str) -> None:
 
 
 def _claim(tasks: Tasks, coordinator: ClusterCoordinator) -> None:
-    """Record the coordinator of a cluster; raise an error if the cluster has another one."""
+    """Record the coordinator of a cluster; raise an error if the cluster has another coordinator."""
     if _claimed.get(id(tasks)) is not None:
         gc.collect()  # frees the other coordinator if it is unreachable
     if _claimed.get(id(tasks)) is not None:

@@ -42,8 +42,8 @@ _END_SECONDS = 1.0
 class Worker:
     """One worker, which serves the coordinator at the other end of a channel.
 
-    One thread runs functions; another one reads commands, so that it can return closures while a function runs.
-    Functions run in the main thread of the process if `run` is called there.
+    One thread runs functions; another thread reads commands, so that it can return closures while a function runs.
+    Functions run in the thread that calls `run`.
     """
 
     def __init__(self, channel: Channel, index: int) -> None:

@@ -1,8 +1,8 @@
 """Mailbox: messages from rank to rank between processes of one machine, matched by source and tag.
 
 Each mailbox listens under an abstract name. The first message to a rank of another process opens a connection, which a
-thread of the receiving process reads. A message stays in the socket until a matching receive is called. It is stored
-instead if it is small, or if a receive of another message from the same source is waiting.
+thread of the receiving process reads. A message stays in the socket until a matching receive is called; the message is
+stored instead if it is small, or if a receive of another message from the same source is waiting.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LAST_SECONDS = 1.0  # time to stop a thread whose write has failed
 class Mailbox(Inbox):
     """The inbox of one rank of a group that spans several processes.
 
-    Other processes connect to its `name`, which only the group knows; the default is the label.
+    Other processes connect to its `name`, which is known only in the group; the default is the label.
     """
 
     def __init__(self, name: str | None = None) -> None:

@@ -73,7 +73,7 @@ def report_stalls() -> float:
     """Install the functions with which the core reports stalls; return the time after which it does, in seconds.
 
     A process in which C code holds the interpreter lock does not answer when another rank requests its stacks. It
-    prints them to standard error when it receives a signal: the one whose number is in ``RINGLET_STACK_SIGNAL`` (0 for
+    prints the stacks to standard error when it receives a signal, whose number is ``RINGLET_STACK_SIGNAL`` (0 for
     none), by default ``SIGRTMAX - 4`` unless the program handles it.
     """
     _install()

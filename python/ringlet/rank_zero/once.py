@@ -109,7 +109,7 @@ class _Cell:
 
 
 class _Once:
-    """Context manager that runs the body on the first process of a machine before the others; binds True there."""
+    """Context manager that runs the body on the first process of a machine before the others; binds True on it."""
 
     def __init__(self, name: str, timeout_seconds: float | None) -> None:
         self._title, self._seconds = _titled(name), timeout_seconds

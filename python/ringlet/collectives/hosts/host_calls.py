@@ -253,7 +253,7 @@ def described_by(content: bytes) -> tuple[str, int, int]:
 
 
 def check_plain(array: Any, op: Op | None = None) -> None:
-    """Raise `_core.Unusable` for arguments that the caller has to convert first."""
+    """Raise `_core.Unusable` for arguments that the caller must convert first."""
     flags = array.flags if type(array) is np.ndarray else None
     if flags is None or not (flags.c_contiguous and flags.aligned):
         raise _core.Unusable()

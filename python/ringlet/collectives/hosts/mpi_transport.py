@@ -49,7 +49,7 @@ class PreparedRequest(Request, Protocol):
     """A send or receive that can be started repeatedly, on the same memory."""
 
     def start(self) -> None:
-        """Start the operation; raise PeerFailed if that is not possible."""
+        """Start the operation; raise PeerFailed if MPI reports a failure."""
 
     def free(self) -> None:
         """Release the resources of MPI; the operation must not be in progress."""
@@ -73,10 +73,10 @@ class Transport(Protocol):
         """Start receiving a message, which may be shorter than `into`."""
 
     def prepare_send(self, data: Bytes, to: int, tag: int) -> PreparedRequest:
-        """Prepare a send; raise PeerFailed if MPI knows that the process has failed."""
+        """Prepare a send; raise PeerFailed if the process is known to have failed."""
 
     def prepare_receive(self, into: Bytes, source: int, tag: int) -> PreparedRequest:
-        """Prepare a receive; raise PeerFailed if MPI knows that the process has failed."""
+        """Prepare a receive; raise PeerFailed if the process is known to have failed."""
 
     def poll(self, tag: int) -> tuple[int, bytes] | None:
         """Return the source and the bytes of a message from any process, if one has arrived."""

@@ -91,7 +91,7 @@ def function(  # noqa: PLR0917  # TensorFlow's
     experimental_compile: bool | None = None,
     experimental_follow_type_hints: bool | None = None,
 ) -> Any:
-    """Mark a function, as :func:`ringlet.function` does. It runs eagerly, and its results become tensors.
+    """Mark a function, as :func:`ringlet.function` does; it runs eagerly, and returns tensors.
 
     Parameters
     ----------

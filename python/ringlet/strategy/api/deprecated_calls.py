@@ -214,7 +214,7 @@ class DeprecatedCalls(PlainNames):
     def configure(
         self, session_config: Any = None, cluster_spec: Any = None, task_type: Any = None, task_id: Any = None
     ) -> None:
-        """Do nothing: in TensorFlow 1 this prepares sessions, which do not exist here.
+        """Do nothing: TensorFlow 1 prepares sessions, which do not exist in Ringlet.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ class DeprecatedCalls(PlainNames):
         """
 
     def update_config_proto(self, config_proto: Any) -> Any:
-        """Return the argument: in TensorFlow 1 this prepares sessions, which do not exist here.
+        """Return the argument: TensorFlow 1 prepares sessions, which do not exist in Ringlet.
 
         Parameters
         ----------

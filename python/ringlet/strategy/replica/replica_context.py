@@ -267,7 +267,7 @@ class ReplicaContext(context.Mode):
         ----------
         merge_fn : callable
             Called with the strategy and the regrouped arguments: objects identical on all replicas are passed bare,
-            others as :class:`~ringlet.values.PerReplica`. The function that replica 0 passes is the one called.
+            others as :class:`~ringlet.values.PerReplica`. The function of replica 0 is called.
         args : list or tuple
         kwargs : mapping, optional
             This replica's arguments.
@@ -280,7 +280,7 @@ class ReplicaContext(context.Mode):
         Raises
         ------
         CollectiveMismatchError
-            On all waiting replicas, if another one returned or made a different call.
+            On all waiting replicas, if another replica returned or made a different call.
         RuntimeError
             If called outside of this replica.
         ValueError

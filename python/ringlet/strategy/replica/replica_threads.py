@@ -2,8 +2,8 @@
 
 For P replicas, a `ReplicaThreads` has a claim counter, P-1 helper threads beside the thread that calls ``run``, and a
 group of P ranks. A strategy keeps the free `ReplicaThreads` in a pool: each run acquires one and releases it, so
-that concurrent and nested runs have separate ones. Helpers refer to their `ReplicaThreads` and never to the strategy,
-which can therefore be collected while they are parked.
+that concurrent and nested runs have separate threads. Helpers refer to their `ReplicaThreads` and never to the
+strategy, which can therefore be collected while they are parked.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ class TPUExtended(MirroredExtended):
 
     @property
     def experimental_require_static_shapes(self) -> bool:
-        """True, as in TensorFlow, although arrays of any shape work here."""
+        """True, as in TensorFlow, although arrays of any shape are supported."""
         return True
 
     @property

@@ -127,8 +127,8 @@ class TPUStrategy(TPUStrategyBase):
         ------
         PartitionError
             In this order: if the number of partition dimensions is not ``tensor.ndim``, a dimension is not a multiple
-            of its entry, the product of the entries is not the number of logical devices, or an entry is negative. It
-            is a ``ValueError``.
+            of its entry, the product of the entries is not the number of logical devices, or an entry is negative. A
+            PartitionError is a ``ValueError``.
         TypeError
             If the partition dimensions are not a list of integers, or the tensor cannot be converted to an array.
 
