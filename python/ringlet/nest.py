@@ -188,7 +188,7 @@ def _flatten(structure: Any, namespace: str) -> tuple[list[Any], PyTreeSpec]:
 
 
 def flatten(structure: Any) -> tuple[list[Any], PyTreeSpec]:
-    """Return the leaves of a nested structure, those of dictionaries in key order, and its shape."""
+    """Return the leaves of a nested structure, with dictionaries in key order, and its shape."""
     return _flatten(structure, NAMESPACE)
 
 

@@ -142,7 +142,7 @@ def join_processes(
     place: Placement | None,
     processes: Sequence[int] | None = None,
 ) -> list[Member]:
-    """Join a process group of this host, or of `processes` of the MPI job that `place` describes, by default all."""
+    """Join a process group of this host, or of `processes`, by default all, of the MPI job that `place` describes."""
     if place is not None:
         from ringlet.collectives.hosts.host_join import join
         from ringlet.collectives.hosts.mpi_transport import mpi_transport

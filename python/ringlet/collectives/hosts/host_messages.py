@@ -276,7 +276,7 @@ class MessageHub:
                 time.sleep(_PAUSE_SECONDS if now - worked < _LONG_AFTER_SECONDS else _LONG_PAUSE_SECONDS)
 
     def _move(self) -> bool:
-        """Process arrived messages and completed requests; return whether there were any.
+        """Process arrived messages and completed requests; return whether any were found.
 
         No effect while another thread runs it, or in a nested call: a callback may send a message.
         """

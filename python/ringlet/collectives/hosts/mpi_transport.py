@@ -229,7 +229,7 @@ def sockets() -> set[int]:
 
 
 def watch_connections(others: set[int]) -> None:
-    """Enable keepalive for the TCP connections of this process, except those in `others`, so that a dead one fails."""
+    """Enable keepalive for the TCP connections of this process except `others`, so that dead connections fail."""
     for descriptor in sockets() - others:
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as connection:
             if connection.family in (socket.AF_INET, socket.AF_INET6) and connection.getpeername():

@@ -73,7 +73,7 @@ class ValueCombining(ExtendedBase):
         value_destination_pairs: Iterable[tuple[Any, Any]],
         options: CommunicationOptions | None = None,
     ) -> list[Any]:
-        """Combine many values, each as by :meth:`reduce_to`.
+        """Combine many values, each as :meth:`reduce_to` does.
 
         Parameters
         ----------
