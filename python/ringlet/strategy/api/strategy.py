@@ -43,7 +43,7 @@ class Strategy(DeprecatedCalls):
     Parameters
     ----------
     extended : StrategyExtended
-        The implementation; its hooks implement the methods below.
+        The implementation, whose hooks the methods below call.
 
     Notes
     -----
